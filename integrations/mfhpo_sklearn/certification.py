@@ -6,8 +6,7 @@ and size. Splits are hard or easy for all of them, so that differences vary far 
 """
 
 import math
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,13 +15,11 @@ from sklearn.utils import indexable
 
 from mfhpo._validation import MOST_LEVELS, check_count, check_flag, check_instance, check_limit
 from mfhpo.certification.certificate import Certificate
-from mfhpo.certification.certification import Certification
 from mfhpo.certification.new_data import interval_for_new_data
+from mfhpo.experiment import Assignment, Experiment, ShortlistSettings
 from mfhpo.experiment.answer import new_data_in_words
-from mfhpo.problem import Pull
-from mfhpo.racing.claims import joined
-from mfhpo_sklearn.evaluation import Evaluation, FitArguments, evaluations, workers
-from mfhpo_sklearn.shortlist import shortlist_of
+from mfhpo_sklearn.evaluation import FitArguments, evaluated
+from mfhpo_sklearn.shortlist import described, shortlist_of
 from mfhpo_sklearn.splits import Splits
 
 
@@ -174,51 +171,58 @@ def certify(
     check_instance("fit_params", fit_params, Mapping | None, "a dictionary or None")
     if n_jobs is not None:
         check_count("n_jobs", n_jobs, -MOST_LEVELS, MOST_LEVELS)
-    race = Certification(
-        shortlist.candidates,
-        luckiest=shortlist.luckiest,
-        maximise=True,
-        delta=delta,
-        epsilon=epsilon,
-        budget=budget,
-        measure=measure,
-        max_failures=max_failures,
-        blocks=True,
-    )
     X, y = indexable(X, y)
     passed = FitArguments.of(search, X, fit_params or {}, groups)
     splits = Splits(search, cv, X, y, passed.groups, random_state)
+    settings = ShortlistSettings(
+        shortlist=replace(
+            shortlist, about=f"{shortlist.about} by the mean score over random splits of these data"
+        ),
+        options={
+            "delta": delta,
+            "epsilon": epsilon,
+            "budget": budget,
+            "measure": measure,
+            "max_failures": max_failures,
+            "blocks": True,
+        },
+        about_evaluations=f"{splits.words}, the same for all settings",
+        describe=described,
+    )
+    experiment = Experiment(settings)
+    arms = experiment.runner.configurations
     estimators = [
-        clone(search.estimator).set_params(**clone(candidate.params, safe=False))
-        for candidate in shortlist.candidates
+        clone(search.estimator).set_params(**clone(arms[arm], safe=False))
+        for arm in range(len(arms))
     ]
-    until = math.inf if timeout is None else time.monotonic() + timeout
+
+    def task_of(wanted: Assignment) -> tuple[Any, ...]:
+        estimator = estimators[arms.add(wanted.configuration)]
+        return estimator, X, y, splits[wanted.replicate], shortlist.scorer, passed
+
     scores: list[list[float]] = [[] for _ in estimators]
-    worst: set[int] = set()  # arms with a score of -inf
-    interrupted = False
+    errors: list[Exception] = []
+    why = "" if timeout is None else f"timeout={timeout:g} s is over"
     try:
-        with workers(search.n_jobs if n_jobs is None else n_jobs) as parallel:
-            while not race.finished and time.monotonic() < until:
-                pulls = _round(race, budget)
-                split = splits[pulls[0].block or 0]
-                tasks = [
-                    (estimators[pull.arm], X, y, split, shortlist.scorer, passed) for pull in pulls
-                ]
-                worst |= _tell(race, pulls, evaluations(parallel, tasks), scores)
+        found = evaluated(experiment, task_of, search.n_jobs if n_jobs is None else n_jobs, timeout)
+        for n_evaluated, (wanted, evaluation) in enumerate(found, start=1):
+            if evaluation.score is not None and evaluation.has_value:
+                scores[arms.add(wanted.configuration)].append(evaluation.score)
+            if evaluation.error is not None:
+                errors.append(evaluation.error)
+            if n_evaluated == len(errors) == len(estimators):
+                raise errors[0]
     except KeyboardInterrupt:
-        if not race.counts.any():
+        if not any(scores):
             raise
-        interrupted = True
-    about = f"{shortlist.about} by the mean score over random splits of these data"
-    answer = race.certificate(about, shortlist.words)
-    how = f"{splits.words}, the same for all settings"
-    answer = replace(answer, assumptions=(how, *answer.assumptions))
-    if not race.finished:
-        why = "it was interrupted" if interrupted else f"timeout={timeout:g} s is over"
+        why = "it was interrupted"
+    answer = experiment.answer().certificate
+    assert answer is not None
+    is_interrupted = why == "it was interrupted"
+    if not answer.finished:
         answer = replace(answer, reason=f"{why} and {answer.reason}")
-    answer = _with_worst(answer, race, worst)
     best = None
-    if refit and answer.winner is not None and not interrupted:
+    if refit and answer.winner is not None and not is_interrupted:
         targets = () if y is None else (y,)
         best = clone(estimators[answer.winner])
         try:
@@ -232,87 +236,3 @@ def certify(
         [] if answer.winner is None else scores[answer.winner], len(test) / len(train), delta
     )
     return SearchCertificate(**vars(answer), best_estimator_=best, new_data_interval=about_new_data)
-
-
-def _tell(
-    race: Certification,
-    pulls: list[Pull],
-    found: Iterator[tuple[int, Evaluation]],
-    scores: list[list[float]],
-) -> set[int]:
-    """Tell the results of a round, and keep the scores; return the arms that scored -inf.
-
-    Such an arm leaves: its mean is -inf, the lowest that there is. What all raise in the first
-    round is raised.
-    """
-    is_first = race.evaluations == 0
-    errors, worst = [], set()
-    for place, evaluation in found:
-        arm = pulls[place].arm
-        if evaluation.is_worst:
-            worst.add(arm)
-            race.policy.held_cost += 1.0  # it is paid, and neither a value nor a failure
-            race.policy.withdraw(arm)
-            continue
-        race.tell(pulls[place], evaluation.score)
-        if evaluation.score is not None:
-            scores[arm].append(evaluation.score)
-        if evaluation.error is not None:
-            errors.append(evaluation.error)
-    if is_first and len(errors) == len(pulls):
-        raise errors[0]
-    return worst
-
-
-def _with_worst(answer: Certificate, race: Certification, worst: set[int]) -> Certificate:
-    """Return an answer that ranks arms with scores of -inf behind all others."""
-    if not worst:
-        return answer
-    results = list(answer.candidates)
-    for arm in worst:
-        n = results[arm].values + 1
-        results[arm] = replace(
-            results[arm],
-            evaluations=n,
-            values=n,
-            mean=-math.inf,
-            interval=(-math.inf, -math.inf),
-            gap=math.inf,
-            gap_interval=(math.inf, math.inf),
-            standing="worse",
-        )
-    names = joined([results[arm].name for arm in sorted(worst)])
-    notice = f"{names} scored -inf on a split, and so on average: no other setting is worse"
-    answer = replace(
-        answer,
-        candidates=tuple(results),
-        evaluations=answer.evaluations + round(race.policy.held_cost),
-        notices=(*answer.notices, notice),
-    )
-    winner = answer.winner
-    if len(worst) == len(results):
-        return replace(answer, reason="every setting scored -inf")
-    if winner is None or len(worst) < len(results) - 1 or race.noise_is_hidden:
-        return answer
-    results[winner] = replace(results[winner], standing="certified")
-    return replace(
-        answer,
-        candidates=tuple(results),
-        certified=True,
-        epsilon=0.0 if math.isnan(answer.epsilon) else answer.epsilon,
-        within=0.0,
-        remaining=0.0,
-        reason="every other setting scored -inf",
-    )
-
-
-def _round(race: Certification, budget: int | None) -> list[Pull]:
-    """Return what is left to evaluate on the next split, as far as the budget goes."""
-    pulls: list[Pull] = []
-    paid = race.evaluations + race.policy.held_cost
-    while budget is None or paid + len(pulls) < budget:
-        pull = race.ask(pulls)
-        if pull is None or (pulls and pull.block != pulls[0].block):
-            break
-        pulls.append(pull)
-    return pulls

@@ -5,10 +5,11 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from joblib import effective_n_jobs
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.model_selection._validation import _fit_and_score
@@ -16,6 +17,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
+from mfhpo.experiment import Assignment, Ended, Experiment
 from mfhpo.problem import LARGEST
 from mfhpo_sklearn.splits import Split
 
@@ -43,6 +45,14 @@ class Evaluation:
     def has_value(self) -> bool:
         """Whether the score is one that a mean can be made of."""
         return self.score is not None and not self.is_worst
+
+    def with_error_score(self, error_score: Any) -> Evaluation:
+        """Return the evaluation with the score of a fit that raised, or raise what it raised."""
+        if self.error is None:
+            return self
+        if error_score == "raise":
+            raise self.error
+        return replace(self, score=float(error_score)) if error_score < math.inf else self
 
 
 @dataclass(frozen=True)
@@ -133,6 +143,44 @@ def workers(n_jobs: int | None) -> Parallel:
         return Parallel(n_jobs=n_jobs, return_as="generator_unordered")
     except ValueError:  # the backend "multiprocessing"
         return Parallel(n_jobs=n_jobs)
+
+
+def evaluated(
+    experiment: Experiment,
+    task_of: Callable[[Assignment], tuple[Any, ...]],
+    n_jobs: int | None,
+    timeout: float | None,
+    *,
+    is_timed: bool = False,
+    error_score: Any = math.nan,
+) -> Iterator[tuple[Assignment, Evaluation]]:
+    """Evaluate what an experiment asks for, several at once, and yield what it was told.
+
+    A task holds the arguments of `evaluate`, and `error_score` is the score of a fit that raises.
+    With `is_timed`, evaluations cost their seconds. After the `timeout`, in seconds, nothing is
+    begun.
+    """
+    until = math.inf if timeout is None else time.monotonic() + timeout
+    at_once, number = effective_n_jobs(n_jobs), 0
+    with workers(n_jobs) as parallel:
+        while time.monotonic() < until:
+            wanted: list[Assignment] = []
+            while len(wanted) < at_once and isinstance(work := experiment.next(), Assignment):
+                experiment.apply(work.begun(str(number + len(wanted)), experiment.order))
+                wanted.append(work)
+            if not wanted:
+                return
+            for place, evaluation in evaluations(parallel, [task_of(each) for each in wanted]):
+                evaluation = evaluation.with_error_score(error_score)
+                ended = Ended(
+                    id=str(number + place),
+                    order=experiment.order,
+                    value=evaluation.score,
+                    cost=evaluation.seconds if is_timed else None,
+                )
+                experiment.apply(ended)
+                yield wanted[place], evaluation
+            number += len(wanted)
 
 
 def evaluations(

@@ -6,13 +6,12 @@ import abc
 import math
 import time
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring
@@ -30,8 +29,8 @@ from mfhpo._validation import (
     unwrapped,
 )
 from mfhpo.certification.new_data import interval_for_new_data
-from mfhpo.experiment import Answer, Assignment, Ended, Experiment, RaceSettings, SearchSettings
-from mfhpo_sklearn.evaluation import Evaluation, FitArguments, evaluations, workers
+from mfhpo.experiment import Answer, Assignment, Experiment, RaceSettings, SearchSettings
+from mfhpo_sklearn.evaluation import FitArguments, evaluated
 from mfhpo_sklearn.resources import Resource
 from mfhpo_sklearn.results import Results, Row
 from mfhpo_sklearn.splits import Splits, in_words
@@ -41,12 +40,20 @@ from mfhpo_sklearn.splits import Splits, in_words
 class _Task:
     """What `fit` was given, as it is evaluated; `passed` goes to the estimator and the scorer."""
 
+    estimator: Any
     X: Any
     y: Any
     scorer: Any
     passed: FitArguments
     splits: Splits
     resource: Resource
+
+    def of(self, wanted: Assignment) -> tuple[Any, ...]:
+        """Return the arguments of `evaluate` for what is wanted."""
+        params = {**wanted.configuration, **self.resource.settings(wanted.level)}
+        estimator = clone(self.estimator).set_params(**clone(params, safe=False))
+        split = self.resource.part_of(self.splits[wanted.replicate], wanted.level)
+        return estimator, self.X, self.y, split, self.scorer, self.passed
 
 
 class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no types
@@ -143,7 +150,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         )
         taken = self._taken()
         resource = Resource.of(self.resource, self.levels, self.estimator, splits, y, taken)
-        task = _Task(X, y, scorer, passed, splits, resource)
+        task = _Task(self.estimator, X, y, scorer, passed, splits, resource)
         settings = self._settings(resource, seed)
         how = "the same for all settings" if settings.in_blocks else "another one for each fit"
         about = f"{splits.words}, {how}"
@@ -151,7 +158,16 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         results = Results()
         shown: tuple[Any, ...] = ()
         try:
-            for row in self._evaluations(experiment, task):
+            found = evaluated(
+                experiment,
+                task.of,
+                self.n_jobs,
+                self._timeout,
+                is_timed=getattr(self, "seconds", None) is not None,  # not every search has it
+                error_score=self.error_score,
+            )
+            for wanted, evaluation in found:
+                row = Row.of(experiment, wanted, evaluation)
                 results.rows.append(row)
                 shown = self._show(experiment, row, shown)
         except KeyboardInterrupt:
@@ -194,61 +210,6 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
     def _timeout(self) -> float | None:
         limit: float | None = unwrapped(getattr(self, "timeout", None))  # not every search has one
         return limit
-
-    def _evaluations(self, experiment: Experiment, task: _Task) -> Iterator[Row]:
-        """Evaluate what the experiment asks for, several at once, and tell it in that order."""
-        until = math.inf if self._timeout is None else time.monotonic() + self._timeout
-        at_once = effective_n_jobs(self.n_jobs)
-        n_begun = 0
-        with workers(self.n_jobs) as parallel:
-            while time.monotonic() < until:
-                wanted: list[Assignment] = []
-                while len(wanted) < at_once:
-                    work = experiment.next()
-                    if not isinstance(work, Assignment):
-                        break
-                    experiment.apply(work.begun(str(n_begun + len(wanted)), experiment.order))
-                    wanted.append(work)
-                if not wanted:
-                    return
-                tasks = [
-                    (
-                        self._estimator(task.resource, each),
-                        task.X,
-                        task.y,
-                        task.resource.part_of(task.splits[each.replicate], each.level),
-                        task.scorer,
-                        task.passed,
-                    )
-                    for each in wanted
-                ]
-                for place, evaluation in evaluations(parallel, tasks):
-                    evaluation = self._with_error_score(evaluation)
-                    ended = Ended(
-                        id=str(n_begun + place),
-                        order=experiment.order,
-                        value=evaluation.score,
-                        cost=evaluation.seconds if self._is_timed else None,
-                    )
-                    experiment.apply(ended)
-                    yield Row.of(experiment, wanted[place], evaluation)
-                n_begun += len(wanted)
-
-    @property
-    def _is_timed(self) -> bool:
-        return getattr(self, "seconds", None) is not None  # not every search has such a budget
-
-    def _estimator(self, resource: Resource, wanted: Assignment) -> Any:
-        params = {**wanted.configuration, **resource.settings(wanted.level)}
-        return clone(self.estimator).set_params(**clone(params, safe=False))
-
-    def _with_error_score(self, evaluation: Evaluation) -> Evaluation:
-        if evaluation.error is None:
-            return evaluation
-        if self.error_score == "raise":
-            raise evaluation.error
-        known = self.error_score < math.inf
-        return replace(evaluation, score=float(self.error_score)) if known else evaluation
 
     def _show(self, experiment: Experiment, row: Row, shown: tuple[Any, ...]) -> tuple[Any, ...]:
         """Print a line if there is news, or each time if asked to; return what was shown last."""

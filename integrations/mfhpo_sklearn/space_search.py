@@ -160,7 +160,7 @@ class SpaceSearchCV(PolicySearchCV):
         none_given = self.budget is None and self.seconds is None
         budget = _USUAL_BUDGET if none_given else self.budget
         given = self._given()
-        listed = isinstance(given, list)
+        listed = given if isinstance(given, list) else []
         declared = DeclaredSearch.of(
             fidelity,
             budget=budget,
@@ -171,7 +171,7 @@ class SpaceSearchCV(PolicySearchCV):
             delta=self.delta,
             epsilon=self.epsilon,
             max_failures=self.max_failures,
-            candidates=numbered(Configurations(given, described)) if listed else given,
+            candidates=numbered(Configurations(listed, described)) if listed else given,
         )
         parameters, is_open = self._parameters(), given is None
         if is_open and budget is not None and _ENOUGH_FOR_ALL * parameters.size <= budget:
@@ -184,7 +184,7 @@ class SpaceSearchCV(PolicySearchCV):
             declared=declared,
             levels=resource.levels,
             space=None if listed else parameters,
-            candidates=given if listed else (),
+            candidates=listed,
             seed=seed,
             describe=described,
         )

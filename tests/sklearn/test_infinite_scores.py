@@ -69,7 +69,7 @@ def test_a_setting_that_scores_minus_infinity_is_worse_than_all_others(monkeypat
     assert worst.failures == 0
     assert (answer.compared, answer.not_compared) == (4, ())
     assert answer.evaluations == sum(each.values for each in answer.candidates)
-    assert "notice      row 3 scored -inf on a split" in str(answer)
+    assert "notice      row 3 gave -inf" in str(answer)
     assert "failed" not in str(answer)
     assert math.isfinite(answer.corrected_mean)
     assert json.loads(json.dumps(answer.to_dict()))["candidates"][0]["mean"] is None
@@ -80,7 +80,7 @@ def test_the_only_one_without_such_a_score_is_certified(monkeypatch):
     for epsilon in (0.05, None):
         answer = certified(monkeypatch, space, epsilon=epsilon)
         assert (answer.certified, answer.params, answer.within) == (True, {"worth": 0.2}, 0.0)
-        assert answer.reason == "every other setting scored -inf"
+        assert answer.reason == "every other candidate gave -inf"
         assert math.isfinite(answer.epsilon)
         assert str(answer).startswith("CERTIFIED: row 0, worth=0.2")
 
@@ -88,7 +88,7 @@ def test_the_only_one_without_such_a_score_is_certified(monkeypatch):
 def test_all_score_minus_infinity(monkeypatch):
     answer = certified(monkeypatch, {"worth": [0.1, 0.2], "share": [1.0]})
     assert (answer.certified, answer.winner, answer.evaluations) == (False, None, 2)
-    assert answer.reason == "every setting scored -inf"
+    assert answer.reason == "every candidate gave -inf"
     assert answer.best_estimator_ is None
 
 
