@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 from sklearn.model_selection import ParameterGrid
@@ -136,6 +135,9 @@ class MFSearchCV(PolicySearchCV):
     ) -> None:
         self._set(locals())
 
+    # Makes the policy for levels that are evidence; None: the one that suits the problem.
+    _make: ClassVar[MakePolicy | None] = None
+
     def _taken(self) -> set[str]:
         return {name for candidate in _listed(self.candidates) for name in candidate}
 
@@ -150,14 +152,8 @@ class MFSearchCV(PolicySearchCV):
             "list(ParameterGrid([...])). "
         )
 
-    @property
-    def _make(self) -> MakePolicy | None:
-        """What makes the policy for levels that are evidence; None: what suits the problem."""
-        return None
-
     def _settings(self, resource: Resource, seed: int) -> RaceSettings | SearchSettings:
         check_choice("estimated_bias", self.estimated_bias, get_args(EstimatedBias))
-        make = self._make
         return RaceSettings.of(
             _listed(self.candidates),
             fidelity=resource.fidelity or _ONE_LEVEL,
@@ -171,8 +167,7 @@ class MFSearchCV(PolicySearchCV):
             max_failures=self.max_failures,
             seed=seed,
             shares_replicates=True,
-            make=make,
-            make_certifier=None if make is None else partial(_without_sign, make),
+            make=self._make,
             describe=described,
         )
 
@@ -200,17 +195,9 @@ class IISESearchCV(MFSearchCV):
         )
     """
 
-    @property
-    def _make(self) -> MakePolicy:
-        return _make_elimination
-
-
-def _make_elimination(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
-    return make_elimination(problem, sign, {**options, "variant": None})
-
-
-def _without_sign(make: MakePolicy, problem: Problem, **options: Any) -> Policy:
-    return make(problem, 1.0, options)
+    @staticmethod
+    def _make(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+        return make_elimination(problem, sign, {**options, "variant": None})
 
 
 def _has_items(candidates: Any) -> bool:

@@ -28,7 +28,7 @@ from mfhpo.problem import Problem
 from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike
 from mfhpo.racing.options import EstimatedBias
 from mfhpo.search.budgeted import BudgetedSearch
-from mfhpo.search.declared import DeclaredSearch, has_levels, makes_shortlist
+from mfhpo.search.declared import DeclaredSearch, certifier_of, has_levels, makes_shortlist
 
 MakePolicy = Callable[[Problem, float, Mapping[str, Any]], Policy]
 Describe = Callable[[Any], Any]
@@ -113,7 +113,6 @@ class RaceSettings(Settings):
         seed: int = 0,
         shares_replicates: bool = False,
         make: MakePolicy | None = None,
-        make_certifier: MakeCertifier | None = None,
         **others: Any,
     ) -> RaceSettings | SearchSettings:
         """Return the settings that suit what is declared about given configurations.
@@ -132,9 +131,8 @@ class RaceSettings(Settings):
         shares_replicates
             Whether evaluations may share replicates. They do where nothing is declared.
         make
-            Makes the policy where levels are evidence. None: the one that suits the problem.
-        make_certifier
-            Makes the policy that compares finalists. None: planned looks.
+            Makes the policy where levels are evidence, and for finalists. None: the one that suits
+            the problem, and planned looks.
         **others
             Of `RaceSettings`.
         """
@@ -169,7 +167,7 @@ class RaceSettings(Settings):
                 levels=levels,
                 candidates=candidates,
                 seed=seed,
-                make_certifier=make_certifier,
+                make_certifier=None if make is None else certifier_of(make, {}, sign),
                 sign=sign,
                 **others,
             )
