@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, get_args
+from typing import Any, get_args
 
 import numpy as np
 from sklearn.model_selection import ParameterGrid
@@ -11,7 +11,6 @@ from sklearn.model_selection import ParameterGrid
 from mfhpo._validation import check_choice, check_dictionaries, shown
 from mfhpo.certification.choice import make_elimination
 from mfhpo.experiment import Experiment, RaceSettings, SearchSettings
-from mfhpo.experiment.settings import MakePolicy
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.policy import Policy
 from mfhpo.problem import Problem
@@ -135,8 +134,8 @@ class MFSearchCV(PolicySearchCV):
     ) -> None:
         self._set(locals())
 
-    # Makes the policy for levels that are evidence; None: the one that suits the problem.
-    _make: ClassVar[MakePolicy | None] = None
+    # Whether levels that are evidence are explored by elimination, whatever suits the problem.
+    _eliminates = False
 
     def _taken(self) -> set[str]:
         return {name for candidate in _listed(self.candidates) for name in candidate}
@@ -167,7 +166,7 @@ class MFSearchCV(PolicySearchCV):
             max_failures=self.max_failures,
             seed=seed,
             shares_replicates=True,
-            make=self._make,
+            make=_make_elimination if self._eliminates else None,
             describe=described,
         )
 
@@ -195,9 +194,11 @@ class IISESearchCV(MFSearchCV):
         )
     """
 
-    @staticmethod
-    def _make(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
-        return make_elimination(problem, sign, {**options, "variant": None})
+    _eliminates = True
+
+
+def _make_elimination(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+    return make_elimination(problem, sign, {**options, "variant": None})
 
 
 def _has_items(candidates: Any) -> bool:
