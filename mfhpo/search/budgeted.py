@@ -42,8 +42,6 @@ _USUAL_OF_GIVEN = (USUAL_SHARE_OF_GIVEN, MOST_FINALISTS)
 LEAST_OF_FINALISTS = 2 * LEAST_FIRST_LOOK
 """Evaluations at the target without which no finalists are compared, where costs are declared."""
 
-_STATE_VERSION = 3
-
 
 def numbered(arm: int) -> dict[str, Any]:
     """Return what stands for the parameters of an arm that nobody has described."""
@@ -627,35 +625,3 @@ class BudgetedSearch(Policy):
     def cost(self) -> float:
         """What was paid so far."""
         return self._budget.cost
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return everything learned so far, as plain JSON values."""
-        return {
-            "search": self.search.state_dict(),
-            "version": _STATE_VERSION,
-            "most_blocks": self.most_blocks,
-            "shortlist": list(self.shortlist),
-            "stopped_at": self._stopped_at,
-            "replicates": [[pull.arm, pull.block, value] for pull, value in self._replicates],
-            "begun": self.begun,
-            **self._budget.state_dict(),
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state; ValueError if levels or kinds of costs differ."""
-        if state.get("version") != _STATE_VERSION:
-            raise ValueError(
-                "the state was saved by another version of mfhpo; begin the search anew, or go on "
-                "with that version."
-            )
-        self._budget.check_state(state)  # before anything is changed
-        self.most_blocks = state["most_blocks"]
-        self.search.load_state_dict(state["search"])
-        self._budget.load_state_dict(state)
-        self.agree(state["shortlist"])
-        self._stopped_at = state.get("stopped_at")
-        self._replicates = [
-            (Replicate(arm, self.search.target, block=block), value)
-            for arm, block, value in state["replicates"]
-        ]
-        self.begun = state["begun"]

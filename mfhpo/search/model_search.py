@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -241,12 +240,6 @@ class ModelSearch(SearchPolicy):
             return np.zeros(0, dtype=np.int64)
         means, spreads = process.at_target(features)
         return np.argsort(-(means + _REACH * spreads), kind="stable")[:_MOST_RIVALS]
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See `SearchPolicy`."""
-        super().load_state_dict(state)
-        self._fits.clear()  # of what was known before
-        self._told_so_far = Told(len(self.costs))
 
     @property
     def _can_model(self) -> bool:

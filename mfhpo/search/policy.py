@@ -6,7 +6,6 @@ from bisect import insort
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
@@ -387,45 +386,6 @@ class SearchPolicy(abc.ABC):
     def knows(self, arm: int) -> bool:
         """Tell whether an arm's configuration is known."""
         return arm in self._points
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return everything learned so far, as plain JSON values."""
-        return {
-            "points": {str(arm): dict(point) for arm, point in self._points.items()},
-            "levels": len(self.costs),
-            "history": [list(told) for told in self._history],
-            "failures": {str(arm): count for arm, count in self._failures.items()},
-            "recovered": self._recovered,
-            "stops": {str(arm): count for arm, count in self._stops.items()},
-            "out": sorted(self._out),
-            "merged": sorted(self._merged),
-            "told": self._told,
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state, in a search made with the same arguments."""
-        if state["levels"] != len(self.costs):
-            raise ValueError(
-                f"the state has {state['levels']} levels, this search {len(self.costs)}; "
-                f"make it with the same costs."
-            )
-        self._points = {int(arm): dict(point) for arm, point in state["points"].items()}
-        self._values = [{} for _ in self.costs]
-        self._history = []
-        self._unknown = set()
-        for arm, level, value in state["history"]:
-            if value is None:
-                self._remember(arm, level, None)
-            else:
-                self._learn(arm, level, value)
-        self._failures = {int(arm): count for arm, count in state["failures"].items()}
-        self._recovered = state["recovered"]
-        self._stops = {int(arm): count for arm, count in state["stops"].items()}
-        self._out, self._merged = set(state["out"]), set(state["merged"])
-        self._finished = sorted(self._values[self.target].keys() - self._unfit)
-        self._without_value = {arm for arm in self._points if self.level_of(arm) < 0}
-        self._told = state["told"]
-        self._changes += 1
 
     def _learn(self, arm: int, level: int, value: float) -> None:
         is_new = arm not in self._values[level]
