@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from mfhpo import Observation, Policy, Pull
@@ -30,10 +31,11 @@ class Replay:
     def tell(self, policy: Policy, pull: Pull, observation: Observation) -> None:
         """Tell a policy what came of a pull."""
         shortlist = pull.shortlist if isinstance(pull, Replicate) else None
-        pulled = [pull.arm, pull.fidelity, pull.limit, pull.block, shortlist]
-        self._do(
-            policy, "tell", *pulled, observation.value, observation.cost, observation.censored_at
-        )
+        told: list[Any] = [pull.arm, pull.fidelity, observation.value, observation.cost]
+        told += [observation.censored_at, pull.limit, pull.block, shortlist]
+        while told[-1] is None:  # what is most often missing comes last
+            told.pop()
+        self._do(policy, "tell", *told)
 
     def withdraw(self, policy: Policy, arm: int, duplicate_of: int) -> None:
         """Take an arm out that repeats another one."""
@@ -60,15 +62,17 @@ def _tell(
     policy: Policy,
     arm: int,
     fidelity: int,
-    limit: float | None,
-    block: int | None,
-    shortlist: list[int] | None,
-    *observed: float | None,
+    value: float | None = None,
+    cost: float | None = None,
+    censored_at: float | None = None,
+    limit: float | None = None,
+    block: int | None = None,
+    shortlist: Sequence[int] | None = None,
 ) -> None:
     pull = Pull(arm, fidelity, limit, block)
     if shortlist is not None:
         pull = Replicate(arm, fidelity, limit, block, shortlist=tuple(shortlist))
-    policy.tell(pull, Observation(*observed))
+    policy.tell(pull, Observation(value, cost, censored_at))
 
 
 def _withdraw(policy: Policy, arm: int, duplicate_of: int) -> None:
