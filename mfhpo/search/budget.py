@@ -1,6 +1,7 @@
 """What a search has paid, what its next evaluations will cost, and what is left of its budget."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Literal, get_args
 
@@ -31,6 +32,8 @@ class Budget:
     ----------
     cost, evaluations, failures
         What was paid so far, for how many evaluations, and how many of those failed.
+    failures_at
+        How many failed at each level.
     stopped
         How many were stopped at a limit.
     most_replicates
@@ -55,6 +58,7 @@ class Budget:
         self.cost = 0.0
         self.evaluations = 0
         self.failures = 0
+        self.failures_at: Counter[int] = Counter()
         self.stopped = 0
         # Of the amount, for evaluations at the target, and for those that failed.
         self._paid_at_target = self._paid_for_failures = 0.0
@@ -88,6 +92,7 @@ class Budget:
         self.cost += cost
         self.evaluations += 1
         self.failures += observation.failed
+        self.failures_at[pull.fidelity] += observation.failed
         self.stopped += observation.censored_at is not None
         if pull.fidelity == self._search.target:
             paid = 1.0 if self.in_evaluations else cost

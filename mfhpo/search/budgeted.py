@@ -456,6 +456,7 @@ class BudgetedSearch(Policy):
             failures=budget.failures,
             survivors=tuple(self.search.finished_arms()),
             compared=len(self.search.finished_arms()),
+            notices=self._notices(),
         )
         if certificate is None:
             return answer
@@ -481,7 +482,7 @@ class BudgetedSearch(Policy):
     def _why_no_certificate(self) -> str:
         evaluations = self._budget.evaluations
         if evaluations and self.search.leader() is None:
-            return f"none of {evaluations} evaluations gave a value"
+            return f"none of {evaluations} evaluations gave a value{self._failed_in_words}"
         why = self._budget.why_nothing_is_kept
         if self.stopped_by_chance and self._stopped_at is not None:
             why = (
@@ -495,6 +496,27 @@ class BudgetedSearch(Policy):
         if evaluations and not self.search.finished_arms():
             lucky = f"nothing was evaluated at the target yet; {lucky}"
         return f"{why or 'the search goes on'}; {lucky}"
+
+    @property
+    def _failed_in_words(self) -> str:
+        """How many evaluations failed at which level; empty where there is one level."""
+        at = self._budget.failures_at
+        parts = [
+            f"{at[level]} at {self.labels.fidelity(level)}" for level in sorted(at) if at[level]
+        ]
+        return f" (failed: {', '.join(parts)})" if parts and self.search.target else ""
+
+    def _notices(self) -> tuple[str, ...]:
+        """Return a notice where new configurations begin at a higher level, as most failed."""
+        found = self.search.most_failed()
+        if found is None:
+            return ()
+        level, failed, tried = found
+        name = self.labels.fidelity
+        return (
+            f"{failed} of {tried} configurations failed at {name(level)}, so that new ones begin "
+            f"at {name(level + 1)}",
+        )
 
     def findings(self) -> dict[str, Any]:
         """Return what an answer adds to `recommend`: see `UserSearchRecommendation`."""
@@ -535,7 +557,13 @@ class BudgetedSearch(Policy):
         if finished and not certification.finished:
             reason = f"the budget is spent: {reason}"
         conditions = (*answer.conditions, *self.provisos)
-        return replace(answer, finished=finished, reason=reason, conditions=conditions)
+        return replace(
+            answer,
+            finished=finished,
+            reason=reason,
+            conditions=conditions,
+            notices=(*self._notices(), *answer.notices),
+        )
 
     def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
         """Return the best answer so far in short (see `Policy.leader`)."""
@@ -585,8 +613,12 @@ class BudgetedSearch(Policy):
             for level in range(self.search.target)
             if levels[level]
         }
-        if levels[-1]:
-            found["without a value"] = levels[-1]
+        lost = [arm for arm, level in self._budget.reached.items() if level < 0]
+        failed = Counter(map(self.search.cheap_failures.highest, lost))
+        for level in sorted(failed):
+            is_named = level >= 0 and self.search.target
+            where = f"failed at {self.labels.fidelity(level)}" if is_named else "without a value"
+            found[where] = found.get(where, 0) + failed[level]
         if self.n_candidates > self.tried:
             found["not tried"] = self.n_candidates - self.tried
         return found

@@ -12,11 +12,11 @@ from scipy.special import ndtri
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.problem import Pull
 from mfhpo.racing.native import one_thread
-from mfhpo.search.acquisition import best_place, expected_improvement
 from mfhpo.search.halving import next_of_given
+from mfhpo.search.model.acquisition import best_place, expected_improvement
+from mfhpo.search.model.process import LevelData, LevelProcess
+from mfhpo.search.model.rows import Told
 from mfhpo.search.policy import FEWEST_FIRST, Begin, SearchPolicy
-from mfhpo.search.process import LevelData, LevelProcess
-from mfhpo.search.rows import Told
 
 # Observations that the model is conditioned on, and that its parameters are fitted to: the time
 # for a suggestion stays the same however many trials there are.
@@ -139,7 +139,7 @@ class ModelSearch(SearchPolicy):
         waiting = [
             index
             for index, arm in enumerate(view.arms)
-            if self.level_of(arm) < top and arm not in busy and arm not in self._unfit
+            if self.next_level(arm) <= top and arm not in busy and arm not in self._unfit
         ]
         too_dear = self._too_dear([view.arms[index] for index in waiting])
         new, improvement = self._new_arm(view, begun, rng)
@@ -161,8 +161,7 @@ class ModelSearch(SearchPolicy):
                 index = waiting[chosen]
                 arm = view.arms[index]
                 features = view.features[index : index + 1]
-                lowest = max(self.level_of(arm) + 1, self.lowest)
-                return Pull(arm, self._level(view, features, lowest, [arm]))
+                return Pull(arm, self._level(view, features, self.next_level(arm), [arm]))
         if new is None:
             return Begin(self.lowest, None)
         features = self.space.cube_features(new[None, :])

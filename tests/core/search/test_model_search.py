@@ -7,7 +7,7 @@ from scipy.stats import wilcoxon
 
 from mfhpo.problem import Observation, Pull
 from mfhpo.search import Begin, ModelSearch, Numeric, OneOf, SearchSpace, model_search
-from mfhpo.search.process import LevelProcess
+from mfhpo.search.model.process import LevelProcess
 from tests.core.search.played import Play, PlayTogether, drawn, plane, valley
 
 COSTS = (1.0, 3.0, 9.0)
@@ -143,7 +143,10 @@ def test_arms_that_fail_are_avoided():
     assert sum(point["x"] > 0.5 for point in late) < 0.4 * len(late)
     failed = [pull.arm for pull in play.pulls if play.points[pull.arm]["x"] > 0.5]
     assert failed
-    assert max(failed.count(arm) for arm in failed) <= 3
+    # Two are tried at all levels, and then a failure at the lowest one is enough.
+    times = sorted(failed.count(arm) for arm in set(failed))
+    assert times[-1] <= 5
+    assert times[-3] <= 3
     assert 0.4 < play.best["x"] <= 0.5
 
 
@@ -155,11 +158,11 @@ def test_one_failure_is_enough_where_none_that_failed_came_back(comes_back):
     search.tell(Pull(0, 0), Observation(0.5))
     for arm in (1, 2):
         for failure in range(3):
-            assert arm not in search._out, failure
+            assert arm not in search.cheap_failures.arms, failure
             search.tell(Pull(arm, 0), missing)
-        assert arm in search._out
+        assert arm in search.cheap_failures.arms
     search.tell(Pull(3, 0), missing)
-    assert (3 in search._out) == (not comes_back)
+    assert (3 in search.cheap_failures.arms) == (not comes_back)
 
 
 def test_when_everything_fails_arms_are_begun():
@@ -168,9 +171,9 @@ def test_when_everything_fails_arms_are_begun():
     begun = [step for step in play.asked if isinstance(step, Begin)]
     assert set(begun) == {Begin(0, None)}
     again = Counter(step.arm for step in play.asked if isinstance(step, Pull))
-    # Begun once, and tried twice more.
+    # Two are tried twice more, and at the two other levels; the three begun meanwhile once more.
     assert len(begun) >= 10
-    assert max(again.values()) == 2
+    assert [again[arm] for arm in range(6)] == [4, 4, 1, 1, 1, 0]
     assert search.leader() is None
 
 
