@@ -130,6 +130,9 @@ class OpenRace:
                 return pull
         if pending:
             return None
+        failed = search.next_failed(())
+        if failed is not None and policy.fits(failed):
+            return replace(failed, block=SEARCH_BLOCK)
         contenders = search.contenders(policy.largest_shortlist)
         if len(contenders) > 1:
             policy.agree(contenders)

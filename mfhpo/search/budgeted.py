@@ -26,7 +26,7 @@ from mfhpo.problem import Observation, Pull, Recommendation
 from mfhpo.racing.declaration import SigmaLike
 from mfhpo.search.budget import Budget, BudgetUnit
 from mfhpo.search.policy import FEWEST_FIRST, Begin, Replicate, SearchPolicy
-from mfhpo.search.recommendation import chance_in_words, left_in_words
+from mfhpo.search.recommendation import chance_in_words, failures_in_words, left_in_words
 
 SEARCH_BLOCK = 0
 """The block of a search's evaluations; those of its certificate have seen none of its luck."""
@@ -482,7 +482,11 @@ class BudgetedSearch(Policy):
     def _why_no_certificate(self) -> str:
         evaluations = self._budget.evaluations
         if evaluations and self.search.leader() is None:
-            return f"none of {evaluations} evaluations gave a value{self._failed_in_words}"
+            failed = ""
+            if self.search.target and self._budget.failures:
+                where = failures_in_words(self._budget.failures_at, self.labels.fidelity)
+                failed = f" (failed: {where})"
+            return f"none of {evaluations} evaluations gave a value{failed}"
         why = self._budget.why_nothing_is_kept
         if self.stopped_by_chance and self._stopped_at is not None:
             why = (
@@ -496,15 +500,6 @@ class BudgetedSearch(Policy):
         if evaluations and not self.search.finished_arms():
             lucky = f"nothing was evaluated at the target yet; {lucky}"
         return f"{why or 'the search goes on'}; {lucky}"
-
-    @property
-    def _failed_in_words(self) -> str:
-        """How many evaluations failed at which level; empty where there is one level."""
-        at = self._budget.failures_at
-        parts = [
-            f"{at[level]} at {self.labels.fidelity(level)}" for level in sorted(at) if at[level]
-        ]
-        return f" (failed: {', '.join(parts)})" if parts and self.search.target else ""
 
     def _notices(self) -> tuple[str, ...]:
         """Return a notice where new configurations begin at a higher level, as most failed."""

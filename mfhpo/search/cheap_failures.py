@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-# Configurations without any value below that have come to an end at a level, before it may be left.
+# Configurations without any value below that were evaluated at a level, before it may be left.
 _FEWEST = 5
 # Once so many that failed at a level have failed at the target, too, it is not the level's fault...
 _ENOUGH_LOST = 2
@@ -14,59 +14,75 @@ _SHARE_RECOVERED = 1.0 / 3.0
 class _Level:
     failed: dict[int, None] = field(default_factory=dict)  # in their order
     recovered: int = 0  # how many of these had a value above it later
-    lost: int = 0  # how many failed at the target, too
+    lost: int = 0  # how many were given up at the target
 
 
 class CheapFailures:
-    """Keeps count of configurations that failed for good at a level before they had any value.
+    """Keeps count of configurations that failed at a level before they had any value.
 
     An evaluation that is too cheap may fail for that reason: twenty samples have no fifty
     neighbours. So who fails below the target may be tried at the next higher level. A level
     condemns only once two that failed there have failed at the target as well, and fewer than a
     third of those that were tried above it gave a value.
 
-    A level is too low if more than half of the configurations fail there, five at least have come
-    to an end, and one that failed had a value above it. All of it is a function of what was told.
+    A level is too low if more than half of at least five configurations fail there, and one of
+    these had a value above it. All of it is a function of what was told.
 
     Parameters
     ----------
     n_levels
         Number of levels; the last one is the target.
+
+    Attributes
+    ----------
+    without_value
+        Arms that failed at any level and have no value.
     """
 
     def __init__(self, n_levels: int) -> None:
         self._levels = [_Level() for _ in range(n_levels)]
-        self._highest: dict[int, int] = {}
+        self._given_up: dict[int, int] = {}  # the highest level, by arm
+        self.without_value: set[int] = set()
 
     @property
-    def arms(self) -> set[int]:
-        """Arms that failed at some level for good and have no value yet."""
-        return set(self._highest)
+    def given_up(self) -> set[int]:
+        """Arms without a value that failed at some level for good."""
+        return set(self._given_up)
 
     def highest(self, arm: int) -> int:
-        """Return the highest level at which an arm without a value has failed, or -1."""
-        return self._highest.get(arm, -1)
+        """Return the highest level at which an arm without a value failed for good, or -1."""
+        return self._given_up.get(arm, -1)
 
     def at(self, level: int) -> list[int]:
         """Return the arms that have failed at a level, also those that had a value above it."""
         return list(self._levels[level].failed)
 
     def add(self, arm: int, level: int) -> None:
-        """Note that an arm without a value has failed at a level for good."""
+        """Note that an arm without a value has failed at a level."""
         self._levels[level].failed[arm] = None
-        self._highest[arm] = max(level, self.highest(arm))
+        self.without_value.add(arm)
+
+    def give_up(self, arm: int, level: int) -> None:
+        """Note that an arm has failed at a level for good."""
+        self._given_up[arm] = max(level, self.highest(arm))
         if level == len(self._levels) - 1:
             for below in self._levels[:-1]:
                 below.lost += arm in below.failed
 
-    def recover(self, arm: int, level: int) -> None:
-        """Note an arm's first value."""
-        if self._highest.pop(arm, -1) < 0:
-            return
+    def has_failed_below(self, arm: int, level: int) -> bool:
+        """Return whether an arm has failed at a lower level."""
+        return any(arm in below.failed for below in self._levels[:level])
+
+    def recover(self, arm: int, level: int) -> bool:
+        """Note an arm's first value; return whether it had failed at the same level."""
+        self._given_up.pop(arm, None)
+        self.without_value.discard(arm)
         for below in self._levels[:level]:
             below.recovered += arm in below.failed
+        had_failed = arm in self._levels[level].failed
         for above in self._levels[level:]:
             above.failed.pop(arm, None)
+        return had_failed
 
     def condemns(self, level: int) -> bool:
         """Return whether who fails at a level is taken to fail at the target as well."""

@@ -109,9 +109,7 @@ def next_of_given(
         left = [arm for arm in here if reached[arm] == level]
         if left:
             return Pull(_best(search, left, level, expected), level + 1)
-    failed = search.cheap_failures.arms - out if not pending else ()
-    arm = next((arm for arm in search._given if arm in failed), None)
-    return None if arm is None else Pull(arm, search.next_level(arm))
+    return None if pending else search.next_failed(())
 
 
 def _best(search: SearchPolicy, arms: Sequence[int], level: int, expected: _Expected) -> int:

@@ -268,10 +268,11 @@ class SearchPolicy(abc.ABC):
         self._told += 1
         self._changes += 1
         if observation.has_value and observation.value is not None:
-            self._recovered |= self._failures.pop(pull.arm, 0) > 0
-            self._stops.pop(pull.arm, None)
+            had_failed = self._failures.pop(pull.arm, 0) > 0
             if self.level_of(pull.arm) < 0:
-                self.cheap_failures.recover(pull.arm, pull.fidelity)
+                had_failed = self.cheap_failures.recover(pull.arm, pull.fidelity)
+            self._recovered |= had_failed
+            self._stops.pop(pull.arm, None)
             self._learn(pull.arm, pull.fidelity, float(observation.value))
             self._rise_if_most_fail()
             return
@@ -279,8 +280,12 @@ class SearchPolicy(abc.ABC):
         counts = self._failures if limit is None else self._stops
         counts[pull.arm] = counts.get(pull.arm, 0) + 1
         if limit is None:
-            n_left = len(self._out | self.cheap_failures.arms)
+            n_left = len(self._out | self.cheap_failures.given_up)
             for_good = n_left >= _ENOUGH_LEFT and not self._recovered
+            if self.level_of(pull.arm) < 0:
+                self.cheap_failures.add(pull.arm, pull.fidelity)
+                for_good |= self.cheap_failures.has_failed_below(pull.arm, pull.fidelity)
+                self._rise_if_most_fail()
         else:
             for_good = self.prices is None or math.isinf(limit)
         if counts[pull.arm] < (1 if for_good else _MAX_FAILURES) or pull.arm in self._out:
@@ -303,14 +308,13 @@ class SearchPolicy(abc.ABC):
         """Let an arm without a value go on above a level, or leave (see `CheapFailures`)."""
         del self._failures[arm]
         failures = self.cheap_failures
-        failures.add(arm, level)
+        failures.give_up(arm, level)
         if level == self.target or failures.condemns(level):
             self._leave(arm, level)
         for below in range(level) if level == self.target else ():
             if failures.condemns(below):  # and did not before, maybe
-                for other in self._alive(below):
+                for other in sorted(failures.given_up.intersection(failures.at(below)) - self._out):
                     self._leave(other, below)
-        self._rise_if_most_fail()
 
     def _rise_if_most_fail(self) -> None:
         """Begin new arms one level above a level at which most fail, and not above it."""
@@ -449,14 +453,12 @@ class SearchPolicy(abc.ABC):
 
     def _first_arms(self, begun: int, pending: Sequence[Pull]) -> Begin | Pull | None:
         """Return the next step of the beginning: random arms, fewer at each level; or None."""
-        if begun < self._initial:
-            return Begin(self.lowest, None)
         probe = self._probe(pending)
-        if probe is not None:
-            return probe
+        if probe is not None or begun < self._initial:
+            return probe or Begin(self.lowest, None)
         # Arms that failed, were stopped or are too dear are replaced by the next ones, if any.
         lost = self._out.union(arm for arm in self._stops if self.level_of(arm) < 0)
-        lost |= {arm for arm in self.cheap_failures.arms if not self._is_to_begin(arm)}
+        lost |= {arm for arm in self.cheap_failures.given_up if not self._is_to_begin(arm)}
         candidates = (arm for arm in range(begun) if arm not in lost)
         first: list[int] = []
         while more := list(islice(candidates, self._initial - len(first))):
@@ -507,13 +509,18 @@ class SearchPolicy(abc.ABC):
             if self.cheap_failures.are_unexplained(level, len(self._values[level])):
                 alive, busy = self._alive(level), {pull.arm for pull in pending}
                 if alive and busy.isdisjoint(alive):
-                    return Pull(alive[0], self.next_level(alive[0]))
+                    return Pull(alive[0], max(self.next_level(alive[0]), level + 1))
         return None
 
     def _alive(self, level: int) -> list[int]:
-        """Return the arms that failed at a level for good, and may go on above it."""
-        failed = self.cheap_failures.arms - self._unfit
-        return [arm for arm in self.cheap_failures.at(level) if arm in failed]
+        """Return the arms that failed at a level, have no value and may go on above it."""
+        failed, out = self.cheap_failures.at(level), self._unfit
+        return [arm for arm in failed if arm not in out and self.level_of(arm) < 0]
+
+    def next_failed(self, pending: Sequence[Pull]) -> Pull | None:
+        """Return the next step of an arm that failed and has no value; None if none may go on."""
+        alive = self.cheap_failures.without_value - self._unfit - {pull.arm for pull in pending}
+        return Pull(min(alive), self.next_level(min(alive))) if alive else None
 
     def _next_up(self, arms: list[int], above: list[int], level: int) -> int:
         """Return which of the first arms goes up: the best one that is not far dearer.
@@ -571,8 +578,9 @@ class SearchPolicy(abc.ABC):
                 if is_free and not self._too_dear([arm]):
                     return Pull(arm, level + 1)
             # Nothing tells those apart that failed here: any third of them goes on.
-            failed, alive = self.cheap_failures.at(level), self._alive(level)
-            untried = [k for k in alive if self.next_level(k) == level + 1 and k not in busy]
+            failed = self.cheap_failures.at(level)
+            untried = [arm for arm in failed if self.cheap_failures.highest(arm) == level]
+            untried = [arm for arm in untried if arm not in busy and arm not in self._unfit]
             if untried and len(failed) - len(untried) < len(failed) // _REDUCTION:
                 return Pull(untried[0], level + 1)
         return None

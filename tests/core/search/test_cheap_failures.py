@@ -33,14 +33,15 @@ def test_two_that_fail_everywhere_condemn_a_level():
         assert not failures.condemns(0)
         for level in range(3):
             failures.add(arm, level)
+            failures.give_up(arm, level)
     assert failures.condemns(0)
     assert failures.condemns(1)
     failures.add(2, 0)
-    failures.recover(2, 1)  # one of three
+    assert not failures.recover(2, 1)  # one of three
     assert not failures.condemns(0)
     assert failures.condemns(1)
     assert (failures.highest(0), failures.highest(2)) == (2, -1)
-    assert failures.arms == {0, 1}
+    assert failures.given_up == {0, 1}
 
 
 def test_a_level_is_too_low_if_most_fail_and_one_of_them_has_a_value_above():
@@ -54,7 +55,7 @@ def test_a_level_is_too_low_if_most_fail_and_one_of_them_has_a_value_above():
     failures.recover(2, 1)
     assert failures.are_of_level(0, 3)
     assert not failures.are_unexplained(0, 3)
-    failures.recover(1, 0)  # it has a value there after all
+    assert failures.recover(1, 0)  # it has a value there after all
     assert failures.at(0) == [0, 2, 3]
 
 
@@ -175,10 +176,10 @@ def test_who_had_a_value_and_fails_above_it_leaves_as_before():
     search = HalvingSearch(COSTS, initial=2)
     search.tell(Pull(0, 0), Observation(0.5))
     for _ in range(3):
-        assert search.cheap_failures.arms == set()
+        assert search.cheap_failures.given_up == set()
         search.tell(Pull(0, 1), Observation(None))
     assert 0 in search._out
-    assert search.cheap_failures.arms == set()
+    assert search.cheap_failures.given_up == set()
 
 
 @pytest.mark.parametrize("workers", [4, 12])
