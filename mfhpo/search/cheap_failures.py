@@ -35,14 +35,14 @@ class CheapFailures:
 
     Attributes
     ----------
-    without_value
-        Arms that failed at any level and have no value.
+    failed_up_to
+        The highest level at which an arm without a value has failed, by arm.
     """
 
     def __init__(self, n_levels: int) -> None:
         self._levels = [_Level() for _ in range(n_levels)]
         self._given_up: dict[int, int] = {}  # the highest level, by arm
-        self.without_value: set[int] = set()
+        self.failed_up_to: dict[int, int] = {}
 
     @property
     def given_up(self) -> set[int]:
@@ -60,7 +60,7 @@ class CheapFailures:
     def add(self, arm: int, level: int) -> None:
         """Note that an arm without a value has failed at a level."""
         self._levels[level].failed[arm] = None
-        self.without_value.add(arm)
+        self.failed_up_to[arm] = max(level, self.failed_up_to.get(arm, -1))
 
     def give_up(self, arm: int, level: int) -> None:
         """Note that an arm has failed at a level for good."""
@@ -76,7 +76,7 @@ class CheapFailures:
     def recover(self, arm: int, level: int) -> bool:
         """Note an arm's first value; return whether it had failed at the same level."""
         self._given_up.pop(arm, None)
-        self.without_value.discard(arm)
+        self.failed_up_to.pop(arm, None)
         for below in self._levels[:level]:
             below.recovered += arm in below.failed
         had_failed = arm in self._levels[level].failed

@@ -519,8 +519,12 @@ class SearchPolicy(abc.ABC):
 
     def next_failed(self, pending: Sequence[Pull]) -> Pull | None:
         """Return the next step of an arm that failed and has no value; None if none may go on."""
-        alive = self.cheap_failures.without_value - self._unfit - {pull.arm for pull in pending}
-        return Pull(min(alive), self.next_level(min(alive))) if alive else None
+        busy = {pull.arm for pull in pending}
+        failed = self.cheap_failures.failed_up_to
+        arm = min((arm for arm in failed if arm not in busy | self._unfit), default=None)
+        if arm is None:
+            return None
+        return Pull(arm, max(self.next_level(arm), min(failed[arm] + 1, self.target)))
 
     def _next_up(self, arms: list[int], above: list[int], level: int) -> int:
         """Return which of the first arms goes up: the best one that is not far dearer.
