@@ -90,6 +90,17 @@ class CheapFailures:
         tried = here.lost + here.recovered
         return here.lost >= _ENOUGH_LOST and here.recovered < _SHARE_RECOVERED * tried
 
+    def chance(self, arm: int) -> float:
+        """Return how likely an arm is to give a value above the level where it was given up.
+
+        It is the share of those that did, with one more of either kind; 1 for an arm that was not
+        given up.
+        """
+        if arm not in self._given_up:
+            return 1.0
+        here = self._levels[self._given_up[arm]]
+        return (here.recovered + 1) / (here.recovered + here.lost + 2)
+
     def are_of_level(self, level: int, n_values: int) -> bool:
         """Return whether a level is too low, at which so many arms have a value."""
         return self._levels[level].recovered > 0 and self._are_many(level, n_values)

@@ -153,7 +153,7 @@ class ModelSearch(SearchPolicy):
             left = np.array([self.price_from(level, top) for level in levels.tolist()])
             left *= self.dearness(view.features[waiting], levels, top, arms)
             merits = view.improvement(view.means[waiting], view.spreads[waiting])
-            rates = merits / left
+            rates = merits * [self.cheap_failures.chance(arm) for arm in arms] / left
             chosen = int(np.argmax(rates))
             if rates[chosen] >= rate:
                 others = max(rate, *np.delete(rates, chosen), rates[chosen] / _MOST_WORTH)

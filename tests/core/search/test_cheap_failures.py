@@ -42,6 +42,9 @@ def test_two_that_fail_everywhere_condemn_a_level():
     assert failures.condemns(1)
     assert (failures.highest(0), failures.highest(2)) == (2, -1)
     assert failures.given_up == {0, 1}
+    failures.give_up(3, 0)
+    assert failures.chance(3) == (1 + 1) / (3 + 2)  # one of three gave a value
+    assert failures.chance(2) == 1.0
 
 
 def test_a_level_is_too_low_if_most_fail_and_one_of_them_has_a_value_above():
