@@ -6,6 +6,7 @@ import abc
 import math
 import time
 import warnings
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -30,6 +31,7 @@ from mfhpo._validation import (
 )
 from mfhpo.certification.new_data import interval_for_new_data
 from mfhpo.experiment import Answer, Assignment, Experiment, RaceSettings, SearchSettings
+from mfhpo.search.recommendation import failures_in_words
 from mfhpo_sklearn.evaluation import FitArguments, evaluated
 from mfhpo_sklearn.resources import Resource
 from mfhpo_sklearn.results import Results, Row
@@ -174,7 +176,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
             if any(row.evaluation.has_value for row in results.rows):
                 self._keep(experiment, task, results)
             raise
-        self._warn_of_failures(results)
+        self._warn_of_failures(results, resource)
         self._keep(experiment, task, results)
         if self._timeout is not None and not self.certificate_.finished:
             self.certificate_ = self.certificate_.stopped_by(f"timeout={self._timeout:g} s")
@@ -235,19 +237,21 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         """Return a likely reason why all fits failed; "" if none is known."""
         return ""
 
-    def _warn_of_failures(self, results: Results) -> None:
+    def _warn_of_failures(self, results: Results, resource: Resource) -> None:
         errors, n = results.errors, len(results.rows)
+        failed = Counter(row.level for row in results.rows if row.evaluation.error)
+        where = f" ({failures_in_words(failed, resource.name_of)})" if resource.name else ""
         if n and not results.any_fit_succeeded:
             last = errors[-1] if errors else "the scores are not finite"
             what = f"all {n} fits failed" if errors else f"none of {n} scores is finite"
             raise ValueError(
-                f"{what}, so there is nothing to compare; mend the estimator, the "
-                f"data, the scoring or the parameters, or set error_score='raise' to see where. "
+                f"{what}{where}, so there is nothing to compare; mend the estimator, the data, the "
+                f"scoring or the parameters, or set error_score='raise' to see where. "
                 f"{self._why_all_failed()}The last error: {last!r}"
             ) from (errors[-1] if errors else None)
         if errors:
             warnings.warn(
-                f"{len(errors)} of {n} fits failed; the last error: {errors[-1]!r}",
+                f"{len(errors)} of {n} fits failed{where}; the last error: {errors[-1]!r}",
                 FitFailedWarning,
                 stacklevel=3,
             )

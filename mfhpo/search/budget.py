@@ -1,8 +1,9 @@
 """What a search has paid, what its next evaluations will cost, and what is left of its budget."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args
+from collections import Counter
+from collections.abc import Sequence
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -31,6 +32,8 @@ class Budget:
     ----------
     cost, evaluations, failures
         What was paid so far, for how many evaluations, and how many of those failed.
+    failures_at
+        How many failed at each level.
     stopped
         How many were stopped at a limit.
     most_replicates
@@ -55,6 +58,7 @@ class Budget:
         self.cost = 0.0
         self.evaluations = 0
         self.failures = 0
+        self.failures_at: Counter[int] = Counter()
         self.stopped = 0
         # Of the amount, for evaluations at the target, and for those that failed.
         self._paid_at_target = self._paid_for_failures = 0.0
@@ -88,6 +92,7 @@ class Budget:
         self.cost += cost
         self.evaluations += 1
         self.failures += observation.failed
+        self.failures_at[pull.fidelity] += observation.failed
         self.stopped += observation.censored_at is not None
         if pull.fidelity == self._search.target:
             paid = 1.0 if self.in_evaluations else cost
@@ -281,41 +286,3 @@ class Budget:
     def _least_first_look(self) -> int:
         """Evaluations of each candidate without which nothing can be said about them."""
         return LEAST_FIRST_LOOK if self._prices is None else FIRST_LOOK
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return what was paid and learned, as plain JSON values."""
-        return {
-            "levels": {str(arm): level for arm, level in self.reached.items()},
-            "paid": None if self._prices is None else self._prices.state_dict(),
-            "cost": self.cost,
-            "evaluations": self.evaluations,
-            "failures": self.failures,
-            "stopped": self.stopped,
-            "paid_at_target": [self._paid_at_target, self._paid_for_failures],
-        }
-
-    def check_state(self, state: Mapping[str, Any]) -> None:
-        """Raise ValueError if a state's costs are not known in the same way as these."""
-        paid = state.get("paid")
-        if (paid is None) != (self._prices is None):
-            raise ValueError(
-                f"the state has costs that are {_how_known(paid)}, this race costs that are "
-                f"{_how_known(self._prices)}: give its budget in the unit that it was begun with."
-            )
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state that was checked."""
-        paid: list[list[float]] | None = state.get("paid")
-        self.reached = {int(arm): level for arm, level in state["levels"].items()}
-        if self._prices is not None and paid is not None:
-            self._prices.load_state_dict(paid)
-            self._take_costs(self._prices.usual)
-        self.cost, self.evaluations = state["cost"], state["evaluations"]
-        self.failures = state["failures"]
-        self.stopped = state["stopped"]
-        # States of earlier versions have none.
-        self._paid_at_target, self._paid_for_failures = state.get("paid_at_target", (0.0, 0.0))
-
-
-def _how_known(paid: object | None) -> str:
-    return "declared" if paid is None else "measured"

@@ -26,7 +26,7 @@ from mfhpo.problem import Observation, Pull, Recommendation
 from mfhpo.racing.declaration import SigmaLike
 from mfhpo.search.budget import Budget, BudgetUnit
 from mfhpo.search.policy import FEWEST_FIRST, Begin, Replicate, SearchPolicy
-from mfhpo.search.recommendation import chance_in_words, left_in_words
+from mfhpo.search.recommendation import chance_in_words, failures_in_words, left_in_words
 
 SEARCH_BLOCK = 0
 """The block of a search's evaluations; those of its certificate have seen none of its luck."""
@@ -41,8 +41,6 @@ MOST_FINALISTS, USUAL_SHARE_OF_GIVEN = 4, 0.2
 _USUAL_OF_GIVEN = (USUAL_SHARE_OF_GIVEN, MOST_FINALISTS)
 LEAST_OF_FINALISTS = 2 * LEAST_FIRST_LOOK
 """Evaluations at the target without which no finalists are compared, where costs are declared."""
-
-_STATE_VERSION = 3
 
 
 def numbered(arm: int) -> dict[str, Any]:
@@ -458,6 +456,7 @@ class BudgetedSearch(Policy):
             failures=budget.failures,
             survivors=tuple(self.search.finished_arms()),
             compared=len(self.search.finished_arms()),
+            notices=self._notices(),
         )
         if certificate is None:
             return answer
@@ -483,7 +482,11 @@ class BudgetedSearch(Policy):
     def _why_no_certificate(self) -> str:
         evaluations = self._budget.evaluations
         if evaluations and self.search.leader() is None:
-            return f"none of {evaluations} evaluations gave a value"
+            failed = ""
+            if self.search.target and self._budget.failures:
+                where = failures_in_words(self._budget.failures_at, self.labels.fidelity)
+                failed = f" (failed: {where})"
+            return f"none of {evaluations} evaluations gave a value{failed}"
         why = self._budget.why_nothing_is_kept
         if self.stopped_by_chance and self._stopped_at is not None:
             why = (
@@ -497,6 +500,18 @@ class BudgetedSearch(Policy):
         if evaluations and not self.search.finished_arms():
             lucky = f"nothing was evaluated at the target yet; {lucky}"
         return f"{why or 'the search goes on'}; {lucky}"
+
+    def _notices(self) -> tuple[str, ...]:
+        """Return a notice where new configurations begin at a higher level, as most failed."""
+        found = self.search.most_failed()
+        if found is None:
+            return ()
+        level, failed, tried = found
+        name = self.labels.fidelity
+        return (
+            f"{failed} of {tried} configurations failed at {name(level)}, so that new ones begin "
+            f"at {name(level + 1)}",
+        )
 
     def findings(self) -> dict[str, Any]:
         """Return what an answer adds to `recommend`: see `UserSearchRecommendation`."""
@@ -537,7 +552,13 @@ class BudgetedSearch(Policy):
         if finished and not certification.finished:
             reason = f"the budget is spent: {reason}"
         conditions = (*answer.conditions, *self.provisos)
-        return replace(answer, finished=finished, reason=reason, conditions=conditions)
+        return replace(
+            answer,
+            finished=finished,
+            reason=reason,
+            conditions=conditions,
+            notices=(*self._notices(), *answer.notices),
+        )
 
     def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
         """Return the best answer so far in short (see `Policy.leader`)."""
@@ -587,8 +608,12 @@ class BudgetedSearch(Policy):
             for level in range(self.search.target)
             if levels[level]
         }
-        if levels[-1]:
-            found["without a value"] = levels[-1]
+        lost = [arm for arm, level in self._budget.reached.items() if level < 0]
+        failed = Counter(map(self.search.cheap_failures.highest, lost))
+        for level in sorted(failed):
+            is_named = level >= 0 and self.search.target
+            where = f"failed at {self.labels.fidelity(level)}" if is_named else "without a value"
+            found[where] = found.get(where, 0) + failed[level]
         if self.n_candidates > self.tried:
             found["not tried"] = self.n_candidates - self.tried
         return found
@@ -627,35 +652,3 @@ class BudgetedSearch(Policy):
     def cost(self) -> float:
         """What was paid so far."""
         return self._budget.cost
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return everything learned so far, as plain JSON values."""
-        return {
-            "search": self.search.state_dict(),
-            "version": _STATE_VERSION,
-            "most_blocks": self.most_blocks,
-            "shortlist": list(self.shortlist),
-            "stopped_at": self._stopped_at,
-            "replicates": [[pull.arm, pull.block, value] for pull, value in self._replicates],
-            "begun": self.begun,
-            **self._budget.state_dict(),
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state; ValueError if levels or kinds of costs differ."""
-        if state.get("version") != _STATE_VERSION:
-            raise ValueError(
-                "the state was saved by another version of mfhpo; begin the search anew, or go on "
-                "with that version."
-            )
-        self._budget.check_state(state)  # before anything is changed
-        self.most_blocks = state["most_blocks"]
-        self.search.load_state_dict(state["search"])
-        self._budget.load_state_dict(state)
-        self.agree(state["shortlist"])
-        self._stopped_at = state.get("stopped_at")
-        self._replicates = [
-            (Replicate(arm, self.search.target, block=block), value)
-            for arm, block, value in state["replicates"]
-        ]
-        self.begun = state["begun"]

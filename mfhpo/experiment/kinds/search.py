@@ -164,6 +164,9 @@ class SearchRunner(Runner):
                 return self._wanted(pull)
         if pending:
             return None
+        failed = search.next_failed(())
+        if failed is not None and policy.fits(failed):
+            return self._wanted(replace(failed, block=SEARCH_BLOCK))
         contenders = search.contenders(policy.largest_shortlist)
         if len(contenders) > 1:
             return self._first_of(contenders)
