@@ -202,7 +202,7 @@ def _game(cls: Callable[..., Any], **kinds: Kind) -> dict[str, Call]:
 
     kinds = {"budget": number(2, to="[)"), "sigma": optional(POSITIVE), **kinds}
     return {
-        "": Call(cls, lambda: dict(valid), _play_game, kinds),
+        "": Call(cls, lambda: dict(valid), _play_game, kinds, apart=frozenset({"rule", "about"})),
         ".ask": Call(lambda **given: fresh().ask(**given), signature_of=fresh().ask),
         ".tell": Call(
             lambda **given: fresh().tell(**given),
