@@ -141,7 +141,10 @@ def policies(make: Callable[..., Any], **kinds: Kind) -> dict[str, Call]:
     def fresh() -> Any:
         return cls(**valid)
 
-    return {"": Call(cls, lambda: dict(valid), _play, kinds), **_methods(fresh)}
+    return {
+        "": Call(cls, lambda: dict(valid), _play, kinds, apart=frozenset({"refinement"})),
+        **_methods(fresh),
+    }
 
 
 def _methods(fresh: Callable[[], Any]) -> dict[str, Call]:
@@ -186,7 +189,7 @@ def _censored(cls: Callable[..., Any], **valid: Any) -> dict[str, Call]:
     if "longest" in valid:
         kinds |= {"longest": POSITIVE, "confidence": one_of("kl", "bernstein", "printed")}
     return {
-        "": Call(cls, lambda: dict(valid), _play, kinds),
+        "": Call(cls, lambda: dict(valid), _play, kinds, apart=frozenset({"refinement"})),
         **_methods(lambda: cls(**valid)),
     }
 
