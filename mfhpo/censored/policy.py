@@ -74,6 +74,7 @@ class CensoredPolicy(Policy):
         being tried again.
     """
 
+    certifies = False  # it is after rewards
     fidelity = 0  # there is one
     cost = 0.0
 
