@@ -76,8 +76,12 @@ class Budget:
             search.prices = self._prices
         self._shorten_beginning()
 
-    def pay(self, pull: Pull, observation: Observation) -> None:
-        """Count an evaluation, and learn from what it has cost."""
+    def pay(self, pull: Pull, observation: Observation, *, is_failure: bool | None = None) -> None:
+        """Count an evaluation, and learn from what it has cost.
+
+        It `is_failure` if it gave no value, unless that is said otherwise.
+        """
+        is_failure = observation.failed if is_failure is None else is_failure
         cost = observation.cost
         if cost is None:
             cost = 0.0 if self.is_unknown(pull) else self._expected_cost([pull])[0]
@@ -91,13 +95,13 @@ class Budget:
                 self._prices.add(pull.arm, start, pull.fidelity, cost, stopped=True)
         self.cost += cost
         self.evaluations += 1
-        self.failures += observation.failed
+        self.failures += is_failure
         self.failures_at[pull.fidelity] += observation.failed
         self.stopped += observation.censored_at is not None
         if pull.fidelity == self._search.target:
             paid = 1.0 if self.in_evaluations else cost
             self._paid_at_target += paid
-            self._paid_for_failures += paid * observation.failed
+            self._paid_for_failures += paid * is_failure
         if not isinstance(pull, Replicate):
             level = pull.fidelity if observation.has_value else -1
             self.reached[pull.arm] = max(self.reached.get(pull.arm, -1), level)

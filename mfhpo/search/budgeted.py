@@ -204,6 +204,23 @@ class BudgetedSearch(Policy):
         if self._certification is not None:
             self._count(self._certification, pull, value)
 
+    def rule_out(self, pull: Pull, observation: Observation) -> None:
+        """Learn that an evaluation at the target gave the worst value, -inf: no mean is worse.
+
+        The arm leaves the search, or the certificate's race. The evaluation is paid, and no
+        failure.
+        """
+        self._budget.pay(pull, observation, is_failure=False)
+        self.begun = max(self.begun, pull.arm + 1)
+        if not isinstance(pull, Replicate):
+            self.withdraw(pull.arm)
+            return
+        if not self.shortlist:
+            self.agree(pull.shortlist)
+        self._replicates.append((pull, -math.inf))
+        if self._certification is not None:
+            self._count(self._certification, pull, -math.inf)
+
     def withdraw(self, arm: int, duplicate_of: int | None = None) -> None:
         """Take an arm out, as a repeat of another one or for a reason that nobody here sees."""
         self.begun = max(self.begun, arm + 1)
@@ -233,8 +250,13 @@ class BudgetedSearch(Policy):
         return self._certification
 
     def _count(self, certification: Certification, pull: Replicate, value: float | None) -> None:
-        if pull.arm in self.shortlist:
-            certification.tell(self._candidate(self.shortlist, pull), value)
+        if pull.arm not in self.shortlist:
+            return
+        candidate = self._candidate(self.shortlist, pull)
+        if value == -math.inf:
+            certification.rule_out(candidate.arm)
+        else:
+            certification.tell(candidate, value)
 
     def _candidate(self, shortlist: Sequence[int], pull: Replicate) -> Pull:
         """Return a replicate's pull in the shortlist's race, whose first block is 0."""
@@ -430,7 +452,9 @@ class BudgetedSearch(Policy):
             return None
         fresh: dict[int, list[float]] = {}
         for pull, value in self._replicates:
-            if value is not None and self.search.count(pull.arm, self.search.target):
+            if value is None or math.isinf(value):
+                continue
+            if self.search.count(pull.arm, self.search.target):
                 fresh.setdefault(pull.arm, []).append(self._sign * value)
         found = self.search.chance(arm, epsilon, fresh=fresh)
         return None if math.isnan(found) else found

@@ -160,7 +160,6 @@ def test_a_race_never_gives_a_setting_that_scores_minus_infinity_at_times(kind):
 
 
 @pytest.mark.usefixtures("shown")
-@pytest.mark.xfail(strict=True, reason="finalists that score -inf stay: the search must drop them")
 def test_no_finalist_that_scores_minus_infinity_wins():
     candidates = [{"worth": 0.5, "share": 0.3}, {"worth": 0.1}, {"worth": 0.4, "share": 0.0}]
     for seed in range(4):

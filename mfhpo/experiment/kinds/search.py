@@ -215,6 +215,10 @@ class SearchRunner(Runner):
 
     def learn(self, pull: Pull, observation: Observation, purpose: str) -> None:
         """Learn a result (see `Runner.learn`)."""
+        rules_out = is_worst(observation) and pull.fidelity == self.n_levels - 1
+        if rules_out and purpose != "again":
+            self.policy.rule_out(pull, observation)
+            return
         if observation.has_value:
             self._early_failures = None
             self._failed.discard(pull.arm)
@@ -228,9 +232,6 @@ class SearchRunner(Runner):
                 # It is paid for, but must not make the search drop the only one that it has.
                 pull = Replicate(pull.arm, pull.fidelity, block=pull.block)
         self.policy.tell(pull, observation)
-        is_at_target = pull.fidelity == self.n_levels - 1 and purpose == "search"
-        if is_worst(observation) and is_at_target:
-            self.policy.withdraw(pull.arm)  # its mean is -inf, whatever comes
 
     def find_replicates(self, number: int) -> None:
         """Take note of the number of replicates (see `Runner.find_replicates`)."""
