@@ -76,8 +76,8 @@ class SearchSampler(FidelitySampler):
         if that was not over, else with its certificate alone. That is then wrong with probability
         at most `delta` for each budget. A trial that fails is paid for, and below the target it
         does not condemn its configuration: where most fail at the lowest level, new ones begin
-        above it. One whose worker dies counts at what others have taken. With `checkpoints`, the objective keeps its
-        checkpoint under `training_of`.
+        above it. One whose worker dies counts at what others have taken. With `checkpoints`, the
+        objective keeps its checkpoint under `training_of`.
 
     Examples
     --------
