@@ -31,6 +31,8 @@ class Budget:
     ----------
     cost, evaluations, failures
         What was paid so far, for how many evaluations, and how many of those failed.
+    lost
+        What was paid for evaluations of which nothing was told.
     stopped
         How many were stopped at a limit.
     most_replicates
@@ -53,6 +55,7 @@ class Budget:
         if not 0.0 <= share < 1.0:
             raise ValueError(f"certify_share must be in [0, 1), got {shown(share)}.")
         self.cost = 0.0
+        self.lost = 0.0
         self.evaluations = 0
         self.failures = 0
         self.stopped = 0
@@ -196,7 +199,7 @@ class Budget:
     @property
     def spent(self) -> float:
         """What was spent of the amount, in the unit of both."""
-        return float(self.evaluations) if self.in_evaluations else self.cost
+        return float(self.evaluations) if self.in_evaluations else self.cost + self.lost
 
     def left(self, pending: Sequence[Pull] = ()) -> float:
         """Return what is left when all that is under way has been paid."""

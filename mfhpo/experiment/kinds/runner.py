@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from mfhpo.experiment.answer import Answer
@@ -44,8 +45,18 @@ class Runner(abc.ABC):
         How arms and levels are named.
     conditions
         What must be true for a claim beyond what the runner supposes, as clauses.
+    of_means
+        Purposes of evaluations whose values are averaged: what is stopped is missing there.
+    purpose
+        Of evaluations that a user enqueues.
+    open_block
+        Returns their block, given the arm and what is under way; None: they need none.
+    lost_cost
+        What was paid for losses, and for what was evaluated though nobody asked for it.
+    held
+        How many results of each pull wait for earlier ones; they are among the pending pulls.
     unlearned_cost
-        What was paid for results that are not learned yet, and for losses.
+        What was paid for these and for losses.
     """
 
     configurations: Configurations
@@ -53,6 +64,11 @@ class Runner(abc.ABC):
     labels: Labels
     ordered: frozenset[str] = frozenset()
     conditions: tuple[str, ...] = ()
+    of_means: frozenset[str] = frozenset()
+    purpose: Purpose = "given"
+    open_block: Callable[[int, Sequence[Pull]], int] | None = None
+    lost_cost: float = 0.0
+    held: Mapping[Pull, int] = MappingProxyType({})
     unlearned_cost: float = 0.0
 
     @property
