@@ -50,7 +50,6 @@ class State:
         self._before: dict[str, tuple[str, ...]] = {}  # by retry, the claims that it retries
         self._holders: dict[str, str] = {}  # by the first of these, the last that has its place
         self._shortlist: tuple[str, ...] = ()
-        self._has_value: set[tuple[int, int, int | None]] = set()  # arm, level, block
         self._replicates: defaultdict[str, set[int]] = defaultdict(set)  # by purpose
         self._foreign = ""  # the last evaluation of something else than was claimed
         self._n_foreign = 0  # of them in a row
@@ -225,19 +224,19 @@ class State:
         return any(retry not in self._before for retry in retries)
 
     def _has_rival(self, begun: Begun, arm: int) -> bool:
-        """Tell whether a claim should move, because an earlier one is equal."""
+        """Tell whether a claim should move, because an earlier one is equal and under way."""
         if begun.origin == "enqueued":
             return False
         if begun.shortlist and self.runner.configurations.key(arm) not in begun.shortlist:
             return True
         if begun.block is None and begun.purpose != "search":  # one more value, on new replicates
             return begun.replicate in self._replicates[begun.purpose]
-        levels = begun.levels or ()
         return any(
-            claim.pull.arm == arm and claim.begun.block == begun.block and level in claim.tickets
+            claim.pull.arm == arm
+            and claim.begun.block == begun.block
+            and not claim.tickets.keys().isdisjoint(begun.levels or ())
             for claim in self.ledger.open.values()
-            for level in levels
-        ) or any((arm, level, begun.block) in self._has_value for level in levels)
+        )
 
     def _end(self, ended: Ended) -> None:
         claim = self.ledger.open.get(ended.id)
@@ -249,8 +248,6 @@ class State:
         if level in claim.tickets and self._is_of(claim, ended):
             self._n_foreign = 0
             observation = self.runner.observe(ended)
-            if claim.begun.block is not None and not observation.failed:
-                self._has_value.add((claim.pull.arm, level, claim.begun.block))
         else:
             self._n_foreign += 1
             self._foreign = f"evaluation {ended.id}, claimed as {claim.begun.configuration!r:.200}"

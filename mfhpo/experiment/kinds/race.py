@@ -147,6 +147,7 @@ class RaceRunner(Runner):
 
     def answer(self) -> Answer:
         """Return the best answer so far (see `Runner.answer`)."""
+        self.policy.held_cost = self.unlearned_cost + self._worst_cost
         self.policy.provisos = self.conditions
         answer = self.policy.recommend()
         configuration = {} if answer.arm is None else self.configurations[answer.arm]
