@@ -49,6 +49,7 @@ class State:
         self._suspended: dict[str, Claim] = {}
         self._before: dict[str, tuple[str, ...]] = {}  # by retry, the claims that it retries
         self._holders: dict[str, str] = {}  # by the first of these, the last that has its place
+        self._late: dict[str, tuple[Claim, Lost]] = {}  # given up, and may end after all
         self._shortlist: tuple[str, ...] = ()
         self._replicates: defaultdict[str, set[int]] = defaultdict(set)  # by purpose
         self._foreign = ""  # the last evaluation of something else than was claimed
@@ -240,6 +241,9 @@ class State:
 
     def _end(self, ended: Ended) -> None:
         claim = self.ledger.open.get(ended.id)
+        if claim is None and ended.id in self._late:
+            self._end_late(ended, *self._late.pop(ended.id))
+            return
         if claim is None:
             self._pay(ended.cost)  # of no arm, or given up before
             return
@@ -253,6 +257,14 @@ class State:
             self._foreign = f"evaluation {ended.id}, claimed as {claim.begun.configuration!r:.200}"
             self._pay(ended.cost)
         self._learn(self.ledger.end(claim, level, observation, ended.last))
+
+    def _end_late(self, ended: Ended, claim: Claim, lost: Lost) -> None:
+        """Learn what a claim gave that was given up, where no order matters."""
+        self._pay(-lost.cost)
+        self._n_given_up -= not lost.is_sure
+        self.ledger.n_lost -= 1
+        result = Result(ended.id, claim.pull, self.runner.observe(ended), claim.begun.purpose)
+        self._learn([result])
 
     def _is_of(self, claim: Claim, ended: Ended) -> bool:
         if ended.configuration is None:
@@ -269,7 +281,10 @@ class State:
             self._suspended[lost.id] = claim
             return
         self._n_given_up += not lost.is_sure
-        self._learn(self.ledger.lose(claim, self._failure(lost)))
+        results = self.ledger.lose(claim, self._failure(lost))
+        if self.runner.counts_late and not results:
+            self._late[lost.id] = claim, lost
+        self._learn(results)
 
     def _failure(self, event: Event) -> Any:
         return self.runner.observe(Ended(id=event.id, order=event.order, value=None, cost=0.0))

@@ -47,6 +47,8 @@ class Runner(abc.ABC):
         What must be true for a claim beyond what the runner supposes, as clauses.
     of_means
         Purposes of evaluations whose values are averaged: what is stopped is missing there.
+    counts_late
+        Whether what was given up counts if it ends after all; then no order may matter.
     purpose
         Of evaluations that a user enqueues.
     open_block
@@ -65,6 +67,7 @@ class Runner(abc.ABC):
     ordered: frozenset[str] = frozenset()
     conditions: tuple[str, ...] = ()
     of_means: frozenset[str] = frozenset()
+    counts_late: bool = False
     purpose: Purpose = "given"
     open_block: Callable[[int, Sequence[Pull]], int] | None = None
     lost_cost: float = 0.0

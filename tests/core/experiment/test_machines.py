@@ -161,7 +161,7 @@ def run(kind, seed, steps):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("kind", KINDS)
-@hypothesis_settings(max_examples=5)
+@hypothesis_settings(max_examples=15)
 @given(seed=st.integers(0, 10**6), steps=st.integers(5, 30))
 def test_workers_agree(kind, seed, steps):
     run(kind, seed, steps)
