@@ -1,9 +1,8 @@
-"""The contract between an algorithm and whoever runs it: ask, tell, recommend, save, load."""
+"""The contract between an algorithm and whoever runs it: ask, tell, recommend."""
 
 import abc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from mfhpo._validation import check_instance, check_sequence
 from mfhpo.knowledge.arrays import IntArray
@@ -129,11 +128,3 @@ class Policy(abc.ABC):
     @abc.abstractmethod
     def cost(self) -> float:
         """What was paid so far."""
-
-    @abc.abstractmethod
-    def state_dict(self) -> dict[str, Any]:
-        """Return everything learned so far, as plain JSON values."""
-
-    @abc.abstractmethod
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state of a policy with the same arguments, or raise ValueError."""

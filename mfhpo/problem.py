@@ -23,7 +23,8 @@ from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import EstimatedNoise, Noise
 
 # Fourth powers of such values, and sums of them, are still finite.
-_LARGEST = 1e50
+LARGEST = 1e50
+"""Size of the largest value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ class Observation:
         """Whether there is a value to learn from."""
         if self.censored_at is not None or self.value is None:
             return False
-        return abs(self.value) <= _LARGEST
+        return abs(self.value) <= LARGEST
 
     @property
     def failed(self) -> bool:

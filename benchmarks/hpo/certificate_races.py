@@ -137,6 +137,7 @@ class Play:
             sigma=problem.sigma if declared else None,
         )
         self.configurations: list[dict[str, Any]] = []
+        self.told: list[tuple[Pull, Observation]] = []
         self.replicates: dict[int, int] = {}
         self._repeats = 0
 
@@ -159,8 +160,10 @@ class Play:
     def without_certificate(self) -> Play:
         """A search that has seen the same so far, and has all of the budget to itself."""
         alone = Play(self.problem, self.seed, self.budget, 0.0)
-        alone.race.load_state_dict(self.race.state_dict())
-        alone.configurations = list(self.configurations)
+        for configuration in self.configurations:
+            alone._take(configuration)
+        for pull, observation in self.told:
+            alone.race.tell(pull, observation)
         return alone
 
     def answer(self) -> tuple[float, float]:
@@ -190,7 +193,8 @@ class Play:
         seed = int(np.random.SeedSequence(words).generate_state(1)[0])
         level = self.problem.fidelity.levels[pull.fidelity]
         found = self.problem.objective_function(self.configurations[pull.arm], level, seed)
-        self.race.tell(pull, Observation(found.value))
+        self.told.append((pull, Observation(found.value)))
+        self.race.tell(*self.told[-1])
 
     def _begin(self, arm: int) -> bool:
         """Say what a new arm is; whether it is not the same as an earlier one."""
@@ -202,6 +206,10 @@ class Play:
             configuration = space.active(
                 {name: _value_at(point[name], given) for name, given in space.parameters.items()}
             )
+        return self._take(configuration)
+
+    def _take(self, configuration: dict[str, Any]) -> bool:
+        arm = len(self.configurations)
         self.configurations.append(configuration)
         first = self.configurations.index(configuration)
         if first < arm:
@@ -214,8 +222,9 @@ class Play:
             self.race.withdraw(arm, duplicate_of=first)
             return False
         self._repeats = 0
+        parameters = self.problem.space.parameters
         described: Point = {
-            name: place_of(value, space.parameters[name]) for name, value in configuration.items()
+            name: place_of(value, parameters[name]) for name, value in configuration.items()
         }
         self.race.search.describe(arm, described)
         return True

@@ -53,7 +53,7 @@ from mfhpo.games import (
     Utility,
 )
 from mfhpo.games.dissatisfaction import Estimate
-from mfhpo.games.policy import Awaited
+from mfhpo.games.policy import Queried
 from mfhpo.knowledge.arrays import FloatArray
 
 _COSTS = (1.0, 8.0)
@@ -74,15 +74,16 @@ _Z90 = 1.645
 _DRAWS, _JITTER = 200, 1e-9  # of utilities, from the posterior of each player
 
 
-class _RandomProfiles(UCBPNE):
+class _RandomProfiles:
     """Random profiles at the target."""
 
-    def _choose(self, remaining: float, awaited: Sequence[Awaited]) -> Query | None:
-        rng = np.random.default_rng((self._seed, len(self._told), len(awaited)))
-        return self.target_query(rng.random(len(self.actions.parameters)))
+    def propose(self, game: GamePolicy, awaited: Sequence[Queried]) -> Query | None:
+        """Return a random profile."""
+        rng = np.random.default_rng((game.seed, len(game.history), len(awaited)))
+        return game.target_query(rng.random(len(game.actions.parameters)))
 
 
-class ProbabilityOfEquilibrium(GamePolicy):
+class ProbabilityOfEquilibrium:
     """The profile that is an equilibrium with the largest probability, at the target fidelity.
 
     Picheny, Binois and Habbal, A Bayesian optimization approach to find Nash equilibria, Journal of
@@ -91,31 +92,35 @@ class ProbabilityOfEquilibrium(GamePolicy):
     a profile is the product over the players. All profiles of the game are looked at.
     """
 
-    def _choose(self, remaining: float, awaited: Sequence[Awaited]) -> Query | None:
-        rng = np.random.default_rng((self._seed, len(self._told), len(awaited)))
-        shape = self.actions.shape
+    def propose(self, game: GamePolicy, awaited: Sequence[Queried]) -> Query | None:
+        """Return the profile with the largest probability."""
+        rng = np.random.default_rng((game.seed, len(game.history), len(awaited)))
+        shape = game.actions.shape
         assert shape is not None
         probability = np.ones(math.prod(shape))
-        for player in range(len(self.actions)):
-            probability *= self._stays(player, shape, rng)
-        return self.target_query(self.actions.profiles[int(np.argmax(probability))])
+        for player in range(len(game.actions)):
+            probability *= _stays(game, player, shape, rng)
+        return game.target_query(game.actions.profiles[int(np.argmax(probability))])
 
-    def _stays(self, player: int, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
-        """Probability that a player has no better action, at all profiles, shape (n_profiles,)."""
-        model = self.models[player]
-        indices = np.arange(math.prod(shape)).reshape(shape)
-        rows = np.moveaxis(indices, player, -1).reshape(-1, shape[player])
-        stays = np.zeros(math.prod(shape))
-        normal = rng.standard_normal((shape[player], _DRAWS))
-        for row in rows:
-            features = self.points[row]
-            covariance = model.covariances(features, model.top)
-            values, vectors = np.linalg.eigh(covariance)
-            root = vectors * np.sqrt(np.maximum(values, _JITTER * abs(values[-1])))
-            drawn = model.mean(features, model.top)[:, None] + root @ normal
-            best = np.bincount(drawn.argmax(axis=0), minlength=len(row))
-            stays[row] = best / _DRAWS
-        return stays
+
+def _stays(
+    game: GamePolicy, player: int, shape: tuple[int, ...], rng: np.random.Generator
+) -> FloatArray:
+    """Probability that a player has no better action, at all profiles, shape (n_profiles,)."""
+    model = game.models[player]
+    indices = np.arange(math.prod(shape)).reshape(shape)
+    rows = np.moveaxis(indices, player, -1).reshape(-1, shape[player])
+    stays = np.zeros(math.prod(shape))
+    normal = rng.standard_normal((shape[player], _DRAWS))
+    for row in rows:
+        features = game.points[row]
+        covariance = model.covariances(features, model.top)
+        values, vectors = np.linalg.eigh(covariance)
+        root = vectors * np.sqrt(np.maximum(values, _JITTER * abs(values[-1])))
+        drawn = model.mean(features, model.top)[:, None] + root @ normal
+        best = np.bincount(drawn.argmax(axis=0), minlength=len(row))
+        stays[row] = best / _DRAWS
+    return stays
 
 
 def _model(rho: float) -> Hyperparameters:
@@ -128,7 +133,9 @@ def _model(rho: float) -> Hyperparameters:
     )
 
 
-def _policy(kind: type[GamePolicy], **own: Any) -> Callable[[RandomGame, float, float], GamePolicy]:
+def _policy(
+    kind: Callable[..., GamePolicy], **own: Any
+) -> Callable[[RandomGame, float, float], GamePolicy]:
     def make(game: RandomGame, rho: float, budget: float) -> GamePolicy:
         return kind(game.players, _COSTS, budget, hyperparameters=[_model(rho)] * 2, **own)
 
@@ -145,8 +152,8 @@ METHODS: dict[str, Callable[[RandomGame, float, float], GamePolicy]] = {
     "MF-UCB-PNE, fitted": _fitted,
     "MF-UCB-PNE, Eq. 24": _policy(MFUCBPNE, information="level"),
     _PEER: _policy(UCBPNE),
-    "probability of equilibrium": _policy(ProbabilityOfEquilibrium),
-    "random": _policy(_RandomProfiles),
+    "probability of equilibrium": _policy(GamePolicy, rule=ProbabilityOfEquilibrium()),
+    "random": _policy(GamePolicy, rule=_RandomProfiles()),
 }
 
 

@@ -2,6 +2,7 @@
 
 import statistics
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ def _decision(
 
 
 def _told(
-    kind: type[GamePolicy],
+    kind: Callable[..., GamePolicy],
     n_players: int,
     n_own: int,
     costs: tuple[float, ...],

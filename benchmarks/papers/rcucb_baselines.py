@@ -37,7 +37,7 @@ class _PairPolicy(abc.ABC):
 
     def __init__(self, n_arms: int, limits: FloatArray, cost: Charge, penalty: Charge) -> None:
         self._estimates = GainEstimates(n_arms, limits, cost=cost, penalty=penalty)
-        self._history = History()
+        self.history = History()
         cells = self._estimates.tallies.cells
         worst = min(float(cells[:, :, FLOOR].min()), -float(cells[:, :, PENALTY].max()))
         first, second, plays = np.zeros((3, *cells.shape[:2]))
@@ -59,21 +59,17 @@ class _PairPolicy(abc.ABC):
             for arm in wanting:
                 draws.fill(arm)
             played, *wanting = loop(self.pairs, block, played, self.pulls, argument)
-        self._history.add_all(block.arms, block.notes)
+        self.history.add_all(block.arms, block.notes)
 
     @property
     def pulls(self) -> int:
         """Number of rounds."""
-        return len(self._history)
+        return len(self.history)
 
     @property
     def n_censored(self) -> int:
         """Number of rounds in which the arm was stopped."""
-        return self._history.n_censored
-
-    def state_dict(self) -> dict[str, Any]:
-        """The rounds, as of `mfhpo.censored.RCUCB`."""
-        return self._history.state_dict()
+        return self.history.n_censored
 
 
 class LimitUCB(_PairPolicy):

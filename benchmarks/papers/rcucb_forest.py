@@ -229,9 +229,9 @@ def _run(task: tuple[str, int, Settings]) -> tuple[list[float], float, float]:
     seeds = [settings.seed, repetition]
     policy = METHODS[method](instance.n_arms, limits, capped, PENALTY, one_seed(seeds))
     play(policy, ArmStreams(instance, seeds), settings.rounds)
-    history = policy.state_dict()
-    earned = np.cumsum([0.0 if reward is None else reward for reward in history["rewards"]])
-    played = gains[history["arms"], np.searchsorted(limits, history["limits"])]
+    arms, granted, rewards, _ = policy.history.arrays()
+    earned = np.cumsum(np.nan_to_num(rewards))
+    played = gains[arms, np.searchsorted(limits, granted)]
     curve = earned[np.array(checkpoints(settings.rounds)) - 1].tolist()
     return curve, float(played.sum()), policy.n_censored / policy.pulls
 

@@ -112,9 +112,8 @@ def _run(task: tuple[str, str, int, int, Settings]) -> list[_Run]:
         began = time.process_time()
         play(policy, streams, settings.rounds)
         seconds = time.process_time() - began
-        history = policy.state_dict()
-        places = np.searchsorted(case.limits, history["limits"])
-        regret = np.cumsum(gaps[history["arms"], places])
+        arms, limits, *_ = policy.history.arrays()
+        regret = np.cumsum(gaps[arms, np.searchsorted(case.limits, limits)])
         curve = regret[np.array(checkpoints(settings.rounds)) - 1].tolist()
         found.append((curve, policy.n_censored / policy.pulls, seconds))
     return found

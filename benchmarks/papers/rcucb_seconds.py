@@ -41,7 +41,6 @@ from benchmarks.papers.rcucb_runs import one_seed, standard_error
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, numba_if_installed, progress, write
 from mfhpo.censored import RCUCB, Linear, ZoomingRCUCB
-from mfhpo.censored.history import History
 from mfhpo.knowledge.arrays import FloatArray
 
 PRICE = 0.5
@@ -118,7 +117,7 @@ def play(method: str, one: Instance, seed: int, budget: float) -> FloatArray:
     policy, spent = METHODS[method](one), np.zeros(0)
     while spent.sum() <= budget:
         play_rounds(policy, streams, max(_FIRST_ROUNDS, policy.pulls))
-        arms, limits, rewards, seconds = History.of(policy.state_dict()).arrays()
+        arms, limits, rewards, seconds = policy.history.arrays()
         spent = np.minimum(seconds, limits)
     return np.stack([arms, np.nan_to_num(rewards), spent, np.isinf(seconds)], axis=1)
 

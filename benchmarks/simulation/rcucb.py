@@ -12,7 +12,8 @@ from benchmarks.simulation.rcucb_loop import (
     play_rounds,
 )
 from mfhpo._validation import check_count
-from mfhpo.censored import CensoredPolicy, ZoomingRCUCB
+from mfhpo.censored import CensoredPolicy
+from mfhpo.censored.zooming import planned_rounds
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 
 
@@ -25,8 +26,8 @@ def play(policy: CensoredPolicy, draw: Draw, rounds: int) -> None:
     not finite.
     """
     rounds = check_count("rounds", rounds, 0)
-    estimates = policy._known()
-    if policy._declared_range is None:
+    estimates = policy._known().estimates
+    if policy._rewards.declared is None:
         raise ValueError("reward_range=None: rounds can be played at once with a declared one.")
     if policy.horizon is not None:
         rounds = min(rounds, policy.horizon - policy.pulls)
@@ -54,25 +55,25 @@ def play(policy: CensoredPolicy, draw: Draw, rounds: int) -> None:
             _note_plays(policy, block.arms[:played], block.notes[:played])
             estimates.latest = int(ceilings.latest[1]), int(ceilings.latest[2])
         rounds -= played
-        if reason == REFINE and isinstance(policy, ZoomingRCUCB):
-            policy._refine(estimates, arm)
+        if reason == REFINE and policy._refinement is not None:
+            policy._refinement.split(estimates, policy.history)
             ceilings = new_ceilings(estimates.tallies, estimates.latest)
 
 
 def _rounds_at_this_level(policy: CensoredPolicy) -> int:
     """Return how many rounds may be played before the rule changes."""
-    if not isinstance(policy, ZoomingRCUCB):
+    if policy._refinement is None:
         return 1 << 20
-    policy._plan_further(policy._known())
-    return policy._planned - policy.pulls
+    policy._set_level(policy._known().estimates)
+    return planned_rounds(policy.horizon, policy.pulls) - policy.pulls
 
 
 def _note_plays(policy: CensoredPolicy, arms: IntArray, notes: FloatArray) -> None:
     """Take a block of plays into the history: arms (N,); limit, reward and seconds (N, 3)."""
-    policy._history.add_all(arms, notes)
-    policy._spent += float(np.minimum(notes[:, 0], notes[:, 2]).sum())
-    policy._lowest.clear()
+    policy.history.add_all(arms, notes)
+    policy.cost += float(np.minimum(notes[:, 0], notes[:, 2]).sum())
+    policy._known().estimates.lowest.clear()
     seen = notes[~np.isnan(notes[:, 1]), 1]
     if seen.size:
-        policy._check_reward(float(seen.min()))
-        policy._check_reward(float(seen.max()))
+        policy._rewards.check(float(seen.min()), policy.labels)
+        policy._rewards.check(float(seen.max()), policy.labels)

@@ -6,23 +6,20 @@ and size. Splits are hard or easy for all of them, so that differences vary far 
 """
 
 import math
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sklearn import get_config
 from sklearn.base import clone
-from sklearn.utils.metadata_routing import process_routing
+from sklearn.utils import indexable
 
 from mfhpo._validation import MOST_LEVELS, check_count, check_flag, check_instance, check_limit
 from mfhpo.certification.certificate import Certificate
-from mfhpo.certification.certification import Certification
 from mfhpo.certification.new_data import interval_for_new_data
+from mfhpo.experiment import Assignment, Experiment, ShortlistSettings
 from mfhpo.experiment.answer import new_data_in_words
-from mfhpo.problem import Pull
-from mfhpo_sklearn.evaluation import Evaluation, evaluations, workers
-from mfhpo_sklearn.shortlist import shortlist_of
+from mfhpo_sklearn.evaluation import FitArguments, evaluated
+from mfhpo_sklearn.shortlist import described, shortlist_of
 from mfhpo_sklearn.splits import Splits
 
 
@@ -121,8 +118,10 @@ def certify(
     refit
         Whether to fit the winning setting on all data, as ``best_estimator_``.
     fit_params
-        Further arguments of ``fit``; those with one value for each sample are split like `X`. With
-        metadata routing, what the estimator and the scorer request.
+        Further arguments of ``fit``, as ``search.fit`` was given. They are passed on as by
+        ``GridSearchCV``: those with one value for each sample are split like `X`, and scores are
+        weighted by ``sample_weight`` where the scorer takes it, since scikit-learn 1.7. Each fit
+        gets its own copy of callbacks and the like.
     n_jobs
         Number of settings that are evaluated at once, on the same split. None: as in the search.
     random_state
@@ -148,7 +147,9 @@ def certify(
     Settings are compared by their differences on the same split, which are taken as normal. A
     divergence that no split has shown is not excluded; the text says how rare it may be. A fit that
     fails is repeated on its split, until its setting leaves. A split on which all settings fail is
-    left out. An estimator with a fixed ``random_state`` keeps it: the answer is about that seed.
+    left out. A score of NaN or +inf counts as a failed fit. One of -inf is the worst score: the
+    setting's mean is -inf, so that it leaves at once, and the claim counts it among the worse. An
+    estimator with a fixed ``random_state`` keeps it: the answer is about that seed.
 
     Examples
     --------
@@ -170,55 +171,62 @@ def certify(
     check_instance("fit_params", fit_params, Mapping | None, "a dictionary or None")
     if n_jobs is not None:
         check_count("n_jobs", n_jobs, -MOST_LEVELS, MOST_LEVELS)
-    race = Certification(
-        shortlist.candidates,
-        luckiest=shortlist.luckiest,
-        maximise=True,
-        delta=delta,
-        epsilon=epsilon,
-        budget=budget,
-        measure=measure,
-        max_failures=max_failures,
-        blocks=True,
+    X, y = indexable(X, y)
+    passed = FitArguments.of(search, X, fit_params or {}, groups)
+    splits = Splits(search, cv, X, y, passed.groups, random_state)
+    settings = ShortlistSettings(
+        shortlist=replace(
+            shortlist, about=f"{shortlist.about} by the mean score over random splits of these data"
+        ),
+        options={
+            "delta": delta,
+            "epsilon": epsilon,
+            "budget": budget,
+            "measure": measure,
+            "max_failures": max_failures,
+            "blocks": True,
+        },
+        about_evaluations=f"{splits.words}, the same for all settings",
+        describe=described,
     )
-    splits = Splits(search, cv, X, y, groups, random_state)
+    experiment = Experiment(settings)
+    arms = experiment.runner.configurations
     estimators = [
-        clone(search.estimator).set_params(**clone(candidate.params, safe=False))
-        for candidate in shortlist.candidates
+        clone(search.estimator).set_params(**clone(arms[arm], safe=False))
+        for arm in range(len(arms))
     ]
-    until = math.inf if timeout is None else time.monotonic() + timeout
+
+    def task_of(wanted: Assignment) -> tuple[Any, ...]:
+        estimator = estimators[arms.add(wanted.configuration)]
+        return estimator, X, y, splits[wanted.replicate], shortlist.scorer, passed
+
     scores: list[list[float]] = [[] for _ in estimators]
-    interrupted = False
+    errors: list[Exception] = []
+    why = "" if timeout is None else f"timeout={timeout:g} s is over"
     try:
-        with workers(search.n_jobs if n_jobs is None else n_jobs) as parallel:
-            while not race.finished and time.monotonic() < until:
-                pulls = _round(race, budget)
-                split = splits[pulls[0].block or 0]
-                tasks = [
-                    (estimators[pull.arm], X, y, split, shortlist.scorer, fit_params)
-                    for pull in pulls
-                ]
-                _tell(race, pulls, evaluations(parallel, tasks), scores)
+        found = evaluated(experiment, task_of, search.n_jobs if n_jobs is None else n_jobs, timeout)
+        for n_evaluated, (wanted, evaluation) in enumerate(found, start=1):
+            if evaluation.score is not None and evaluation.has_value:
+                scores[arms.add(wanted.configuration)].append(evaluation.score)
+            if evaluation.error is not None:
+                errors.append(evaluation.error)
+            if n_evaluated == len(errors) == len(estimators):
+                raise errors[0]
     except KeyboardInterrupt:
-        if not race.counts.any():
+        if not any(scores):
             raise
-        interrupted = True
-    about = f"{shortlist.about} by the mean score over random splits of these data"
-    answer = race.certificate(about, shortlist.words)
-    how = f"{splits.words}, the same for all settings"
-    answer = replace(answer, assumptions=(how, *answer.assumptions))
-    if not race.finished:
-        why = "it was interrupted" if interrupted else f"timeout={timeout:g} s is over"
+        why = "it was interrupted"
+    answer = experiment.answer().certificate
+    assert answer is not None
+    is_interrupted = why == "it was interrupted"
+    if not answer.finished:
         answer = replace(answer, reason=f"{why} and {answer.reason}")
     best = None
-    if refit and answer.winner is not None and not interrupted:
-        passed = fit_params or {}
-        if get_config()["enable_metadata_routing"]:
-            passed = process_routing(search, "fit", **passed).estimator.fit
+    if refit and answer.winner is not None and not is_interrupted:
         targets = () if y is None else (y,)
         best = clone(estimators[answer.winner])
         try:
-            best.fit(X, *targets, **passed)
+            best.fit(X, *targets, **passed.for_fit())
         except KeyboardInterrupt:
             best = None
             words = "the last fit was interrupted, so there is no best_estimator_"
@@ -228,33 +236,3 @@ def certify(
         [] if answer.winner is None else scores[answer.winner], len(test) / len(train), delta
     )
     return SearchCertificate(**vars(answer), best_estimator_=best, new_data_interval=about_new_data)
-
-
-def _tell(
-    race: Certification,
-    pulls: list[Pull],
-    found: Iterator[tuple[int, Evaluation]],
-    scores: list[list[float]],
-) -> None:
-    """Tell the results of a round and keep the scores; raise what all raise in the first one."""
-    is_first = race.evaluations == 0
-    errors = []
-    for place, evaluation in found:
-        race.tell(pulls[place], evaluation.score)
-        if evaluation.score is not None:
-            scores[pulls[place].arm].append(evaluation.score)
-        if evaluation.error is not None:
-            errors.append(evaluation.error)
-    if is_first and len(errors) == len(pulls):
-        raise errors[0]
-
-
-def _round(race: Certification, budget: int | None) -> list[Pull]:
-    """Return what is left to evaluate on the next split, as far as the budget goes."""
-    pulls: list[Pull] = []
-    while budget is None or race.evaluations + len(pulls) < budget:
-        pull = race.ask(pulls)
-        if pull is None or (pulls and pull.block != pulls[0].block):
-            break
-        pulls.append(pull)
-    return pulls

@@ -1,18 +1,24 @@
-"""One fit and one score on one split, as `cross_validate` makes them, and several at once."""
+"""One fit and one score on one split, as `GridSearchCV` makes them, and several at once."""
 
 from __future__ import annotations
 
+import copy
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-from sklearn.model_selection import cross_validate
-from sklearn.utils._param_validation import InvalidParameterError
+from joblib import effective_n_jobs
+from sklearn import get_config
+from sklearn.base import clone
+from sklearn.model_selection._validation import _fit_and_score
+from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _check_method_params
 
+from mfhpo.experiment import Assignment, Ended, Experiment
+from mfhpo.problem import LARGEST
 from mfhpo_sklearn.splits import Split
 
 
@@ -20,7 +26,8 @@ from mfhpo_sklearn.splits import Split
 class Evaluation:
     """What came of a fit: its score, and the seconds it took.
 
-    The score is None if the fit raised, which is the `error`, or the score is not finite.
+    The score is None if the fit raised, which is the `error`, or the score is NaN or +inf: no
+    setting is worth that. A score of -inf is one, the worst.
     """
 
     score: float | None
@@ -29,43 +36,105 @@ class Evaluation:
     score_seconds: float
     error: Exception | None = None
 
+    @property
+    def is_worst(self) -> bool:
+        """Whether the setting is worse than any other: no mean with such a score is finite."""
+        return self.score is not None and self.score < -LARGEST
+
+    @property
+    def has_value(self) -> bool:
+        """Whether the score is one that a mean can be made of."""
+        return self.score is not None and not self.is_worst
+
+    def with_error_score(self, error_score: Any) -> Evaluation:
+        """Return the evaluation with the score of a fit that raised, or raise what it raised."""
+        if self.error is None:
+            return self
+        if error_score == "raise":
+            raise self.error
+        return replace(self, score=float(error_score)) if error_score < math.inf else self
+
+
+@dataclass(frozen=True)
+class FitArguments:
+    """Further arguments of ``fit``, as `GridSearchCV` of the same release passes them on.
+
+    Parameters
+    ----------
+    fit, score
+        What the estimator and the scorer are passed, by name. What has one value for each sample
+        is split like `X`.
+    groups
+        What the splitter is passed, or None.
+    """
+
+    fit: Mapping[str, Any]
+    score: Mapping[str, Any]
+    groups: Any
+
+    @classmethod
+    def of(cls, search: Any, X: Any, given: Mapping[str, Any], groups: Any = None) -> FitArguments:
+        """Return what a search passes on; `groups` are for the splitter, whoever asks for them."""
+        if not hasattr(search, "_get_routed_params_for_fit"):  # a search of another library
+            return cls(dict(given), {}, groups)
+        if groups is not None and get_config()["enable_metadata_routing"]:
+            asked = get_routing_for_object(search).consumes("fit", ["groups"])
+            given = {**given, **dict.fromkeys(asked, groups)}
+        routed = search._get_routed_params_for_fit(_check_method_params(X, dict(given)))
+        own = routed.splitter.split.get("groups")
+        return cls(routed.estimator.fit, routed.scorer.score, own if groups is None else groups)
+
+    def for_fit(self) -> dict[str, Any]:
+        """Return the estimator's arguments for one fit, with its own copies of what has a state."""
+        return {name: _copied(value) for name, value in self.fit.items()}
+
+
+def _copied(value: Any) -> Any:
+    """Return a copy of what a fit may change, such as callbacks; data is shared."""
+    if hasattr(value, "shape"):
+        return value
+    if type(value) in (list, tuple):
+        return type(value)(map(_copied, value))
+    try:
+        return copy.deepcopy(value)
+    except Exception:  # what cannot be copied, such as an open file or a lock
+        return value
+
 
 def evaluate(
-    estimator: Any, X: Any, y: Any, split: Split, scorer: Any, params: Mapping[str, Any] | None
+    estimator: Any, X: Any, y: Any, split: Split, scorer: Any, passed: FitArguments
 ) -> Evaluation:
-    """Fit and score on one split; an exception is returned, so that other settings go on.
+    """Fit a clone and score it on one split; an exception is returned, so that others go on.
 
-    `params` are those of ``fit``, or whatever metadata the estimator and the scorer request.
     Raises ValueError if the scorer gives several metrics.
     """
     begun = time.perf_counter()
     try:
-        found = cross_validate(
-            estimator,
+        found = _fit_and_score(
+            clone(estimator),
             X,
             y,
-            cv=[split],
-            scoring=scorer,
-            params=None if params is None else dict(params),
+            scorer=scorer,
+            train=split[0],
+            test=split[1],
+            verbose=0,
+            parameters=None,
+            fit_params=passed.for_fit(),
+            score_params=passed.score,
+            return_times=True,
             error_score="raise",
         )
     except Exception as error:
         seconds = time.perf_counter() - begun
-        cause = error.__cause__
-        if isinstance(error, InvalidParameterError) and isinstance(cause, InvalidParameterError):
-            error = cause  # cross_validate has put its own name in place of the estimator's
         return Evaluation(None, seconds, seconds, 0.0, error)
-    if "test_score" not in found:
-        names = sorted(name[len("test_") :] for name in found if name.startswith("test_"))
+    score = found["test_scores"]
+    if isinstance(score, Mapping):
         raise ValueError(
-            f"scoring={scorer!r} gives several metrics, {names}; give the one that counts."
+            f"scoring={scorer!r} gives several metrics, {sorted(score)}; give the one that counts."
         )
-    score, fit_seconds, score_seconds = (
-        float(np.asarray(found[name])[0]) for name in ("test_score", "fit_time", "score_time")
-    )
     seconds = time.perf_counter() - begun
-    known = score if math.isfinite(score) else None
-    return Evaluation(known, seconds, fit_seconds, score_seconds)
+    known = None if math.isnan(score) or score == math.inf else float(score)
+    return Evaluation(known, seconds, found["fit_time"], found["score_time"])
 
 
 def workers(n_jobs: int | None) -> Parallel:
@@ -76,28 +145,61 @@ def workers(n_jobs: int | None) -> Parallel:
         return Parallel(n_jobs=n_jobs)
 
 
+def evaluated(
+    experiment: Experiment,
+    task_of: Callable[[Assignment], tuple[Any, ...]],
+    n_jobs: int | None,
+    timeout: float | None,
+    *,
+    is_timed: bool = False,
+    error_score: Any = math.nan,
+) -> Iterator[tuple[Assignment, Evaluation]]:
+    """Evaluate what an experiment asks for, several at once, and yield what it was told.
+
+    A task holds the arguments of `evaluate`, and `error_score` is the score of a fit that raises.
+    With `is_timed`, evaluations cost their seconds. After the `timeout`, in seconds, nothing is
+    begun.
+    """
+    until = math.inf if timeout is None else time.monotonic() + timeout
+    at_once, number = effective_n_jobs(n_jobs), 0
+    with workers(n_jobs) as parallel:
+        while time.monotonic() < until:
+            wanted: list[Assignment] = []
+            while len(wanted) < at_once and isinstance(work := experiment.next(), Assignment):
+                experiment.apply(work.begun(str(number + len(wanted)), experiment.order))
+                wanted.append(work)
+            if not wanted:
+                return
+            for place, evaluation in evaluations(parallel, [task_of(each) for each in wanted]):
+                evaluation = evaluation.with_error_score(error_score)
+                ended = Ended(
+                    id=str(number + place),
+                    order=experiment.order,
+                    value=evaluation.score,
+                    cost=evaluation.seconds if is_timed else None,
+                )
+                experiment.apply(ended)
+                yield wanted[place], evaluation
+            number += len(wanted)
+
+
 def evaluations(
     parallel: Parallel, tasks: Sequence[tuple[Any, ...]]
 ) -> Iterator[tuple[int, Evaluation]]:
     """Yield the number of each task and its evaluation; a task holds `evaluate`'s arguments.
 
-    They come in the order of the tasks, whichever worker is faster. After a KeyboardInterrupt, all
-    that have ended come before it is raised.
+    They come in the order of the tasks, whichever worker is faster. What is interrupted takes long,
+    and may be poor: what ended after it is not told.
     """
     ended: dict[int, Evaluation] = {}
     place = 0
-    try:
-        for found, evaluation in parallel(
-            delayed(_evaluate_at)(number, *task) for number, task in enumerate(tasks)
-        ):
-            ended[found] = evaluation
-            while place in ended:
-                yield place, ended.pop(place)
-                place += 1
-    except KeyboardInterrupt:
-        for found in sorted(ended):
-            yield found, ended[found]
-        raise
+    for found, evaluation in parallel(
+        delayed(_evaluate_at)(number, *task) for number, task in enumerate(tasks)
+    ):
+        ended[found] = evaluation
+        while place in ended:
+            yield place, ended.pop(place)
+            place += 1
 
 
 def _evaluate_at(place: int, *task: Any) -> tuple[int, Evaluation]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, get_args
 
 import numpy as np
@@ -12,7 +11,6 @@ from sklearn.model_selection import ParameterGrid
 from mfhpo._validation import check_choice, check_dictionaries, shown
 from mfhpo.certification.choice import make_elimination
 from mfhpo.experiment import Experiment, RaceSettings, SearchSettings
-from mfhpo.experiment.settings import MakePolicy
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.policy import Policy
 from mfhpo.problem import Problem
@@ -136,6 +134,9 @@ class MFSearchCV(PolicySearchCV):
     ) -> None:
         self._set(locals())
 
+    # Whether levels that are evidence are explored by elimination, whatever suits the problem.
+    _eliminates = False
+
     def _taken(self) -> set[str]:
         return {name for candidate in _listed(self.candidates) for name in candidate}
 
@@ -150,14 +151,8 @@ class MFSearchCV(PolicySearchCV):
             "list(ParameterGrid([...])). "
         )
 
-    @property
-    def _make(self) -> MakePolicy | None:
-        """What makes the policy for levels that are evidence; None: what suits the problem."""
-        return None
-
     def _settings(self, resource: Resource, seed: int) -> RaceSettings | SearchSettings:
         check_choice("estimated_bias", self.estimated_bias, get_args(EstimatedBias))
-        make = self._make
         return RaceSettings.of(
             _listed(self.candidates),
             fidelity=resource.fidelity or _ONE_LEVEL,
@@ -171,8 +166,7 @@ class MFSearchCV(PolicySearchCV):
             max_failures=self.max_failures,
             seed=seed,
             shares_replicates=True,
-            make=make,
-            make_certifier=None if make is None else partial(_without_sign, make),
+            make=_make_elimination if self._eliminates else None,
             describe=described,
         )
 
@@ -200,17 +194,11 @@ class IISESearchCV(MFSearchCV):
         )
     """
 
-    @property
-    def _make(self) -> MakePolicy:
-        return _make_elimination
+    _eliminates = True
 
 
 def _make_elimination(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
     return make_elimination(problem, sign, {**options, "variant": None})
-
-
-def _without_sign(make: MakePolicy, problem: Problem, **options: Any) -> Policy:
-    return make(problem, 1.0, options)
 
 
 def _has_items(candidates: Any) -> bool:

@@ -6,20 +6,18 @@ import abc
 import math
 import time
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
-from sklearn import get_config
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import check_random_state, indexable
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from mfhpo._validation import (
     MOST_AT_ONCE,
@@ -32,8 +30,9 @@ from mfhpo._validation import (
     unwrapped,
 )
 from mfhpo.certification.new_data import interval_for_new_data
-from mfhpo.experiment import Answer, Assignment, Ended, Experiment, RaceSettings, SearchSettings
-from mfhpo_sklearn.evaluation import Evaluation, evaluations, workers
+from mfhpo.experiment import Answer, Assignment, Experiment, RaceSettings, SearchSettings
+from mfhpo.search.recommendation import failures_in_words
+from mfhpo_sklearn.evaluation import FitArguments, evaluated
 from mfhpo_sklearn.resources import Resource
 from mfhpo_sklearn.results import Results, Row
 from mfhpo_sklearn.splits import Splits, in_words
@@ -43,12 +42,20 @@ from mfhpo_sklearn.splits import Splits, in_words
 class _Task:
     """What `fit` was given, as it is evaluated; `passed` goes to the estimator and the scorer."""
 
+    estimator: Any
     X: Any
     y: Any
     scorer: Any
-    passed: Mapping[str, Any]
+    passed: FitArguments
     splits: Splits
     resource: Resource
+
+    def of(self, wanted: Assignment) -> tuple[Any, ...]:
+        """Return the arguments of `evaluate` for what is wanted."""
+        params = {**wanted.configuration, **self.resource.settings(wanted.level)}
+        estimator = clone(self.estimator).set_params(**clone(params, safe=False))
+        split = self.resource.part_of(self.splits[wanted.replicate], wanted.level)
+        return estimator, self.X, self.y, split, self.scorer, self.passed
 
 
 class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no types
@@ -74,7 +81,9 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
     refit
         Whether to fit the best setting on all data, as ``best_estimator_``.
     error_score
-        Score of a fit that raises. NaN: it counts as a failure. "raise": it ends the search.
+        Score of a fit that raises. NaN: it counts as a failure, as any score of NaN or +inf does.
+        "raise": it ends the search. A score of -inf is the worst: the setting ranks last, and at
+        the target leaves at once.
     verbose
         1: a line says what was paid and which setting leads, whenever that is news; 2: a line for
         each fit, and what it gave.
@@ -116,9 +125,10 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         y
             Targets, shape (n_samples,) or (n_samples, n_outputs), or None.
         **params
-            Further arguments of ``fit``, those with one value for each sample split like `X`; with
-            ``groups``, for the splitter. Scores are then not weighted. With metadata routing, what
-            the estimator, the scorer and the splitter request.
+            Further arguments of ``fit``, passed on as ``GridSearchCV`` does: those with one value
+            for each sample are split like `X`, and ``groups`` are for the splitter. Scores are
+            weighted by ``sample_weight`` where the scorer takes it, since scikit-learn 1.7. Each
+            fit gets its own copy of callbacks and the like.
 
         Returns
         -------
@@ -135,12 +145,14 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         self._check_options()
         scorer = check_scoring(self.estimator, scoring=self.scoring)
         X, y = indexable(X, y)
-        groups, passed = self._routed(params)
+        passed = FitArguments.of(self, X, params)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        splits = Splits(self, self.cv if hasattr(self.cv, "split") else None, X, y, groups, seed)
+        splits = Splits(
+            self, self.cv if hasattr(self.cv, "split") else None, X, y, passed.groups, seed
+        )
         taken = self._taken()
         resource = Resource.of(self.resource, self.levels, self.estimator, splits, y, taken)
-        task = _Task(X, y, scorer, passed, splits, resource)
+        task = _Task(self.estimator, X, y, scorer, passed, splits, resource)
         settings = self._settings(resource, seed)
         how = "the same for all settings" if settings.in_blocks else "another one for each fit"
         about = f"{splits.words}, {how}"
@@ -148,14 +160,23 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         results = Results()
         shown: tuple[Any, ...] = ()
         try:
-            for row in self._evaluations(experiment, task):
+            found = evaluated(
+                experiment,
+                task.of,
+                self.n_jobs,
+                self._timeout,
+                is_timed=getattr(self, "seconds", None) is not None,  # not every search has it
+                error_score=self.error_score,
+            )
+            for wanted, evaluation in found:
+                row = Row.of(experiment, wanted, evaluation)
                 results.rows.append(row)
                 shown = self._show(experiment, row, shown)
         except KeyboardInterrupt:
-            if any(row.evaluation.score is not None for row in results.rows):
+            if any(row.evaluation.has_value for row in results.rows):
                 self._keep(experiment, task, results)
             raise
-        self._warn_of_failures(results)
+        self._warn_of_failures(results, resource)
         self._keep(experiment, task, results)
         if self._timeout is not None and not self.certificate_.finished:
             self.certificate_ = self.certificate_.stopped_by(f"timeout={self._timeout:g} s")
@@ -192,75 +213,6 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         limit: float | None = unwrapped(getattr(self, "timeout", None))  # not every search has one
         return limit
 
-    def _routed(self, params: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """Return the splitter's groups, and what goes on to the estimator and the scorer."""
-        given = {name: value for name, value in params.items() if value is not None}
-        if not get_config()["enable_metadata_routing"]:
-            groups = given.pop("groups", None)
-            return groups, given
-        groups = process_routing(self, "fit", **given).splitter.split.get("groups")
-        router = MetadataRouter(owner=self)
-        fits = MethodMapping().add(caller="fit", callee="fit")
-        router.add(estimator=self.estimator, method_mapping=fits)
-        scores = MethodMapping().add(caller="fit", callee="score")
-        router.add(scorer=self._get_scorers()[0], method_mapping=scores)
-        return groups, {name: given[name] for name in router.consumes("fit", given)}
-
-    def _evaluations(self, experiment: Experiment, task: _Task) -> Iterator[Row]:
-        """Evaluate what the experiment asks for, several at once, and tell it in that order."""
-        until = math.inf if self._timeout is None else time.monotonic() + self._timeout
-        at_once = effective_n_jobs(self.n_jobs)
-        n_begun = 0
-        with workers(self.n_jobs) as parallel:
-            while time.monotonic() < until:
-                wanted: list[Assignment] = []
-                while len(wanted) < at_once:
-                    work = experiment.next()
-                    if not isinstance(work, Assignment):
-                        break
-                    experiment.apply(work.begun(str(n_begun + len(wanted)), experiment.order))
-                    wanted.append(work)
-                if not wanted:
-                    return
-                tasks = [
-                    (
-                        self._estimator(task.resource, each),
-                        task.X,
-                        task.y,
-                        task.resource.part_of(task.splits[each.replicate], each.level),
-                        task.scorer,
-                        task.passed,
-                    )
-                    for each in wanted
-                ]
-                for place, evaluation in evaluations(parallel, tasks):
-                    evaluation = self._with_error_score(evaluation)
-                    ended = Ended(
-                        id=str(n_begun + place),
-                        order=experiment.order,
-                        value=evaluation.score,
-                        cost=evaluation.seconds if self._is_timed else None,
-                    )
-                    experiment.apply(ended)
-                    yield Row.of(experiment, wanted[place], evaluation)
-                n_begun += len(wanted)
-
-    @property
-    def _is_timed(self) -> bool:
-        return getattr(self, "seconds", None) is not None  # not every search has such a budget
-
-    def _estimator(self, resource: Resource, wanted: Assignment) -> Any:
-        params = {**wanted.configuration, **resource.settings(wanted.level)}
-        return clone(self.estimator).set_params(**clone(params, safe=False))
-
-    def _with_error_score(self, evaluation: Evaluation) -> Evaluation:
-        if evaluation.error is None:
-            return evaluation
-        if self.error_score == "raise":
-            raise evaluation.error
-        known = math.isfinite(self.error_score)
-        return replace(evaluation, score=float(self.error_score)) if known else evaluation
-
     def _show(self, experiment: Experiment, row: Row, shown: tuple[Any, ...]) -> tuple[Any, ...]:
         """Print a line if there is news, or each time if asked to; return what was shown last."""
         if self.verbose < 1:
@@ -285,18 +237,21 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         """Return a likely reason why all fits failed; "" if none is known."""
         return ""
 
-    def _warn_of_failures(self, results: Results) -> None:
+    def _warn_of_failures(self, results: Results, resource: Resource) -> None:
         errors, n = results.errors, len(results.rows)
+        failed = Counter(row.level for row in results.rows if row.evaluation.error)
+        where = f" ({failures_in_words(failed, resource.name_of)})" if resource.name else ""
         if n and not results.any_fit_succeeded:
             last = errors[-1] if errors else "the scores are not finite"
+            what = f"all {n} fits failed" if errors else f"none of {n} scores is finite"
             raise ValueError(
-                f"all {n} fits failed, so there is nothing to compare; mend the estimator, the "
-                f"data, the scoring or the parameters, or set error_score='raise' to see where. "
+                f"{what}{where}, so there is nothing to compare; mend the estimator, the data, the "
+                f"scoring or the parameters, or set error_score='raise' to see where. "
                 f"{self._why_all_failed()}The last error: {last!r}"
             ) from (errors[-1] if errors else None)
         if errors:
             warnings.warn(
-                f"{len(errors)} of {n} fits failed; the last error: {errors[-1]!r}",
+                f"{len(errors)} of {n} fits failed{where}; the last error: {errors[-1]!r}",
                 FitFailedWarning,
                 stacklevel=3,
             )
@@ -304,6 +259,11 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
     def _keep(self, experiment: Experiment, task: _Task, results: Results) -> None:
         resource, runner = task.resource, experiment.runner
         arm = runner.leader()[0]
+        if arm is None and results.has_worst:
+            raise ValueError(
+                "every setting left the search: its fits failed, or a score was -inf, and so its "
+                "mean; mend the scoring or the settings."
+            )
         if arm is None or not results.rows:
             limits = {name: getattr(self, name, None) for name in ("budget", "seconds", "timeout")}
             given = [f"{name}={limit!r}" for name, limit in limits.items() if limit is not None]
@@ -332,14 +292,13 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         self.multimetric_ = False
 
     def _refit(self, task: _Task) -> None:
-        passed = task.passed
         self.best_estimator_ = clone(self.estimator).set_params(
             **clone(self.best_params_, safe=False)
         )
-        if get_config()["enable_metadata_routing"]:
-            passed = process_routing(self, "fit", **passed).estimator.fit
         begun = time.time()
-        self.best_estimator_.fit(task.X, *(() if task.y is None else (task.y,)), **passed)
+        self.best_estimator_.fit(
+            task.X, *(() if task.y is None else (task.y,)), **task.passed.for_fit()
+        )
         self.refit_time_ = time.time() - begun
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_

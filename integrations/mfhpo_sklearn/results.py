@@ -47,9 +47,14 @@ class Results:
 
     @property
     def any_fit_succeeded(self) -> bool:
-        """Whether any fit gave a score of its own, not that of `error_score`."""
+        """Whether any fit gave a finite score of its own, not that of `error_score`."""
         found = (row.evaluation for row in self.rows)
-        return any(one.error is None and one.score is not None for one in found)
+        return any(one.error is None and one.has_value for one in found)
+
+    @property
+    def has_worst(self) -> bool:
+        """Whether any score is -inf."""
+        return any(row.evaluation.is_worst for row in self.rows)
 
     def scores_of(self, arm: int, level: int) -> list[float]:
         """Return an arm's scores at a level: the fresh ones, or else all."""
@@ -67,8 +72,8 @@ class Results:
 
         A row's scores are those at the highest level that the candidate has a value at; if it has
         fresh ones there, its mean is theirs alone. The `best` arm ranks first, then those with
-        fresh scores, then by level and mean. `arms` has the arm of each row, and `params` gives the
-        parameters of an arm at a level.
+        fresh scores, then by level and mean. `arms` has the arm of each row: that of several, if
+        candidates are equal. `params` gives the parameters of an arm at a level.
         """
         by_arm: dict[int, list[Row]] = {arm: [] for arm in arms}
         for row in self.rows:
@@ -129,10 +134,11 @@ class _Summary:
         return cls(level, here, scores, _mean(counted), _spread(counted), bool(fresh))
 
     @property
-    def standing(self) -> tuple[bool, bool, int, float]:
-        """Sort key, larger is better; without any score, worst."""
+    def standing(self) -> tuple[bool, bool, bool, int, float]:
+        """Sort key, larger is better; without any score, worst, and before that, with -inf."""
         has_score = not math.isnan(self.mean)
-        return has_score, self.is_fresh, self.level, self.mean if has_score else 0.0
+        mean = self.mean if has_score else 0.0
+        return has_score, mean > -math.inf, self.is_fresh, self.level, mean
 
 
 def _scores(rows: Sequence[Row]) -> list[float]:
@@ -144,7 +150,9 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _spread(values: Sequence[float]) -> float:
-    return float(np.std(values)) if values else math.nan
+    if not values or -math.inf in values:
+        return math.nan
+    return float(np.std(values))
 
 
 def _masked(values: Sequence[Any]) -> Any:

@@ -5,8 +5,10 @@ from typing import Any
 
 import joblib
 import numpy as np
+from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics._scorer import _MultimetricScorer
 
 from mfhpo._validation import check_count, shown
 from mfhpo.certification.candidates import Candidate, Shortlist, best_of
@@ -34,11 +36,13 @@ def shortlist_of(search: Any, top: int) -> SearchShortlist:
     results = search.cv_results_
     scores = np.asarray(results[f"mean_test_{metric}"], dtype=np.float64)
     resources = np.asarray(results.get("n_resources", np.zeros(len(scores))))
-    # A halving search has a row for each round that a setting was in: the last one counts.
+    rounds = np.asarray(results.get("iter", np.zeros(len(scores))))
+    # Of equal settings the first one counts. A halving search has a row for each round that a
+    # setting was in: the last one counts.
     rows: dict[str, int] = {}
     for row in np.flatnonzero(np.isfinite(scores)).tolist():
         key = key_of(_without_resource(search, results["params"][row]), described)
-        if key not in rows or resources[row] >= resources[rows[key]]:
+        if key not in rows or rounds[row] > rounds[rows[key]]:
             rows[key] = row
     if len(rows) < 2:
         raise ValueError(
@@ -46,12 +50,11 @@ def shortlist_of(search: Any, top: int) -> SearchShortlist:
             f"to tell which is best."
         )
     best = getattr(search, "best_index_", None)
+    if best is not None and np.isfinite(scores[best]):
+        # Equal settings may differ in their scores: the best one's is what the search promised.
+        rows[key_of(_without_resource(search, results["params"][best]), described)] = int(best)
     ranked = sorted(rows.values(), key=lambda row: (-resources[row], -scores[row], row))
-    first = 0
-    if best is not None:
-        # Rows of equal settings: the best one's may not be the one that is kept.
-        key = key_of(_without_resource(search, results["params"][best]), described)
-        first = ranked.index(rows[key]) if key in rows else 0
+    first = ranked.index(best) if best in ranked else 0
     kept, luckiest = best_of(ranked, first, top)
     resource = getattr(search, "resource", None)
     most = {}  # that a halving search gave
@@ -82,8 +85,9 @@ def _metric_of(search: Any) -> tuple[str, Any]:
     if not getattr(search, "multimetric_", isinstance(scorer, dict)):
         return "score", scorer
     if isinstance(search.refit, str):
-        one = _OneMetric(scorer, search.refit) if callable(scorer) else scorer[search.refit]
-        return search.refit, one
+        if callable(scorer):
+            return search.refit, _OneMetric(scorer, search.refit)
+        return search.refit, _OneOfSeveral(scorer[search.refit])
     start = "mean_test_"
     names = [name.removeprefix(start) for name in search.cv_results_ if name.startswith(start)]
     raise ValueError(
@@ -102,6 +106,21 @@ class _OneMetric:
     def __call__(self, estimator: Any, X: Any, y: Any = None, **params: Any) -> Any:
         targets = () if y is None else (y,)
         return self.scorer(estimator, X, *targets, **params)[self.name]
+
+
+@dataclass(frozen=True)
+class _OneOfSeveral:
+    """One of several scorers, which is passed what it takes of the arguments for all of them."""
+
+    scorer: Any
+
+    def __call__(self, estimator: Any, X: Any, *targets: Any, **params: Any) -> Any:
+        one = _MultimetricScorer(scorers={"score": self.scorer})
+        if get_config()["enable_metadata_routing"]:
+            params = {
+                name: params[name] for name in one.get_metadata_routing().consumes("score", params)
+            }
+        return one(estimator, X, *targets, **params)["score"]
 
 
 # What `repr` tells apart in full; a class that derives from one of these may hide its state.

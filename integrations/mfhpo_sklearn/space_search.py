@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo.experiment import DistributionSpace, Experiment, SearchSettings
+from mfhpo.experiment import Configurations, DistributionSpace, Experiment, SearchSettings
+from mfhpo.experiment.settings import numbered
 from mfhpo.search import DeclaredSearch
 from mfhpo.search.declared import configurations_of
 from mfhpo_sklearn.policy_search import PolicySearchCV
@@ -142,7 +143,7 @@ class SpaceSearchCV(PolicySearchCV):
         """Return the space, or what varies between the candidates."""
         if self.param_distributions is not None:
             return DistributionSpace(self.param_distributions, "param_distributions")
-        given = None if self.candidates is None else configurations_of(self.candidates)
+        given = self._given()
         if given is None or isinstance(given, int):
             raise ValueError(
                 f"param_distributions=None needs candidates to choose from, got "
@@ -158,6 +159,8 @@ class SpaceSearchCV(PolicySearchCV):
             fidelity = replace(fidelity, costs=None)
         none_given = self.budget is None and self.seconds is None
         budget = _USUAL_BUDGET if none_given else self.budget
+        given = self._given()
+        listed = given if isinstance(given, list) else []
         declared = DeclaredSearch.of(
             fidelity,
             budget=budget,
@@ -168,24 +171,30 @@ class SpaceSearchCV(PolicySearchCV):
             delta=self.delta,
             epsilon=self.epsilon,
             max_failures=self.max_failures,
-            candidates=self.candidates,
+            candidates=numbered(Configurations(listed, described)) if listed else given,
         )
-        parameters, is_open = self._parameters(), self.candidates is None
+        parameters, is_open = self._parameters(), given is None
         if is_open and budget is not None and _ENOUGH_FOR_ALL * parameters.size <= budget:
             warnings.warn(
                 f"param_distributions has {parameters.size:g} settings, and the budget pays for "
                 f"{_ENOUGH_FOR_ALL} fits of each; MFSearchCV compares all of them.",
                 stacklevel=3,
             )
-        given = declared.candidates
         return SearchSettings(
             declared=declared,
             levels=resource.levels,
-            space=None if isinstance(given, list) else parameters,
-            candidates=given if isinstance(given, list) else (),
+            space=None if listed else parameters,
+            candidates=listed,
             seed=seed,
             describe=described,
         )
 
+    def _given(self) -> int | list[dict[str, Any]] | None:
+        """Return the candidates as a list, or how many to draw."""
+        if self.candidates is None:
+            return None
+        return configurations_of(self.candidates, may_repeat=True)
+
     def _rows(self, experiment: Experiment, evaluated: Collection[int]) -> list[int]:
-        return sorted(evaluated)
+        entries = experiment.runner.configurations.entries
+        return [arm for arm in entries if arm in evaluated] or sorted(evaluated)

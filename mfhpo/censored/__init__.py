@@ -4,9 +4,8 @@ from mfhpo._validation.parameters import document
 from mfhpo.censored.charges import Charge, Linear, par
 from mfhpo.censored.gain import Survival
 from mfhpo.censored.policy import CensoredPolicy, Confidence
-from mfhpo.censored.rcucb import RCUCB
+from mfhpo.censored.rcucb import RCUCB, ZoomingRCUCB
 from mfhpo.censored.recommendation import LimitRecommendation, SurvivalPoint
-from mfhpo.censored.zooming import ZoomingRCUCB
 
 __all__ = [
     "RCUCB",

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from mfhpo._validation import check_choice, check_numbers, shown
-from mfhpo.censored.charges import Charge, check_charge
+from mfhpo.censored.charges import Charge, Linear, check_charge
 from mfhpo.censored.upper_bounds import (
     COLUMNS,
     COUNT,
@@ -28,6 +28,9 @@ from mfhpo.censored.upper_bounds import (
     record,
 )
 from mfhpo.knowledge.arrays import FloatArray, IntArray
+
+# Share of the rewards' range that the largest limit costs when no cost is declared.
+_DEFAULT_COST = 0.1
 
 Survival = Literal["kaplan-meier", "count"]
 
@@ -46,7 +49,7 @@ class GainEstimates:
         Number of arms n, and the limits in seconds, strictly increasing, shape (m,).
     cost, penalty
         What is charged for the seconds of a pull that ends in time, and for the limit of one that
-        does not; in the unit of the reward.
+        does not; in the unit of the reward. None: see `mfhpo.censored.options.LimitOptions`.
     reward_range
         Least and largest reward. Rewards outside are taken for the nearest one inside.
     survival
@@ -65,8 +68,8 @@ class GainEstimates:
         n_arms: int,
         limits: Sequence[float] | FloatArray,
         *,
-        cost: Charge,
-        penalty: Charge,
+        cost: Charge | None,
+        penalty: Charge | None,
         reward_range: tuple[float, float] = (0.0, 1.0),
         survival: Survival = "kaplan-meier",
         rule: Rule | None = None,
@@ -75,18 +78,19 @@ class GainEstimates:
         check_choice("survival", survival, get_args(Survival))
         self._low, high = check_range(reward_range)
         self._span = high - self._low
-        self._cost = cost
-        self._penalty = penalty
         longest = float(given[-1])
-        check_charge("cost", cost, np.array([longest]))
-        check_charge("penalty", penalty, given)
-        top = 1.0 - float(cost(np.zeros(1))[0]) / self._span
+        self._cost = Linear(_DEFAULT_COST * self._span / longest) if cost is None else cost
+        self._penalty = self._cost if penalty is None else penalty
+        check_charge("cost", self._cost, np.array([longest]))
+        check_charge("penalty", self._penalty, given)
+        top = 1.0 - float(self._cost(np.zeros(1))[0]) / self._span
         base = rule or Rule(0, False, 1.0, 0.0, 1.0, 0.0)
         self.rule = base._replace(counted=survival == "count", top=top)
         shape = (n_arms, len(given))
         self.tallies = Tallies(
             np.zeros((*shape, COLUMNS)), np.zeros(n_arms, dtype=np.int64), np.zeros(n_arms)
         )
+        self.lowest: dict[int, FloatArray] = {}  # kept by `GainBounds` until an arm's next pull
         self.latest = -1, -1  # arm and point that were played last, if there is such a point
         for arm in range(n_arms):
             self.set_limits(arm, given)
@@ -108,6 +112,7 @@ class GainEstimates:
         gains[~stopped] = self.scaled(rewards[~stopped], seconds[~stopped])
         for arm in np.unique(arms).tolist():
             own = arms == arm
+            self.lowest.pop(arm, None)
             record(self.tallies, self.rule, arm, limits[own], gains[own], seconds[own])
 
     def note_latest(self, arm: int, limit: float) -> None:
@@ -126,6 +131,7 @@ class GainEstimates:
         cells[:size, LIMIT] = limits
         cells[:size, PENALTY] = self._penalty(limits) / self._span
         cells[:size, FLOOR] = -self._cost(limits) / self._span
+        self.lowest.pop(arm, None)
         self.tallies.totals[arm] = 0.0
         self.tallies.points[arm] = size
 

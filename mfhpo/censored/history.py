@@ -1,14 +1,13 @@
-"""The pulls of a race with time limits, in the order in which they were told."""
-
-from __future__ import annotations
+"""The pulls of a race with time limits, as they were told, and the range of their rewards."""
 
 import math
-from collections.abc import Mapping
-from typing import Any
+import warnings
 
 import numpy as np
 
+from mfhpo.censored.gain import check_range
 from mfhpo.knowledge.arrays import FloatArray, IntArray
+from mfhpo.policy import Labels
 
 
 class History:
@@ -49,23 +48,75 @@ class History:
         limits, rewards, seconds = (values[chosen] for values in floats)
         return arms[chosen], limits, rewards, seconds
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return the pulls as plain JSON values; None stands for NaN and infinity."""
-        return {
-            "arms": list(self.arms),
-            "limits": [limit if math.isfinite(limit) else None for limit in self.limits],
-            "rewards": [None if math.isnan(reward) else reward for reward in self.rewards],
-            "seconds": [taken if math.isfinite(taken) else None for taken in self.seconds],
-        }
+    def merge(self, arm: int, into: int) -> None:
+        """Let the pulls of an arm be those of another one."""
+        self.arms = [into if one == arm else one for one in self.arms]
 
-    @classmethod
-    def of(cls, state: Mapping[str, Any]) -> History:
-        """Return the history of the saved pulls."""
-        history = cls()
-        missing = {"limits": math.inf, "rewards": math.nan, "seconds": math.inf}
-        columns = [
-            [instead if value is None else float(value) for value in state[name]]
-            for name, instead in missing.items()
-        ]
-        history.add_all(np.array(state["arms"], dtype=np.int64), np.array(columns).T)
-        return history
+
+class RewardRange:
+    """Least and largest reward; `declared` are those of the user, or None."""
+
+    def __init__(self, declared: tuple[float, float] | None, history: History) -> None:
+        self.declared = None if declared is None else check_range(declared)
+        self._history = history
+        self._has_warned = False
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the largest reward."""
+        if self.declared is not None:
+            return self.declared
+        low, high = self._history.lowest, self._history.highest
+        if not low <= high:
+            return 0.0, 1.0
+        # One value alone has no range; any positive one will do until there are more.
+        half = 0.5 * max(1.0, abs(low))
+        return (low, high) if low < high else (low - half, high + half)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the range is declared, or two different rewards were seen."""
+        return self.declared is not None or self._history.lowest < self._history.highest
+
+    def check(self, reward: float, labels: Labels) -> None:
+        """Warn of the first reward outside a declared range."""
+        if self.declared is None or self._has_warned or math.isnan(reward):
+            return
+        least, most = self.declared
+        if not least <= reward <= most:
+            self._has_warned = True
+            low, high = sorted(map(labels.value, self.declared))
+            warnings.warn(
+                f"a value of {labels.value(reward):g} lies outside reward_range=({low:g}, "
+                f"{high:g}): it counts as the nearest one inside, and so will others. Declare the "
+                f"range that values really have, or leave it out.",
+                stacklevel=4,
+            )
+
+    def in_words(self, labels: Labels) -> str:
+        """Return what the bounds suppose about the range."""
+        low, high = sorted(labels.value(bound) for bound in self.bounds)
+        if self.declared is not None:
+            return (
+                f"rewards lie within the declared range {low:g} to {high:g}{self._contradicted()}"
+            )
+        if self.is_known:
+            return (
+                f"rewards lie within the range seen so far, {low:.5g} to {high:.5g}: estimated, so "
+                f"that the bounds are approximate"
+            )
+        return (
+            "the range of the rewards is unknown, because no two different ones were seen: the "
+            "bounds mean nothing yet"
+        )
+
+    def _contradicted(self) -> str:
+        """Say how many rewards contradict the declared range; "" for none."""
+        low, high = self.bounds
+        if low <= self._history.lowest and self._history.highest <= high:
+            return ""
+        rewards = self._history.arrays()[2]
+        n = int(((rewards < low) | (rewards > high)).sum())
+        of_all = int((~np.isnan(rewards)).sum())
+        count = "counts" if n == 1 else "count"
+        return f": contradicted by {n} of {of_all}, which {count} as the nearest value inside"

@@ -1,10 +1,11 @@
 """Which time limits pulls may have: those that are given, or derived from first durations."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from mfhpo._validation import check_numbers, shown
+from mfhpo._validation import MOST_LEVELS, check_count, check_numbers, check_positive, shown
 from mfhpo.censored.history import History
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 
@@ -17,6 +18,34 @@ _SHORTEST = 1e-6
 # Quantiles of the first durations between which derived limits lie (Bengs and Hüllermeier 2023,
 # Section 5.2).
 _QUANTILES = (0.25, 0.75)
+
+
+class SharedLimits:
+    """Limits in seconds that all arms have, shape (m,): given, or so many to be derived.
+
+    `known` are None until they are derived; `longest` is the limit of the pulls until then.
+    """
+
+    def __init__(
+        self, limits: Sequence[float] | FloatArray | int, longest: float | None = None
+    ) -> None:
+        self.n_derived = 0
+        self.known: FloatArray | None = None
+        if isinstance(limits, (int, np.integer)):
+            self.n_derived = check_count("limits", limits, 1, MOST_LEVELS)
+        else:
+            self.known = check_limits(limits)
+        self.longest = math.inf if longest is None else check_positive("longest", longest)
+        if longest is not None and self.known is not None:
+            raise ValueError(
+                f"longest={longest!r} is for limits that are derived, but limits="
+                f"{self.known.tolist()} are given; leave longest out."
+            )
+
+    def find(self, history: History, active: IntArray) -> None:
+        """Derive the limits if they are not known, and enough was told."""
+        if self.known is None:
+            self.known = derived_limits(history, active, self.n_derived, self.longest)
 
 
 def check_limits(limits: Sequence[float] | FloatArray) -> FloatArray:

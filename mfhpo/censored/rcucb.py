@@ -1,10 +1,17 @@
-"""RCUCB: which arm to pull, and how long it may take, where a pull may be stopped.
+"""RCUCB: which arm to pull, and how long it may take, where a pull may be stopped; and z-RCUCB.
 
 Paper 004 (Bengs, Hüllermeier, "Multi-Armed Bandits with Censored Consumption of Resources",
-Machine Learning 2023), Section 3.3.
+Machine Learning 2023), Sections 3.3 and 4.
 """
 
-from mfhpo.censored.policy import CensoredPolicy
+from collections.abc import Sequence
+from typing import Any
+
+from mfhpo._validation import check_index
+from mfhpo.censored.limits import SharedLimits
+from mfhpo.censored.policy import CensoredPolicy, Confidence
+from mfhpo.censored.zooming import Refinement
+from mfhpo.knowledge.arrays import FloatArray
 
 
 class RCUCB(CensoredPolicy):
@@ -79,3 +86,102 @@ class RCUCB(CensoredPolicy):
     >>> answer.arm, answer.limit, round(answer.mean, 2)
     (1, 2.0, 0.75)
     """
+
+    def __init__(
+        self,
+        n_arms: int,
+        limits: Sequence[float] | FloatArray | int = 10,
+        *,
+        longest: float | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(n_arms, SharedLimits(limits, longest), **options)
+
+
+class ZoomingRCUCB(CensoredPolicy):
+    """RCUCB with a grid of limits for each arm that grows where it is played.
+
+    An arm begins with the longest limit alone. A limit stands for the interval down to the next
+    lower one; the pair with the largest upper bound plus what the gain may differ within its
+    interval is played (Eq. 13). Once the bound is narrower than that, the interval is split into
+    equal parts (Eq. 14), and what is known about the new limits is taken from all earlier pulls.
+
+    Differences to Algorithm 1: only the limit that was played is split, not the lower ones. The
+    answer is the pair with the best lower bound. The finest one may have been split early for its
+    width, and be far from the best.
+
+    Parameters
+    ----------
+    n_arms
+        Number of arms.
+    longest
+        The largest limit, in seconds.
+    splits
+        See `mfhpo.censored.options.ZoomingRCUCBOptions`. It is m of the paper.
+    smoothness
+        See `mfhpo.censored.options.ZoomingRCUCBOptions`. In the paper it is 1 for longest = 1.
+    cost, penalty, reward_range, max_failures
+        See `mfhpo.censored.options.ZoomingRCUCBOptions`.
+    exploration
+        See `CensoredPolicy`. All bounds are at the level alpha log(n T^2 / delta).
+    confidence
+        See `CensoredPolicy`. "kl+" is refused.
+    delta
+        Probability with which a bound may fail within the horizon, in (0, 1); also for the
+        intervals of gains in the answers, and again for those of survival. Approximate if
+        `reward_range` is None.
+    horizon
+        Number of rounds T, after which the policy is finished. None: it never finishes, and T is
+        doubled whenever it is reached; what was learned is kept.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments out of range or of another kind.
+
+    Notes
+    -----
+    The first split of a pair takes about 2 V log(n T^2 / delta) / smoothness^2 pulls for gains with
+    the variance V: with a large penalty at the longest limit that is many.
+
+    Examples
+    --------
+    >>> from mfhpo import Observation
+    >>> from mfhpo.censored import Linear
+    >>> policy = ZoomingRCUCB(2, 4.0, penalty=Linear(0.1), reward_range=(0, 1), horizon=500)
+    >>> while not policy.finished:
+    ...     [pull] = policy.ask()
+    ...     seconds, reward = (0.9, 0.7) if pull.arm == 0 else (3.0, 0.4)
+    ...     if seconds <= pull.limit:
+    ...         policy.tell(pull, Observation(reward, cost=seconds))
+    ...     else:
+    ...         policy.tell(pull, Observation(None, cost=pull.limit, censored_at=pull.limit))
+    >>> policy.recommend().arm, len(policy.points(0)) > 1
+    (0, True)
+    """
+
+    def __init__(
+        self,
+        n_arms: int,
+        longest: float,
+        *,
+        splits: int = 2,
+        smoothness: float = 1.0,
+        confidence: Confidence = "kl",
+        **options: Any,
+    ) -> None:
+        if isinstance(confidence, str) and confidence == "kl+":
+            raise ValueError(
+                'confidence="kl+" narrows its bounds with the rounds, but the level of z-RCUCB is '
+                'fixed by its horizon; take "kl".'
+            )
+        if "limits" in options:
+            raise TypeError("limits must be left out: they are chosen up to `longest`.")
+        self._refined = Refinement(n_arms, longest, splits, smoothness)
+        limits = SharedLimits([longest])
+        super().__init__(n_arms, limits, self._refined, confidence=confidence, **options)
+
+    def points(self, arm: int) -> FloatArray:
+        """Return an arm's limits so far, in seconds, increasing."""
+        check_index("arm", arm, self.n_arms)
+        return self._refined.points[arm].copy()

@@ -4,11 +4,12 @@ Rewards, costs and penalties are scaled here: the range of the rewards is 1.
 """
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from mfhpo.knowledge.arrays import FloatArray, IntArray
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 
 # Gains are kept as weights on so many equidistant values; see `highest_mean`.
 BINS = 5
@@ -269,19 +270,25 @@ def choose(
     tallies: Tallies,
     rule: Rule,
     latest: tuple[int, int],
-    extra: FloatArray,
-    all_extra: FloatArray,
+    under_way: Sequence[tuple[int, float]],
+    allowed: BoolArray,
     round_number: int,
-) -> tuple[int, int]:
-    """Return the pair with the highest upper bound (Eq. 12 and 13); -1, -1 if no arm is left.
+) -> tuple[int, float]:
+    """Return the allowed arm and its limit with the highest upper bound (Eq. 12 and 13).
 
-    Pulls under way, `extra` and `all_extra`, narrow bounds as if they came out like earlier ones,
-    so that workers spread. Among equal pairs, the `latest` one goes on.
+    The arms and limits of pulls under way narrow bounds as if they came out like earlier ones, so
+    that workers spread. Among equal pairs, the `latest` one goes on.
     """
-    counts, points = tallies.cells[..., COUNT], tallies.points
+    counts, limits = tallies.cells[..., COUNT], tallies.cells[..., LIMIT]
+    points = np.where(allowed, tallies.points, 0)
+    extra, all_extra = np.zeros(counts.shape), np.zeros(len(points))
+    for arm, limit in under_way:
+        known = slice(tallies.points[arm])
+        extra[arm, known] += limits[arm, known] <= limit
+        all_extra[arm] += 1.0
     for arm in np.flatnonzero(points).tolist():
         if counts[arm, points[arm] - 1] + extra[arm, points[arm] - 1] == 0.0:
-            return arm, int(points[arm] - 1)
+            return arm, float(limits[arm, points[arm] - 1])
     highs, _ = _upper_bounds(tallies, rule, extra, all_extra, math.log(round_number))
     indices = highs + _sizes(tallies, rule)
     is_left = np.arange(indices.shape[1]) < points[:, None]
@@ -292,7 +299,12 @@ def choose(
     for arm, point in np.argwhere(indices > best + _TIE).tolist():
         if indices[arm, point] > best + _TIE:
             best, best_pair = float(indices[arm, point]), (arm, point)
-    return best_pair
+    if best_pair[0] < 0:
+        # Every arm is under way for the first time: the one that fewest are.
+        left = np.flatnonzero(allowed)
+        arm = int(left[np.argmin(all_extra[left])])
+        best_pair = arm, int(tallies.points[arm]) - 1
+    return best_pair[0], float(limits[best_pair])
 
 
 def _sizes(tallies: Tallies, rule: Rule) -> FloatArray:

@@ -18,6 +18,7 @@ from mfhpo._validation import check_count, shown, unwrapped
 from mfhpo.certification.candidates import Candidate, CandidateResult
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.choice import choose_blocks, recommend_policy
+from mfhpo.certification.ruled_out import with_ruled_out
 from mfhpo.certification.selection import excess_in_blocks, excess_of
 from mfhpo.certification.tolerance import tolerance
 from mfhpo.identification.group_sequential import GroupSequential
@@ -142,6 +143,7 @@ class Certification:
         self.counts: IntArray = np.zeros(n, dtype=np.int64)
         self.failures: IntArray = np.zeros(n, dtype=np.int64)
         self._values: list[list[float]] = [[] for _ in candidates]
+        self._ruled_out: Counter[int] = Counter()  # worst values
         self._luckiest = luckiest
         self._sign = 1.0 if maximise else -1.0
         self._noise = as_noise(sigma)  # of the values as they are told
@@ -186,6 +188,16 @@ class Certification:
         self.policy.tell(pull, observation)
         self.note(pull.arm, value)
 
+    def rule_out(self, arm: int) -> None:
+        """Note an evaluation that gave the worst value: -inf where values are maximised.
+
+        The candidate's mean is that value, so that it leaves and is worse than all others. The
+        evaluation is paid, and is neither a value nor a failure.
+        """
+        self._ruled_out[arm] += 1
+        self.policy.held_cost += 1.0
+        self.policy.withdraw(arm)
+
     def note(self, arm: int, value: float | None) -> None:
         """Take note of an evaluation of which the policy was told by someone else."""
         if value is None or Observation(value).failed:
@@ -197,7 +209,7 @@ class Certification:
     @property
     def evaluations(self) -> int:
         """How many evaluations were told, failures included."""
-        return int(self.counts.sum() + self.failures.sum())
+        return int(self.counts.sum() + self.failures.sum()) + self._ruled_out.total()
 
     @property
     def finished(self) -> bool:
@@ -260,7 +272,11 @@ class Certification:
             notices=(*answer.notices, *self._coarse_values()),
             corrected_mean=self._corrected_mean(results, winner),
         )
-        return certificate.without_claim() if hidden else certificate
+        if hidden:
+            certificate = certificate.without_claim()
+        if not self._ruled_out:
+            return certificate
+        return with_ruled_out(certificate, self._ruled_out, hidden, -math.inf * self._sign)
 
     @property
     def _is_silent(self) -> bool:

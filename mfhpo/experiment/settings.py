@@ -29,7 +29,7 @@ from mfhpo.problem import Problem
 from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike
 from mfhpo.racing.options import EstimatedBias
 from mfhpo.search.budgeted import BudgetedSearch
-from mfhpo.search.declared import DeclaredSearch, has_levels, makes_shortlist
+from mfhpo.search.declared import DeclaredSearch, certifier_of, has_levels, makes_shortlist
 
 MakePolicy = Callable[[Problem, float, Mapping[str, Any]], Policy]
 Describe = Callable[[Any], Any]
@@ -114,7 +114,6 @@ class RaceSettings(Settings):
         seed: int = 0,
         shares_replicates: bool = False,
         make: MakePolicy | None = None,
-        make_certifier: MakeCertifier | None = None,
         **others: Any,
     ) -> RaceSettings | SearchSettings:
         """Return the settings that suit what is declared about given configurations.
@@ -133,9 +132,8 @@ class RaceSettings(Settings):
         shares_replicates
             Whether evaluations may share replicates. They do where nothing is declared.
         make
-            Makes the policy where levels are evidence. None: the one that suits the problem.
-        make_certifier
-            Makes the policy that compares finalists. None: planned looks.
+            Makes the policy where levels are evidence, and for finalists. None: the one that suits
+            the problem, and planned looks.
         **others
             Of `RaceSettings`.
         """
@@ -164,15 +162,14 @@ class RaceSettings(Settings):
                 epsilon=epsilon,
                 sigma=sigma,
                 max_failures=max_failures,
-                # 1, 1.0 and True are one to a model, and are different configurations.
-                candidates=[{**arms[arm], _NUMBER: str(arm)} for arm in range(len(arms))],
+                candidates=numbered(arms),
             )
             return SearchSettings(
                 declared=declared,
                 levels=levels,
                 candidates=candidates,
                 seed=seed,
-                make_certifier=make_certifier,
+                make_certifier=None if make is None else certifier_of(make, {}, sign),
                 sign=sign,
                 **others,
             )
@@ -371,6 +368,14 @@ def with_levels(settings: Settings, levels: Sequence[Any]) -> Settings:
     if isinstance(settings, RaceSettings) and settings.fidelity.levels is None:
         return replace(settings, fidelity=replace(settings.fidelity, levels=tuple(levels)))
     return settings
+
+
+def numbered(arms: Configurations) -> list[dict[str, Any]]:
+    """Return configurations as a `DeclaredSearch` takes them: none looks like another.
+
+    1, 1.0 and True are one to a model, and are different configurations.
+    """
+    return [{**arms[arm], _NUMBER: str(arm)} for arm in range(len(arms))]
 
 
 def _best_arm(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:

@@ -2,20 +2,111 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from mfhpo._validation import check_choice, check_number, shown
 from mfhpo.games.dissatisfaction import Estimate
 from mfhpo.games.equilibrium import Query
-from mfhpo.games.information import best_levels, information_at_level, information_of_target
-from mfhpo.games.policy import Awaited, GamePolicy
-from mfhpo.knowledge.arrays import FloatArray
+from mfhpo.games.information import About, best_levels, information_of_points
+from mfhpo.games.policy import GamePolicy, Queried
 from mfhpo.knowledge.space import Numeric, OneOf
 
 _ROUNDING = 1e-9
 _EXPLORED = 6  # evaluations' worth of exploration that a model is trusted with from the start
+
+
+class UpperBounds:
+    """The rule of `mfhpo.games.UCBPNE`."""
+
+    def propose(self, game: GamePolicy, awaited: Sequence[Queried]) -> Query | None:
+        """Return the profile that may be an equilibrium, or the deviation that may pay most."""
+        beliefs = game.beliefs
+        reported = game.least_dissatisfied(Estimate.LOWER)
+        most = beliefs.dissatisfaction(reported[None, :], Estimate.UPPER)[0]
+        unhappiest = int(np.argmax(most))
+        exploring = beliefs.best_response(reported[None, :], unhappiest, Estimate.UPPER)[0]
+        both = np.stack((reported, exploring))
+        features = game.actions.features(both)
+        variances = [
+            model.predict(features, model.top)[1] / model.hyperparameters.scales[-1] ** 2
+            for model in game.models
+        ]
+        return game.target_query(both[int(np.argmax(np.max(variances, axis=0)))])
+
+
+@dataclass(frozen=True)
+class MultiFidelityBounds:
+    """The rule of `mfhpo.games.MFUCBPNE`, with its `eta` and `information`."""
+
+    eta: float
+    about: About
+
+    def __post_init__(self) -> None:
+        if not 0.0 < check_number("eta", self.eta) <= 1.0:
+            raise ValueError(f"eta must be above 0 and at most 1, got {shown(self.eta)}; try 0.2.")
+        check_choice("information", self.about, ("target", "level"))
+
+    def propose(self, game: GamePolicy, awaited: Sequence[Queried]) -> Query | None:
+        """Return what tells most for its cost, or an evaluation if it is time for one."""
+        return self._exploration(game, awaited) or UpperBounds().propose(game, awaited)
+
+    def _exploration(self, game: GamePolicy, awaited: Sequence[Queried]) -> Query | None:
+        """Return the next query below the target, or None if it is time to evaluate."""
+        costs, actions = game.costs, game.actions
+        evaluation, least = costs.of_evaluation, costs.least
+        remaining = game.remaining - sum(before.cost for before in awaited)
+        if not any(costs.tops) or remaining < (least + evaluation) * (1.0 - _ROUNDING):
+            return None
+        if self.about == "target" and _has_explored_enough(game, awaited):
+            return None
+        information = information_of_points(game.models, self.about)
+        # Rounding must not forbid what was just allowed.
+        allowed = max(remaining - evaluation, least)
+        if game.joint:
+            summed = information.sum(axis=1, keepdims=True)
+            chosen, ratios = best_levels(summed, costs.table(), allowed)
+            levels = np.repeat(chosen, len(actions), axis=1)
+        else:
+            levels, ratios = best_levels(information, costs.table(), allowed)
+        best = int(np.argmax(ratios))
+        tops = np.array(costs.tops)
+        at_target = (levels[best] == tops)[tops > 0].mean()
+        if at_target >= self.eta - _ROUNDING:
+            return None
+        query = Query(
+            actions.space.at(actions.profiles[best]), tuple(int(level) for level in levels[best])
+        )
+        cost = costs.of(query.levels)
+        told, paid, begun_with = _episode(game, awaited)
+        # Line 14 of Algorithm 2. The unit of all is the lowest cost, as the paper has it, where all
+        # players have the same; otherwise the mean of theirs.
+        unit = float(np.mean([own[0] for own in costs.by_player]))
+        told, paid = told + ratios[best] * cost, paid + cost
+        return None if told < paid / math.sqrt(begun_with * unit) else query
+
+
+def _episode(game: GamePolicy, awaited: Sequence[Queried]) -> tuple[float, float, float]:
+    """Return information and cost since the last evaluation, and the budget left after that."""
+    information, cost, left, budget = 0.0, 0.0, game.budget, game.budget
+    for made in (*game.history, *awaited):
+        left -= made.cost
+        if game.is_evaluation(made.query):
+            information, cost, budget = 0.0, 0.0, left
+        else:
+            information, cost = information + made.information, cost + made.cost
+    return information, cost, budget
+
+
+def _has_explored_enough(game: GamePolicy, awaited: Sequence[Queried]) -> bool:
+    """Tell whether exploration has cost more than evaluations, and than several of them."""
+    n_evaluations = len(game.evaluated)
+    n_evaluations += sum(game.is_evaluation(before.query) for before in awaited)
+    paid = game.cost + sum(before.cost for before in awaited)
+    explored = paid - n_evaluations * game.costs.of_evaluation
+    return explored >= max(_EXPLORED, n_evaluations) * game.costs.of_evaluation
 
 
 class UCBPNE(GamePolicy):
@@ -30,25 +121,17 @@ class UCBPNE(GamePolicy):
     Bayesian optimization for Nash equilibria with black-box utilities.
     """
 
-    def _choose(self, remaining: float, awaited: Sequence[Awaited]) -> Query | None:
-        return self._evaluation()
-
-    def _evaluation(self) -> Query:
-        beliefs = self.beliefs
-        reported = self.least_dissatisfied(Estimate.LOWER)
-        most = beliefs.dissatisfaction(reported[None, :], Estimate.UPPER)[0]
-        unhappiest = int(np.argmax(most))
-        exploring = beliefs.best_response(reported[None, :], unhappiest, Estimate.UPPER)[0]
-        both = np.stack((reported, exploring))
-        features = self.actions.features(both)
-        variances = [
-            model.predict(features, model.top)[1] / model.hyperparameters.scales[-1] ** 2
-            for model in self.models
-        ]
-        return self.target_query(both[int(np.argmax(np.max(variances, axis=0)))])
+    def __init__(
+        self,
+        players: Mapping[str, Mapping[str, Numeric | OneOf]],
+        costs: Sequence[float] | Mapping[str, Sequence[float]],
+        budget: float,
+        **options: Any,
+    ) -> None:
+        super().__init__(players, costs, budget, UpperBounds(), **options)
 
 
-class MFUCBPNE(UCBPNE):
+class MFUCBPNE(GamePolicy):
     """MF-UCB-PNE (Algorithms 1 and 2 of Zhang, Simeone and Poor; see `UCBPNE`).
 
     An episode explores: it queries the profile and the levels that tell most for their cost, while
@@ -87,89 +170,8 @@ class MFUCBPNE(UCBPNE):
         budget: float,
         *,
         eta: float = 0.2,
-        information: Literal["target", "level"] = "target",
+        information: About = "target",
         **options: Any,
     ) -> None:
-        super().__init__(players, costs, budget, **options)
-        if not 0.0 < check_number("eta", eta) <= 1.0:
-            raise ValueError(f"eta must be above 0 and at most 1, got {shown(eta)}; try 0.2.")
-        check_choice("information", information, ("target", "level"))
-        self._eta = float(eta)
-        self._information: Literal["target", "level"] = information
-
-    def _choose(self, remaining: float, awaited: Sequence[Awaited]) -> Query | None:
-        exploration = self._exploration(remaining, awaited)
-        return self._evaluation() if exploration is None else exploration
-
-    def _exploration(self, remaining: float, awaited: Sequence[Awaited]) -> Query | None:
-        """Return the next query below the target, or None if it is time to evaluate."""
-        evaluation, least = self.costs.of_evaluation, self.costs.least
-        if not any(self.costs.tops) or remaining < (least + evaluation) * (1.0 - _ROUNDING):
-            return None
-        if self._information == "target" and self._has_explored_enough(awaited):
-            return None
-        information = self._information_of_points()
-        # Rounding must not forbid what was just allowed.
-        allowed = max(remaining - evaluation, least)
-        if self.joint:
-            summed = information.sum(axis=1, keepdims=True)
-            chosen, ratios = best_levels(summed, self.costs.table(), allowed)
-            levels = np.repeat(chosen, len(self.actions), axis=1)
-        else:
-            levels, ratios = best_levels(information, self.costs.table(), allowed)
-        best = int(np.argmax(ratios))
-        tops = np.array(self.costs.tops)
-        at_target = (levels[best] == tops)[tops > 0].mean()
-        if at_target >= self._eta - _ROUNDING:
-            return None
-        query = Query(
-            self.actions.space.at(self.actions.profiles[best]),
-            tuple(int(level) for level in levels[best]),
-        )
-        cost = self.cost_of(query)
-        episode, left = self._episode, self.remaining
-        for before in awaited:
-            left -= before.cost
-            episode = self._after(episode, before, left)
-        # Line 14 of Algorithm 2. The unit of all is the lowest cost, as the paper has it, where all
-        # players have the same; otherwise the mean of theirs.
-        unit = float(np.mean([own[0] for own in self.costs.by_player]))
-        told, paid = episode.information + ratios[best] * cost, episode.cost + cost
-        return None if told < paid / math.sqrt(episode.budget * unit) else query
-
-    def _has_explored_enough(self, awaited: Sequence[Awaited]) -> bool:
-        """Tell whether exploration has cost more than evaluations, and than several of them."""
-        n_evaluations = len(self._evaluated)
-        n_evaluations += sum(self.is_evaluation(before.query) for before in awaited)
-        paid = self.cost + sum(before.cost for before in awaited)
-        explored = paid - n_evaluations * self.costs.of_evaluation
-        return explored >= max(_EXPLORED, n_evaluations) * self.costs.of_evaluation
-
-    def _information_of_points(self) -> FloatArray:
-        """Return the information of each level at each profile, (n_profiles, n_players, M)."""
-        n_levels = max(self.costs.tops) + 1
-        gains = np.full((len(self.points), len(self.models), n_levels), -np.inf)
-        for player, model in enumerate(self.models):
-            noise = model.hyperparameters.noise[:, None]
-            variances = model.point_variances
-            if self._information == "level":
-                gain = information_at_level(variances, noise)
-            else:
-                gain = information_of_target(
-                    variances, model.point_covariances, variances[-1], noise
-                )
-            gains[:, player, : len(gain)] = gain.T
-        return gains
-
-    def _information_of(self, query: Query) -> float:
-        features = self.actions.features_of([query.profile])
-        told = 0.0
-        for model, level in zip(self.models, query.levels, strict=True):
-            noise = float(model.hyperparameters.noise[level])
-            variance, shared = model.with_target(features, level)
-            if self._information == "level":
-                told += float(information_at_level(variance, noise)[0])
-            else:
-                target_variance = model.predict(features, model.top)[1]
-                told += float(information_of_target(variance, shared, target_variance, noise)[0])
-        return told
+        rule = MultiFidelityBounds(eta, information)
+        super().__init__(players, costs, budget, rule, information, **options)

@@ -1,10 +1,8 @@
-"""What all searches for equilibria share: models that learn, costs, answers, state."""
+"""The run of a search for an equilibrium: what was told and paid, models that learn, answers."""
 
-import abc
 import numbers
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -22,6 +20,7 @@ from mfhpo.games.answers import POSSIBLE, Answers
 from mfhpo.games.costs import LevelCosts
 from mfhpo.games.dissatisfaction import Beliefs, Estimate
 from mfhpo.games.equilibrium import Deviation, Dissatisfaction, Equilibrium, Query, Utility
+from mfhpo.games.information import About, information_of_query
 from mfhpo.games.model.hyperparameters import Hyperparameters
 from mfhpo.games.model.learning import LearnedUtility, checked
 from mfhpo.games.model.marginal_likelihood import Assumptions
@@ -36,31 +35,27 @@ _TRIES = 2  # of a query that fails
 _LATEST = 64  # evaluated profiles from which searches may go on
 
 
-class Awaited(NamedTuple):
-    """A query, what it costs, and what it told of the utilities when it was to be made."""
+class Queried(NamedTuple):
+    """A query, its cost, and what it told about the utilities when it was to be made, in nats.
+
+    `utilities` are None where they could not be measured, and empty while it is under way.
+    """
 
     query: Query
     cost: float
     information: float
+    utilities: tuple[float | None, ...] = ()
 
 
-class Told(NamedTuple):
-    """A query and the utilities that it gave, None for those that could not be measured."""
+class Rule(Protocol):
+    """Decides what is queried next; it holds its settings only."""
 
-    query: Query
-    utilities: tuple[float | None, ...]
-
-
-class Episode(NamedTuple):
-    """What was explored since the last evaluation, and the budget when it began."""
-
-    information: float
-    cost: float
-    budget: float
+    def propose(self, game: "GamePolicy", awaited: Sequence[Queried]) -> Query | None:
+        """Return the next query, which the budget pays for beside those under way."""
 
 
-class GamePolicy(abc.ABC):
-    """Decides which profile of a game is evaluated next, at which fidelities.
+class GamePolicy:
+    """Runs a rule that decides which profile of a game is evaluated next, at which fidelities.
 
     It proposes one query at a time; who wants several asks again, with those before as pending.
     Queries are evaluated anywhere and told in any order. Larger utilities are better.
@@ -75,6 +70,11 @@ class GamePolicy(abc.ABC):
         will. With `joint`, of a run, which serves all players.
     budget
         What may be paid in all, in the unit of the costs.
+    rule
+        What decides, by ``propose(game, awaited)``.
+    about
+        What the information of queries is about: the utility at the "target" or at their "level".
+        None: the rule does not ask for it.
     joint
         Whether one run serves all players: they are at the same level then, and it is paid for
         once. Otherwise each player's utility is measured by itself.
@@ -105,6 +105,8 @@ class GamePolicy(abc.ABC):
         players: Mapping[str, Mapping[str, Numeric | OneOf]],
         costs: Sequence[float] | Mapping[str, Sequence[float]],
         budget: float,
+        rule: Rule,
+        about: About | None = None,
         *,
         joint: bool = False,
         beta: float = 1.5,
@@ -120,7 +122,8 @@ class GamePolicy(abc.ABC):
         self.joint = check_flag("joint", joint)
         self.beta = check_positive("beta", beta)
         self.probability = check_probability("probability", probability)
-        self._seed = seed
+        self.seed = seed
+        self._rule, self._about = rule, about
         if self.costs.of_evaluation > self.budget:
             raise ValueError(
                 f"budget must be at least {self.costs.of_evaluation:g}, what one evaluation of all "
@@ -138,12 +141,12 @@ class GamePolicy(abc.ABC):
         ]
         declared = checked(hyperparameters, assumptions)
         self.points: FloatArray = self.actions.features(self.actions.profiles)
-        self._told: list[Told] = []
-        self._evaluated: list[Query] = []
-        self._failures: Counter[tuple[object, ...]] = Counter()
-        self._measured: set[tuple[object, ...]] = set()
-        self._cost = 0.0
-        self._episode = Episode(0.0, 0.0, self.budget)
+        self.history: list[Queried] = []
+        """All queries in the order in which they were told."""
+        self.evaluated: list[Query] = []
+        """Those of them at the target fidelity for all players."""
+        self.cost = 0.0
+        """What was paid so far."""
         self._learned = [
             LearnedUtility(of_player, self.points, known)
             for of_player, known in zip(assumptions, declared, strict=True)
@@ -166,19 +169,19 @@ class GamePolicy(abc.ABC):
         try:
             awaited = []
             for query in pending:
-                awaited.append(Awaited(query, self.cost_of(query), self._information_of(query)))
+                awaited.append(self._queried(query))
                 features = self.actions.features_of([query.profile])[0]
                 for model, level in zip(self.models, query.levels, strict=True):
                     model.add(features, level, None)
-            chosen = self._choose(remaining, awaited)
+            chosen = self._rule.propose(self, awaited)
         finally:
             for model, mark in zip(self.models, marks, strict=True):
                 model.restore(mark)
-        is_lost = bool(self._told) and not self.has_seen
+        is_lost = bool(self.history) and not self.has_seen
         if chosen is None or not (is_lost or self._fails_always(chosen)):
             return chosen
         # Models do not say that it must not be asked for again.
-        rng = np.random.default_rng((self._seed, len(self._told), len(awaited), 1))
+        rng = np.random.default_rng((self.seed, len(self.history), len(awaited), 1))
         at = self.actions.profiles[rng.integers(len(self.actions.profiles))]
         return Query(self.actions.space.at(at), chosen.levels)
 
@@ -202,16 +205,10 @@ class GamePolicy(abc.ABC):
         for player, value in zip(self.actions.players, utilities, strict=True):
             check_instance(f"utilities[{player!r}]", value, numbers.Real | None, "numbers or None")
         values = tuple(map(_measured, utilities))
-        awaited = Awaited(query, self.cost_of(query), self._information_of(query))
-        self._told.append(Told(query, values))
-        if None in values:
-            self._failures[_key(query)] += 1
-        else:
-            self._measured.add(_key(query))
-        self._cost += awaited.cost
-        self._episode = self._after(self._episode, awaited, self.remaining)
+        self.history.append(self._queried(query)._replace(utilities=values))
+        self.cost += self.history[-1].cost
         if self.is_evaluation(query):
-            self._evaluated.append(query)
+            self.evaluated.append(query)
         features = self.actions.features_of([query.profile])[0]
         for learned, level, value in zip(self._learned, query.levels, values, strict=True):
             learned.tell(features, level, value)
@@ -222,14 +219,9 @@ class GamePolicy(abc.ABC):
         return self.remaining < self.costs.of_evaluation * (1.0 - _ROUNDING)
 
     @property
-    def cost(self) -> float:
-        """What was paid so far."""
-        return self._cost
-
-    @property
     def remaining(self) -> float:
         """What is left of the budget."""
-        return self.budget - self._cost
+        return self.budget - self.cost
 
     def cost_of(self, query: Query) -> float:
         """Return the cost of a query."""
@@ -261,10 +253,10 @@ class GamePolicy(abc.ABC):
             profile=profile,
             dissatisfaction=gains,
             utilities=utilities,
-            cost=self._cost,
+            cost=self.cost,
             budget=self.budget,
-            n_queries=len(self._told),
-            n_evaluations=len(self._evaluated),
+            n_queries=len(self.history),
+            n_evaluations=len(self.evaluated),
             probability=self.probability,
             finished=self.finished,
         )
@@ -275,28 +267,8 @@ class GamePolicy(abc.ABC):
         self.actions.check("profile", profile)
         if not self.has_seen:
             raise ValueError("nothing was observed yet; tell utilities first.")
-        cube = self.actions.space.place(profile, np.random.default_rng(self._seed))
+        cube = self.actions.space.place(profile, np.random.default_rng(self.seed))
         return self._answers().deviations(cube, self.probability)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return all that was told, as plain JSON values."""
-        return {
-            "told": [
-                {
-                    "profile": dict(query.profile),
-                    "levels": list(query.levels),
-                    "utilities": list(values),
-                }
-                for query, values in self._told
-            ]
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state of the same game, in a policy that was told nothing yet."""
-        if self._told:
-            raise ValueError("the policy was told something already; make a new one.")
-        for entry in state["told"]:
-            self.tell(Query(entry["profile"], tuple(entry["levels"])), entry["utilities"])
 
     @property
     def models(self) -> list[MultiOutputGP]:
@@ -310,8 +282,8 @@ class GamePolicy(abc.ABC):
 
     def least_dissatisfied(self, estimate: Estimate) -> FloatArray:
         """Return the profile of the smallest largest dissatisfaction, a point of the unit cube."""
-        rng = np.random.default_rng((self._seed, len(self._told)))
-        latest = self._evaluated[-_LATEST:]
+        rng = np.random.default_rng((self.seed, len(self.history)))
+        latest = self.evaluated[-_LATEST:]
         starts = [self.actions.space.place(query.profile, rng) for query in latest]
         return self.beliefs.least(estimate, rng, np.array(starts) if starts else None)
 
@@ -325,32 +297,25 @@ class GamePolicy(abc.ABC):
         return any(learned.has_seen for learned in self._learned)
 
     def _fails_always(self, query: Query) -> bool:
-        key = _key(query)
-        return self._failures[key] >= _TRIES and key not in self._measured
+        failed = [None in told.utilities for told in self.history if told.query == query]
+        return len(failed) >= _TRIES and all(failed)
 
     def _answers(self) -> Answers:
-        rng = np.random.default_rng((self._seed, len(self._told), 1))
+        rng = np.random.default_rng((self.seed, len(self.history), 1))
         possible = [learned.possible(POSSIBLE, rng) for learned in self._learned]
         constants = [learned.constant for learned in self._learned]
-        evaluated = [self.actions.space.place(query.profile, rng) for query in self._evaluated]
+        evaluated = [self.actions.space.place(query.profile, rng) for query in self.evaluated]
         actions = (
             self.actions.including(np.unique(evaluated, axis=0)) if evaluated else self.actions
         )
         return Answers(actions, self.models, possible, constants, rng)
 
-    @abc.abstractmethod
-    def _choose(self, remaining: float, awaited: Sequence[Awaited]) -> Query | None:
-        """Return the next query; `remaining` is left once all that is under way is paid."""
-
-    def _information_of(self, query: Query) -> float:
-        """Return a query's information about all players' utilities, if the policy asks for it."""
-        return 0.0
-
-    def _after(self, episode: Episode, awaited: Awaited, remaining: float) -> Episode:
-        query, cost, information = awaited
-        if self.is_evaluation(query):
-            return Episode(0.0, 0.0, remaining)
-        return Episode(episode.information + information, episode.cost + cost, episode.budget)
+    def _queried(self, query: Query) -> Queried:
+        information = 0.0
+        if self._about is not None:
+            features = self.actions.features_of([query.profile])
+            information = information_of_query(self.models, features, query.levels, self._about)
+        return Queried(query, self.cost_of(query), information)
 
     def _check(self, query: Query, name: str) -> None:
         check_instance(name, query, Query, "a mfhpo.games.Query, as it was asked for")
@@ -367,7 +332,3 @@ def _measured(value: float | None) -> float | None:
     except OverflowError:
         return None
     return number if abs(number) <= _LARGEST else None
-
-
-def _key(query: Query) -> tuple[object, ...]:
-    return (*sorted(query.profile.items()), query.levels)

@@ -1,8 +1,9 @@
 """What a search has paid, what its next evaluations will cost, and what is left of its budget."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args
+from collections import Counter
+from collections.abc import Sequence
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -33,6 +34,8 @@ class Budget:
         What was paid so far, for how many evaluations, and how many of those failed.
     lost
         What was paid for evaluations of which nothing was told.
+    failures_at
+        How many failed at each level.
     stopped
         How many were stopped at a limit.
     most_replicates
@@ -58,6 +61,7 @@ class Budget:
         self.lost = 0.0
         self.evaluations = 0
         self.failures = 0
+        self.failures_at: Counter[int] = Counter()
         self.stopped = 0
         # Of the amount, for evaluations at the target, and for those that failed.
         self._paid_at_target = self._paid_for_failures = 0.0
@@ -75,8 +79,12 @@ class Budget:
             search.prices = self._prices
         self._shorten_beginning()
 
-    def pay(self, pull: Pull, observation: Observation) -> None:
-        """Count an evaluation, and learn from what it has cost."""
+    def pay(self, pull: Pull, observation: Observation, *, is_failure: bool | None = None) -> None:
+        """Count an evaluation, and learn from what it has cost.
+
+        It `is_failure` if it gave no value, unless that is said otherwise.
+        """
+        is_failure = observation.failed if is_failure is None else is_failure
         cost = observation.cost
         if cost is None:
             cost = 0.0 if self.is_unknown(pull) else self._expected_cost([pull])[0]
@@ -90,12 +98,13 @@ class Budget:
                 self._prices.add(pull.arm, start, pull.fidelity, cost, stopped=True)
         self.cost += cost
         self.evaluations += 1
-        self.failures += observation.failed
+        self.failures += is_failure
+        self.failures_at[pull.fidelity] += observation.failed
         self.stopped += observation.censored_at is not None
         if pull.fidelity == self._search.target:
             paid = 1.0 if self.in_evaluations else cost
             self._paid_at_target += paid
-            self._paid_for_failures += paid * observation.failed
+            self._paid_for_failures += paid * is_failure
         if not isinstance(pull, Replicate):
             level = pull.fidelity if observation.has_value else -1
             self.reached[pull.arm] = max(self.reached.get(pull.arm, -1), level)
@@ -160,7 +169,7 @@ class Budget:
             return None if math.isinf(limit) else limit
         prices = zip(self._price(pending), pending, strict=True)
         dear = sum(max(price, one.limit or 0.0) for price, one in prices)
-        most = max(self.amount - self.cost - dear, BEYOND * expected)
+        most = max(self.amount - self.spent - dear, BEYOND * expected)
         return min(limit, most) if most > 0.0 else limit
 
     def may_be_too_dear(self, pull: Pull, pending: Sequence[Pull]) -> bool:
@@ -284,41 +293,3 @@ class Budget:
     def _least_first_look(self) -> int:
         """Evaluations of each candidate without which nothing can be said about them."""
         return LEAST_FIRST_LOOK if self._prices is None else FIRST_LOOK
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return what was paid and learned, as plain JSON values."""
-        return {
-            "levels": {str(arm): level for arm, level in self.reached.items()},
-            "paid": None if self._prices is None else self._prices.state_dict(),
-            "cost": self.cost,
-            "evaluations": self.evaluations,
-            "failures": self.failures,
-            "stopped": self.stopped,
-            "paid_at_target": [self._paid_at_target, self._paid_for_failures],
-        }
-
-    def check_state(self, state: Mapping[str, Any]) -> None:
-        """Raise ValueError if a state's costs are not known in the same way as these."""
-        paid = state.get("paid")
-        if (paid is None) != (self._prices is None):
-            raise ValueError(
-                f"the state has costs that are {_how_known(paid)}, this race costs that are "
-                f"{_how_known(self._prices)}: give its budget in the unit that it was begun with."
-            )
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state that was checked."""
-        paid: list[list[float]] | None = state.get("paid")
-        self.reached = {int(arm): level for arm, level in state["levels"].items()}
-        if self._prices is not None and paid is not None:
-            self._prices.load_state_dict(paid)
-            self._take_costs(self._prices.usual)
-        self.cost, self.evaluations = state["cost"], state["evaluations"]
-        self.failures = state["failures"]
-        self.stopped = state["stopped"]
-        # States of earlier versions have none.
-        self._paid_at_target, self._paid_for_failures = state.get("paid_at_target", (0.0, 0.0))
-
-
-def _how_known(paid: object | None) -> str:
-    return "declared" if paid is None else "measured"

@@ -26,7 +26,7 @@ from mfhpo.problem import Observation, Pull, Recommendation
 from mfhpo.racing.declaration import SigmaLike
 from mfhpo.search.budget import Budget, BudgetUnit
 from mfhpo.search.policy import FEWEST_FIRST, Begin, Replicate, SearchPolicy
-from mfhpo.search.recommendation import chance_in_words, left_in_words
+from mfhpo.search.recommendation import chance_in_words, failures_in_words, left_in_words
 
 SEARCH_BLOCK = 0
 """The block of a search's evaluations; those of its certificate have seen none of its luck."""
@@ -41,8 +41,6 @@ MOST_FINALISTS, USUAL_SHARE_OF_GIVEN = 4, 0.2
 _USUAL_OF_GIVEN = (USUAL_SHARE_OF_GIVEN, MOST_FINALISTS)
 LEAST_OF_FINALISTS = 2 * LEAST_FIRST_LOOK
 """Evaluations at the target without which no finalists are compared, where costs are declared."""
-
-_STATE_VERSION = 3
 
 
 def numbered(arm: int) -> dict[str, Any]:
@@ -206,6 +204,23 @@ class BudgetedSearch(Policy):
         if self._certification is not None:
             self._count(self._certification, pull, value)
 
+    def rule_out(self, pull: Pull, observation: Observation) -> None:
+        """Learn that an evaluation at the target gave the worst value, -inf: no mean is worse.
+
+        The arm leaves the search, or the certificate's race. The evaluation is paid, and no
+        failure.
+        """
+        self._budget.pay(pull, observation, is_failure=False)
+        self.begun = max(self.begun, pull.arm + 1)
+        if not isinstance(pull, Replicate):
+            self.withdraw(pull.arm)
+            return
+        if not self.shortlist:
+            self.agree(pull.shortlist)
+        self._replicates.append((pull, -math.inf))
+        if self._certification is not None:
+            self._count(self._certification, pull, -math.inf)
+
     def withdraw(self, arm: int, duplicate_of: int | None = None) -> None:
         """Take an arm out, as a repeat of another one or for a reason that nobody here sees."""
         self.begun = max(self.begun, arm + 1)
@@ -235,8 +250,13 @@ class BudgetedSearch(Policy):
         return self._certification
 
     def _count(self, certification: Certification, pull: Replicate, value: float | None) -> None:
-        if pull.arm in self.shortlist:
-            certification.tell(self._candidate(self.shortlist, pull), value)
+        if pull.arm not in self.shortlist:
+            return
+        candidate = self._candidate(self.shortlist, pull)
+        if value == -math.inf:
+            certification.rule_out(candidate.arm)
+        else:
+            certification.tell(candidate, value)
 
     def _candidate(self, shortlist: Sequence[int], pull: Replicate) -> Pull:
         """Return a replicate's pull in the shortlist's race, whose first block is 0."""
@@ -436,7 +456,9 @@ class BudgetedSearch(Policy):
             return None
         fresh: dict[int, list[float]] = {}
         for pull, value in self._replicates:
-            if value is not None and self.search.count(pull.arm, self.search.target):
+            if value is None or math.isinf(value):
+                continue
+            if self.search.count(pull.arm, self.search.target):
                 fresh.setdefault(pull.arm, []).append(self._sign * value)
         found = self.search.chance(arm, epsilon, fresh=fresh)
         return None if math.isnan(found) else found
@@ -462,6 +484,7 @@ class BudgetedSearch(Policy):
             failures=budget.failures,
             survivors=tuple(self.search.finished_arms()),
             compared=len(self.search.finished_arms()),
+            notices=self._notices(),
         )
         if certificate is None:
             return answer
@@ -487,7 +510,11 @@ class BudgetedSearch(Policy):
     def _why_no_certificate(self) -> str:
         evaluations = self._budget.evaluations
         if evaluations and self.search.leader() is None:
-            return f"none of {evaluations} evaluations gave a value"
+            failed = ""
+            if self.search.target and self._budget.failures:
+                where = failures_in_words(self._budget.failures_at, self.labels.fidelity)
+                failed = f" (failed: {where})"
+            return f"none of {evaluations} evaluations gave a value{failed}"
         why = self._budget.why_nothing_is_kept
         if self.stopped_by_chance and self._stopped_at is not None:
             why = (
@@ -501,6 +528,18 @@ class BudgetedSearch(Policy):
         if evaluations and not self.search.finished_arms():
             lucky = f"nothing was evaluated at the target yet; {lucky}"
         return f"{why or 'the search goes on'}; {lucky}"
+
+    def _notices(self) -> tuple[str, ...]:
+        """Return a notice where new configurations begin at a higher level, as most failed."""
+        found = self.search.most_failed()
+        if found is None:
+            return ()
+        level, failed, tried = found
+        name = self.labels.fidelity
+        return (
+            f"{failed} of {tried} configurations failed at {name(level)}, so that new ones begin "
+            f"at {name(level + 1)}",
+        )
 
     def findings(self) -> dict[str, Any]:
         """Return what an answer adds to `recommend`: see `UserSearchRecommendation`."""
@@ -541,7 +580,13 @@ class BudgetedSearch(Policy):
         if finished and not certification.finished:
             reason = f"the budget is spent: {reason}"
         conditions = (*answer.conditions, *self.provisos)
-        return replace(answer, finished=finished, reason=reason, conditions=conditions)
+        return replace(
+            answer,
+            finished=finished,
+            reason=reason,
+            conditions=conditions,
+            notices=(*self._notices(), *answer.notices),
+        )
 
     def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
         """Return the best answer so far in short (see `Policy.leader`)."""
@@ -591,8 +636,12 @@ class BudgetedSearch(Policy):
             for level in range(self.search.target)
             if levels[level]
         }
-        if levels[-1]:
-            found["without a value"] = levels[-1]
+        lost = [arm for arm, level in self._budget.reached.items() if level < 0]
+        failed = Counter(map(self.search.cheap_failures.highest, lost))
+        for level in sorted(failed):
+            is_named = level >= 0 and self.search.target
+            where = f"failed at {self.labels.fidelity(level)}" if is_named else "without a value"
+            found[where] = found.get(where, 0) + failed[level]
         if self.n_candidates > self.tried:
             found["not tried"] = self.n_candidates - self.tried
         return found
@@ -631,35 +680,3 @@ class BudgetedSearch(Policy):
     def cost(self) -> float:
         """What was paid so far."""
         return self._budget.cost
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return everything learned so far, as plain JSON values."""
-        return {
-            "search": self.search.state_dict(),
-            "version": _STATE_VERSION,
-            "most_blocks": self.most_blocks,
-            "shortlist": list(self.shortlist),
-            "stopped_at": self._stopped_at,
-            "replicates": [[pull.arm, pull.block, value] for pull, value in self._replicates],
-            "begun": self.begun,
-            **self._budget.state_dict(),
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state; ValueError if levels or kinds of costs differ."""
-        if state.get("version") != _STATE_VERSION:
-            raise ValueError(
-                "the state was saved by another version of mfhpo; begin the search anew, or go on "
-                "with that version."
-            )
-        self._budget.check_state(state)  # before anything is changed
-        self.most_blocks = state["most_blocks"]
-        self.search.load_state_dict(state["search"])
-        self._budget.load_state_dict(state)
-        self.agree(state["shortlist"])
-        self._stopped_at = state.get("stopped_at")
-        self._replicates = [
-            (Replicate(arm, self.search.target, block=block), value)
-            for arm, block, value in state["replicates"]
-        ]
-        self.begun = state["begun"]

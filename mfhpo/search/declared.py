@@ -337,9 +337,9 @@ def _fidelity_of(fidelity: str | Fidelity | None, in_seconds: bool) -> Fidelity:
 
 
 def configurations_of(
-    candidates: CandidatesLike, owned: Sequence[str] = ()
+    candidates: CandidatesLike, owned: Sequence[str] = (), *, may_repeat: bool = False
 ) -> int | list[dict[str, Any]]:
-    """Take what a user gives: at least two configurations, all of them different.
+    """Take what a user gives: at least two configurations, all different unless they `may_repeat`.
 
     Cells of a table that are NaN or None stand for parameters that do not apply. Raises TypeError
     or ValueError if it is anything else, or has parameters that are `owned`: the search sets them.
@@ -378,7 +378,8 @@ def configurations_of(
         _restore_integers(listed)
     if len(listed) < 2:
         raise ValueError(f"candidates must be at least 2 configurations, got {len(listed)}.")
-    check_configurations("candidates", listed, owned=owned)
+    if not may_repeat:
+        check_configurations("candidates", listed, owned=owned)
     return listed
 
 

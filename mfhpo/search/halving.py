@@ -81,13 +81,17 @@ def next_of_given(
     ICML 2013) keeps one half of each level and spends as much on each; here the budget decides what
     is kept. With several workers, an arm goes up while others are under way at its level, if it is
     among the same share of those that have ended. After the plan the rest goes up, by what is
-    `expected` of arms at a level.
+    `expected` of arms at a level; then those that failed below the target.
     """
+    probe = search._probe(pending)
+    if probe is not None:
+        return probe
     plan = plan_for_given(search)
     out = search._unfit | search._stops.keys()
     busy = {pull.arm: pull.fidelity for pull in pending}
     reached = {arm: max(search.level_of(arm), busy.get(arm, -1)) for arm in search._given}
-    if sum(level >= 0 for arm, level in reached.items() if arm not in out) < plan[search.lowest]:
+    begun = sum(level >= search._rise for arm, level in reached.items() if arm not in out)
+    if begun < plan[search.lowest]:
         first = max(level for level, n in plan.items() if n == plan[search.lowest])
         arm = search.next_given(pending)
         if arm is not None:
@@ -105,7 +109,7 @@ def next_of_given(
         left = [arm for arm in here if reached[arm] == level]
         if left:
             return Pull(_best(search, left, level, expected), level + 1)
-    return None
+    return None if pending else search.next_failed(())
 
 
 def _best(search: SearchPolicy, arms: Sequence[int], level: int, expected: _Expected) -> int:

@@ -123,11 +123,6 @@ class MeasuredCosts:
         number = sum(count for count, _ in shares)
         return sum(total for _, total in shares) / number if number else math.nan
 
-    def forget(self) -> None:
-        """Begin anew, with nothing paid for."""
-        self._paid.clear()
-        self._costs = tuple(self._guess.tolist())
-
 
 def _on_line(known: FloatArray, guess: FloatArray, place: float) -> float:
     """Extrapolate a cost from the two highest known ones, or return infinity."""

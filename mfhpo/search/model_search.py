@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -13,11 +12,11 @@ from scipy.special import ndtri
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.problem import Pull
 from mfhpo.racing.native import one_thread
-from mfhpo.search.acquisition import best_place, expected_improvement
 from mfhpo.search.halving import next_of_given
+from mfhpo.search.model.acquisition import best_place, expected_improvement
+from mfhpo.search.model.process import LevelData, LevelProcess
+from mfhpo.search.model.rows import Told
 from mfhpo.search.policy import FEWEST_FIRST, Begin, SearchPolicy
-from mfhpo.search.process import LevelData, LevelProcess
-from mfhpo.search.rows import Told
 
 # Observations that the model is conditioned on, and that its parameters are fitted to: the time
 # for a suggestion stays the same however many trials there are.
@@ -140,7 +139,7 @@ class ModelSearch(SearchPolicy):
         waiting = [
             index
             for index, arm in enumerate(view.arms)
-            if self.level_of(arm) < top and arm not in busy and arm not in self._unfit
+            if self.next_level(arm) <= top and arm not in busy and arm not in self._unfit
         ]
         too_dear = self._too_dear([view.arms[index] for index in waiting])
         new, improvement = self._new_arm(view, begun, rng)
@@ -154,7 +153,7 @@ class ModelSearch(SearchPolicy):
             left = np.array([self.price_from(level, top) for level in levels.tolist()])
             left *= self.dearness(view.features[waiting], levels, top, arms)
             merits = view.improvement(view.means[waiting], view.spreads[waiting])
-            rates = merits / left
+            rates = merits * [self.cheap_failures.chance(arm) for arm in arms] / left
             chosen = int(np.argmax(rates))
             if rates[chosen] >= rate:
                 others = max(rate, *np.delete(rates, chosen), rates[chosen] / _MOST_WORTH)
@@ -162,8 +161,7 @@ class ModelSearch(SearchPolicy):
                 index = waiting[chosen]
                 arm = view.arms[index]
                 features = view.features[index : index + 1]
-                lowest = max(self.level_of(arm) + 1, self.lowest)
-                return Pull(arm, self._level(view, features, lowest, [arm]))
+                return Pull(arm, self._level(view, features, self.next_level(arm), [arm]))
         if new is None:
             return Begin(self.lowest, None)
         features = self.space.cube_features(new[None, :])
@@ -241,12 +239,6 @@ class ModelSearch(SearchPolicy):
             return np.zeros(0, dtype=np.int64)
         means, spreads = process.at_target(features)
         return np.argsort(-(means + _REACH * spreads), kind="stable")[:_MOST_RIVALS]
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See `SearchPolicy`."""
-        super().load_state_dict(state)
-        self._fits.clear()  # of what was known before
-        self._told_so_far = Told(len(self.costs))
 
     @property
     def _can_model(self) -> bool:

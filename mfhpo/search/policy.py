@@ -6,7 +6,6 @@ from bisect import insort
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
@@ -21,10 +20,12 @@ from mfhpo._validation import (
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.space import Point, SearchSpace
 from mfhpo.problem import Observation, Pull
+from mfhpo.search.cheap_failures import CheapFailures
 from mfhpo.search.prices import Prices
 
 _MAX_FAILURES = 3
-# Once so many arms have left, and none that failed had a value later, one failure is enough.
+# Once so many arms have failed for good, and none that failed had a value at the same level later,
+# one failure is enough.
 _ENOUGH_LEFT = 2
 # The first arms: how many, one in how many goes up, and how many there are at every level, for a
 # single value at the target does not say how far the levels agree.
@@ -99,6 +100,8 @@ class SearchPolicy(abc.ABC):
         is left where it is, as long as there are others.
     allowance
         What all of the search may cost, or the number of its evaluations, whichever counts.
+    cheap_failures
+        What failed below the target, by which the lowest level may rise.
     """
 
     def __init__(
@@ -117,15 +120,18 @@ class SearchPolicy(abc.ABC):
         self.allowance = math.inf
         self._space = SearchSpace({})
         self._counts_evaluations = False
+        self._rise = 0  # the lowest level at which arms are begun, where costs count
         self._finds_initial = initial is None
         self._initial = self._usual_initial() if initial is None else initial
         check_count("initial", self._initial, 2)
         self._most_at_first = math.inf  # a cost, or a number of evaluations
+        self._fewest_at_first = False
         self._seed = check_seed(seed)
         self._points: dict[int, Point] = {}
         self._values: list[dict[int, list[float]]] = [{} for _ in costs]
-        self._failures: dict[int, int] = {}
-        self._recovered = False  # whether any arm had a value after a failure
+        self.cheap_failures = CheapFailures(len(self.costs))
+        self._failures: dict[int, int] = {}  # in a row, at an arm's present level
+        self._recovered = False  # whether any arm had a value after a failure at the same level
         self._stops: dict[int, int] = {}  # how often an arm was stopped at a limit since its value
         self._out: set[int] = set()
         self._merged: set[int] = set()
@@ -164,13 +170,16 @@ class SearchPolicy(abc.ABC):
         The beginning takes `most` at most, a cost or a number of evaluations, whichever counts.
         With `fewest`, they are no more than the smallest usual number.
         """
-        self._most_at_first = most
+        self._most_at_first, self._fewest_at_first = most, fewest
+        self._find_initial()
+
+    def _find_initial(self) -> None:
         if not self._finds_initial:
             return
         self._initial = self._usual_initial()
-        if fewest:
+        if self._fewest_at_first:
             self._initial = min(self._initial, FEWEST_FIRST)
-        while self._initial > 2 and self._price_of_first() > most:
+        while self._initial > 2 and self._price_of_first() > self._most_at_first:
             self._initial -= 1
 
     def _usual_initial(self) -> int:
@@ -196,8 +205,8 @@ class SearchPolicy(abc.ABC):
 
     @property
     def lowest(self) -> int:
-        """Index of the lowest level at which arms are evaluated."""
-        return self.target if self._counts_evaluations else 0
+        """Index of the lowest level at which arms are evaluated; it rises where most fail."""
+        return self.target if self._counts_evaluations else self._rise
 
     @property
     def n_given(self) -> int:
@@ -221,7 +230,7 @@ class SearchPolicy(abc.ABC):
         lost = {pull.arm for pull in pending} | self._unfit
         if any(self._values):
             lost |= self._stops.keys()
-        fresh = (arm for arm in self._given if arm not in lost and self.level_of(arm) < 0)
+        fresh = (arm for arm in self._given if arm not in lost and self._is_to_begin(arm))
         return min(fresh, key=lambda arm: self._stops.get(arm, 0), default=None)
 
     def another(self, begun: int, pending: Sequence[Pull]) -> Pull | None:
@@ -248,6 +257,9 @@ class SearchPolicy(abc.ABC):
         measured. It leaves if that was the third time. At once, and as one that failed, it leaves
         where costs are declared, or if no limit is large enough (an infinite one): what is like it
         would be stopped as well.
+
+        An arm that fails for good below the target, before it had any value, goes on at the next
+        level: see `CheapFailures`.
         """
         check_instance("pull", pull, Pull, "a mfhpo.Pull, as it was asked for")
         check_count("arm", pull.arm, 0)
@@ -256,24 +268,61 @@ class SearchPolicy(abc.ABC):
         self._told += 1
         self._changes += 1
         if observation.has_value and observation.value is not None:
-            self._recovered |= self._failures.pop(pull.arm, 0) > 0
+            had_failed = self._failures.pop(pull.arm, 0) > 0
+            if self.level_of(pull.arm) < 0:
+                had_failed = self.cheap_failures.recover(pull.arm, pull.fidelity)
+            self._recovered |= had_failed
             self._stops.pop(pull.arm, None)
             self._learn(pull.arm, pull.fidelity, float(observation.value))
+            self._rise_if_most_fail()
             return
         limit = observation.censored_at
         counts = self._failures if limit is None else self._stops
         counts[pull.arm] = counts.get(pull.arm, 0) + 1
         if limit is None:
-            for_good = len(self._out) >= _ENOUGH_LEFT and not self._recovered
+            n_left = len(self._out | self.cheap_failures.given_up)
+            for_good = n_left >= _ENOUGH_LEFT and not self._recovered
+            if self.level_of(pull.arm) < 0:
+                self.cheap_failures.add(pull.arm, pull.fidelity)
+                for_good |= self.cheap_failures.has_failed_below(pull.arm, pull.fidelity)
+                self._rise_if_most_fail()
         else:
             for_good = self.prices is None or math.isinf(limit)
-        if counts[pull.arm] >= (1 if for_good else _MAX_FAILURES) and pull.arm not in self._out:
-            self._out.add(pull.arm)
-            if pull.arm in self._finished:
-                self._finished.remove(pull.arm)
-            # That it takes long is no fault, and is known to the prices.
-            if limit is None or self.prices is None or math.isinf(limit):
-                self._remember(pull.arm, pull.fidelity, None)
+        if counts[pull.arm] < (1 if for_good else _MAX_FAILURES) or pull.arm in self._out:
+            return
+        if limit is None and self.level_of(pull.arm) < 0:
+            self._fail_for_good(pull.arm, pull.fidelity)
+            return
+        # That it takes long is no fault, and is known to the prices.
+        is_fault = limit is None or self.prices is None or math.isinf(limit)
+        self._leave(pull.arm, pull.fidelity if is_fault else None)
+
+    def _leave(self, arm: int, failed_at: int | None) -> None:
+        self._out.add(arm)
+        if arm in self._finished:
+            self._finished.remove(arm)
+        if failed_at is not None:
+            self._remember(arm, failed_at, None)
+
+    def _fail_for_good(self, arm: int, level: int) -> None:
+        """Let an arm without a value go on above a level, or leave (see `CheapFailures`)."""
+        del self._failures[arm]
+        failures = self.cheap_failures
+        failures.give_up(arm, level)
+        if level == self.target or failures.condemns(level):
+            self._leave(arm, level)
+        for below in range(level) if level == self.target else ():
+            if failures.condemns(below):  # and did not before, maybe
+                for other in sorted(failures.given_up.intersection(failures.at(below)) - self._out):
+                    self._leave(other, below)
+
+    def _rise_if_most_fail(self) -> None:
+        """Begin new arms one level above a level at which most fail, and not above it."""
+        for level in range(self._rise, self.target):
+            if self.cheap_failures.are_of_level(level, len(self._values[level])):
+                self._rise = level + 1
+                self._find_initial()
+                return
 
     def merge(self, arm: int) -> None:
         """Say that an arm turned out to be the same as an earlier one, which has its values."""
@@ -388,45 +437,6 @@ class SearchPolicy(abc.ABC):
         """Tell whether an arm's configuration is known."""
         return arm in self._points
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return everything learned so far, as plain JSON values."""
-        return {
-            "points": {str(arm): dict(point) for arm, point in self._points.items()},
-            "levels": len(self.costs),
-            "history": [list(told) for told in self._history],
-            "failures": {str(arm): count for arm, count in self._failures.items()},
-            "recovered": self._recovered,
-            "stops": {str(arm): count for arm, count in self._stops.items()},
-            "out": sorted(self._out),
-            "merged": sorted(self._merged),
-            "told": self._told,
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state, in a search made with the same arguments."""
-        if state["levels"] != len(self.costs):
-            raise ValueError(
-                f"the state has {state['levels']} levels, this search {len(self.costs)}; "
-                f"make it with the same costs."
-            )
-        self._points = {int(arm): dict(point) for arm, point in state["points"].items()}
-        self._values = [{} for _ in self.costs]
-        self._history = []
-        self._unknown = set()
-        for arm, level, value in state["history"]:
-            if value is None:
-                self._remember(arm, level, None)
-            else:
-                self._learn(arm, level, value)
-        self._failures = {int(arm): count for arm, count in state["failures"].items()}
-        self._recovered = state["recovered"]
-        self._stops = {int(arm): count for arm, count in state["stops"].items()}
-        self._out, self._merged = set(state["out"]), set(state["merged"])
-        self._finished = sorted(self._values[self.target].keys() - self._unfit)
-        self._without_value = {arm for arm in self._points if self.level_of(arm) < 0}
-        self._told = state["told"]
-        self._changes += 1
-
     def _learn(self, arm: int, level: int, value: float) -> None:
         is_new = arm not in self._values[level]
         has_left = arm in self._out or arm in self._merged
@@ -443,10 +453,12 @@ class SearchPolicy(abc.ABC):
 
     def _first_arms(self, begun: int, pending: Sequence[Pull]) -> Begin | Pull | None:
         """Return the next step of the beginning: random arms, fewer at each level; or None."""
-        if begun < self._initial:
-            return Begin(self.lowest, None)
+        probe = self._probe(pending)
+        if probe is not None or begun < self._initial:
+            return probe or Begin(self.lowest, None)
         # Arms that failed, were stopped or are too dear are replaced by the next ones, if any.
         lost = self._out.union(arm for arm in self._stops if self.level_of(arm) < 0)
+        lost |= {arm for arm in self.cheap_failures.given_up if not self._is_to_begin(arm)}
         candidates = (arm for arm in range(begun) if arm not in lost)
         first: list[int] = []
         while more := list(islice(candidates, self._initial - len(first))):
@@ -454,7 +466,7 @@ class SearchPolicy(abc.ABC):
             first += [arm for arm in more if arm not in too_dear]
         under_way = {pull.arm: pull.fidelity for pull in pending}
         for arm in first:
-            if self.level_of(arm) < 0 and arm not in under_way and arm not in self._merged:
+            if self._is_to_begin(arm) and arm not in under_way and arm not in self._merged:
                 return Pull(arm, self.lowest)  # it failed: once more
         above_lowest = self._first_counts()[1:]
         highest = self._highest_open(pending)
@@ -473,6 +485,46 @@ class SearchPolicy(abc.ABC):
             if len(above) < wanted and left:
                 return Pull(self._next_up(left, above, level), level + 1)
         return Begin(self.lowest, None) if len(first) < self._initial else None
+
+    def most_failed(self) -> tuple[int, int, int] | None:
+        """Return the level above which arms begin, how many failed there, and of how many; None."""
+        if self._rise == 0:
+            return None
+        level = self._rise - 1
+        failed, values = self.cheap_failures.at(level), self._values[level]
+        return level, len(failed), len(values.keys() | set(failed))
+
+    def _is_to_begin(self, arm: int) -> bool:
+        """Return whether an arm has neither a value nor failed where new ones begin, or above."""
+        return max(self.level_of(arm), self.cheap_failures.highest(arm)) < self._rise
+
+    def next_level(self, arm: int) -> int:
+        """Return the lowest level at which an arm may be evaluated next."""
+        reached = max(self.level_of(arm), self.cheap_failures.highest(arm))
+        return max(reached + 1, self.lowest)
+
+    def _probe(self, pending: Sequence[Pull]) -> Pull | None:
+        """Return the next step of an arm that is to show whether failures are of its level."""
+        for level in range(self.lowest, self.target):
+            if self.cheap_failures.are_unexplained(level, len(self._values[level])):
+                alive, busy = self._alive(level), {pull.arm for pull in pending}
+                if alive and busy.isdisjoint(alive):
+                    return Pull(alive[0], max(self.next_level(alive[0]), level + 1))
+        return None
+
+    def _alive(self, level: int) -> list[int]:
+        """Return the arms that failed at a level, have no value and may go on above it."""
+        failed, out = self.cheap_failures.at(level), self._unfit
+        return [arm for arm in failed if arm not in out and self.level_of(arm) < 0]
+
+    def next_failed(self, pending: Sequence[Pull]) -> Pull | None:
+        """Return the next step of an arm that failed and has no value; None if none may go on."""
+        busy = {pull.arm for pull in pending}
+        failed = self.cheap_failures.failed_up_to
+        arm = min((arm for arm in failed if arm not in busy | self._unfit), default=None)
+        if arm is None:
+            return None
+        return Pull(arm, max(self.next_level(arm), min(failed[arm] + 1, self.target)))
 
     def _next_up(self, arms: list[int], above: list[int], level: int) -> int:
         """Return which of the first arms goes up: the best one that is not far dearer.
@@ -529,6 +581,12 @@ class SearchPolicy(abc.ABC):
                 is_free = self.level_of(arm) == level and arm not in busy
                 if is_free and not self._too_dear([arm]):
                     return Pull(arm, level + 1)
+            # Nothing tells those apart that failed here: any third of them goes on.
+            failed = self.cheap_failures.at(level)
+            untried = [arm for arm in failed if self.cheap_failures.highest(arm) == level]
+            untried = [arm for arm in untried if arm not in busy and arm not in self._unfit]
+            if untried and len(failed) - len(untried) < len(failed) // _REDUCTION:
+                return Pull(untried[0], level + 1)
         return None
 
     def _highest_open(self, pending: Sequence[Pull]) -> int:

@@ -239,19 +239,6 @@ class Prices:
         }
         return np.array([logs[start, level] for _, start, level, *_ in payments])
 
-    def state_dict(self) -> list[list[float]]:
-        """Return what was paid so far, as plain JSON values."""
-        return [list(payment) for payment in self._paid]
-
-    def load_state_dict(self, state: Sequence[Sequence[float]]) -> None:
-        """Go on from a saved state."""
-        self._paid.clear()
-        self._stopped.clear()
-        self.usual.forget()
-        self._learned = (0, -1)
-        for arm, start, level, cost, stopped in state:
-            self.add(int(arm), int(start), int(level), cost, bool(stopped))
-
 
 def _basis(features: FloatArray, numbers: BoolArray) -> FloatArray:
     """Return the features, and squares of numbers: both ends of a range may be dear."""

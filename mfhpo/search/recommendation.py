@@ -1,7 +1,7 @@
 """The answer of a search in the terms of whoever asked."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from mfhpo.certification.certificate import Certificate
@@ -80,3 +80,14 @@ def chance_in_words(chance: float) -> str:
 def left_in_words(left: Mapping[str, int]) -> str:
     """Return in words where configurations were left."""
     return ", ".join(f"{n} {where}" for where, n in left.items())
+
+
+def failures_in_words(failures: Mapping[int, int], name: Callable[[int], str]) -> str:
+    """Return in words how many evaluations failed at each level.
+
+    Examples
+    --------
+    >>> failures_in_words({0: 9, 1: 2}, "epochs={}".format)
+    '9 at epochs=0, 2 at epochs=1'
+    """
+    return ", ".join(f"{n} at {name(level)}" for level, n in sorted(failures.items()) if n)

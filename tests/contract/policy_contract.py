@@ -33,6 +33,12 @@ BEST = 2
 COSTS = (1.0, 3.0, 9.0)
 SIGMA = 0.05
 
+
+def seen(policy):
+    """What a policy says, and asks for: two that agree in it have learned the same."""
+    return repr(policy.recommend()), policy.ask(5), repr(policy.leader()), policy.cost
+
+
 numbers = st.integers(0, 2**32 - 1)
 
 
@@ -75,7 +81,7 @@ class AskAndTellContract:
         rng = np.random.default_rng(seed)
         policy = self.new()
         self.play(policy, rng, int(rng.integers(0, 120)))
-        before = json.dumps(policy.state_dict(), allow_nan=False)
+        before = seen(policy)
         pending = []
         for _ in range(3):
             first = policy.ask(n, tuple(pending))
@@ -89,7 +95,7 @@ class AskAndTellContract:
         for _ in range(6):
             one_by_one += policy.ask(1, one_by_one)
         assert policy.ask(6) == one_by_one
-        assert json.dumps(policy.state_dict(), allow_nan=False) == before
+        assert seen(policy) == before
 
     @pytest.mark.parametrize(("seed", "workers"), [(0, 2), (1, 5), (2, 12)])
     def test_told_in_any_order_it_ends_with_the_right_answer(self, seed, workers):
@@ -122,46 +128,20 @@ class AskAndTellContract:
 
     @settings(max_examples=3)
     @given(seed=numbers, share=st.floats(0.0, 1.0))
-    def test_saved_and_loaded_is_never_having_stopped(self, seed, share):
+    def test_replayed_it_goes_on_as_if_it_had_never_stopped(self, seed, share):
         policy = self.new()
         whole = self.play(policy, np.random.default_rng(seed), self.replayed)
         cut = int(share * len(whole))
 
-        stopped = self.new()
-        for pull, observation in whole[:cut]:
-            stopped.tell(pull, observation)
-        text = json.dumps(stopped.state_dict(), allow_nan=False)
-        assert json.loads(text) == stopped.state_dict()
         resumed = self.new()
-        resumed.load_state_dict(json.loads(text))
-        assert json.dumps(resumed.state_dict(), allow_nan=False) == text
-        assert resumed.recommend().to_dict() == stopped.recommend().to_dict()
-        pending = stopped.ask(4)
-        assert resumed.ask(4) == pending
-        assert resumed.ask(5, pending) == stopped.ask(5, pending)
+        for pull, observation in whole[:cut]:
+            resumed.tell(pull, observation)
         for pull, observation in whole[cut:]:
             assert not resumed.finished
             assert resumed.ask() == [pull]
             resumed.tell(pull, observation)
         assert resumed.finished == policy.finished
-        assert resumed.recommend().to_dict() == policy.recommend().to_dict()
-        assert resumed.state_dict() == policy.state_dict()
-
-    def test_a_saved_state_is_a_copy_and_replaces_what_was_learned(self):
-        rng = np.random.default_rng(1)
-        policy, other = self.new(), self.new()
-        self.play(policy, rng, 40)
-        self.play(other, rng, self.most_pulls)
-        other.withdraw(0)
-        state = policy.state_dict()
-        text = json.dumps(state)
-        other.load_state_dict(state)
-        assert other.state_dict() == policy.state_dict()
-        assert other.ask(5) == policy.ask(5)
-        assert other.recommend().to_dict() == policy.recommend().to_dict()
-        self.play(policy, rng, 30)
-        self.play(other, rng, 30)
-        assert json.dumps(state) == text
+        assert seen(resumed) == seen(policy)
 
     @pytest.mark.parametrize("seed", [0, 1])
     def test_a_withdrawn_arm_is_never_asked_for_nor_recommended(self, seed):
@@ -209,9 +189,9 @@ class PolicyContract(AskAndTellContract):
     bias = Bias.max(0.05, 0.05, 0.0)
     costs = COSTS
 
-    def problem(self, n_arms=5):
+    def problem(self):
         n_fidelities = 0 if self.costs else len(COSTS)
-        return Problem(n_arms, self.costs, self.bias, self.noise, n_fidelities)
+        return Problem(5, self.costs, self.bias, self.noise, n_fidelities)
 
     def new(self):
         return self.make(self.problem())
@@ -295,13 +275,12 @@ class PolicyContract(AskAndTellContract):
             told.append((pull, observation))
             policy.tell(pull, observation)
             self.check_answer(policy)
-        json.dumps(policy.state_dict(), allow_nan=False)
         self.check_pulls(policy, policy.ask(4), 4)
         assert policy.cost == pytest.approx(sum(COSTS[pull.fidelity] for pull, _ in told))
 
     def test_wrong_input_is_an_error_and_changes_nothing(self):
         policy = self.new()
-        before = policy.state_dict()
+        before = seen(policy)
         for cost in (math.nan, math.inf, -1.0):
             with pytest.raises(ValueError, match="cost"):
                 policy.tell(Pull(0, 0), Observation(1.0, cost=cost))
@@ -315,10 +294,7 @@ class PolicyContract(AskAndTellContract):
                 policy.ask(1, [Pull(0, fidelity)])
         with pytest.raises(ValueError, match="n must be at least 1, got 0"):
             policy.ask(0)
-        for n_arms in (4, 6):
-            with pytest.raises(ValueError, match="shape"):
-                policy.load_state_dict(self.make(self.problem(n_arms)).state_dict())
-        assert policy.state_dict() == before
+        assert seen(policy) == before
 
 
 def contract(make, base=PolicyContract, **declared):

@@ -8,7 +8,7 @@ from mfhpo.problem import Observation, Pull
 from mfhpo.racing import native
 from mfhpo.racing.native import one_thread
 from mfhpo.search import ModelSearch, Numeric, SearchSpace
-from mfhpo.search.process import LevelProcess
+from mfhpo.search.model.process import LevelProcess
 
 threadpoolctl = pytest.importorskip("threadpoolctl")
 

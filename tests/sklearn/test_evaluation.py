@@ -3,7 +3,7 @@ import pytest
 from mfhpo_sklearn.evaluation import evaluations
 
 
-def test_what_has_ended_comes_in_order_and_before_an_interrupt():
+def test_what_has_ended_comes_in_order_and_without_a_gap_before_an_interrupt():
     def interrupted(tasks):
         yield from [(1, "b"), (0, "a"), (4, "e"), (3, "d")]
         raise KeyboardInterrupt
@@ -11,4 +11,4 @@ def test_what_has_ended_comes_in_order_and_before_an_interrupt():
     found = []
     with pytest.raises(KeyboardInterrupt):
         found.extend(evaluations(interrupted, [()] * 5))
-    assert found == [(0, "a"), (1, "b"), (3, "d"), (4, "e")]
+    assert found == [(0, "a"), (1, "b")]  # what is under way takes long, and may be poor

@@ -1,6 +1,6 @@
 """A game as its sampler's arguments declare it: players, fidelity, costs and budget."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from optuna.distributions import BaseDistribution
@@ -181,7 +181,7 @@ class DeclaredGame:
         self, actions: Mapping[str, Mapping[str, Numeric | OneOf]], costs: Costs, seed: int
     ) -> GamePolicy:
         """Make the policy; ValueError if the budget does not pay for one full evaluation."""
-        kind: type[GamePolicy] = MFUCBPNE if self.fidelity.fidelities else UCBPNE
+        kind: Callable[..., GamePolicy] = MFUCBPNE if self.fidelity.fidelities else UCBPNE
         return kind(
             actions,
             costs,

@@ -187,9 +187,14 @@ class FidelitySearch(PolicySearch[Policy]):
     def _details(self) -> dict[str, Any]:
         return {
             "levels": encode(self._levels),
+            "declared": self._declared_of_levels,
             "replicates": encode(self._replicates),
             "stopped": self._n_stopped,
         }
+
+    @property
+    def _declared_of_levels(self) -> str:
+        return f"{self._fidelity.costs_of(self._levels)} and {self._declaration.bias}"
 
     def _load_details(self, state: Mapping[str, Any]) -> None:
         levels = tuple(decode(state["levels"]))
@@ -199,6 +204,11 @@ class FidelitySearch(PolicySearch[Policy]):
                 f" but {list(levels)} in the saved race; restore it with those."
             )
         self._levels = levels
+        if state["declared"] != self._declared_of_levels:
+            raise ValueError(
+                f"costs and bias are {self._declared_of_levels}, but {state['declared']} in the "
+                f"saved race; restore it with those."
+            )
         self._replicates = decode(state["replicates"])
         self._n_stopped = int(state["stopped"])
 

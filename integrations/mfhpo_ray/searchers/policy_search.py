@@ -23,6 +23,7 @@ from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.experiment.open_pulls import MOST_PASSED_OVER, OpenPulls
 from mfhpo_ray.experiment.pulls import Ended, UnderWay, replicate_seed, scalars
 from mfhpo_ray.experiment.recommendation import Answer
+from mfhpo_ray.experiment.replay import Replay
 from mfhpo_ray.experiment.space import Config, assign
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
@@ -36,8 +37,8 @@ _logger = logging.getLogger("mfhpo_ray")
 # Seconds after which the answer so far is written to the experiment's storage again.
 _ANSWER_PERIOD = 5.0
 
-# Classes of searches that states of an earlier version name.
-_NEW_NAMES = {"RaceSearch": "SpaceSearch"}
+# Of saved states: those of mfhpo 0.1.4 have none.
+_STATE_VERSION = 2
 
 
 class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
@@ -85,6 +86,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._clock = time.monotonic
         self._arms = Arms()  # until the race begins
         self._policy: PolicyT | None = None
+        self._replay = Replay()  # what was done to the policy
         self._over = False
         self._announced_end = False
         self._open = OpenPulls(self._in_order)
@@ -338,14 +340,15 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         return self._policy is not None and self._is_over(self._policy)
 
     def get_state(self) -> dict[str, Any]:
-        """Return everything learned so far, as plain JSON values."""
+        """Return what makes the same search again, as plain JSON values."""
         state: dict[str, Any] = {
+            "version": _STATE_VERSION,
             "search": type(self).__name__,
             "metric": self._metric,
             "mode": self._mode,
             "seed": self._seed,
             "most": self._most,
-            "policy": None,
+            "replay": None,
         }
         if self._policy is None:
             return state
@@ -353,7 +356,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             **state,
             **self._details(),
             "arms": self._arms.state_dict(),
-            "policy": self._policy.state_dict(),
+            "replay": self._replay.text,
             "open": self._open.state_dict(),
             "ended": self._ended,
             "lost": self._n_lost,
@@ -361,14 +364,15 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from what `get_state` gave, in a search made with the same arguments."""
-        with of_this_version("the saved state of the search"):
-            self._load(state)
-
-    def _load(self, state: Mapping[str, Any]) -> None:
-        saved = _NEW_NAMES.get(state["search"], state["search"])
-        if saved != type(self).__name__:
+        if state.get("version") != _STATE_VERSION:
             raise ValueError(
-                f"the state is that of a {saved}, but this is a {type(self).__name__}; "
+                "the saved state of the search is of another version of mfhpo, such as 0.1.4, "
+                "whose states are read by that version alone. Go on with that version, or begin "
+                "the experiment anew, under another RunConfig(name=...)."
+            )
+        if state["search"] != type(self).__name__:
+            raise ValueError(
+                f"the state is that of a {state['search']}, but this is a {type(self).__name__}; "
                 f"restore the search that was saved."
             )
         self._take("metric", state["metric"])
@@ -376,13 +380,14 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._seed = int(state["seed"])
         if self._most is None:
             self._most = state["most"]
-        if state["policy"] is None:
+        if state["replay"] is None:
             return
         self._load_details(state)
         arms = Arms.from_state_dict(state["arms"])
         self._candidates.check_same(arms)
         policy = self._begin(arms)
-        policy.load_state_dict(state["policy"])
+        self._replay = Replay(state["replay"])
+        self._replay.again(policy)
         self._open = OpenPulls(self._in_order)
         self._open.load_state_dict(state["open"], self._clock())
         self._is_unsure_of_trials = len(self._open) > 0
@@ -391,24 +396,30 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._over = policy.finished
 
     def save(self, checkpoint_path: str) -> None:
-        """Save the state to a file, as JSON."""
-        Path(checkpoint_path).write_text(json.dumps(self.get_state()), encoding="utf-8")
+        """Save the state to a file: a line of JSON, then what was done to the policy, as it is."""
+        state = self.get_state()
+        replay = state["replay"] or ""
+        head = json.dumps({**state, "replay": None if self._policy is None else ""})
+        Path(checkpoint_path).write_text(f"{head}\n{replay}", encoding="utf-8")
         if self._policy is not None:
             self._write_answer(self._policy, urgent=True)
 
     def restore(self, checkpoint_path: str) -> None:
         """Go on from a file that `save` has written (see `set_state`)."""
-        self.set_state(json.loads(Path(checkpoint_path).read_text(encoding="utf-8")))
+        head, _, replay = Path(checkpoint_path).read_text(encoding="utf-8").partition("\n")
+        state = json.loads(head)
+        self.set_state({**state, "replay": replay} if state.get("replay") == "" else state)
 
     def __getstate__(self) -> dict[str, Any]:
         attributes = self.__dict__.copy()
         # Policies hold functions, and a journal may hold an open connection.
         attributes |= {"_policy": None, "_notebook": Notebook(), "_has_companion": False}
+        attributes["_replay"] = Replay()  # the state has it
         return {"attributes": attributes, "state": self.get_state()}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         self.__dict__.update(saved["attributes"])
-        if saved["state"]["policy"] is not None:
+        if saved["state"]["replay"] is not None:
             self.set_state(saved["state"])
 
     def _begin(self, arms: Arms | None = None) -> PolicyT:
@@ -587,7 +598,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     def _tell(self, policy: PolicyT, ended: Ended) -> None:
         seen = ended.observation
         value = None if seen.value is None else self._sign * seen.value
-        policy.tell(ended.pull, Observation(value, seen.cost, seen.censored_at))
+        told = Observation(value, seen.cost, seen.censored_at)
+        self._replay.tell(policy, ended.pull, told)
         if not seen.failed:
             self._losses.forget(ended.pull.arm)
         self._over = policy.finished

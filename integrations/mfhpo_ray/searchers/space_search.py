@@ -23,6 +23,7 @@ from mfhpo.search import (
 from mfhpo_ray.experiment.encoding import decode
 from mfhpo_ray.experiment.pulls import Ended
 from mfhpo_ray.experiment.recommendation import TuneRecommendation, TuneSearchRecommendation
+from mfhpo_ray.experiment.replay import as_search
 from mfhpo_ray.experiment.space import Config, assign, fingerprint
 from mfhpo_ray.searchers.arms import Arms
 from mfhpo_ray.searchers.candidates import Candidates, OpenCandidates
@@ -180,7 +181,7 @@ class SpaceSearch(FidelitySearch):
             known: set[str] = set()
             for arm in range(race.search.n_given):
                 drawn.adopt(arm, candidates.draw(arm, None, self._seed, drawn))
-                self._describe(race, arm, drawn.config(arm))
+                race.search.describe(arm, candidates.parameters.point_of(drawn.config(arm)))
                 if fingerprint(drawn.config(arm)) in known:
                     race.search.merge(arm)
                 known.add(fingerprint(drawn.config(arm)))
@@ -208,7 +209,7 @@ class SpaceSearch(FidelitySearch):
     def _wanted_pull(self, policy: Policy, pending: Sequence[Pull]) -> Pull | None:
         pull, arms = super()._wanted_pull(policy, pending), self._arms
         if pull is not None and not arms.is_known(pull.arm):
-            point = _as_race(policy).point_of(pull.arm)
+            point = as_search(policy).point_of(pull.arm)
             config = self._open_candidates.draw(pull.arm, point, self._seed, arms)
             arms.adopt(pull.arm, config)
             self._describe(policy, pull.arm, config)
@@ -216,7 +217,7 @@ class SpaceSearch(FidelitySearch):
 
     def _describe(self, policy: Policy, arm: int, config: Config) -> None:
         point = self._open_candidates.parameters.point_of(config)
-        _as_race(policy).search.describe(arm, point)
+        self._replay.describe(policy, arm, point)
 
     @property
     def _open_candidates(self) -> OpenCandidates:
@@ -253,12 +254,12 @@ class SpaceSearch(FidelitySearch):
         self._describe(self._made_policy(), arm, arms.config(arm))
 
     def _tell(self, policy: Policy, ended: Ended) -> None:
-        pull, search = ended.pull, _as_race(policy).search
+        pull, search = ended.pull, as_search(policy).search
         if pull.fidelity == search.target and ended.observation.has_value:
             owner = self._owner_of(pull.arm, search)
             if owner != pull.arm:
                 # One more value of a configuration that was begun twice.
-                policy.withdraw(pull.arm, duplicate_of=owner)
+                self._replay.withdraw(policy, pull.arm, duplicate_of=owner)
                 cost = ended.observation.cost
                 if cost is None:
                     cost = search.cost_from(search.level_of(pull.arm), pull.fidelity)
@@ -288,9 +289,3 @@ class SpaceSearch(FidelitySearch):
         super()._load_details(state)
         if isinstance(self._candidates, OpenCandidates):
             self._candidates.load_state_dict(state["space"])
-
-
-def _as_race(policy: Policy) -> BudgetedSearch:
-    if not isinstance(policy, BudgetedSearch):
-        raise TypeError(f"policy must be a BudgetedSearch, got {policy!r}.")
-    return policy

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -13,7 +12,7 @@ from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun, Ended, Purpose
 from mfhpo.policy import Labels
-from mfhpo.problem import Observation, Pull
+from mfhpo.problem import LARGEST, Observation, Pull
 
 
 @dataclass(frozen=True)
@@ -136,5 +135,5 @@ def maximised(ended: Ended, sign: float) -> Observation:
 
 
 def is_worst(observation: Observation) -> bool:
-    """Tell whether a value is the worst there is, and no failure."""
-    return observation.value == -math.inf
+    """Tell whether a value is the worst there is: too small for a mean, and no failure."""
+    return observation.value is not None and observation.value < -LARGEST

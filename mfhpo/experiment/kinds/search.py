@@ -170,6 +170,9 @@ class SearchRunner(Runner):
                 return self._wanted(pull)
         if pending:
             return None
+        failed = search.next_failed(())
+        if failed is not None and policy.fits(failed):
+            return self._wanted(replace(failed, block=SEARCH_BLOCK))
         contenders = search.contenders(policy.largest_shortlist)
         if len(contenders) > 1:
             return self._first_of(contenders)
@@ -218,6 +221,10 @@ class SearchRunner(Runner):
 
     def learn(self, pull: Pull, observation: Observation, purpose: str) -> None:
         """Learn a result (see `Runner.learn`)."""
+        rules_out = is_worst(observation) and pull.fidelity == self.n_levels - 1
+        if rules_out and purpose != "again":
+            self.policy.rule_out(pull, observation)
+            return
         if observation.has_value:
             self._early_failures = None
             self._failed.discard(pull.arm)
@@ -231,9 +238,6 @@ class SearchRunner(Runner):
                 # It is paid for, but must not make the search drop the only one that it has.
                 pull = Replicate(pull.arm, pull.fidelity, block=pull.block)
         self.policy.tell(pull, observation)
-        is_at_target = pull.fidelity == self.n_levels - 1 and purpose == "search"
-        if is_worst(observation) and is_at_target:
-            self.policy.withdraw(pull.arm)  # its mean is -inf, whatever comes
 
     def find_replicates(self, number: int) -> None:
         """Take note of the number of replicates (see `Runner.find_replicates`)."""

@@ -9,7 +9,7 @@ from mfhpo.certification.certification import Certification
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun, Ended
-from mfhpo.experiment.kinds.runner import Runner, Wanted, maximised
+from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst, maximised
 from mfhpo.problem import Observation, Pull
 
 
@@ -85,7 +85,10 @@ class ShortlistRunner(Runner):
     def learn(self, pull: Pull, observation: Observation, purpose: str) -> None:
         """Learn a result (see `Runner.learn`)."""
         value = observation.value
-        self.contest.tell(pull, None if value is None else self._sign * value)
+        if is_worst(observation):
+            self.contest.rule_out(pull.arm)
+        else:
+            self.contest.tell(pull, None if value is None else self._sign * value)
 
     def find_replicates(self, number: int) -> None:
         """Take note of the number of replicates (see `Runner.find_replicates`)."""

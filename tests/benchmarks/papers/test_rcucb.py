@@ -1,4 +1,3 @@
-import inspect
 import math
 from dataclasses import replace
 
@@ -15,6 +14,7 @@ from benchmarks.papers.rcucb_instances import (
     ReplayedCensoredInstance,
 )
 from benchmarks.papers.rcucb_runs import Row, Settings, rows, what_must_hold
+from mfhpo._validation.parameters import parameters
 from mfhpo.censored import RCUCB, Linear
 from tests.core.censored.naive import charged
 from tests.core.censored.test_rcucb import three_arms
@@ -31,19 +31,19 @@ GRID = (0.3, 0.6, 0.9)
 
 @pytest.mark.parametrize("exploration", [0.5, 1.0, 4.0])
 def test_ucb_as_the_naive_rule_compiled_or_not(exploration, monkeypatch):
-    states = []
+    histories = []
     for _ in range(2):
         policy = LimitUCB(3, GRID, exploration=exploration, **PAPER)
         policy.play(ArmStreams(three_arms(), 2), 1500)
-        states.append(policy.state_dict())
+        histories.append(policy.history.arrays())
         monkeypatch.setattr(
             "benchmarks.papers.rcucb_baselines.compiled", lambda function, *helpers: function
         )
-    assert states[0] == states[1]
-    state = states[0]
+    for values, others in zip(*histories, strict=True):
+        assert np.array_equal(values, others, equal_nan=True)
     counts, sums = np.zeros((3, 3)), np.zeros((3, 3))
     penalties = [charged(PUBLISHED_PENALTY, tau) for tau in GRID]
-    told = zip(state["arms"], state["limits"], state["rewards"], state["seconds"], strict=True)
+    told = zip(*histories[0], strict=True)
     for t, (arm, limit, reward, seconds) in enumerate(told, start=1):
         point = GRID.index(limit)
         if t > 9:
@@ -51,7 +51,7 @@ def test_ucb_as_the_naive_rule_compiled_or_not(exploration, monkeypatch):
             assert indices[arm, point] >= indices.max() - 1e-9
         else:
             assert (arm, point) == divmod(t - 1, 3)
-        worth = -penalties[point] if seconds is None else reward - 0.1 * seconds
+        worth = -penalties[point] if math.isinf(seconds) else reward - 0.1 * seconds
         counts[arm, point] += 1.0
         sums[arm, point] += (worth + penalties[-1]) / (1.0 + penalties[-1])
     assert policy.pairs.first.tolist() == counts.tolist()
@@ -143,7 +143,7 @@ def test_figures_are_those_of_an_independent_implementation():
 
 
 def test_the_default_is_that_of_the_policy():
-    default = inspect.signature(RCUCB).parameters["confidence"].default
+    default = parameters(RCUCB)["confidence"].default
     assert default == DEFAULT.lower()
 
 

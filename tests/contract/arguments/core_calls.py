@@ -141,7 +141,10 @@ def policies(make: Callable[..., Any], **kinds: Kind) -> dict[str, Call]:
     def fresh() -> Any:
         return cls(**valid)
 
-    return {"": Call(cls, lambda: dict(valid), _play, kinds), **_methods(fresh)}
+    return {
+        "": Call(cls, lambda: dict(valid), _play, kinds, apart=frozenset({"refinement"})),
+        **_methods(fresh),
+    }
 
 
 def _methods(fresh: Callable[[], Any]) -> dict[str, Call]:
@@ -186,7 +189,7 @@ def _censored(cls: Callable[..., Any], **valid: Any) -> dict[str, Call]:
     if "longest" in valid:
         kinds |= {"longest": POSITIVE, "confidence": one_of("kl", "bernstein", "printed")}
     return {
-        "": Call(cls, lambda: dict(valid), _play, kinds),
+        "": Call(cls, lambda: dict(valid), _play, kinds, apart=frozenset({"refinement"})),
         **_methods(lambda: cls(**valid)),
     }
 
@@ -202,7 +205,7 @@ def _game(cls: Callable[..., Any], **kinds: Kind) -> dict[str, Call]:
 
     kinds = {"budget": number(2, to="[)"), "sigma": optional(POSITIVE), **kinds}
     return {
-        "": Call(cls, lambda: dict(valid), _play_game, kinds),
+        "": Call(cls, lambda: dict(valid), _play_game, kinds, apart=frozenset({"rule", "about"})),
         ".ask": Call(lambda **given: fresh().ask(**given), signature_of=fresh().ask),
         ".tell": Call(
             lambda **given: fresh().tell(**given),

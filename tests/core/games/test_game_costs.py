@@ -49,7 +49,7 @@ def test_players_with_levels_of_their_own():
     seen = play(policy)
     assert {row for row, _ in seen} == {0, 1}
     assert len({column for _, column in seen}) >= 2
-    assert policy.cost == sum(policy.cost_of(query) for query, _ in policy._told) <= 120.0
+    assert policy.cost == sum(policy.cost_of(query) for query, *_ in policy.history) <= 120.0
     answer = policy.recommend()
     assert answer.n_evaluations >= 2
     # The nearest places to .341 and .568.

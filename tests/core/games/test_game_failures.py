@@ -92,4 +92,4 @@ def test_a_failure_is_as_bad_as_the_worst_of_its_own_level_once_there_is_one():
 def test_short_numbers_are_utilities_only_if_they_are_finite(utility, known):
     policy = UCBPNE(ON_A_GRID, (1,), 25)
     policy.tell(Query({"x": 0.5, "y": 0.5}, (0, 0)), [utility, 1.0])
-    assert policy.state_dict()["told"][0]["utilities"] == [known, 1.0]
+    assert policy.history[0].utilities == (known, 1.0)

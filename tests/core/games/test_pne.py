@@ -136,7 +136,8 @@ def test_queries_at_the_target_are_those_of_ucb_pne():
     while (query := policy.ask()) is not None:
         if policy.is_evaluation(query):
             other = searching(UCBPNE, budget=90)
-            other.load_state_dict(policy.state_dict())
+            for told in policy.history:
+                other.tell(told.query, told.utilities)
             assert other.ask() == query
             n_evaluations += 1
         policy.tell(query, tracking(query.profile, 0))

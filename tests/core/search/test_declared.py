@@ -20,7 +20,7 @@ from mfhpo.search import (
     has_levels,
 )
 from mfhpo.search.declared import configurations_of, makes_shortlist, space_of
-from tests.core.search.played import loaded
+from tests.core.search.played import replayed
 
 COSTLY = Fidelity("epochs", levels=[1, 9], costs=[1.0, 9.0])
 
@@ -177,17 +177,18 @@ def test_a_search_ends_by_the_model_s_word():
 
 
 @pytest.mark.parametrize("workers", [1, 4])
-def test_a_search_that_has_ended_stays_so_and_is_saved_so(workers):
+def test_a_search_that_has_ended_stays_so_and_is_replayed_so(workers):
     xs = np.linspace(0.0, 1.0, 60).tolist()
     race = race_of(xs, budget=2000.0, chance=0.8, epsilon=0.05)
-    rng, under_way = np.random.default_rng(0), []
+    rng, under_way, told = np.random.default_rng(0), [], []
     while not race.stopped_by_chance:
         while len(under_way) < workers and (asked := race.ask(1, under_way)):
             under_way += asked
         pull = under_way.pop(0)
-        race.tell(pull, Observation(value(xs[pull.arm], pull.fidelity, rng)))
-    saved = loaded(race_of(xs, budget=2000.0, chance=0.8, epsilon=0.05), race)
-    assert (saved.finished, saved.recommend().reason) == (True, race.recommend().reason)
+        told.append((pull, Observation(value(xs[pull.arm], pull.fidelity, rng))))
+        race.tell(*told[-1])
+    again = replayed(race_of(xs, budget=2000.0, chance=0.8, epsilon=0.05), {}, told)
+    assert (again.finished, again.recommend().reason) == (True, race.recommend().reason)
     for pull in under_way:
         race.tell(pull, Observation(value(xs[pull.arm], pull.fidelity, rng)))
         assert race.finished

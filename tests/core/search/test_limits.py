@@ -9,7 +9,7 @@ from mfhpo import Observation, Pull
 from mfhpo.knowledge.space import Numeric, SearchSpace
 from mfhpo.search import BudgetedSearch, ModelSearch
 from mfhpo.search.prices import Prices
-from tests.core.search.played import drawn, loaded, next_pull
+from tests.core.search.played import drawn, next_pull, replayed
 
 SPACE = SearchSpace({"x": Numeric()})
 COSTS = (1.0, 3.0, 9.0)
@@ -93,7 +93,7 @@ class Slow:
         self.search.space = SPACE
         self.race = BudgetedSearch(self.search, **{"measured": True} | options)
         self.times, self.obeys = times, obeys
-        self.points, self.pulls, self.stopped = {}, [], []
+        self.points, self.pulls, self.stopped, self.told = {}, [], [], []
 
     def step(self):
         pull = next_pull(self.race, self.points, lambda arm: drawn(SPACE, arm))
@@ -104,9 +104,11 @@ class Slow:
         self.pulls.append(pull)
         if self.obeys and pull.limit is not None and seconds > pull.limit:
             self.stopped.append(pull)
-            self.race.tell(pull, Observation(None, pull.limit, censored_at=pull.limit))
+            observation = Observation(None, pull.limit, censored_at=pull.limit)
         else:
-            self.race.tell(pull, Observation(value, seconds))
+            observation = Observation(value, seconds)
+        self.told.append((pull, observation))
+        self.race.tell(pull, observation)
         return True
 
     def seconds_of(self, pull):
@@ -182,7 +184,7 @@ def test_a_search_that_is_resumed_goes_on_with_the_same_limits():
         play.step()
     assert play.stopped
     other = Slow(budget=1e5)
-    loaded(other.race, play.race)
+    replayed(other.race, play.points, play.told)
     other.points = dict(play.points)
     for _ in range(15):
         assert other.race.ask() == play.race.ask()
@@ -203,10 +205,10 @@ def of_four(kind, **options):
 def test_that_it_takes_long_is_no_poor_value():
     search = of_four(ModelSearch)
     search.prices = Prices(COSTS, continues=False)
-    before = search.state_dict()["history"]
+    before = list(search._history)
     for _ in range(3):
         search.tell(Pull(3, 1), Observation(None, censored_at=5.0))
-    assert search.state_dict()["history"] == before
+    assert search._history == before
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,3 @@
-import json
 import math
 from collections import Counter
 
@@ -8,8 +7,8 @@ from scipy.stats import wilcoxon
 
 from mfhpo.problem import Observation, Pull
 from mfhpo.search import Begin, ModelSearch, Numeric, OneOf, SearchSpace, model_search
-from mfhpo.search.process import LevelProcess
-from tests.core.search.played import Play, PlayTogether, drawn, loaded, plane, valley
+from mfhpo.search.model.process import LevelProcess
+from tests.core.search.played import Play, PlayTogether, drawn, plane, valley
 
 COSTS = (1.0, 3.0, 9.0)
 
@@ -54,29 +53,24 @@ def check(play):
 def test_asking_changes_nothing():
     search = searching()
     play = Play(search, valley).steps(30)
-    before = json.dumps(search.state_dict())
     first = search.ask(len(play.points))
     pending = [Pull(0, 2), Pull(len(play.points), 0)]
     with_pending = search.ask(len(play.points) + 1, pending)
     search.leader()
     assert search.ask(len(play.points)) == first
     assert search.ask(len(play.points) + 1, pending) == with_pending
-    assert json.dumps(search.state_dict()) == before
 
 
-def test_the_answer_to_what_was_told_is_the_same_replayed_and_loaded():
+def test_the_answer_to_what_was_told_is_the_same_replayed():
     play = Play(searching(), valley).steps(20)
-    replayed, resumed = searching(), searching()
+    replayed = searching()
     for arm, point in enumerate(play.points):
         replayed.describe(arm, point)
     for pull in play.pulls:
         value = valley(play.points[pull.arm], pull.fidelity)
         replayed.tell(pull, Observation(value))
-    state = json.loads(json.dumps(play.search.state_dict()))
-    resumed.load_state_dict(state)
-    assert resumed.state_dict() == replayed.state_dict() == state
     again = []
-    for search in (replayed, resumed):
+    for search in (replayed, play.search):
         following = Play(search, valley)
         following.points = [dict(point) for point in play.points]
         again.append(following.steps(8).asked)
@@ -149,7 +143,10 @@ def test_arms_that_fail_are_avoided():
     assert sum(point["x"] > 0.5 for point in late) < 0.4 * len(late)
     failed = [pull.arm for pull in play.pulls if play.points[pull.arm]["x"] > 0.5]
     assert failed
-    assert max(failed.count(arm) for arm in failed) <= 3
+    # Two are tried at all levels, and then a failure at the lowest one is enough.
+    times = sorted(failed.count(arm) for arm in set(failed))
+    assert times[-1] <= 5
+    assert times[-3] <= 3
     assert 0.4 < play.best["x"] <= 0.5
 
 
@@ -161,12 +158,11 @@ def test_one_failure_is_enough_where_none_that_failed_came_back(comes_back):
     search.tell(Pull(0, 0), Observation(0.5))
     for arm in (1, 2):
         for failure in range(3):
-            assert arm not in search._out, failure
+            assert arm not in search.cheap_failures.given_up, failure
             search.tell(Pull(arm, 0), missing)
-        assert arm in search._out
-    for one in (search, loaded(searching(), search)):
-        one.tell(Pull(3, 0), missing)
-        assert (3 in one._out) == (not comes_back)
+        assert arm in search.cheap_failures.given_up
+    search.tell(Pull(3, 0), missing)
+    assert (3 in search.cheap_failures.given_up) == (not comes_back)
 
 
 def test_when_everything_fails_arms_are_begun():
@@ -175,9 +171,9 @@ def test_when_everything_fails_arms_are_begun():
     begun = [step for step in play.asked if isinstance(step, Begin)]
     assert set(begun) == {Begin(0, None)}
     again = Counter(step.arm for step in play.asked if isinstance(step, Pull))
-    # Begun once, and tried twice more.
+    # Five begin; two of them are tried at the two other levels, and those in between once more.
     assert len(begun) >= 10
-    assert max(again.values()) == 2
+    assert [again[arm] for arm in range(6)] == [2, 2, 1, 1, 1, 0]
     assert search.leader() is None
 
 

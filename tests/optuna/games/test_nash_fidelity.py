@@ -63,7 +63,7 @@ def test_a_player_s_own_level_is_told_as_its_own():
     study.enqueue_trial({"x": 0.2, "y": 0.4, "row_steps": 3, "column_steps": 9})
     study.optimize(tracking_by_own_levels, n_trials=1)
     policy = sampler._read(study).policy
-    assert policy.state_dict()["told"][0]["levels"] == [1, 2]
+    assert policy.history[0].query.levels == (1, 2)
     assert policy.cost == 12
 
 

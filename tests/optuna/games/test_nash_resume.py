@@ -34,7 +34,7 @@ def by_level(**options):
 
 
 def told(study):
-    return study.sampler._read(study).policy.state_dict()["told"]
+    return study.sampler._read(study).policy.history
 
 
 @pytest.mark.parametrize("fidelity", [None, "seconds"])
@@ -80,7 +80,7 @@ def test_what_is_enqueued_is_evaluated_and_learned_from():
     study.optimize(tracking)
     assert study.trials[0].params == {"x": 0.25, "y": 0.75}
     assert study.trials[3].params["x"] == 0.5
-    profiles = [entry["profile"] for entry in told(study)]
+    profiles = [entry.query.profile for entry in told(study)]
     assert profiles == [trial.params for trial in study.trials]
 
 
@@ -96,7 +96,7 @@ def test_a_failure_is_paid_for():
     answer = study.sampler.equilibrium(study)
     assert answer.cost == sum(trial.params["seconds"] for trial in study.trials)
     assert answer.cost <= 40
-    assert [entry["utilities"] for entry in told(study)[3:5]] == [[None, None]] * 2
+    assert [entry.utilities for entry in told(study)[3:5]] == [(None, None)] * 2
 
 
 @pytest.mark.parametrize("value", [math.nan, -math.inf])
@@ -108,7 +108,7 @@ def test_values_that_are_no_numbers(value):
     study = new_study(budget=14)
     study.optimize(objective)
     assert len(study.trials) == 14
-    utilities = [entry["utilities"] for entry in told(study)]
+    utilities = [entry.utilities for entry in told(study)]
     assert utilities[4][0] is None
     # Optuna has no values at all for a trial with NaN.
     assert (utilities[4][1] is None) == math.isnan(value)

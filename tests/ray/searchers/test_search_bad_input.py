@@ -43,6 +43,11 @@ def test_what_does_not_go_together_is_refused(cls, options, words):
             {"fidelity": Fidelity("epochs", levels=[1, 9])},
             r"are \[1, 9\], but \[1, 3, 9\] in the saved race",
         ),
+        ({"bias": (0.2, 0.1, 0.0)}, r"bias are \(1.0, 3.0, 9.0\) and Bias.* and None in the saved"),
+        (
+            {"fidelity": Fidelity("epochs", levels=[1, 3, 9], costs="measured")},
+            r"bias are None and None, but \(1.0, 3.0, 9.0\) and None in the saved race",
+        ),
         ({"metric": "error"}, "metric='loss' .* is not the 'error' of this search"),
     ],
 )

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mfhpo.search.kernels import warp
+from mfhpo.search.model.kernels import warp
 
 logs = st.floats(-3.0, 3.0)
 places = st.lists(st.floats(0.0, 1.0), min_size=2, max_size=20)

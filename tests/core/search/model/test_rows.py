@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mfhpo.search import rows
-from mfhpo.search.rows import Scale, Told, scores
+from mfhpo.search.model import rows
+from mfhpo.search.model.rows import Scale, Told, scores
 
 # Whole numbers, so that values differ by more than rounding does.
 whole = st.lists(st.integers(-1000, 1000).map(float), min_size=1, max_size=30)

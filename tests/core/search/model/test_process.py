@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from mfhpo.search.kernels import FINER, warp
-from mfhpo.search.process import LevelData, LevelProcess, _factor
+from mfhpo.search.model.kernels import FINER, warp
+from mfhpo.search.model.process import LevelData, LevelProcess, _factor
 
 
 def some_data(n, d, n_levels, rng, n_arms=None):

@@ -11,7 +11,7 @@ from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dtrtri
 
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
-from mfhpo.search.kernels import (
+from mfhpo.search.model.kernels import (
     FINER,
     both_kernels,
     distances,
@@ -75,7 +75,7 @@ class LevelProcess:
         Sizes.
     numbers
         Which features are numbers in ranges from 0 to 1, which may be warped
-        (`mfhpo.search.kernels.warp`), shape (n_features,). None: none.
+        (`mfhpo.search.model.kernels.warp`), shape (n_features,). None: none.
 
     References
     ----------

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
-from mfhpo.search.acquisition import best_place, expected_improvement
+from mfhpo.search.model.acquisition import best_place, expected_improvement
 
 
 def by_integration(z):

@@ -1,0 +1,164 @@
+"""Equal candidates are one setting: fitted once on a split, and shown in the row of each."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.model_selection import GridSearchCV
+
+from mfhpo.experiment import Configurations
+from mfhpo_sklearn import IISESearchCV, MFSearchCV, SpaceSearchCV, certify
+from mfhpo_sklearn.evaluation import Evaluation
+from mfhpo_sklearn.results import Results, Row
+from mfhpo_sklearn.shortlist import described
+
+X = np.random.default_rng(0).normal(size=(120, 2))
+y = np.arange(120) % 2
+GIVEN = [{"worth": 0.5}, {"worth": 0.1}, {"worth": 0.5}]
+
+
+class Drawn(ClassifierMixin, BaseEstimator):
+    """Its score is its worth and some noise, which is drawn anew by each fit."""
+
+    rng = np.random.default_rng(0)
+
+    def __init__(self, worth=0.0):
+        self.worth = worth
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.n_fitted_ = len(X)
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+    def score(self, X, y):
+        return self.worth + 0.05 * float(Drawn.rng.normal())
+
+
+def searches(candidates, **options):
+    yield MFSearchCV(Drawn(), candidates, budget=60, random_state=0, **options)
+    yield IISESearchCV(Drawn(), candidates, budget=60, random_state=0, **options)
+    yield SpaceSearchCV(Drawn(), candidates=candidates, budget=20, random_state=0, **options)
+    with_levels = {"resource": "n_samples", "levels": [20, 60, 96], **options}
+    yield MFSearchCV(Drawn(), candidates, budget=60, random_state=0, **with_levels)
+
+
+def check_rows_are_equal(search, one, other):
+    for name, column in search.cv_results_.items():
+        np.testing.assert_equal(column[one], column[other], name)
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_equal_candidates_are_one_setting(place):
+    search = list(searches(GIVEN, epsilon=0.0))[place].fit(X, y)
+    assert search.cv_results_["params"][0]["worth"] == 0.5
+    assert len(search.cv_results_["params"]) == 3
+    check_rows_are_equal(search, 0, 2)
+    assert search.best_index_ == 0
+    assert search.cv_results_["rank_test_score"].tolist() == [1, 3, 1]
+    answer = search.certificate_
+    assert (answer.certified, answer.compared, answer.epsilon) == (True, 2, 0.0)
+    # What both rows show was paid once.
+    assert answer.trials == search.cv_results_["n_fits"][:2].sum()
+    assert answer.params["worth"] == 0.5
+
+
+@pytest.mark.parametrize("place", range(2))
+def test_a_race_among_equal_candidates_has_one_setting(place):
+    race = list(searches([{"worth": 0.5}] * 2, epsilon=0.0))[place].fit(X, y)
+    assert (race.best_params_, race.certificate_.compared) == ({"worth": 0.5}, 1)
+    assert race.certificate_.finished
+    assert race.certificate_.cost < 60  # it ends by itself
+    check_rows_are_equal(race, 0, 1)
+
+
+@pytest.mark.parametrize("kind", [MFSearchCV, IISESearchCV])
+def test_finalists_are_different(kind):
+    given = [{"worth": 0.1 * place} for place in range(10)] * 2
+    options = {"resource": "n_samples", "levels": [20, 60, 96], "budget": 30, "random_state": 0}
+    search = kind(Drawn(), given, **options).fit(X, y)
+    answer = search.certificate_
+    assert len(search.cv_results_["params"]) == 20
+    for row in range(10):
+        check_rows_are_equal(search, row, row + 10)
+    assert search.best_index_ < 10
+    finalists = [one.params["worth"] for one in answer.certificate.candidates]
+    assert len(set(finalists)) == len(finalists) > 1
+    assert answer.trials == search.cv_results_["n_fits"][:10].sum()
+    assert sum(answer.left.values()) + answer.at_target == 10
+
+
+def test_numbers_of_different_types_are_different():
+    # scikit-learn tells them apart: max_depth=2.0 is refused, and max_features=1 is not 1.0.
+    for search in searches([{"worth": 1}, {"worth": 0.5}, {"worth": 1.0}]):
+        if isinstance(search, SpaceSearchCV):
+            continue
+        search.fit(X, y)
+        types = [type(params["worth"]) for params in search.cv_results_["params"]]
+        assert types == [int, float, float]
+        assert search.certificate_.compared == 3
+
+
+def test_numbers_of_different_types_are_different_in_a_space_search():
+    for search in searches([{"worth": 1}, {"worth": 0.5}, {"worth": 1.0}]):
+        if isinstance(search, SpaceSearchCV):
+            search.fit(X, y)
+            assert len(search.cv_results_["params"]) == 3
+
+
+def test_no_number_is_equal_to_itself():
+    space = [{"worth": 0.3}, {"worth": 0.5, "gone": math.nan}, {"worth": 0.5, "gone": np.nan}]
+
+    class WithMissing(Drawn):
+        def __init__(self, worth=0.0, gone=None):
+            super().__init__(worth)
+            self.gone = gone
+
+    search = MFSearchCV(WithMissing(), space, budget=60, epsilon=0.0, random_state=0).fit(X, y)
+    assert search.certificate_.compared == 2
+    check_rows_are_equal(search, 1, 2)
+
+
+def test_certify_compares_equal_settings_once():
+    for worths, best in (([0.5, 0.1, 0.5], None), ([0.1, 0.5, 0.5, 0.3], None)):
+        search = GridSearchCV(Drawn(), {"worth": worths}, cv=3).fit(X, y)
+        best = search.best_index_
+        answer = certify(search, X, y, epsilon=0.0, random_state=0)
+        assert answer.compared == len(set(worths))
+        assert (answer.certified, answer.params) == (True, {"worth": 0.5})
+        # The row that the search hands over is the one that is shown, with what it promised.
+        assert answer.candidates[answer.luckiest].name == f"row {best}"
+        assert answer.candidates[answer.luckiest].claim == search.best_score_
+    search = GridSearchCV(Drawn(), {"worth": [0.9, 0.1, 0.1]}, cv=3).fit(X, y)
+    names = [candidate.name for candidate in certify(search, X, y, random_state=0).candidates]
+    assert names == ["row 0", "row 1"]  # the first of equal ones
+    same = GridSearchCV(Drawn(), {"worth": [0.5, 0.5]}).fit(X, y)
+    with pytest.raises(ValueError, match="1 different settings"):
+        certify(same, X, y)
+
+
+def test_which_settings_are_different():
+    nan, array = float("nan"), np.arange(3)
+    given = [{"a": nan}, {"a": True}, {"a": 1}, {"a": np.nan}, {"a": array}, {"a": array.copy()}]
+    arms = Configurations(given, described)
+    assert arms.entries == [0, 1, 2, 0, 3, 3]
+    for arm, first in enumerate([0, 1, 2, 4]):
+        assert arms[arm]["a"] is given[first]["a"]
+
+
+def test_a_table_has_a_row_for_each_of_equal_candidates():
+    results = Results()
+    for arm, score in ((0, 0.5), (1, 0.1), (0, 0.7)):
+        split = len(results.rows) // 2
+        results.rows.append(Row(arm, 0, split, Evaluation(score, 1.0, 0.5, 0.5), True))
+    params = [{"worth": 0.5}, {"worth": 0.1}]
+    table, n_splits = results.table([0, 1, 0], 0, lambda arm, level: params[arm], None)
+    assert n_splits == 2
+    assert table["mean_test_score"].tolist() == [0.6, 0.1, 0.6]
+    assert table["rank_test_score"].tolist() == [1, 3, 1]
+    assert table["n_fits"].tolist() == [2, 1, 2]
+    assert table["params"] == [*params, params[0]]
+    assert table["params"][0] is not table["params"][2]
