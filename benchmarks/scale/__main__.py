@@ -4,7 +4,8 @@
 
 `long`: a fresh process goes on with a study of 10,000 and of 100,000 finished trials, in memory, in
 a journal file and on PostgreSQL. `processes`: worker processes share a study on PostgreSQL.
-`clock`: one process serves many workers on a virtual clock. All of it takes half an hour on two
+`clock`: one process serves many workers on a virtual clock. `engine`: an experiment without a host
+replays so many events, with a policy's own time and without it. All of it takes half an hour on two
 idle cores. A part of it can be measured anew: rows that were not measured stay in the file.
 """
 
@@ -26,6 +27,7 @@ from benchmarks.postgres import Postgres
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, progress, write
 from benchmarks.scale.contestants import CLOCKED, LONG
+from benchmarks.scale.engine import SILENT, WHOLE, replayed
 from benchmarks.scale.history import played, repeated
 from benchmarks.scale.long_studies import Case, resumed
 from benchmarks.scale.processes import crew
@@ -33,7 +35,7 @@ from benchmarks.scale.storages import fill
 from benchmarks.scale.virtual_workers import serve
 
 MEMORY, JOURNAL, POSTGRES = "memory", "journal file", "PostgreSQL"
-_PARTS = ("long", "processes", "clock")
+_PARTS = ("long", "processes", "clock", "engine")
 # TPE reads and writes as RandomSampler does; its own time does not depend on the storage.
 _IN_MEMORY_ALONE = ("TPESampler",)
 # What makes a row of each part another one.
@@ -41,6 +43,7 @@ _KEYS = {
     "long": ("sampler", "storage", "trials"),
     "processes": ("sampler", "workers", "repeat"),
     "clock": ("sampler", "workers", "evaluation_seconds"),
+    "engine": ("policy", "events"),
 }
 _CREWS = ("RandomSampler", "IISESampler", "SearchSampler")
 _WORKERS, _SECONDS, _REPEATS = (8, 16, 32), 15.0, 3
@@ -97,6 +100,13 @@ def clock(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             yield asdict(serve(sampler, workers, _EVALUATION_SECONDS, options.clocked_trials))
 
 
+def engine(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Replays of so many events."""
+    for size, policy in itertools.product(options.sizes, (SILENT, WHOLE)):
+        progress(f"engine, {size:,} events, policy {policy} ...")
+        yield asdict(replayed(policy, size // 2))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(
@@ -121,7 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--clocked-trials", type=int, default=_CLOCKED_TRIALS)
     options = parser.parse_args(arguments)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    found = {"long": long_studies, "processes": processes, "clock": clock}
+    found = {"long": long_studies, "processes": processes, "clock": clock, "engine": engine}
     for part in options.parts:
         for row in found[part](options):
             _keep(options.output, part, row)

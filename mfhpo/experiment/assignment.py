@@ -18,7 +18,7 @@ class Assignment:
     configuration
         What to evaluate, without the parameters that the engine sets.
     level
-        Index of the level.
+        Index of the level; -1: the levels are not known before the objective asks for one.
     replicate
         Number of the split, fold or seed: evaluations with the same one share it.
     point, block, limit, purpose, shortlist, origin
@@ -41,10 +41,11 @@ class Assignment:
             id=id,
             order=order,
             configuration=self.configuration,
-            levels=(self.level,),
+            levels=None if self.level < 0 else (self.level,),
             point=self.point,
             block=self.block,
             limit=self.limit,
+            replicate=self.replicate,
             purpose=self.purpose,
             shortlist=self.shortlist,
             origin=self.origin,

@@ -18,7 +18,8 @@ def described(value: Any) -> Any:
     if kind in (list, tuple):
         return kind.__name__, [described(part) for part in value]
     if kind is dict:
-        return "dict", [(described(name), described(part)) for name, part in value.items()]
+        parts = ((described(name), described(part)) for name, part in value.items())
+        return "dict", sorted(parts, key=repr)  # a storage may bring them in another order
     return f"{kind.__qualname__} {value!r}"
 
 

@@ -8,6 +8,7 @@ configurations, never by numbers, because numbers depend on who read what.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
@@ -67,9 +68,12 @@ class Found(Event):
     ----------
     replicates
         How many replicates there are.
+    levels
+        Values of the fidelity. What is found first holds: later values move no plan.
     """
 
-    replicates: int
+    replicates: int | None = None
+    levels: tuple[Any, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,11 +85,14 @@ class Begun(Event):
     configuration
         What is evaluated, without the parameters that the engine sets.
     levels
-        Indices of the levels that it may give values at, mostly one. None: not known yet.
+        Indices of the levels that it may give values at, mostly one. None: not known yet; its
+        end tells.
     point
         The configuration as a model sees it, where it was drawn from a space.
     block, limit
         See `mfhpo.Pull`.
+    replicate
+        See `mfhpo.experiment.Assignment`. None: the host has another way to tell evaluations apart.
     purpose
         "given": to compare given configurations. "search": to find good ones. "again": the only
         configuration of an exhausted space on a fresh replicate. "certificate": to compare a
@@ -93,7 +100,7 @@ class Begun(Event):
     shortlist
         Keys of the configurations that a certificate compares.
     origin, retry_of
-        Who chose it; and the claim whose place it takes.
+        Who chose it; and the claim whose place it takes, or any earlier one in that place.
     worker
         Who evaluates it.
     time
@@ -105,6 +112,7 @@ class Begun(Event):
     point: Mapping[str, float] | None = None
     block: int | None = None
     limit: float | None = None
+    replicate: int | None = None
     purpose: Purpose = "given"
     shortlist: tuple[str, ...] = ()
     origin: Origin = "chosen"
@@ -128,7 +136,8 @@ class Ended(Event):
     stopped_at
         The limit at which it was stopped, in seconds.
     level
-        Index of the level that the value is of. None: the only one that was claimed.
+        Index of the level that the value is of. None: the only one that was claimed; of a failure
+        whose level nobody knew, the lowest.
     last
         Whether the claim ends with it, so that no value at another level follows.
     configuration
@@ -143,6 +152,11 @@ class Ended(Event):
     level: int | None = None
     last: bool = True
     configuration: Mapping[str, Any] | None = field(default=None)
+
+    @property
+    def has_value(self) -> bool:
+        """Whether it gave anything that may be a value."""
+        return (self.value is not None and not math.isnan(self.value)) or bool(self.values)
 
     @property
     def subject(self) -> tuple[str, str]:
@@ -160,10 +174,14 @@ class Lost(Event):
         In words, such as "its process died".
     cost
         What was paid all the same.
+    is_sure
+        Whether the worker is surely dead. Else it was given up when its lease was over, and that it
+        is dead is a condition of the answer.
     """
 
     why: str
     cost: float = 0.0
+    is_sure: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from bisect import bisect_left, insort
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import TypeAlias
 
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.assignment import Assignment, Done, Wait
-from mfhpo.experiment.events import Begun, Event, Lost, Origin
-from mfhpo.experiment.kinds.runner import Runner, Wanted
+from mfhpo.experiment.configurations import key_of
+from mfhpo.experiment.events import Answered, Begun, Event, Found, Joined
+from mfhpo.experiment.kinds.runner import Runner
 from mfhpo.experiment.ledger import Result
-from mfhpo.experiment.settings import Settings
+from mfhpo.experiment.settings import Settings, with_levels
 from mfhpo.experiment.state import State
-from mfhpo.problem import Pull
 
 _Place: TypeAlias = tuple[int, int, str, str, str]
-
-# How often a pull whose kind is full is passed over for what is wanted besides it. A policy that
-# takes turns lets the others get so many pulls ahead.
-_MOST_PASSED_OVER = 4
 
 
 class Experiment:
@@ -54,9 +50,9 @@ class Experiment:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._events: list[tuple[_Place, Event]] = []
-        self._latest: dict[tuple[str, str], Event] = {}
-        self._retries: dict[str, str] = {}
+        self._events: list[tuple[_Place, Event]] = []  # those that hold, in their order
+        self._versions: dict[tuple[str, str], list[Event]] = {}
+        self._retries: defaultdict[str, set[str]] = defaultdict(set)
         self._n_begun = 0
         self._state = self._new_state()
         self._n_taken = 0  # of the events in their order, by the state
@@ -64,8 +60,11 @@ class Experiment:
         self._is_stale = False  # whether an event before those that were taken came late
 
     def _new_state(self) -> State:
-        settings = self.settings
-        return State(settings.runner(), settings.about_evaluations, self._retries)
+        found = (event for _, event in self._events if isinstance(event, Found) and event.levels)
+        first = next(found, None)
+        levels = None if first is None else first.levels
+        settings = self.settings if levels is None else with_levels(self.settings, levels)
+        return State(settings.runner(), settings, self._retries)
 
     @classmethod
     def replay(cls, settings: Settings, events: Iterable[Event]) -> Experiment:
@@ -79,33 +78,60 @@ class Experiment:
     def apply(self, event: Event) -> None:
         """Take an event; nothing else changes the experiment.
 
-        Events come in any order, and more than once. Of two about the same claim the one with the
-        larger counter holds; one that says the same as before changes nothing.
+        Events come in any order, and more than once. Of several about the same claim the one with
+        the largest counter holds; it has its place since it was first told without a change.
         """
-        known = self._latest.get(event.subject)
-        if known is not None:
-            if known.order >= event.order or replace(event, order=known.order) == known:
-                return
-            self._remove(known)
-        elif isinstance(event, Begun):
-            self._n_begun += 1
-        self._latest[event.subject] = event
+        versions = self._versions.setdefault(event.subject, [])
+        if not versions:
+            self._n_begun += isinstance(event, Begun)
+            versions.append(event)
+            self._insert(event)
+            return
+        if any(_version(event) == _version(known) for known in versions):
+            return
+        held = _holding(versions)
+        insort(versions, event, key=_version)
+        holding = _holding(versions)
+        if holding is not held:
+            self._remove(held)
+            self._insert(holding)
+
+    def _insert(self, event: Event) -> None:
         place = _place_of(event)
         if not self._events or self._events[-1][0] < place:
             self._events.append((place, event))
         else:
             position = bisect_left(self._events, place, key=itemgetter(0))
             self._events.insert(position, (place, event))
-            self._is_stale |= position < self._n_taken
+            self._note_change(event, position, 1)
         if isinstance(event, Begun) and event.retry_of is not None:
-            self._retries[event.retry_of] = event.id
-            lost = self._latest.get(("Lost", event.retry_of))
-            self._is_stale |= isinstance(lost, Lost)
+            self._retries[event.retry_of].add(event.id)
+        self._note_foresight(event)
 
     def _remove(self, event: Event) -> None:
         position = bisect_left(self._events, _place_of(event), key=itemgetter(0))
         del self._events[position]
-        self._is_stale |= position < self._n_taken
+        self._note_change(event, position, -1)
+        if isinstance(event, Begun) and event.retry_of is not None:
+            self._retries[event.retry_of].discard(event.id)
+        self._note_foresight(event)
+
+    def _note_foresight(self, event: Event) -> None:
+        """Note that the past has changed by what is known beforehand: retries and levels."""
+        if isinstance(event, Begun):
+            self._is_stale |= ("Begun", event.retry_of) in self._versions
+        elif isinstance(event, Found):
+            self._is_stale |= event.levels is not None
+
+    def _note_change(self, event: Event, position: int, by: int) -> None:
+        """Note that the past has changed; what only readers look at leaves the state as it was."""
+        self._n_known += by * (position < self._n_known)
+        if position >= self._n_taken:
+            return
+        if isinstance(event, (Joined, Answered)):
+            self._n_taken += by
+        else:
+            self._is_stale = True
 
     @property
     def order(self) -> int:
@@ -125,8 +151,8 @@ class Experiment:
     def next(
         self,
         now: float = 0.0,
-        worker: str = "",
         fixed: tuple[Mapping[str, object], int] | None = None,
+        moving: str | None = None,
     ) -> Assignment | Wait | Done:
         """Return what a worker does next; nothing changes by asking.
 
@@ -134,27 +160,26 @@ class Experiment:
         ----------
         now
             In seconds, by the clock of `Begun.time`.
-        worker
-            Who asks.
         fixed
             Configuration and level that the user has enqueued: they are not changed.
+        moving
+            The claim that has to move (see `settle`), and is not waited for.
+
+        Raises
+        ------
+        ValueError
+            If many evaluations in a row were of something else than was claimed.
         """
         state = self._current()
+        state.check_evaluations()
         if fixed is not None:
-            configuration, level = fixed
-            return _assigned(state, Wanted(Pull(-1, level), configuration, "given"), "enqueued")
+            return state.enqueued(*fixed)
         if state.finished:
             return Done(self.answer().reason)
-        pending, passed_over = state.ledger.pending, 0
-        while passed_over < _MOST_PASSED_OVER:
-            wanted = state.runner.next(pending)
-            if wanted is None:
-                break
-            if not state.ledger.is_full(wanted.pull, wanted.purpose):
-                return _assigned(state, wanted, "chosen")
-            pending.append(wanted.pull)
-            passed_over += 1
-        if not pending:
+        assignment = state.next(moving)
+        if assignment is not None:
+            return assignment
+        if not state.ledger.pending(moving):
             return Done(self.answer().reason)
         return Wait(state.whom_it_waits_for(), self._seconds_to_lease(state, now))
 
@@ -165,9 +190,22 @@ class Experiment:
         same block, the same new configuration, or other shortlists. Of these the earliest stands.
         Whoever has to move asks again, and writes a claim with the same id and a larger counter.
         """
-        claim = self._latest.get(("Begun", id))
-        assert isinstance(claim, Begun), f"id {id!r} was not begun"
-        return None if id in self._current().rivals else claim
+        return None if id in self._current().rivals else self._claim(id)
+
+    def level_of(self, id: str) -> int:
+        """Return the level for a claim that was made before levels were known.
+
+        Whoever asks writes the claim again with it, or names it in its end.
+        """
+        return self._current().level_of(self._claim(id))
+
+    def _claim(self, id: str) -> Begun:
+        versions = self._versions.get(("Begun", id))
+        if versions is None:
+            raise ValueError(f"id {id!r} names no evaluation that was begun.")
+        claim = _holding(versions)
+        assert isinstance(claim, Begun)
+        return claim
 
     def overdue(self, now: float) -> list[str]:
         """Return the claims that have lasted longer than their lease.
@@ -218,20 +256,24 @@ class Experiment:
             self._state.take(self._events[self._n_taken - 1][1])
 
 
-def _assigned(state: State, wanted: Wanted, origin: Origin) -> Assignment:
-    runner, pull = state.runner, wanted.pull
-    return Assignment(
-        configuration=wanted.configuration,
-        level=pull.fidelity,
-        replicate=runner.replicate_of(wanted, state.ledger.n_begun),
-        point=wanted.point,
-        block=pull.block,
-        limit=pull.limit,
-        purpose=wanted.purpose,
-        shortlist=tuple(map(runner.configurations.key, wanted.shortlist)),
-        origin=origin,
-    )
-
-
 def _place_of(event: Event) -> _Place:
     return event.order, len(event.id), event.id, *event.subject
+
+
+def _version(event: Event) -> tuple[int, str]:
+    return event.order, _content(event)
+
+
+def _content(event: Event) -> str:
+    """Return a text that only events share which say the same."""
+    return key_of({name: value for name, value in vars(event).items() if name != "order"})
+
+
+def _holding(versions: Sequence[Event]) -> Event:
+    """Return which of the versions of an event holds: the latest, from when it was first told."""
+    *earlier, held = versions
+    for version in reversed(earlier):
+        if _content(version) != _content(held):
+            break
+        held = version
+    return held

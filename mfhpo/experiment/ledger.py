@@ -58,6 +58,12 @@ class Claim:
     pull: Pull
     tickets: dict[int, int] = field(default_factory=dict)
 
+    def level_of(self, ended: Ended) -> int:
+        """Return the level that an end is about; -1 for a value whose level nobody knows."""
+        if ended.level is not None or self.begun.levels is not None:
+            return self.pull.fidelity if ended.level is None else ended.level
+        return -1 if ended.has_value else min(self.tickets, default=-1)
+
 
 @dataclass(frozen=True)
 class WaitedFor:
@@ -93,31 +99,29 @@ class Ledger:
 
     def begin(self, begun: Begun, pull: Pull, inherited: Claim | None = None) -> None:
         """Note a claim; one that retries another takes its place."""
-        claim = Claim(begun, pull)
+        claim = Claim(begun, pull, {} if inherited is None else inherited.tickets)
         self.n_begun[begun.purpose] += inherited is None
-        places = {} if inherited is None else inherited.tickets
         for level in range(self._n_levels) if begun.levels is None else begun.levels:
-            is_inherited = level in places
-            claim.tickets[level] = places[level] if is_inherited else self._draw(claim, level)
+            if level not in claim.tickets:
+                claim.tickets[level] = self._draw(claim, level)
         self.open[begun.id] = claim
         self._most_open = max(self._most_open, len(self.open))
 
-    def end(self, claim: Claim, ended: Ended, observation: Any) -> list[Result]:
-        """Take what a claim gave, and return what may be learned now, in order.
+    def end(self, claim: Claim, level: int, observation: Any, last: bool) -> list[Result]:
+        """Take what a claim gave at a level, and return what may be learned now, in order.
 
         An observation of None is paid and not learned.
         """
-        level = self._level_of(claim, ended)
         self._lost_in_a_row.pop(claim.pull.arm, None)
         ticket = claim.tickets.pop(level, None)
         released: list[Result] = []
         if ticket is not None:
-            pull = replace(claim.pull, fidelity=level)
             result = None
             if observation is not None:
-                result = Result(ended.id, pull, observation, claim.begun.purpose)
+                pull = _at(claim.pull, level)
+                result = Result(claim.begun.id, pull, observation, claim.begun.purpose)
             released = self._release(claim, level, ticket, result)
-        if ended.last or not claim.tickets:
+        if last or not claim.tickets:
             released += self._drop(claim)
         return released
 
@@ -133,21 +137,21 @@ class Ledger:
             return self._drop(claim)
         level = min(claim.tickets, default=claim.pull.fidelity)
         ticket = claim.tickets.pop(level, 0)
-        pull = replace(claim.pull, fidelity=level)
+        pull = _at(claim.pull, level)
         result = Result(claim.begun.id, pull, failure, claim.begun.purpose)
         return self._release(claim, level, ticket, result) + self._drop(claim)
 
-    def suspend(self, claim: Claim) -> None:
-        """Close a claim, and keep its place for the one that retries it."""
-        self.open.pop(claim.begun.id, None)
+    def suspend(self, id: str) -> Claim | None:
+        """Close a claim, and keep its place for the one that retries it; None if it is closed."""
+        return self.open.pop(id, None)
 
-    @property
-    def pending(self) -> list[Pull]:
-        """The pulls that a policy was not told about: under way, or waiting for earlier ones."""
+    def pending(self, moving: str | None = None) -> list[Pull]:
+        """Return the pulls that a policy was not told about: under way, or waiting for earlier.
+
+        A claim that has to move is left out. One whose level is not known may be at the target.
+        """
         under_way = [
-            claim.pull if claim.pull.fidelity == level else replace(claim.pull, fidelity=level)
-            for claim in self.open.values()
-            for level in claim.tickets
+            pull for id, claim in self.open.items() if id != moving for pull in _pulls_of(claim)
         ]
         return [*under_way, *(result.pull for result in self.held.values())]
 
@@ -164,7 +168,7 @@ class Ledger:
             held = order.held
             claim = first.get((kind, order.awaited[0])) if held else None
             if claim is not None:
-                pull = replace(claim.pull, fidelity=kind[1])
+                pull = _at(claim.pull, kind[1])
                 found.append(WaitedFor(claim.begun.id, pull, len(held)))
         return sorted(found, key=lambda waited: -waited.n_held)
 
@@ -203,14 +207,21 @@ class Ledger:
         )
         return _flat(dropped)
 
-    def _level_of(self, claim: Claim, ended: Ended) -> int:
-        return claim.pull.fidelity if ended.level is None else ended.level
-
     def _is_ordered(self, claim: Claim) -> bool:
         return claim.pull.block is None and claim.begun.purpose in self._ordered
 
     def _kind_of(self, claim: Claim, level: int) -> _Kind:
         return claim.pull.arm, level, claim.begun.purpose
+
+
+def _at(pull: Pull, level: int) -> Pull:
+    return pull if pull.fidelity == level else replace(pull, fidelity=level)
+
+
+def _pulls_of(claim: Claim) -> list[Pull]:
+    if claim.begun.levels is None:
+        return [claim.pull]
+    return [_at(claim.pull, level) for level in claim.tickets]
 
 
 def _flat(lists: Iterable[list[Result]]) -> list[Result]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mfhpo._validation import check_limit
@@ -14,6 +14,7 @@ from mfhpo.certification.candidates import Shortlist
 from mfhpo.certification.certification import Certification, MakeCertifier
 from mfhpo.certification.choice import make_best_policy, make_block_elimination
 from mfhpo.experiment.configurations import Configurations, described
+from mfhpo.experiment.kinds.blind import BlindRunner
 from mfhpo.experiment.kinds.games import GameRunner
 from mfhpo.experiment.kinds.limits import LimitRunner
 from mfhpo.experiment.kinds.race import RaceRunner
@@ -150,7 +151,8 @@ class RaceSettings(Settings):
         }
         whole = {**options, "bias": bias, "estimated_bias": estimated_bias}
         arms = Configurations(candidates, others.get("describe", described))
-        if makes_shortlist(whole, len(arms), known.costs_of(levels)):
+        # A race whose levels are found late has no costs yet, by which finalists would be chosen.
+        if levels and makes_shortlist(whole, len(arms), known.costs_of(levels)):
             declared = DeclaredSearch.of(
                 fidelity,
                 budget=budget,
@@ -187,10 +189,12 @@ class RaceSettings(Settings):
         settings.runner()  # raises for wrong options
         return settings
 
-    def runner(self) -> RaceRunner:
-        """Return a race to which nothing was told."""
-        levels = tuple(self.fidelity.levels or ())
+    def runner(self) -> RaceRunner | BlindRunner:
+        """Return a race to which nothing was told; a blind one until its levels are found."""
         configurations = Configurations(self.candidates, self.describe)
+        if self.fidelity.levels is None:
+            return BlindRunner(configurations, self.fidelity.name, self.in_blocks)
+        levels = tuple(self.fidelity.levels)
         problem = self.declaration.problem(len(configurations), levels, self.sign)
         budget = self.options.get("budget")
         labels = Labels(
@@ -357,6 +361,13 @@ class GameSettings(Settings):
         options = {"seed": self.seed, **self.options}
         policy = self.make(self.players, self.costs, self.budget, **options)
         return GameRunner(policy, self.signs or (1.0,) * len(self.players))
+
+
+def with_levels(settings: Settings, levels: Sequence[Any]) -> Settings:
+    """Return settings that know their levels, now that these were found."""
+    if isinstance(settings, RaceSettings) and settings.fidelity.levels is None:
+        return replace(settings, fidelity=replace(settings.fidelity, levels=tuple(levels)))
+    return settings
 
 
 def numbered(arms: Configurations) -> list[dict[str, Any]]:

@@ -32,6 +32,8 @@ class Budget:
     ----------
     cost, evaluations, failures
         What was paid so far, for how many evaluations, and how many of those failed.
+    lost
+        What was paid for evaluations of which nothing was told.
     failures_at
         How many failed at each level.
     stopped
@@ -56,6 +58,7 @@ class Budget:
         if not 0.0 <= share < 1.0:
             raise ValueError(f"certify_share must be in [0, 1), got {shown(share)}.")
         self.cost = 0.0
+        self.lost = 0.0
         self.evaluations = 0
         self.failures = 0
         self.failures_at: Counter[int] = Counter()
@@ -166,7 +169,7 @@ class Budget:
             return None if math.isinf(limit) else limit
         prices = zip(self._price(pending), pending, strict=True)
         dear = sum(max(price, one.limit or 0.0) for price, one in prices)
-        most = max(self.amount - self.cost - dear, BEYOND * expected)
+        most = max(self.amount - self.spent - dear, BEYOND * expected)
         return min(limit, most) if most > 0.0 else limit
 
     def may_be_too_dear(self, pull: Pull, pending: Sequence[Pull]) -> bool:
@@ -205,7 +208,7 @@ class Budget:
     @property
     def spent(self) -> float:
         """What was spent of the amount, in the unit of both."""
-        return float(self.evaluations) if self.in_evaluations else self.cost
+        return float(self.evaluations) if self.in_evaluations else self.cost + self.lost
 
     def left(self, pending: Sequence[Pull] = ()) -> float:
         """Return what is left when all that is under way has been paid."""

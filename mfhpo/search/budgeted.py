@@ -295,6 +295,10 @@ class BudgetedSearch(Policy):
         """Return the configuration for an arm begun by the last `ask`; None for any."""
         return self._asked.get(arm)
 
+    def note_losses(self, cost: float) -> None:
+        """Take note of what was paid, in all, for evaluations of which nothing was told."""
+        self._budget.lost = cost
+
     def fits(self, pull: Pull, pending: Sequence[Pull] = ()) -> bool:
         """Tell whether the budget allows a pull besides what is under way."""
         return self._budget.fits(pull, pending)

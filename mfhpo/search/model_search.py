@@ -246,7 +246,9 @@ class ModelSearch(SearchPolicy):
 
     @property
     def _can_model(self) -> bool:
-        return bool(self._finished and self.space.parameters and self._points)
+        known = self._points.keys()
+        has_rows = any(not known.isdisjoint(values) for values in self._values)
+        return bool(self._finished and self.space.parameters and has_rows)
 
     def _known_level(self, pending: Sequence[Pull]) -> int:
         """Return the level that stands for the target: the highest with enough values, or -1.

@@ -1,4 +1,6 @@
 import pickle
+import sys
+from functools import partial
 
 import optuna
 import pytest
@@ -6,11 +8,13 @@ import pytest
 from benchmarks.overhead import objective
 from benchmarks.postgres import Postgres, postgres_programs
 from benchmarks.scale.contestants import CLOCKED
+from benchmarks.scale.engine import SILENT, history, one_more, replayed, settings
 from benchmarks.scale.history import played, repeated
 from benchmarks.scale.long_studies import Case, measure
 from benchmarks.scale.processes import LONGEST, SHORTEST, crew
 from benchmarks.scale.storages import STUDY, fill, opened
 from benchmarks.scale.virtual_workers import serve
+from mfhpo.experiment import Experiment
 
 needs_postgres = pytest.mark.skipif(
     postgres_programs() is None, reason="PostgreSQL is not installed"
@@ -116,6 +120,52 @@ class TestVirtualWorkers:
     def test_more_than_it_can_serve_wait_for_most_of_their_time(self):
         found = serve("RandomSampler", 50, 1e-6, 50)
         assert found.waiting > 0.9
+
+
+def at_once(what, do):
+    return do()
+
+
+def read(experiment, events):
+    for event in events:
+        experiment.apply(event)
+    return experiment.history()
+
+
+class TestEngine:
+    def calls(self, do):
+        """How many functions of Python are called."""
+        counted = []
+        sys.setprofile(lambda frame, event, arg: counted.append(event == "call"))
+        try:
+            do()
+        finally:
+            sys.setprofile(None)
+        return sum(counted)
+
+    def test_one_more_event_and_choice_take_as_long_after_many_as_after_few(self):
+        found = []
+        for evaluations in (500, 5000):
+            experiment = Experiment.replay(settings(SILENT), history(evaluations))
+            one_more(experiment, at_once)
+            found.append(self.calls(partial(one_more, experiment, at_once)))
+        few, many = found
+        assert many < 1.2 * few
+        assert few < 1000
+
+    def test_a_replay_takes_as_many_calls_for_each_event(self):
+        counts = []
+        for evaluations in (500, 2000):
+            events, experiment = list(history(evaluations)), Experiment(settings(SILENT))
+            counts.append(self.calls(partial(read, experiment, events)) / len(events))
+        assert counts[1] < 1.2 * counts[0]
+
+    def test_measures(self):
+        found = replayed(SILENT, 1000)
+        assert found.events == 2000
+        assert found.replay_cpu_seconds < 20 * 0.04  # twenty times what it takes
+        assert found.event_ms[0] < 1.0
+        assert found.next_ms[0] < 1.0
 
 
 @needs_postgres

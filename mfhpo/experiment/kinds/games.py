@@ -30,6 +30,8 @@ class GameRunner(Runner):
         By player, -1 where its utility is minimised.
     """
 
+    purpose = "search"
+
     def __init__(self, policy: GamePolicy, signs: Sequence[float]) -> None:
         self.policy = policy
         self.configurations = Configurations()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -55,12 +56,16 @@ class RaceRunner(Runner):
         self.policy = policy
         self.configurations = configurations
         self.n_levels = len(levels)
-        self.ordered = frozenset() if in_blocks else frozenset({"given"})
+        self.of_means = frozenset({"given"})
+        self.ordered = frozenset() if in_blocks else self.of_means
+        self.open_block = getattr(policy, "open_block", None) if in_blocks else None
         self.labels = policy.labels = labels
         self._levels = levels
         self._costs = costs
         self._budget = budget
         self._sign = sign
+        self._in_blocks = in_blocks
+        self._paid: dict[int, tuple[int, float]] = {}  # by level, how many have cost how much
         self._n_worst = 0  # evaluations that gave -inf, of which the policy was not told
         self._worst_cost = 0.0
 
@@ -76,22 +81,29 @@ class RaceRunner(Runner):
         if pending and is_ahead is not None and is_ahead(pending):
             return None
         pulls = self.policy.ask(1, pending)
-        if not pulls or (pending and self._is_too_dear([*pending, *pulls])):
+        if not pulls or (pending and self._is_too_dear(pulls[0], pending)):
             return None
         [pull] = pulls
         return Wanted(pull, self.configurations[pull.arm], "given")
 
-    def _is_too_dear(self, pulls: Sequence[Pull]) -> bool:
-        if self._costs is None:
-            return False
-        promised = sum(self._costs[pull.fidelity] for pull in pulls)
-        return self.cost + promised > self._budget
+    def _is_too_dear(self, pull: Pull, pending: Sequence[Pull]) -> bool:
+        """Tell whether a pull does not fit beside what is open, and what was paid."""
+        open_pulls = (Counter(pending) - Counter(self.held)).elements()
+        promised = sum(self._price(each.fidelity) for each in [*open_pulls, pull])
+        return self.cost + self.unlearned_cost + promised > self._budget
+
+    def _price(self, level: int) -> float:
+        """Return the cost of a level: declared, or the mean of what was paid, 0 at first."""
+        if self._costs is not None:
+            return self._costs[level]
+        n, total = self._paid.get(level, (1, 0.0))
+        return total / n
 
     def adopt(self, begun: Begun) -> Pull | None:
-        """Return the pull of a claim (see `Runner.adopt`); None if it is no arm at a level."""
+        """Return the pull of a claim (see `Runner.adopt`); None if it is no arm, or in no block."""
         arm = self.configurations.find(begun.configuration)
         level = self.n_levels - 1 if begun.levels is None else begun.levels[0]
-        if arm is None or not 0 <= level < self.n_levels:
+        if arm is None or (self._in_blocks and begun.block is None):
             return None
         return Pull(arm, level, begun.limit, begun.block)
 
@@ -104,6 +116,9 @@ class RaceRunner(Runner):
 
         An arm with a value of -inf at the target leaves: its mean is -inf, whatever comes.
         """
+        if self._costs is None and observation.cost is not None:
+            n, total = self._paid.get(pull.fidelity, (0, 0.0))
+            self._paid[pull.fidelity] = n + 1, total + observation.cost
         if is_worst(observation) and pull.fidelity == self.n_levels - 1:
             self._n_worst += 1
             self._worst_cost += self.cost_of(pull, observation)
@@ -122,9 +137,7 @@ class RaceRunner(Runner):
 
     def cost_of(self, pull: Pull, observation: Observation) -> float:
         """Return what an evaluation has cost (see `Runner.cost_of`)."""
-        if observation.cost is not None:
-            return observation.cost
-        return 0.0 if self._costs is None else self._costs[pull.fidelity]
+        return self._price(pull.fidelity) if observation.cost is None else observation.cost
 
     def leader(self) -> tuple[int | None, float, tuple[float, float]]:
         """Return the best answer so far in short (see `Runner.leader`)."""
@@ -134,6 +147,7 @@ class RaceRunner(Runner):
 
     def answer(self) -> Answer:
         """Return the best answer so far (see `Runner.answer`)."""
+        self.policy.held_cost = self.unlearned_cost + self._worst_cost
         self.policy.provisos = self.conditions
         answer = self.policy.recommend()
         configuration = {} if answer.arm is None else self.configurations[answer.arm]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from mfhpo.experiment.answer import Answer
@@ -43,8 +44,20 @@ class Runner(abc.ABC):
         How arms and levels are named.
     conditions
         What must be true for a claim beyond what the runner supposes, as clauses.
+    of_means
+        Purposes of evaluations whose values are averaged: what is stopped is missing there.
+    counts_late
+        Whether what was given up counts if it ends after all; then no order may matter.
+    purpose
+        Of evaluations that a user enqueues.
+    open_block
+        Returns their block, given the arm and what is under way; None: they need none.
+    lost_cost
+        What was paid for losses, and for what was evaluated though nobody asked for it.
+    held
+        How many results of each pull wait for earlier ones; they are among the pending pulls.
     unlearned_cost
-        What was paid for results that are not learned yet, and for losses.
+        What was paid for these and for losses.
     """
 
     configurations: Configurations
@@ -52,6 +65,12 @@ class Runner(abc.ABC):
     labels: Labels
     ordered: frozenset[str] = frozenset()
     conditions: tuple[str, ...] = ()
+    of_means: frozenset[str] = frozenset()
+    counts_late: bool = False
+    purpose: Purpose = "given"
+    open_block: Callable[[int, Sequence[Pull]], int] | None = None
+    lost_cost: float = 0.0
+    held: Mapping[Pull, int] = MappingProxyType({})
     unlearned_cost: float = 0.0
 
     @property

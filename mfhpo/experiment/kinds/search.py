@@ -67,6 +67,8 @@ class SearchRunner(Runner):
         Of configurations that are drawn.
     """
 
+    purpose = "search"
+
     def __init__(
         self,
         make: Callable[[Callable[[int], Mapping[str, Any]]], BudgetedSearch],
@@ -82,7 +84,10 @@ class SearchRunner(Runner):
         self.configurations = configurations
         self.policy = make(configurations.__getitem__)
         self.n_levels = len(levels)
-        self.ordered = frozenset() if in_blocks else frozenset({"certificate"})
+        self.of_means = frozenset({"certificate"})
+        self.ordered = frozenset() if in_blocks else self.of_means
+        if in_blocks:
+            self.open_block = lambda arm, pending: SEARCH_BLOCK
         self.labels = self.policy.labels = labels
         self._levels = levels
         self._space = space
@@ -115,6 +120,7 @@ class SearchRunner(Runner):
 
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
         """Return what to evaluate (see `Runner.next`)."""
+        self.policy.note_losses(self.lost_cost)
         if pending and self.policy.is_ahead(pending):
             return None
         pulls = self.policy.ask(1, pending)
@@ -257,6 +263,7 @@ class SearchRunner(Runner):
     def answer(self) -> Answer:
         """Return the best answer so far (see `Runner.answer`)."""
         self.policy.provisos = self.conditions
+        self.policy.note_losses(self.lost_cost)
         answer = self.policy.recommend()
         configuration = {} if answer.arm is None else self.configurations[answer.arm]
         if self._is_alone:

@@ -46,7 +46,9 @@ class ShortlistRunner(Runner):
         self.contest = contest
         self.configurations = configurations
         self.labels = contest.policy.labels
-        self.ordered = frozenset() if in_blocks else frozenset({"certificate"})
+        self.of_means = frozenset({"certificate"})
+        self.ordered = frozenset() if in_blocks else self.of_means
+        self._in_blocks = in_blocks
         self._about = about
         self._words = words
         self._budget = budget
@@ -72,7 +74,9 @@ class ShortlistRunner(Runner):
     def adopt(self, begun: Begun) -> Pull | None:
         """Return the pull of a claim (see `Runner.adopt`)."""
         arm = self.configurations.find(begun.configuration)
-        return None if arm is None else Pull(arm, 0, begun.limit, begun.block)
+        if arm is None or (self._in_blocks and begun.block is None):
+            return None
+        return Pull(arm, 0, begun.limit, begun.block)
 
     def observe(self, ended: Ended) -> Observation:
         """Return what a claim gave (see `Runner.observe`)."""

@@ -1,0 +1,362 @@
+"""Claims, failures, replicates, budgets, levels and answers, by hand (engine-rules.md)."""
+
+import math
+
+import pytest
+
+from mfhpo import Fidelity
+from mfhpo.experiment import Assignment, Begun, Done, Ended, Experiment, Found, RaceSettings, Wait
+from tests.core.experiment.story import LEVELS, Story, race
+from tests.core.experiment.workers import limits, search
+
+NAN = float("nan")
+
+
+def two_claims(settings, events=()):
+    """Two workers choose at the same moment: return their experiments, and what they claim."""
+    readers = [Experiment.replay(settings, events) for _ in range(2)]
+    claims = [
+        reader.next().begun(id, reader.order, worker=id)
+        for reader, id in zip(readers, ("1", "2"), strict=True)
+    ]
+    for reader in readers:
+        for claim in claims:
+            reader.apply(claim)
+    return readers, claims
+
+
+def moved(reader, claim):
+    """Return the claim that the second of two writes instead of its first one."""
+    work = reader.next(moving=claim.id)
+    assert isinstance(work, Assignment)
+    return work.begun(claim.id, reader.order, worker=claim.worker)
+
+
+@pytest.mark.parametrize("kind", ["blocks", "search", "replicates"])
+def test_r9_d3_of_equal_claims_the_earlier_stands(kind):
+    """The same cell of a block, the same new configuration, the same replicate."""
+    blocks = race(4, sigma=None, shares_replicates=True)
+    settings = {"blocks": blocks, "search": search(), "replicates": race(4)}[kind]
+    readers, claims = two_claims(settings)
+    assert claims[0].replicate == claims[1].replicate
+    for reader in readers:
+        assert reader.settle("1") == claims[0]
+        assert reader.settle("2") is None
+    other = moved(readers[1], claims[1])
+    for reader in readers:
+        reader.apply(other)
+        assert reader.settle("2") == other
+    what = [(c.configuration, c.block, c.replicate) for c in (claims[0], other)]
+    assert what[0] != what[1]
+    if kind != "replicates":
+        assert claims[0].configuration != other.configuration
+
+
+def test_r9_the_first_shortlist_stands():
+    settings = search()
+    arms = [{"x": 0.05 * k, "kind": "a"} for k in range(3)]
+    story = Story(settings)
+    for n, arm in enumerate(arms):
+        story.begin(str(n), configuration=arm, levels=(2,), purpose="search", block=0)
+        story.end(str(n), value=float(n))
+    keys = [story.experiment.runner.configurations.key(arm) for arm in range(3)]
+    claim = {"levels": (2,), "purpose": "certificate", "block": 1}
+    story.begin("a", configuration=arms[2], shortlist=(keys[2], keys[1]), **claim)
+    story.begin("b", configuration=arms[1], shortlist=(keys[1], keys[0]), **claim)
+    story.begin("c", configuration=arms[0], shortlist=(keys[1], keys[0]), **claim)
+    assert story.experiment.settle("b") is not None  # it is in the first list, too
+    assert story.experiment.settle("c") is None
+    story.end("b")
+    assert set(story.experiment.runner.policy.shortlist) == {1, 2}
+
+
+def test_r6_d2_what_is_of_another_configuration_is_paid_and_nothing_else():
+    story = Story(race(2, budget=100.0))
+    story.begin("0")
+    story.end("0", value=1.0, configuration={"x": 1}, cost=2.0)
+    story.begin("1")
+    story.end("1", value=1.0, level=7, cost=3.0)
+    assert story.learned == []
+    assert (story.answer.failures, story.answer.cost) == (0, 5.0)
+
+
+def test_d2_many_such_evaluations_in_a_row_raise():
+    story = Story(race())
+    for n in range(10):
+        assert isinstance(story.experiment.next(), Assignment)
+        story.begin(str(n))
+        story.end(str(n), configuration={"x": 1.0})
+    with pytest.raises(ValueError, match="the last 10 evaluations were of something else"):
+        story.experiment.next()
+    story.begin("right")
+    story.end("right")
+    assert isinstance(story.experiment.next(), Assignment)
+
+
+def test_r11_d2_later_workers_may_have_other_options_and_another_order_of_arms():
+    story = Story(race(3))
+    for n in range(6):
+        story.begin(str(n), x=n % 3)
+        story.end(str(n), value=float(n % 3))
+    options = {"sigma": 1.0, "epsilon": 0.5, "delta": 0.2, "budget": 100.0}
+    later = RaceSettings.of([{"x": 2}, {"x": 0}, {"x": 1}], **options)
+    again = Story(later, story.experiment.events)
+    assert again.answer.params == story.answer.params == {"x": 2}
+    assert again.learned == story.learned
+    assert [result.pull.arm for result in again.experiment.history()] == [1, 2, 0] * 2
+
+
+def test_r8_a_choice_depends_on_what_was_released_and_is_open_alone():
+    chosen = []
+    for value in (0.0, 50.0, None):
+        story = Story(race(3))
+        for x in range(3):
+            story.begin(f"slow {x}", x=x)
+            story.begin(f"quick {x}", x=x)
+            story.end(f"quick {x}", value=value)
+        chosen.append(story.experiment.next())
+    assert chosen[0] == chosen[1] == chosen[2]
+
+
+@pytest.mark.parametrize("shares", [False, True])
+def test_r10_what_is_enqueued_is_not_moved_and_counts(shares):
+    sigma = None if shares else 1.0
+    settings = race(2, sigma=sigma, shares_replicates=shares)
+    first = Experiment(settings).next(fixed=({"x": 1}, 0)).begun("0", 0)
+    second = Experiment(settings).next(fixed=({"x": 1}, 0)).begun("1", 0)
+    story = Story(settings, [first, second])
+    assert first.origin == "enqueued"
+    assert story.experiment.settle("1") == second
+    assert story.experiment.next(fixed=({"x": 1}, 0)).block == (1 if shares else None)
+    story.end("0", value=2.0)
+    assert story.values == {"0": 2.0}
+    story.begin("none", x=5, origin="enqueued")
+    story.end("none", cost=2.0)
+    assert story.learned == ["0"]
+    assert story.answer.cost == 3.0
+
+
+def test_r3_r5_r7_a_drawn_configuration_is_one_arm_and_numbered_by_claims():
+    story = Story(search())
+    first = story.follow("0")
+    second = story.follow("1")
+    story.lose("0")  # its number is not used for another one
+    third = story.follow("2")
+    arms = story.experiment.runner.configurations
+    drawn = [each.configuration for each in (first, second, third)]
+    assert [arms[arm] for arm in range(3)] == drawn
+    story.lose("2")
+    assert story.follow("4").configuration == third.configuration
+    story.begin("3", configuration=dict(reversed(first.configuration.items())), levels=(1,))
+    assert len(arms) == 3
+    swapped = Begun(id="9", order=0, configuration={"x": 0.55, "kind": "a"}, levels=(0,))
+    again = Story(story.settings, [swapped, *story.experiment.events])
+    assert again.experiment.runner.configurations[1] == swapped.configuration
+
+
+@pytest.mark.parametrize("value", [None, NAN, math.inf, 1e60])
+def test_r23_what_is_no_number_is_a_failure_and_paid(value):
+    story = Story(race())
+    story.begin("0")
+    story.end("0", value=value, cost=4.0)
+    assert (story.answer.failures, story.answer.cost) == (1, 4.0)
+
+
+@pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
+def test_r24_who_fails_too_often_leaves_and_r25_if_all_do_it_is_over():
+    story = Story(race(2, max_failures=2))
+    for n in range(4):
+        assert isinstance(story.experiment.next(), Assignment)
+        begun = story.follow(str(n))
+        story.end(begun.id, value=None)
+    assert isinstance(story.experiment.next(), Done)
+    assert story.answer.finished
+    assert not story.answer.certified
+
+
+def test_r25_a_search_ends_if_all_fails_at_first():
+    story = Story(search(budget=1000.0))
+    n = 0
+    while isinstance(story.experiment.next(), Assignment):
+        story.end(story.follow(str(n)).id, value=None)
+        n += 1
+    assert isinstance(story.experiment.next(), Done)
+    assert 20 <= n <= 30
+
+
+def test_r26_replicates_are_shared_by_a_block_and_by_nobody_else():
+    story = Story(race(3, sigma=None, shares_replicates=True))
+    blocks = [story.follow(str(n)) for n in range(6)]
+    assert (
+        [each.replicate for each in blocks] == [each.block for each in blocks] == [0] * 3 + [1] * 3
+    )
+    story = Story(race(3))
+    assert [story.follow(str(n)).replicate for n in range(6)] == list(range(6))
+
+
+def test_r27_a_certificate_has_other_replicates_than_the_search():
+    for replicate in ("seed", None):
+        story = Story(search(replicate=replicate, budget=200.0))
+        used = {"search": set(), "certificate": set()}
+        for n in range(60):
+            if isinstance(story.experiment.next(), Done):
+                break
+            begun = story.follow(str(n))
+            used[begun.purpose].add(begun.replicate)
+            story.end(begun.id, value=begun.configuration["x"] + 0.1 * math.sin(n))
+        assert used["search"] == {0}
+        assert used["certificate"]
+        assert 0 not in used["certificate"]
+
+
+def test_r28_a_timeout_is_an_observation_of_a_choice_of_limits():
+    story = Story(limits())
+    begun = story.follow("0")
+    story.end("0", value=None, stopped_at=begun.limit, cost=begun.limit)
+    [result] = story.experiment.history()
+    assert result.observation.censored_at == begun.limit
+    assert not any("stopped at a time limit" in each for each in story.answer.assumptions)
+
+
+def test_r29_d8_a_race_for_means_says_how_many_were_stopped():
+    story = Story(race())
+    story.begin("0")
+    story.end("0", value=None, stopped_at=3.0)
+    words = " ".join(story.answer.assumptions)
+    assert "evaluations that end in time: 1 were stopped at a time limit" in words
+
+
+def test_r30_d9_begin_only_what_fits_beside_all_that_is_open_or_unreleased():
+    story = Story(race(2, budget=5.0))
+    for n in range(3):
+        story.follow(str(n))
+    story.end("2", cost=1.5)  # it waits, or its arm has no earlier claim
+    story.lose("0", cost=0.75)
+    assert isinstance(story.experiment.next(), Assignment)  # .75 + 1 + 1.5 + 1 fits
+    story.follow("3")
+    assert isinstance(story.experiment.next(), Wait)
+    story.end("1")
+    story.end("3")
+    assert isinstance(story.experiment.next(), Done)
+    assert story.answer.cost == 4.25
+
+
+def measured(**options):
+    return race(2, fidelity=Fidelity("epochs", levels=(1, 2), costs="measured"), **options)
+
+
+def test_r30_r31_measured_costs_count_at_their_mean():
+    story = Story(measured(bias=[0.0, 0.0], budget=10.0))
+    for n, cost in enumerate((1.0, 3.0)):
+        story.begin(str(n), levels=(1,))
+        story.end(str(n), cost=cost)
+    runner = story.experiment.runner
+    story.begin("slow", levels=(1,))
+    for n in range(3):
+        story.begin(f"failed {n}", levels=(1,))
+        story.end(f"failed {n}", value=None, cost=None)
+    story.experiment.next()
+    assert runner.unlearned_cost == 6.0
+    assert story.answer.cost == 10.0
+    assert isinstance(story.experiment.next(), Wait)
+
+
+def test_r30_losses_are_paid_in_a_search_too():
+    costs = {}
+    for lost in (0.0, 40.0):
+        story = Story(search(budget=60.0))
+        begun = story.follow("0")
+        story.lose(begun.id, cost=lost)
+        for n in range(1, 60):
+            if isinstance(story.experiment.next(), Done):
+                break
+            begun = story.follow(str(n))
+            story.end(begun.id, value=begun.configuration["x"])
+        costs[lost] = story.answer.cost
+    assert all(cost <= 60.0 for cost in costs.values())
+    assert costs[40.0] > 40.0
+
+
+def late(**options):
+    """A race whose levels the objective says."""
+    return race(2, fidelity=Fidelity("epochs"), bias=[0.1, 0.0], **options)
+
+
+def test_r32_claims_before_levels_are_known_get_one_when_asked():
+    story = Story(late())
+    work = story.experiment.next()
+    assert (work.level, work.begun("0", 0).levels) == (-1, None)
+    begun = [story.follow(str(n)) for n in range(4)]
+    assert [each.configuration["x"] for each in begun] == [0, 1, 0, 1]
+    story.end("0", value=None, cost=2.0)  # before it asked for the fidelity
+    assert story.answer.reason == "no evaluation has asked for 'epochs' yet"
+    assert story.answer.cost == 2.0
+    story.experiment.apply(Found(id="1", order=story.experiment.order, levels=(1, 3)))
+    assert story.learned == ["0"]  # at the lowest level
+    assert [result.pull.fidelity for result in story.experiment.history()] == [0]
+    level = story.experiment.level_of("1")
+    assert level == story.experiment.next().level
+    story.begin("1", x=1, levels=(level,))
+    assert story.experiment.level_of("1") == level
+    story.end("1", value=1.0)
+    story.end("3", value=2.0, level=1)  # without a claim that says it
+    assert story.values == {"0": None, "1": 1.0, "3": 2.0}
+
+
+def test_r25_r32_the_end_if_none_asks_for_the_fidelity():
+    story = Story(late())
+    for n in range(6):
+        story.end(story.follow(str(n)).id, value=None)
+    assert isinstance(story.experiment.next(), Done)
+    assert story.answer.reason == "6 evaluations failed before any asked for 'epochs'"
+
+
+def test_r32_a_value_at_no_level_counts_for_nothing():
+    story = Story(late())
+    story.end(story.follow("0").id, value=1.0, cost=2.0)
+    story.experiment.apply(Found(id="1", order=story.experiment.order, levels=(1, 3)))
+    assert story.learned == []
+    story.begin("1", levels=(5,))  # of other settings
+    story.end("1", level=5, cost=3.0)
+    assert story.learned == []
+    assert (story.answer.failures, story.answer.cost) == (0, 5.0)
+
+
+def test_r33_what_is_found_first_holds():
+    events = [
+        Found(id="a", order=1, levels=(1, 3)),
+        Found(id="b", order=2, levels=(1, 3, 9)),
+        Ended(id="0", order=3, value=1.0, level=1),
+        Begun(id="0", order=0, configuration={"x": 0}),
+    ]
+    for order in (events, events[::-1]):
+        story = Story(late(), order)
+        assert story.experiment.runner.n_levels == 2
+        assert story.values == {"0": 1.0}
+
+
+def test_r34_there_is_an_answer_at_any_time():
+    story = Story(race(levels=LEVELS))
+    assert not story.answer.certified
+    story.begin("0")
+    assert story.answer.reason == story.answer.reason
+    story.begin("1")
+    story.end("1")
+    assert "the experiment waits for evaluation 0 of candidate 0" in story.answer.reason
+    story.end("0")
+    assert "waits" not in story.answer.reason
+
+
+def test_r37_it_is_over_whatever_is_under_way():
+    story = Story(race(2, budget=4.0))
+    for n in range(4):
+        story.begin(str(n), x=n % 2)
+        story.end(str(n))
+    story.begin("late")
+    assert isinstance(story.experiment.next(), Done)
+    assert story.answer.finished
+
+
+def test_settle_names_what_was_begun():
+    with pytest.raises(ValueError, match="id 'x' names no evaluation"):
+        Story(race()).experiment.settle("x")

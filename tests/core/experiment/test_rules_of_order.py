@@ -1,0 +1,290 @@
+"""Order of learning, losses and retries, worked out by hand (engine-rules.md).
+
+Rules that are a host's own, so that no test here shows them:
+
+| rule | what the host does |
+|---|---|
+| R1 | leaves out of a configuration what the engine sets, such as a level or a replicate |
+| R20 | knows whether a worker is surely dead, and tells `Lost` for what is overdue |
+| R36 | stores a result before it applies it |
+| R38 | says which worker concludes |
+| R39, D10 | waits, never under a lock; the engine says for how long at most |
+
+Policies of the core keep R24, R28 and R33 (tests/core/racing, identification and censored).
+"""
+
+import pytest
+
+from mfhpo.experiment import Assignment, Done, Ended, Experiment, Wait, key_of
+from tests.core.experiment.story import LEVELS, Story, race
+from tests.core.experiment.workers import limits, search
+
+
+def test_r12_values_are_learned_in_the_order_of_beginnings():
+    story = Story(race(levels=LEVELS))
+    story.begin("slow")
+    story.begin("quick")
+    story.begin("other arm", x=1)
+    story.begin("other level", levels=(1,))
+    for id in ("other level", "other arm", "quick"):
+        story.end(id)
+    assert story.learned == ["other level", "other arm"]
+    story.end("slow")
+    assert story.learned == ["other level", "other arm", "slow", "quick"]
+
+
+def test_r13_a_claim_is_later_than_what_its_chooser_knew():
+    story = Story(race())
+    story.begin("0")
+    begun = story.begin("1")
+    ended = story.end("0")
+    assert begun.order < ended.order < story.follow("2").order
+    assert story.experiment.order == 1 + max(event.order for event in story.experiment.events)
+
+
+def test_r14_a_claim_whose_level_is_not_known_may_be_at_any():
+    story = Story(race(levels=LEVELS))
+    story.begin("open", levels=None)
+    for level in range(3):
+        story.begin(str(level), levels=(level,))
+        story.end(str(level))
+    assert story.learned == []
+    story.end("open", level=1)
+    assert story.learned == ["open", "1", "0", "2"]
+
+
+@pytest.mark.parametrize("content", [{"value": None}, {"value": 0.0, "stopped_at": 3.0}])
+def test_r15_failures_and_timeouts_wait_too(content):
+    story = Story(race())
+    story.begin("slow")
+    story.begin("quick")
+    story.end("quick", **content)
+    assert story.learned == []
+    assert story.experiment.runner.policy.cost == 0.0
+    story.end("slow")
+    assert story.learned == ["slow", "quick"]
+
+
+def test_r16_d6_values_in_blocks_need_no_order():
+    story = Story(race(sigma=None, shares_replicates=True))
+    story.begin("slow", block=0)
+    story.begin("quick", block=1)
+    story.end("quick")
+    assert story.learned == ["quick"]
+
+
+def test_r17_d6_a_search_needs_no_order_and_its_certificate_does():
+    story = Story(search(replicate=None))
+    arm = {"x": 0.05, "kind": "a"}
+    for id, purpose in (
+        ("0", "search"),
+        ("1", "search"),
+        ("2", "certificate"),
+        ("3", "certificate"),
+    ):
+        shortlist = () if purpose == "search" else (key_of(arm),)
+        story.begin(id, configuration=arm, levels=(2,), purpose=purpose, shortlist=shortlist)
+    story.end("1")
+    story.end("3")
+    assert story.learned == ["1"]
+
+
+def test_r18_d4_what_waits_is_neither_overtaken_nor_multiplied():
+    """Ten quick results wait; then the policy's arm is passed over, and at last all wait."""
+    story = Story(race(2))
+    story.begin("slow", x=0)
+    for n in range(10):
+        story.begin(f"quick {n}", x=0)
+        story.end(f"quick {n}")
+    assert story.learned == []
+    work = story.experiment.next()
+    assert isinstance(work, Assignment)
+    assert work.configuration == {"x": 1}
+    story.begin("slow too", x=1)
+    for n in range(10):
+        story.begin(f"other {n}", x=1)
+        story.end(f"other {n}")
+    work = story.experiment.next()
+    assert isinstance(work, Wait)
+    assert "evaluation slow of candidate 0 {'x': 0}" in work.why
+    assert "(10 later ones have ended)" in work.why
+    assert work.why in story.answer.reason  # R34
+    story.lose("slow")
+    assert story.learned == [f"quick {n}" for n in range(10)]
+
+
+def test_d4_a_claim_has_a_place_at_all_levels_that_it_may_report():
+    story = Story(race(levels=LEVELS))
+    story.begin("slow", levels=(0, 1, 2))
+    story.end("slow", value=1.0, level=0, last=False)
+    story.begin("quick", levels=(2,))
+    story.end("quick")
+    assert story.learned == ["slow"]
+    story.end("slow", value=2.0, level=2, last=False)  # it skips a level
+    assert story.learned == ["slow", "slow", "quick"]
+    story.begin("next", levels=(1,))
+    story.end("next")
+    assert len(story.learned) == 3
+    story.end("slow", value=None, level=1)
+    assert story.learned == ["slow", "slow", "quick", "slow", "next"]
+    assert story.experiment.runner.policy.cost == 9.0 + 1 + 3 + 9 + 3
+
+
+def test_r19_all_readers_learn_in_one_order():
+    """Ends are learned by their counters, across kinds."""
+    story = Story(race())
+    for n in range(4):
+        story.begin(str(n), x=n % 2)
+    for id in "1032":
+        story.end(id)
+    assert story.learned == ["1", "0", "3", "2"]
+    events = story.experiment.events
+    assert Story(story.settings, reversed(events)).learned == story.learned
+
+
+def test_r20_a_lease_is_a_condition():
+    story = Story(race(lease_seconds=60.0))
+    story.begin("slow", time=100.0)
+    for n in range(10):
+        story.begin(str(n), time=110.0)
+        story.end(str(n))
+        story.begin(f"other {n}", x=1, time=150.0)
+    assert story.experiment.overdue(160.0) == []
+    assert story.experiment.overdue(160.5) == ["slow"]
+    story.lose("slow", is_sure=False)
+    assert "evaluations that run for more than 60 seconds have no worker" in story.conditions
+    assert len(story.learned) == 10
+
+
+def test_r20_how_long_to_wait_at_most():
+    story = Story(race(1 + 1, lease_seconds=60.0, budget=2.0))
+    story.begin("0", time=100.0)
+    story.begin("1", x=1, time=110.0)
+    wait = story.experiment.next(now=130.0)
+    assert isinstance(wait, Wait)
+    assert wait.seconds == 30.0
+    assert story.experiment.next(now=1000.0).seconds == 0.0
+    assert Story(race(budget=1.0), story.experiment.events).experiment.next().seconds is None
+
+
+def test_r21_d7_a_loss_is_left_out_under_a_condition():
+    story = Story(race())
+    story.begin("0")
+    story.begin("1")
+    story.end("1", value=1.0)
+    story.lose("0", cost=0.5)
+    assert story.learned == ["1"]
+    assert story.answer.failures == 0
+    assert story.answer.cost == 1.5
+    assert "the 1 evaluations that were left out, because their process" in story.conditions
+    assert "have no worker" not in story.conditions
+
+
+def test_r21_the_eleventh_loss_in_a_row_is_a_failure():
+    story = Story(race(max_failures=1))
+    for n in range(10):
+        story.begin(str(n))
+        story.lose(str(n))
+    assert story.answer.failures == 0
+    story.begin("value")
+    story.end("value")
+    for n in range(10):
+        story.begin(f"again {n}")
+        story.lose(f"again {n}")
+    assert story.answer.failures == 0
+    story.begin("last")
+    story.lose("last", cost=2.0)
+    assert story.answer.failures == 1
+    assert story.learned == ["value", "last"]
+    assert story.answer.cost == 3.0
+
+
+def test_r22_d7_a_retry_keeps_its_place_and_all_attempts_are_paid():
+    story = Story(race())
+    story.begin("first")
+    story.begin("second")
+    story.end("second", value=2.0)
+    story.lose("first", cost=0.25)
+    assert story.learned == ["second"]  # nobody knew of a retry
+    story.begin("third", retry_of="first")
+    story.begin("fourth")
+    assert story.learned == []
+    story.end("third", value=3.0)
+    assert story.learned == ["third", "second"]
+    assert story.answer.cost == 2.25
+    assert "left out" not in story.conditions
+
+
+@pytest.mark.parametrize("named", ["first", "again"])
+def test_r22_a_retry_is_retried(named):
+    """It may name the first claim in its place, as Optuna does, or the last."""
+    story = Story(race())
+    story.begin("first")
+    story.begin("second")
+    story.lose("first")
+    story.begin("again", retry_of="first")
+    story.lose("again")
+    story.begin("once more", retry_of=named)
+    story.end("second")
+    assert story.learned == []
+    story.end("once more")
+    assert story.learned == ["once more", "second"]
+
+
+def test_r22_a_retry_takes_the_place_of_a_claim_that_nobody_gave_up():
+    story = Story(race())
+    story.begin("first")
+    story.begin("second")
+    story.begin("again", retry_of="first")
+    story.end("first", cost=5.0)  # its worker lived, but its place is taken
+    story.lose("first")
+    story.end("second")
+    story.end("again")
+    assert story.learned == ["again", "second"]
+    assert story.answer.cost == 7.0
+
+
+def test_r35_a_replay_repeats_no_warning(recwarn):
+    story = Story(race(3, max_failures=1))
+    story.begin("0")
+    story.end("0", value=None)
+    assert story.learned == ["0"]
+    assert len(recwarn) == 1
+    resumed = Story(story.settings, story.experiment.events)
+    resumed.begin("late", x=2, order=0)  # the past changes
+    assert resumed.learned == ["0"]
+    assert len(recwarn) == 1
+    resumed.begin("1", x=1)
+    resumed.end("1", value=None)
+    assert resumed.learned == ["0", "1"]
+    assert len(recwarn) == 2
+
+
+def test_r35_state_is_a_function_of_the_events():
+    story = Story(race(levels=LEVELS, budget=50.0))
+    for n in range(12):
+        begun = story.follow(str(n))
+        if n % 3:
+            story.end(begun.id, value=begun.configuration["x"] + 0.1 * n)
+    events = story.experiment.events
+    for cut in range(len(events) + 1):
+        resumed = Story(story.settings, events[:cut])
+        assert isinstance(resumed.experiment.next(), Assignment | Done | Wait)
+        for event in events[cut:]:
+            resumed.experiment.apply(event)
+        assert resumed.learned == story.learned
+        assert repr(resumed.answer) == repr(story.answer)
+        assert resumed.experiment.next() == story.experiment.next()
+
+
+def test_r37_late_ones_count_in_a_choice_of_limits():
+    """What takes long is the news there; elsewhere what was given up is paid only."""
+    for settings, learned in ((limits(), 1), (race(), 0)):
+        experiment = Experiment(settings)
+        work = experiment.next()
+        begun = work.begun("0", 0)
+        experiment.apply(begun)
+        story = Story(settings, [begun])
+        story.lose("0", is_sure=False)
+        story.experiment.apply(Ended(id="0", order=5, value=0.5, cost=1.0))
+        assert len(story.learned) == learned
