@@ -108,7 +108,7 @@ def test_only_the_safeguard_ends_some_races():
     assert guarded.certified
     assert guarded.arm == instance.best_arm
     policy = MFLUCB(problem, **options)
-    policy._rules = policy._rules._replace(safeguard=False)
+    policy.rule.rules = policy.rule.rules._replace(safeguard=False)
     rng = np.random.default_rng(0)
     most = int(200 * guarded.cost)  # the cheapest pulls cost 1
     result = run_lucb(policy, instance, rng, max_pulls=min(most, 300_000))

@@ -48,7 +48,7 @@ def test_arms_that_have_eliminated_each_other_come_back():
     for arm in (0, 1, 2):
         tell_all(policy, arm, [float(arm)] * 20)
     assert policy.active.tolist() == [2]
-    roster = policy._roster
+    roster = policy.known.roster
     roster.merge(2, into=0)  # by which 1 was eliminated, that had eliminated 0
     assert roster.arms.tolist() == [0, 1]
 
@@ -78,7 +78,7 @@ def test_the_noise_is_not_estimated_from_sums():
     for arm in (0, 1):
         tell_sum(policy, Pull(arm, 0), 400, 200.0 + arm)
     tell_all(policy, 0, [1.5, -0.5] * 4)  # around 0.5 by 1
-    evidence = policy._evidence
+    evidence = policy.known.evidence
     assert not evidence.noise.widened
 
 

@@ -1,4 +1,4 @@
-"""Whether an arm fails so often that it leaves a race, and what an answer says about failures."""
+"""Whether an arm fails so often that it leaves a race."""
 
 import math
 
@@ -46,8 +46,3 @@ def evidence_of_failing(values: int, failures: int) -> float:
     log_likelihood = float(betaln(a, b)) + math.log(mass) - math.log(1.0 - _TOLERATED_RATE)
     log_at_rate = failures * math.log(_TOLERATED_RATE) + values * math.log(1.0 - _TOLERATED_RATE)
     return math.exp(min(log_likelihood - log_at_rate, 700.0))
-
-
-def outcomes_in_words(values: int, failures: int) -> str:
-    """Say how many of an arm's evaluations failed, such as "failed 9 of 22"."""
-    return f"failed {failures} of {values + failures}"
