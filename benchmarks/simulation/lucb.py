@@ -191,8 +191,8 @@ def play(policy: Race, running_sums: ArmRunningSums, max_pulls: int | None = Non
     if m >= 0 and policy.known.certified is None:
         policy.known.certified = int(m)
     for fidelity in range(n_fidelities):
-        policy._audit_bias(fidelity)
-    policy._judge(policy.problem.target)
+        policy.course.audit_bias(fidelity)
+    policy.course.judge(policy.problem.target)
 
 
 def _lucb_of(policy: Race) -> Lucb:

@@ -32,7 +32,7 @@ def play(policy: MFElimination, running_sums: RunningSums, capital: float | None
             totals = counts + most // len(arms)
             totals[turns[: most % len(arms)]] += 1
         _tell_block(policy, running_sums, arms, fidelity, totals)
-        policy._judge(target)
+        policy.course.judge(target)
 
 
 def _affordable(policy: MFElimination, fidelity: int, limit: float) -> int:

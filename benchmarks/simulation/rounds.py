@@ -96,7 +96,8 @@ def tell_rounds(policy: Race, totals: IntArray, sums: FloatArray) -> None:
     take_sums(policy, arms, fidelity, totals[last], sums[np.arange(len(arms)), last])
     gone = exits >= 0
     policy.known.roster.eliminate(arms[gone], arms[by[gone]], fidelity, excess[gone])
-    policy._audit_and_judge(fidelity)
+    policy.course.audit_bias(fidelity)
+    policy.course.judge(fidelity)
 
 
 def first_eliminations(

@@ -48,8 +48,9 @@ def tell_sum(policy: Race, pull: Pull, count: int, total: float) -> None:
     if isinstance(policy.rule, Gradient):
         policy.rule.told_at_once = count
     take_sums(policy, arm, pull.fidelity, counts, sums)
-    policy._take_note(pull.arm)
-    policy._audit_and_judge(pull.fidelity)
+    policy.course.take_note(pull.arm)
+    policy.course.audit_bias(pull.fidelity)
+    policy.course.judge(pull.fidelity)
     if isinstance(policy.rule, Gradient):
         policy.rule.told_at_once = 1
 

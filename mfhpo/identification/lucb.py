@@ -161,7 +161,7 @@ class Lucb:
                 f"with smaller bias bounds if they hold, with closer bounds on the two best means, "
                 f"or with explore='C'",
                 FidelityExhaustedWarning,
-                stacklevel=6,
+                stacklevel=7,
             )
 
     def propose(self, known: Known, expected: Expected) -> Pull:

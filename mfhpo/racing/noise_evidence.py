@@ -131,7 +131,7 @@ class NoiseEvidence:
                     "be sure against. If that is a fixed random seed or split, the answer is the "
                     "best for that one only: draw a new one in every evaluation",
                     NoNoiseWarning,
-                    stacklevel=5,
+                    stacklevel=6,
                 )
         return contradicted
 

@@ -6,9 +6,7 @@ must be told in the order in which they were begun.
 """
 
 import math
-import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -27,31 +25,19 @@ from mfhpo._validation import (
 from mfhpo.knowledge.arrays import IntArray
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.confidence import Radius
-from mfhpo.knowledge.noise import NoiseContradictedWarning, SubGaussian, within_range
 from mfhpo.policy import Labels, Policy, check_pull, check_pulls
 from mfhpo.problem import Observation, Problem, Pull, Recommendation
-from mfhpo.racing.answer import leads, lost_leader, not_compared, unseen
-from mfhpo.racing.claims import outcomes_in_words
-from mfhpo.racing.evidence import Evidence
 from mfhpo.racing.options import EstimatedBias
 from mfhpo.racing.parts.bias_audits import BiasAudits
 from mfhpo.racing.parts.costs import Costs
-from mfhpo.racing.parts.failures import fails_too_often
+from mfhpo.racing.parts.course import ArmWithdrawnWarning, Course
+from mfhpo.racing.parts.failures import Failures
 from mfhpo.racing.parts.measuring import Measuring
-from mfhpo.racing.parts.pilot import Pilot
-from mfhpo.racing.parts.words import Speaker
-from mfhpo.racing.roster import Roster
-from mfhpo.racing.rule import Expected, Known, Needs, Rule
+from mfhpo.racing.parts.setting import known_at_first, pilot_of
+from mfhpo.racing.parts.words import Speaker, Stage, hides_noise
+from mfhpo.racing.rule import Expected, Needs, Rule
 
-# Of delta, the share that pays for bias bounds that are estimated by the pilot.
-_BIAS_SHARE = 0.5
-
-# A race in which so many repeats, and one for each arm, were all equal will never tell arms apart.
-_REPEATS_TO_SEE_NOISE = 10
-
-
-class ArmWithdrawnWarning(UserWarning):
-    """An arm left the race because too many of its pulls failed."""
+__all__ = ["ArmWithdrawnWarning", "Race", "only_steers"]
 
 
 def only_steers(problem: Problem, estimated_bias: EstimatedBias = "steer") -> bool:
@@ -121,79 +107,53 @@ class Race(Policy):
         radius: Radius | Sequence[Radius] | None = None,
         seed: int = 0,
     ) -> None:
-        check_instance("problem", problem, Problem, "a mfhpo.Problem")
+        steers = only_steers(problem, estimated_bias)
         check_choice("estimated_bias", estimated_bias, get_args(EstimatedBias))
         measure = check_count("measure", measure, 0)
         check_choice("audit", audit, (True, False, "bias"))
-        if epsilon is not None:
-            epsilon = check_nonnegative("epsilon", epsilon)
-        elif isinstance(problem.noise, SubGaussian):
-            epsilon = problem.noise.at(problem.target, problem.n_fidelities)
-        target_only = needs.target_only or only_steers(problem, estimated_bias)
-        if target_only:
-            problem = replace(problem, bias=Bias.order(*[0.0] * problem.n_fidelities))
-        self.problem = problem
-        self.delta = check_probability("delta", delta)
         self.rule = rule
         self.needs = needs
         self.costs = Costs(problem, check_limit("budget", budget, ""))
-        self._max_failures = check_count("max_failures", max_failures, 1)
-        self.seed = check_seed(seed)
-        target, n_arms = problem.target, problem.n_arms
-        compared = (target,) if target_only else tuple(range(target + 1))
-        self._pilot = Pilot(
-            tuple(np.random.default_rng(seed).permutation(n_arms).tolist()),
+        self.known, bias_level = known_at_first(
+            problem,
+            needs,
+            self.costs,
+            steers=steers,
+            epsilon=None if epsilon is None else check_nonnegative("epsilon", epsilon),
+            delta=check_probability("delta", delta),
+            audit=audit is True,
+            radius=radius,
+            seed=check_seed(seed),
+        )
+        self._pilot = pilot_of(
+            self.known,
+            needs,
             check_count("pilot_arms", pilot_arms, 2),
             check_count("pilot_pulls", pilot_pulls, 2, MOST_AT_ONCE),
-            needs.pilot_at or compared,
-        )
-        self._n_pilot = 0
-        pilots = needs.pilot
-        if pilots is None:
-            is_declared = problem.bias is not None and problem.costs is not None
-            pilots = epsilon is None or not (target_only or is_declared)
-        estimates = needs.estimates_bias
-        if estimates is None:
-            estimates = problem.bias is None
-        # Bounds that are estimated may fail as well, and get their share of delta.
-        self._bias_delta = _BIAS_SHARE * self.delta if estimates else 0.0
-        evidence = Evidence(
-            problem,
-            self.delta - self._bias_delta,
-            compared,
-            radius,
-            variances=needs.variances,
-            audit=audit is True,
-            expects_spread=needs.intake is None,
-        )
-        self.known = Known(
-            problem=problem,
-            delta=self.delta,
-            seed=self.seed,
-            target_only=target_only,
-            compared=compared,
-            evidence=evidence,
-            roster=Roster(n_arms),
-            bias=problem.bias,
-            found_epsilon=epsilon,
-            piloting=pilots,
-            prices=self.costs.all,
-            paid=lambda: self.costs.paid,
         )
         # A single arm is compared with nothing, whatever the noise.
-        waits = audit is True and n_arms > 1 and needs.waits
+        waits = audit is True and problem.n_arms > 1 and needs.waits
         self.measuring = Measuring(self.known, self.costs, needs, measure, waits)
         self.known.lacking = self.measuring.usually_lacking
         self._audits = None
-        if audit and needs.certifies and not target_only:
+        if audit and needs.certifies and not self.known.target_only:
             self._audits = BiasAudits(self.known, self.costs)
-        self._speaker = Speaker(self.known, needs, self.costs, self.measuring, self._bias_delta)
-        # Pulls without a value, of each arm at each fidelity.
-        self._failures: IntArray = np.zeros((n_arms, problem.n_fidelities), dtype=np.int64)
-        if not pilots:
-            self.known.costs = self.costs.to_plan_with()
-            rule.plan(self.known)
-            self._judge(None)
+        most = check_count("max_failures", max_failures, 1)
+        failures = Failures(self.known, needs.intake, most)
+        self.course = Course(
+            self.known,
+            rule,
+            needs,
+            self.costs,
+            self.measuring,
+            failures,
+            self._pilot,
+            self._audits,
+            bias_level,
+        )
+        self._speaker = Speaker(self.known, needs, self.costs, self.measuring, failures, bias_level)
+        if not self.known.piloting:
+            self.course.begin()
 
     # What hosts set.
 
@@ -286,103 +246,7 @@ class Race(Policy):
         """
         check_instance("observation", observation, Observation, "a mfhpo.Observation")
         check_pull(pull, self.problem)
-        arm, fidelity = int(pull.arm), int(pull.fidelity)
-        self.costs.known(fidelity, observation)  # raises before anything is noted
-        intake = self.needs.intake
-        says = intake is None or intake.accept(self.known, pull, observation)
-        self.costs.pay(fidelity, observation)
-        if not says:
-            return
-        if observation.value is None or not observation.has_value:
-            self._count_failure(arm, fidelity)
-        elif intake is None or not intake.in_order:
-            self._learn(arm, fidelity, float(observation.value))
-        elif not self._take_due(arm):
-            self._judge(fidelity)
-        if intake is not None:
-            for each in intake.failing(self.known):
-                self._leave_if_failing(each, self.problem.target)
-
-    def _take_due(self, arm: int) -> bool:
-        """Learn the values of an arm whose turn it is; whether there are any."""
-        took, intake = False, self.needs.intake
-        if intake is not None and intake.in_order:
-            for value in intake.due(self.known, arm):
-                self._learn(arm, self.problem.target, value)
-                took = True
-        return took
-
-    def _learn(self, arm: int, fidelity: int, value: float) -> None:
-        known = self.known
-        known.pulls += 1
-        contradicted = known.evidence.add(arm, fidelity, value)
-        self._take_note(arm)
-        if contradicted:
-            warnings.warn(
-                f"{contradicted} at {self.labels.fidelity(fidelity)}; it is estimated from now on, "
-                f"and the arms that had left are compared again",
-                NoiseContradictedWarning,
-                stacklevel=3,
-            )
-        if known.piloting:
-            self._end_pilot()
-            return
-        if contradicted or (self.needs.certifies and self.measuring.is_confirmed_by(arm)):
-            self.rule.plan(known)
-            known.roster.restore_eliminated()
-            self._judge(None)
-        self._audit_and_judge(fidelity)
-
-    def _take_note(self, arm: int) -> None:
-        self.known.told += 1
-        if self.needs.note is not None:
-            self.needs.note(self.known, arm)
-
-    def _audit_and_judge(self, fidelity: int) -> None:
-        self._audit_bias(fidelity)
-        self._judge(fidelity)
-
-    def _audit_bias(self, fidelity: int) -> None:
-        if self._audits is None or not self._audits.widen(fidelity):
-            return
-        self.rule.plan(self.known)
-        assert self.known.bias is not None
-        self.known.roster.restore_unsupported(np.array(self.known.bias.margins))
-        self._judge(None)
-
-    def _judge(self, fidelity: int | None) -> None:
-        """Ask the rule for its verdicts, and apply them."""
-        known, roster = self.known, self.known.roster
-        for verdict in self.rule.verdict(known, fidelity):
-            if verdict.reinstates:
-                roster.restore_eliminated()
-            if verdict.eliminated is not None:
-                roster.eliminate(verdict.eliminated, verdict.by, verdict.fidelity, verdict.excess)
-            known.certified = verdict.certified
-            if verdict.epsilon is not None:
-                known.found_epsilon = verdict.epsilon
-            if verdict.frees:
-                for arm in range(self.problem.n_arms):
-                    self._take_due(arm)
-
-    def _end_pilot(self) -> None:
-        known, active = self.known, self.known.roster.active
-        if not active.any() or self._pilot.missing(known.evidence.counts, active):
-            return
-        if self._bias_delta:
-            level = self._bias_delta / max(1, self.problem.n_fidelities - 1)
-            known.bias = self._pilot.bias(known.evidence, active, self.needs.kind, level)
-        known.piloting = False
-        self._n_pilot = len(self._pilot.arms(active))
-        known.costs = self.costs.to_plan_with()
-        if known.found_epsilon is None:
-            known.found_epsilon = known.scale
-        self.rule.plan(known)
-        for fidelity in range(self.problem.n_fidelities):
-            self._audit_bias(fidelity)
-        self._judge(None)
-
-    # Leaving.
+        self.course.tell(pull, observation)
 
     def withdraw(self, arm: int, duplicate_of: int | None = None) -> None:
         """Take an arm out of the race (see `Policy.withdraw`).
@@ -391,55 +255,23 @@ class Race(Policy):
         """
         check_index("arm", arm, self.problem.n_arms)
         if duplicate_of is None:
-            self.known.roster.withdraw(arm)
+            self.course.withdraw(arm)
         elif check_index("duplicate_of", duplicate_of, self.problem.n_arms) == arm:
             raise ValueError(f"duplicate_of must be another arm than arm {arm}.")
         else:
-            self.known.roster.merge(arm, duplicate_of)
-        if self.known.piloting:
-            self._end_pilot()
-        else:
-            self._judge(None)
-
-    def _count_failure(self, arm: int, fidelity: int) -> None:
-        self._take_due(arm)  # the gap before them may never be filled
-        self._failures[arm, fidelity] += 1
-        self._leave_if_failing(arm, fidelity)
-        if self.needs.judges_failures and not self.known.piloting:
-            self._judge(self.problem.target)
-
-    def _leave_if_failing(self, arm: int, fidelity: int) -> None:
-        roster, evidence, intake = self.known.roster, self.known.evidence, self.needs.intake
-        counted = self._failures[arm].copy()
-        if intake is not None and intake.in_blocks:
-            counted[self.problem.target] = intake.failures(arm)
-        at_all, values = int(evidence.counts[arm].sum()), int(evidence.counts[arm, fidelity])
-        failures = int(counted[fidelity] if at_all else counted.sum())
-        if roster.withdrawn[arm]:
-            return
-        if fails_too_often(values, failures, self._max_failures, at_all - values):
-            failed, given = int(self._failures[arm].sum()), int(self._n_values[arm])
-            warnings.warn(
-                f"{self.labels.arm(arm)} leaves the race: {failed} of {failed + given} pulls "
-                f"gave no value (they failed, were pruned, ran out of time or gave no number "
-                f"of a size up to 1e50), the last at {self.labels.fidelity(fidelity)}; mend "
-                f"the objective for this configuration, or raise "
-                f"max_failures={self._max_failures}",
-                ArmWithdrawnWarning,
-                stacklevel=4,
-            )
-            roster.led[arm] = leads(evidence, self.active, arm)
-            self.withdraw(arm)
-
-    @property
-    def _n_values(self) -> IntArray:
-        """How many values each arm has given, shape (K,)."""
-        intake = self.needs.intake
-        if intake is not None and intake.in_order:
-            return intake.n_values()
-        return np.asarray(self.known.evidence.counts.sum(axis=1))
+            self.course.merge(arm, duplicate_of)
 
     # What is known so far.
+
+    @property
+    def problem(self) -> Problem:
+        """What was declared; biases of 0 stand for values that are evidence at the target alone."""
+        return self.known.problem
+
+    @property
+    def delta(self) -> float:
+        """The error probability."""
+        return self.known.delta
 
     @property
     def certifies(self) -> bool:
@@ -505,7 +337,7 @@ class Race(Policy):
         known, winner = self.known, self.winner
         if not known.arms.size or (winner is not None and not self._awaits(winner)):
             return True
-        if self.certifies and winner is None and self._hides_noise:
+        if self.certifies and winner is None and hides_noise(known, self.needs):
             return True
         if self.needs.end(known):
             return True
@@ -517,18 +349,6 @@ class Race(Policy):
     @property
     def _left(self) -> float:
         return self.costs.budget - self.costs.paid - self.held_cost
-
-    @property
-    def _hides_noise(self) -> bool:
-        """Whether enough repeats at a level were all equal, and say nothing about noise."""
-        noise, counts = self.known.evidence.noise, self.known.evidence.counts
-        least = max(_REPEATS_TO_SEE_NOISE, self.problem.n_arms)
-        levels = self.known.compared
-        if not any(noise.is_estimated_at(m) and noise.is_hidden(m, least) for m in levels):
-            return False
-        # Coarse scores are often equal on a few replicates.
-        of_each = int(counts[self.active, self.problem.target].min(initial=least))
-        return self.needs.intake is None or of_each >= _REPEATS_TO_SEE_NOISE
 
     # Answers.
 
@@ -563,55 +383,13 @@ class Race(Policy):
 
     def recommend(self) -> Recommendation:
         """Return the best answer so far (see `Policy.recommend`)."""
-        known, roster, winner = self.known, self.known.roster, self.winner
-        arm, mean, interval, fidelity = self.leader()
-        if self.withheld:  # what takes long may be poor: until it ends, nothing is bounded
-            interval = (-math.inf, math.inf)
-        awaits = winner is not None and self._awaits(winner)
-        # A winner that was compared with nothing is none.
-        is_compared = known.certified is not None or not roster.is_lonely
-        ended = winner is not None and not awaits and is_compared
-        refused = self._refusal(arm) if ended else ""
-        certified = ended and not refused
-        finished, hidden = self.finished, self.certifies and self._hides_noise
-        words = self._speaker.words(arm, awaits, finished, hidden, self._n_pilot)
-        return Recommendation(
-            arm=arm,
-            mean=mean,
-            interval=within_range(interval, self.problem.noise),
-            fidelity=fidelity,
-            delta=self.delta,
-            epsilon=self.epsilon,
-            finished=finished,
-            certified=certified,
-            reason=refused or words.reason,
-            cost=self.cost,
-            pulls=self.pulls,
-            survivors=tuple(self.active.tolist()),
-            compared=self.problem.n_arms - int((roster.withdrawn | roster.merged).sum()),
-            assumptions=words.assumptions,
-            remaining_cost=0.0 if certified else None if refused else words.remaining_cost,
-            conditions=(*words.conditions, *self.provisos),
-            unseen=unseen(known.evidence, roster, arm, self.delta),
-            not_compared=not_compared(self._n_values, roster, self._failures, self.labels),
-            failures=int(self._failures.sum()),
-            notices=words.notices,
+        winner = self.winner
+        stage = Stage(
+            finished=self.finished,
+            awaits=winner is not None and self._awaits(winner),
+            hides_noise=self.certifies and hides_noise(self.known, self.needs),
+            n_pilot=self.course.n_pilot,
+            withheld=self.withheld,
+            provisos=self.provisos,
         )
-
-    def _refusal(self, winner: int | None) -> str:
-        lost = None if winner is None else self._lost_leader(winner)
-        if lost is None:
-            return self.withheld
-        outcomes = outcomes_in_words(int(self._n_values[lost]), int(self._failures[lost].sum()))
-        return (
-            f"{self.labels.arm(lost)} led when it left the race, or would lead by its values: "
-            f"it {outcomes} evaluations, so that it could not be compared; mend the objective "
-            f"for it, or leave it out"
-        )
-
-    def _lost_leader(self, winner: int) -> int | None:
-        """Return an arm that left for its failures, and was or would be the best by its values."""
-        known, intake = self.known, self.needs.intake
-        if intake is not None and intake.in_blocks:
-            return intake.lost_leader(known, self._failures, winner)
-        return lost_leader(known.evidence, known.roster, self._failures, winner, known.compared)
+        return self._speaker.answer(self.leader(), stage)

@@ -90,7 +90,7 @@ class BiasAudits:
             warnings.warn(
                 found.describe(known.labels.arm, known.labels.fidelity),
                 BiasContradictedWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
             known.bias = known.bias.widened(found.fidelity, found.widened_to)
         return contradicted

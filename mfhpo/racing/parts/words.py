@@ -5,14 +5,54 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mfhpo.racing.answer import bias_condition, bias_in_words, notices, remaining_pulls
+from mfhpo.knowledge.noise import within_range
+from mfhpo.problem import Recommendation
+from mfhpo.racing.answer import (
+    bias_condition,
+    bias_in_words,
+    not_compared,
+    notices,
+    remaining_pulls,
+    unseen,
+)
 from mfhpo.racing.claims import joined
 from mfhpo.racing.noise_evidence import LEAST_REPEATS
 from mfhpo.racing.parts.costs import Costs
+from mfhpo.racing.parts.failures import Failures
 from mfhpo.racing.parts.measuring import Measuring
 from mfhpo.racing.rule import Known, Needs, Words
 
 _SAME = "draw a new seed or split in every evaluation, or declare sigma=0 if there is no noise"
+
+# A race in which so many repeats, and one for each arm, were all equal will never tell arms apart.
+_REPEATS_TO_SEE_NOISE = 10
+
+
+def hides_noise(known: Known, needs: Needs) -> bool:
+    """Tell whether enough repeats at a level were all equal, and say nothing about noise."""
+    noise, counts = known.evidence.noise, known.evidence.counts
+    least = max(_REPEATS_TO_SEE_NOISE, known.problem.n_arms)
+    if not any(noise.is_estimated_at(m) and noise.is_hidden(m, least) for m in known.compared):
+        return False
+    # Coarse scores are often equal on a few replicates.
+    of_each = int(counts[known.arms, known.problem.target].min(initial=least))
+    return needs.intake is None or of_each >= _REPEATS_TO_SEE_NOISE
+
+
+@dataclass(frozen=True)
+class Stage:
+    """How far a race is.
+
+    `awaits` says whether it goes on although it has a winner, `hides_noise` whether all repeats
+    were equal, and `n_pilot` how many arms the pilot had. For the others see `Policy`.
+    """
+
+    finished: bool
+    awaits: bool
+    hides_noise: bool
+    n_pilot: int
+    withheld: str
+    provisos: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -23,41 +63,78 @@ class Speaker:
     needs: Needs
     costs: Costs
     measuring: Measuring
+    failures: Failures
     bias_level: float
 
-    def words(
-        self, arm: int | None, awaits: bool, finished: bool, hides_noise: bool, n_pilot: int
-    ) -> Words:
-        """Return the words of an answer about an arm.
+    def answer(
+        self, leader: tuple[int | None, float, tuple[float, float], int], stage: Stage
+    ) -> Recommendation:
+        """Return the best answer so far, given what `Policy.leader` returns."""
+        known, roster = self.known, self.known.roster
+        arm, mean, interval, fidelity = leader
+        if stage.withheld:  # what takes long may be poor: until it ends, nothing is bounded
+            interval = (-math.inf, math.inf)
+        # A winner that was compared with nothing is none.
+        is_compared = known.certified is not None or not roster.is_lonely
+        has_won = self.needs.certifies and known.winner is not None
+        ended = has_won and is_compared and not stage.awaits
+        refused = ""
+        if ended and arm is not None:
+            refused = self.failures.why_nothing_is_certified(arm) or stage.withheld
+        certified = ended and not refused
+        words = self._words(arm, stage)
+        failures = self.failures
+        return Recommendation(
+            arm=arm,
+            mean=mean,
+            interval=within_range(interval, known.problem.noise),
+            fidelity=fidelity,
+            delta=known.delta,
+            epsilon=known.epsilon,
+            finished=stage.finished,
+            certified=certified,
+            reason=refused or words.reason,
+            cost=self.costs.paid,
+            pulls=known.pulls,
+            survivors=tuple(known.arms.tolist()),
+            compared=known.problem.n_arms - int((roster.withdrawn | roster.merged).sum()),
+            assumptions=words.assumptions,
+            remaining_cost=0.0 if certified else None if refused else words.remaining_cost,
+            conditions=(*words.conditions, *stage.provisos),
+            unseen=unseen(known.evidence, roster, arm, known.delta),
+            not_compared=not_compared(failures.n_values, roster, failures.counts, known.labels),
+            failures=int(failures.counts.sum()),
+            notices=words.notices,
+        )
 
-        `awaits` says whether the race goes on although it has a winner, and `n_pilot` how many
-        arms the pilot had.
-        """
-        certifies = self.needs.certifies
+    def _words(self, arm: int | None, stage: Stage) -> Words:
+        remaining = None
+        if self.needs.certifies:
+            remaining = self._remaining_cost(arm, stage)
         usual = Words(
-            self._reason(arm, awaits, finished, hides_noise),
-            self._conditions(n_pilot),
-            self._assumptions(n_pilot),
+            self._reason(arm, stage),
+            self._conditions(stage.n_pilot),
+            self._assumptions(stage.n_pilot),
             self._notices(),
-            self._remaining_cost(arm, hides_noise) if certifies else None,
+            remaining,
         )
         return usual if self.needs.words is None else self.needs.words(self.known, usual, arm)
 
-    def _reason(self, arm: int | None, awaits: bool, finished: bool, hides_noise: bool) -> str:
+    def _reason(self, arm: int | None, stage: Stage) -> str:
         known = self.known
         if arm is None:
             return "every arm failed and left the race"
         if not self.needs.certifies:
             reason = self.needs.reason
-            if finished:
-                return f"{self._end(hides_noise)}; {reason}"
+            if stage.finished:
+                return f"{self._end(stage)}; {reason}"
             return f"the pilot is not complete; {reason}" if known.piloting else reason
         winner = known.winner
         if winner is None:
             reason = f"{len(known.arms)} arms are not told apart yet"
             if known.piloting:
                 reason = "the pilot is not complete"
-        elif awaits:
+        elif stage.awaits:
             reason = "the winner is evaluated more often, to see what a few values cannot show"
             if self.measuring.is_short_at_target(winner):
                 reason = "the winner's value at the target is still being measured"
@@ -70,13 +147,13 @@ class Speaker:
             return f"every other arm{compared} was eliminated"
         else:
             return "the only arm"
-        return f"{self._end(hides_noise)} and {reason}" if finished else reason
+        return f"{self._end(stage)} and {reason}" if stage.finished else reason
 
-    def _end(self, hides_noise: bool) -> str:
+    def _end(self, stage: Stage) -> str:
         """Say why a race that is not certified is over."""
         if end := self.needs.end(self.known):
             return end
-        if hides_noise:
+        if stage.hides_noise:
             return f"all repeated evaluations gave exactly the same value: {_SAME}"
         return f"the budget of {self.costs.budget:g} is spent"
 
@@ -118,9 +195,9 @@ class Speaker:
         arms = np.flatnonzero(~known.roster.merged)
         return (*found, *notices(known.evidence, arms, known.compared, labels))
 
-    def _remaining_cost(self, leader: int | None, hides_noise: bool) -> float | None:
+    def _remaining_cost(self, leader: int | None, stage: Stage) -> float | None:
         known = self.known
-        if leader is None or known.piloting or hides_noise:
+        if leader is None or known.piloting or stage.hides_noise:
             return None
         winner = known.winner
         if winner is not None:
