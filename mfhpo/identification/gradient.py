@@ -60,31 +60,37 @@ class Published:
 class Gradient:
     """The rule of `MFGrad`.
 
-    `told_at_once` values of a pair make one step: more than one in simulations. For the others see
-    `MFGrad`; `shape` is (K, M), M being the number of levels that are compared.
+    `shape` is (K, M), M being the number of levels that are compared; for the others see `MFGrad`.
+
+    Attributes
+    ----------
+    told_at_once
+        Number of values of a pair that make one step: more than one in simulations.
+    gradients, planned_pulls, steps
+        Sums of gradients and of planned pulls, shape (K, M), and number of steps so far.
     """
 
     def __init__(
         self, stop: LikelihoodStop, shape: tuple[int, int], learning_rate: LearningRate, most: int
     ) -> None:
-        self._stop = stop
+        self.stop = stop
         self._top_two = TopTwo(stop)
         self._learning_rate = learning_rate
         self._max_arms = most
         self.told_at_once = 1
-        self._gradients: FloatArray = np.zeros(shape)
-        self._planned_pulls: FloatArray = np.zeros(shape)
+        self.gradients: FloatArray = np.zeros(shape)
+        self.planned_pulls: FloatArray = np.zeros(shape)
         self._begin()
 
     def _begin(self) -> None:
-        self._gradients[:] = 0.0
+        self.gradients[:] = 0.0
         self._largest_squares = 0.0
         self._cost_per_pull = 1.0
-        self._steps = 0
+        self.steps = 0
 
     def plan(self, known: Known) -> None:
         """Compare all arms again (see `Rule.plan`)."""
-        self._stop.plan(known)
+        self.stop.plan(known)
 
     def propose(self, known: Known, expected: Expected) -> Pull:
         """Return the next pull (see `Rule.propose`)."""
@@ -101,7 +107,7 @@ class Gradient:
         if unseen.any():
             arm, fidelity = np.unravel_index(int(np.argmax(unseen)), unseen.shape)
             return Pull(int(arms[arm]), lowest + int(fidelity))
-        lag = self._planned_pulls[arms] - counts
+        lag = self.planned_pulls[arms] - counts
         # Ties go to the cheaper fidelity, then to the earlier arm.
         fidelity, arm = np.unravel_index(int(np.argmax(lag.T)), lag.T.shape)
         return Pull(int(arms[arm]), lowest + int(fidelity))
@@ -114,8 +120,8 @@ class Gradient:
         """Yield those of the stop, then make a step (see `Rule.verdict`)."""
         if fidelity is None:
             self._begin()  # what was planned was for other arms, or for other bounds
-        yield from self._stop.verdict(known, fidelity)
-        standing, arms = self._stop.standing, known.arms
+        yield from self.stop.verdict(known, fidelity)
+        standing, arms = self.stop.standing, known.arms
         decided = known.winner is not None or len(arms) < 2
         if standing is None or decided or len(arms) > self._max_arms:
             return
@@ -125,8 +131,8 @@ class Gradient:
     def _step(self, known: Known, standing: Standing) -> None:
         arms = known.arms
         costs, counts = known.costs[known.levels], known.evidence.counts[arms, known.levels]
-        if self._steps == 0:
-            self._planned_pulls[arms] = counts
+        if self.steps == 0:
+            self.planned_pulls[arms] = counts
             # Even shares of the cost.
             self._cost_per_pull = 1.0 / float(np.mean(1.0 / costs))
         variances = standing.likelihood.variances[arms]
@@ -134,7 +140,7 @@ class Gradient:
         # As if the pulls so far had been shared like this.
         pulls = self._shares(arms) / costs
         pulls *= counts.sum() / pulls.sum()
-        spent = self._stop.likelihood(known, arms, means, pulls, prior=0.0)
+        spent = self.stop.likelihood(known, arms, means, pulls, prior=0.0)
         if not spent.weights.any():  # the noise is not known anywhere
             self._plan_pulls(known, np.full(variances.shape, 1.0 / variances.size))
             return
@@ -153,30 +159,30 @@ class Gradient:
         gradient[:, :explained] = np.maximum(gradient[:, :explained], 0.0)
         gradient = scale * gradient**2 / np.maximum(variances, 1e-100)
         gradient = np.minimum(gradient, _LARGEST_GRADIENT)
-        self._gradients[arms] += self.told_at_once * gradient
+        self.gradients[arms] += self.told_at_once * gradient
         self._largest_squares += self.told_at_once * float(gradient.max()) ** 2
         self._plan_pulls(known, self._shares(arms))
 
     def _shares(self, arms: IntArray) -> FloatArray:
         if self._learning_rate == "adaptive":
-            logs = math.log(self._gradients[arms].size)
+            logs = math.log(self.gradients[arms].size)
             rate = math.sqrt(logs / self._largest_squares) if self._largest_squares > 0.0 else 0.0
         else:
             rate = float(self._learning_rate)
-        exponents = rate * self._gradients[arms]
+        exponents = rate * self.gradients[arms]
         shares = np.exp(exponents - exponents.max())
         return np.asarray(shares / shares.sum())
 
     def _plan_pulls(self, known: Known, shares: FloatArray) -> None:
         """Plan what follows: in proportion to shares over costs, and a part evenly."""
-        self._steps += self.told_at_once
+        self.steps += self.told_at_once
         costs = known.costs[known.levels]
         pulls = shares / costs
         pulls /= pulls.sum()
         self._cost_per_pull = float((pulls * costs).sum())
-        even = 1.0 / (4.0 * math.sqrt(self._steps))
+        even = 1.0 / (4.0 * math.sqrt(self.steps))
         planned = (1.0 - even) * pulls + even / pulls.size
-        self._planned_pulls[known.arms] += self.told_at_once * planned
+        self.planned_pulls[known.arms] += self.told_at_once * planned
 
 
 class MFGrad(Race):

@@ -43,19 +43,19 @@ class TopTwo:
     """The rule of `MFTopTwo`."""
 
     def __init__(self, stop: LikelihoodStop) -> None:
-        self._stop = stop
+        self.stop = stop
 
     def plan(self, known: Known) -> None:
         """Compare all arms again (see `Rule.plan`)."""
-        self._stop.plan(known)
+        self.stop.plan(known)
 
     def verdict(self, known: Known, fidelity: int | None) -> Iterable[Verdict]:
         """Return those of the stop (see `Rule.verdict`)."""
-        return self._stop.verdict(known, fidelity)
+        return self.stop.verdict(known, fidelity)
 
     def leader_to_audit(self) -> int | None:
         """Return the arm that is compared with itself at dearer levels."""
-        return None if self._stop.standing is None else self._stop.standing.leader
+        return None if self.stop.standing is None else self.stop.standing.leader
 
     def propose(self, known: Known, expected: Expected) -> Pull:
         """Return the next pull (see `Rule.propose`)."""
@@ -63,9 +63,9 @@ class TopTwo:
         first = self.first_pull(known, counts)
         if first is not None:
             return first
-        standing = self._stop.standing
+        standing = self.stop.standing
         if counts is not known.evidence.counts:
-            standing = self._stop.standing_with(known, counts)
+            standing = self.stop.standing_with(known, counts)
         assert standing is not None
         if standing.leader is None:  # the noise is not known anywhere
             arms, lowest = known.arms, known.compared[0]
@@ -91,10 +91,10 @@ class TopTwo:
 
     def _rival(self, known: Known, standing: Standing, counts: IntArray) -> int:
         others = known.arms[known.arms != standing.leader]
-        present = self._stop.standing
+        present = self.stop.standing
         if present is not None and present.leader == standing.leader:
             # Whoever is ruled out to be better by epsilon waits for those who are not.
-            is_open = ~(present.statistics[others] >= self._stop.bar.threshold(known))
+            is_open = ~(present.statistics[others] >= self.stop.bar.threshold(known))
             others = others[is_open] if is_open.any() else others
         seen = counts[others, known.levels]
         log_counts = np.log1p(seen / prior_count(level_of(known))).sum(axis=1)
