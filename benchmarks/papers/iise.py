@@ -30,11 +30,11 @@ from benchmarks.simulation.instances import GaussianInstance, Instance
 from mfhpo.identification.elimination import (
     IISE,
     MaximumFidelityExploit,
-    Race,
     SuccessiveElimination,
 )
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.confidence import HoeffdingRadius
+from mfhpo.racing.race import Race
 
 # The paper's instances.
 

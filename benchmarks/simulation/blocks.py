@@ -9,7 +9,6 @@ from benchmarks.simulation.lucb import play
 from benchmarks.simulation.rounds import Rounds, plan_rounds, tell_rounds
 from benchmarks.simulation.runner import RunResult, check_shape
 from benchmarks.simulation.sums import tell_sum
-from mfhpo.identification.lucb import MFLUCB
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.problem import Observation
 from mfhpo.racing.race import Race
@@ -115,7 +114,7 @@ def run_repeats(
 
 
 def run_lucb(
-    policy: MFLUCB, instance: Instance, rng: np.random.Generator, max_pulls: int | None = None
+    policy: Race, instance: Instance, rng: np.random.Generator, max_pulls: int | None = None
 ) -> RunResult:
     """Run LUCB to its end, fast; the same rule as pull by pull."""
 

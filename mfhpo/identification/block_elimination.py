@@ -250,7 +250,8 @@ class Rounds:
 
     def words(self, known: Known, usual: Words, arm: int | None) -> Words:
         """Say what comparisons in blocks rest on, and what they still cost."""
-        conditions, of_others = BLOCK_CONDITIONS, ""
+        conditions: tuple[str, ...] = BLOCK_CONDITIONS
+        of_others = ""
         if known.problem.n_arms >= LEAST_ARMS:
             conditions = (
                 *conditions,

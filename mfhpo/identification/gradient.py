@@ -13,11 +13,11 @@ from typing import Any, Literal
 import numpy as np
 
 from mfhpo._validation import check_choice, check_count, check_positive, unwrapped
-from mfhpo.identification.likelihood.likelihood import OwnBiasLikelihood
+from mfhpo.identification.likelihood.bias_models import OwnBias
 from mfhpo.identification.likelihood.likelihood_ratio import (
+    MIXTURE,
     Bar,
     LikelihoodStop,
-    Mixture,
     Standing,
     needs_of,
 )
@@ -32,29 +32,19 @@ from mfhpo.racing.rule import Expected, Known, Verdict, Words
 _LARGEST_GRADIENT = 1e150  # the square of which is finite
 
 
-class Published:
-    """The bar of the published experiments, for which delta is not proven.
+def published_bar(n_arms: int, n_fidelities: int) -> Bar:
+    """Return the bar of the published experiments, for which delta is not proven.
 
-    The likelihood ratio against all others must reach ln(K / delta) + M ln(ln t + 1), `shape` being
-    (K, M).
+    The likelihood ratio against all others must reach ln(K / delta) + M ln(ln t + 1).
     """
 
-    one_sided = is_final = False
-
-    def __init__(self, shape: tuple[int, int]) -> None:
-        self._shape = shape
-
-    def threshold(self, known: Known) -> float:
-        """Return what the statistic must reach."""
-        n_arms, n_fidelities = self._shape
+    def threshold(known: Known) -> float:
         time = math.log(max(math.e, float(known.pulls)))
         return float(
             np.log(n_arms / known.evidence.noise.delta) + n_fidelities * np.log(time + 1.0)
         )
 
-    def prior(self, known: Known) -> float:
-        """Return 0, which gives the plain likelihood ratio."""
-        return 0.0
+    return Bar(threshold, prior=lambda known: 0.0, one_sided=False, is_final=False)
 
 
 class Gradient:
@@ -155,7 +145,7 @@ class Gradient:
         scale = self._cost_per_pull / (2.0 * costs)
         # Without noise a gradient would be infinite; this one can still be squared.
         # A bias can explain what lies on the far side of the alternative, but not at the target.
-        explained = -1 if isinstance(spent, OwnBiasLikelihood) else None
+        explained = -1 if isinstance(spent.bias, OwnBias) else None
         gradient[:, :explained] = np.maximum(gradient[:, :explained], 0.0)
         gradient = scale * gradient**2 / np.maximum(variances, 1e-100)
         gradient = np.minimum(gradient, _LARGEST_GRADIENT)
@@ -232,7 +222,7 @@ class MFGrad(Race):
             )
         steers = only_steers(problem, options.get("estimated_bias", "steer"))
         shape = (problem.n_arms, 1 if steers else problem.n_fidelities)
-        bar: Bar = Mixture() if stop == "mixture" else Published(shape)
+        bar = MIXTURE if stop == "mixture" else published_bar(*shape)
         likelihood = LikelihoodStop(problem.n_arms, bar)
         rule = Gradient(likelihood, shape, learning_rate, check_count("max_arms", max_arms, 2))
         needs = needs_of(likelihood, variant, rule.leader_to_audit)

@@ -7,14 +7,11 @@ from typing import Any
 import numpy as np
 
 from mfhpo._validation import check_instance
-from mfhpo.identification.likelihood.likelihood import (
-    OwnBiasLikelihood,
-    PairLikelihood,
-    prior_count,
-)
+from mfhpo.identification.likelihood.bias_models import OwnBias
+from mfhpo.identification.likelihood.likelihood import PairLikelihood, prior_count
 from mfhpo.identification.likelihood.likelihood_ratio import (
+    MIXTURE,
     LikelihoodStop,
-    Mixture,
     Standing,
     level_of,
     needs_of,
@@ -106,24 +103,24 @@ class TopTwo:
             gains = standing.likelihood.weights[[rival, standing.leader], 0].tolist()
             leads = _is_leaders_turn(known, gains, np.ones(2), counts)
             return Pull(standing.leader if leads else rival, known.problem.target)
-        if isinstance(standing.likelihood, OwnBiasLikelihood):
-            return self._pull_of_each(known, standing.likelihood, standing, rival, counts)
+        if isinstance(standing.likelihood.bias, OwnBias):
+            return self._pull_of_each(known, standing.likelihood.bias, standing, rival, counts)
         return self._pull_of_both(known, standing.likelihood, standing.leader, rival, counts)
 
     def _pull_of_each(
         self,
         known: Known,
-        likelihood: OwnBiasLikelihood,
+        bias: OwnBias,
         standing: Standing,
         rival: int,
         counts: IntArray,
     ) -> Pull:
-        leader = standing.leader
+        leader, likelihood = standing.leader, standing.likelihood
         assert leader is not None
         alternative = float(standing.alternatives[rival])
         above, below = likelihood.distances(leader, rival, alternative, known.epsilon)
-        edges_above = likelihood.highs[leader] - alternative
-        edges_below = alternative + known.epsilon - likelihood.lows[rival]
+        edges_above = bias.highs[leader] - alternative
+        edges_below = alternative + known.epsilon - bias.lows[rival]
         gains, fidelities = [], []
         for arm, distances, edges in ((leader, above, edges_above), (rival, below, edges_below)):
             gains.append(float(likelihood.weights[arm] @ np.maximum(distances, 0.0) ** 2))
@@ -144,8 +141,8 @@ class TopTwo:
             known.costs,
             (counts[leader] > 0) & (counts[rival] > 0),
             sigmas,
-            difference - likelihood.bounds,
-            difference + likelihood.bounds,
+            difference - likelihood.bias.bounds,
+            difference + likelihood.bias.bounds,
             doubt,
         )
         # Both owe the same difference to the other's weight.
@@ -255,7 +252,7 @@ class MFTopTwo(Race):
 
     def __init__(self, problem: Problem, *, variant: Kind | None = None, **options: Any) -> None:
         check_options("MFTopTwo", problem, variant, options)
-        stop = LikelihoodStop(problem.n_arms, Mixture())
+        stop = LikelihoodStop(problem.n_arms, MIXTURE)
         rule = TopTwo(stop)
         needs = needs_of(stop, variant, rule.leader_to_audit)
         super().__init__(problem, rule, needs, **options)

@@ -113,6 +113,7 @@ class Race(Policy):
         check_choice("audit", audit, (True, False, "bias"))
         self.rule = rule
         self.needs = needs
+        self.certifies = needs.certifies
         self.costs = Costs(problem, check_limit("budget", budget, ""))
         self.known, bias_level = known_at_first(
             problem,
@@ -272,11 +273,6 @@ class Race(Policy):
     def delta(self) -> float:
         """The error probability."""
         return self.known.delta
-
-    @property
-    def certifies(self) -> bool:
-        """Whether the race is after a certificate; else rewards count while it runs."""
-        return self.needs.certifies
 
     @property
     def budget(self) -> float:

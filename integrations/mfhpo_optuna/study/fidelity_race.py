@@ -339,7 +339,7 @@ class FidelityRace(StudyRace):
     @property
     def certifies(self) -> bool:
         """Whether the policy is after a certificate; those that maximise the reward are not."""
-        return self.policy.certifies
+        return self.policy is None or self.policy.certifies
 
     @property
     def hopeless(self) -> bool:

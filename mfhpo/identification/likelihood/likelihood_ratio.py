@@ -4,16 +4,15 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
 
+from mfhpo.identification.likelihood.bias_models import BiasModel, OrderBias, OwnBias
 from mfhpo.identification.likelihood.likelihood import (
-    OrderBiasLikelihood,
-    OwnBiasLikelihood,
     PairLikelihood,
-    TargetLikelihood,
-    UnknownVariances,
+    Statistic,
+    of_unknown,
+    one_sided,
     prior_count,
 )
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
@@ -80,39 +79,38 @@ class Standing:
                 self.statistics[others] = likelihood.statistic(leader, others, ratios, epsilon)
 
 
-class Bar(Protocol):
-    """What the statistic against an arm must reach."""
+@dataclass(frozen=True)
+class Bar:
+    """What the statistic against an arm must reach.
 
+    Attributes
+    ----------
+    threshold, prior
+        Return it, and the count rho of `PairLikelihood`.
+    one_sided
+        Whether known variances count on the side where the leader is better, at the target.
+    is_final
+        Whether an arm that is beaten once may leave at once.
+    """
+
+    threshold: Callable[[Known], float]
+    prior: Callable[[Known], float]
     one_sided: bool
-    """Whether known variances count on the side where the leader is better, at the target."""
-
     is_final: bool
-    """Whether an arm that is beaten once may leave at once."""
-
-    def threshold(self, known: Known) -> float:
-        """Return what the statistic must reach."""
-
-    def prior(self, known: Known) -> float:
-        """Return the count rho of `PairLikelihood`."""
-
-
-class Mixture:
-    """The bar that keeps delta at all times: ln((K - 1) / delta)."""
-
-    one_sided = is_final = True
-
-    def threshold(self, known: Known) -> float:
-        """Return what the statistic must reach."""
-        return -math.log(level_of(known))
-
-    def prior(self, known: Known) -> float:
-        """Return the count rho of `PairLikelihood`."""
-        return prior_count(level_of(known))
 
 
 def level_of(known: Known) -> float:
     """Return the error probability of one comparison."""
     return known.evidence.noise.delta / max(1, known.problem.n_arms - 1)
+
+
+MIXTURE = Bar(
+    threshold=lambda known: -math.log(level_of(known)),
+    prior=lambda known: prior_count(level_of(known)),
+    one_sided=True,
+    is_final=True,
+)
+"""The bar that keeps delta at all times: ln((K - 1) / delta)."""
 
 
 class LikelihoodStop:
@@ -186,12 +184,15 @@ class LikelihoodStop:
         assert known.bias is not None
         variances = self._steering_variances(known, arms, counts)
         threshold = self.bar.threshold(known)
-        unknown = _unknown_variances(known, threshold) if _estimates_noise(known) else None
-        if self.bar.one_sided and (known.target_only or known.problem.n_fidelities == 1):
-            return TargetLikelihood(means, counts, variances, prior, threshold, unknown)
-        kind = OwnBiasLikelihood if known.bias.kind == "max" else OrderBiasLikelihood
+        at_target = known.target_only or known.problem.n_fidelities == 1
+        is_one_sided = self.bar.one_sided and at_target
+        how: Statistic | None = one_sided(threshold) if is_one_sided else None
+        if _estimates_noise(known):
+            how = _unknown_variances(known, threshold)
         bounds = np.array(known.bias.bounds)[known.levels]
-        return kind(means, counts, variances, bounds, prior, unknown)
+        is_own = known.bias.kind == "max" and not is_one_sided
+        bias: BiasModel = OwnBias(bounds) if is_own else OrderBias(bounds)
+        return PairLikelihood(means, counts, variances, bias, prior, how)
 
     def note(self, known: Known, arm: int) -> None:
         """Take in a new value of an arm."""
@@ -312,7 +313,7 @@ def _estimates_noise(known: Known) -> bool:
     return any(map(known.evidence.noise.is_estimated_at, known.compared))
 
 
-def _unknown_variances(known: Known, threshold: float) -> UnknownVariances:
+def _unknown_variances(known: Known, threshold: float) -> Statistic:
     noise = known.evidence.noise
 
     def squares(arms: IntArray) -> FloatArray:
@@ -322,7 +323,7 @@ def _unknown_variances(known: Known, threshold: float) -> UnknownVariances:
         parts = [noise.squares_of_others(arms, m) for m in known.compared]
         return np.stack([part[0] for part in parts], 1), np.stack([part[1] for part in parts], 1)
 
-    return UnknownVariances(squares, squares_of_others, noise.delta, threshold)
+    return of_unknown(squares, squares_of_others, noise.delta, threshold)
 
 
 def _separated(known: Known, leader: int, others: IntArray, epsilon: float) -> BoolArray:
