@@ -147,7 +147,7 @@ def play(policy: Race, running_sums: ArmRunningSums, max_pulls: int | None = Non
         )
     if math.isfinite(policy.budget):
         raise ValueError(f"play needs budget=None, got {policy.budget:g}; use ask and tell.")
-    policy.measuring.waits = False  # sums do not show the spread that it compares
+    policy.known.waits = False  # sums do not show the spread that it compares
     if policy.winner is not None or not policy.active.size:
         return
     lucb = _lucb_of(policy)

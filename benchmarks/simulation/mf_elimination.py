@@ -18,7 +18,7 @@ def play(policy: MFElimination, running_sums: RunningSums, capital: float | None
     target = policy.problem.target
     while (arms := policy.active).size:
         explores = policy.rule.explores(policy.known)
-        explores &= policy.costs.of(target) <= policy.budget - policy.cost
+        explores &= policy.known.spending.of(target) <= policy.budget - policy.cost
         fidelity = target if explores else policy.rule.played
         most = _affordable(policy, fidelity, limit)
         if most < 1:
@@ -37,7 +37,7 @@ def play(policy: MFElimination, running_sums: RunningSums, capital: float | None
 
 def _affordable(policy: MFElimination, fidelity: int, limit: float) -> int:
     """Number of plays until the limit, or until the assumed budget is spent."""
-    cost = policy.costs.of(fidelity)
+    cost = policy.known.spending.of(fidelity)
     most = math.floor((limit - policy.cost) / cost)
     if math.isinf(policy.budget):
         most = min(most, math.ceil((policy.rule.assumed - policy.cost) / cost))

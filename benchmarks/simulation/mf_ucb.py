@@ -99,7 +99,7 @@ class _Block:
         for m in range(policy.problem.n_fidelities):
             take_sums(policy, everyone, m, self._counts[:, m], self._sums[:, m])
         # As the loop has summed it, play by play.
-        policy.costs.paid = cost
+        policy.known.spending.paid = cost
 
     def _play(
         self, running_sums: RunningSums, keep: int, pulls: int, cost: float, horizon: int

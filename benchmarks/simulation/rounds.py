@@ -49,7 +49,7 @@ def plan_rounds(policy: Race) -> Rounds:
             arms,
             done,
             evidence.sums(arms, fidelity),
-            max(policy.measuring.measure, done + 1),
+            max(policy.known.measure, done + 1),
         )
     fidelity = rule.phase(policy.known, evidence.counts)
     counts = evidence.counts[arms, fidelity]

@@ -62,17 +62,17 @@ def take_sums(
     evidence = policy.known.evidence
     if policy.certifies:
         # Sums do not show the spread that a declared scale is compared with.
-        policy.measuring.waits = False
+        policy.known.waits = False
         evidence.noise._audits = []
     pulled = int((counts - evidence.counts[arms, fidelity]).sum())
     evidence._statistics.counts[arms, fidelity] = counts
     evidence._statistics.sums[arms, fidelity] = sums
     evidence._is_stale[arms, fidelity] = True
-    paid = pulled * policy.costs.of(fidelity)
+    paid = pulled * policy.known.spending.of(fidelity)
     policy.known.pulls += pulled
-    policy.costs.paid += paid
-    policy.costs.sums[fidelity] += paid
-    policy.costs.counts[fidelity] += pulled
+    policy.known.spending.paid += paid
+    policy.known.spending.sums[fidelity] += paid
+    policy.known.spending.counts[fidelity] += pulled
 
 
 def radius_after(policy: Race, counts: IntArray, fidelity: int) -> FloatArray:

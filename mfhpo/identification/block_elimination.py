@@ -20,6 +20,7 @@ from mfhpo.knowledge.noise import Gaussian
 from mfhpo.policy import check_pulls
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.answer import surest_at_target
+from mfhpo.racing.parts.measuring import lacking, usually_lacking
 from mfhpo.racing.race import Race
 from mfhpo.racing.rule import Expected, Known, Needs, Verdict, Words
 
@@ -80,8 +81,8 @@ class Rounds:
             out = blocks.void | blocks.given_up[winner]
             expected = pull.block - int(out[: pull.block].sum())
             counts = int(known.evidence.counts[winner, known.problem.target])
-            lacking = self._values_lacking(known, winner, known.lacking(winner))
-            return expected >= counts + sum(lacking.values())
+            missing = self._values_lacking(known, winner, usually_lacking(known, winner))
+            return expected >= counts + sum(missing.values())
         # All arms take part in the first rounds, whatever comes.
         if blocks.place(pull.block) <= max(blocks.place(blocks.next_round), _FIRST_LOOK - 1):
             return False
@@ -141,10 +142,10 @@ class Rounds:
 
     def lacking(self, known: Known, winner: int, usual: Mapping[int, int]) -> dict[int, int]:
         """Return what a winner lacks: values, or to be compared once more."""
-        lacking = self._values_lacking(known, winner, usual)
-        if not lacking and len(self._in_round(known)) > 1 and not self._is_probed:
+        missing = self._values_lacking(known, winner, usual)
+        if not missing and len(self._in_round(known)) > 1 and not self._is_probed:
             return {known.problem.target: max(1, len(self._probes))}
-        return lacking
+        return missing
 
     def _values_lacking(
         self, known: Known, winner: int, usual: Mapping[int, int]
@@ -174,12 +175,12 @@ class Rounds:
         winner = known.certified
         if winner is None or self._probes:
             return
-        if not self._values_lacking(known, winner, known.lacking(winner)):
+        if not self._values_lacking(known, winner, usually_lacking(known, winner)):
             self._probe(known, winner)
 
     def _has_ended(self, known: Known) -> bool:
         winner = known.certified
-        return winner is not None and not self.lacking(known, winner, known.lacking(winner))
+        return winner is not None and not lacking(known, winner)
 
     def _complete_block(self, known: Known) -> Generator[Verdict, None, int | None]:
         """Return a block that is complete for the arms of the round; first free what waited."""
@@ -286,7 +287,7 @@ class Rounds:
         more = rounds * np.maximum((_threshold(known) + cost) / gained - 1.0, 0.0)
         if rounds + more.max() > self.intake.most_values(known):
             return math.inf
-        return float(more.sum() + more.max()) * float(known.prices()[-1])
+        return float(more.sum() + more.max()) * float(known.spending.all()[-1])
 
 
 def _threshold(known: Known) -> float:

@@ -327,7 +327,7 @@ class Looks:
         if size > self.intake.most_values(known):
             return math.inf
         missing = np.maximum(size - self._expected(known)[known.arms], 0)
-        return float(missing.sum()) * float(known.prices()[-1])
+        return float(missing.sum()) * float(known.spending.all()[-1])
 
 
 class GroupSequential(Race):

@@ -28,13 +28,11 @@ from mfhpo.knowledge.confidence import Radius
 from mfhpo.policy import Labels, Policy, check_pull, check_pulls
 from mfhpo.problem import Observation, Problem, Pull, Recommendation
 from mfhpo.racing.options import EstimatedBias
-from mfhpo.racing.parts.bias_audits import BiasAudits
-from mfhpo.racing.parts.costs import Costs
+from mfhpo.racing.parts.bias_audits import pull_to_audit
 from mfhpo.racing.parts.course import ArmWithdrawnWarning, Course
-from mfhpo.racing.parts.failures import Failures
-from mfhpo.racing.parts.measuring import Measuring
+from mfhpo.racing.parts.measuring import lacking, next_pull
 from mfhpo.racing.parts.setting import known_at_first, pilot_of
-from mfhpo.racing.parts.words import Speaker, Stage, hides_noise
+from mfhpo.racing.parts.words import Stage, answer, hides_noise
 from mfhpo.racing.rule import Expected, Needs, Rule
 
 __all__ = ["ArmWithdrawnWarning", "Race", "only_steers"]
@@ -114,45 +112,29 @@ class Race(Policy):
         self.rule = rule
         self.needs = needs
         self.certifies = needs.certifies
-        self.costs = Costs(problem, check_limit("budget", budget, ""))
-        self.known, bias_level = known_at_first(
+        self.known = known_at_first(
             problem,
             needs,
-            self.costs,
+            budget=check_limit("budget", budget, ""),
             steers=steers,
             epsilon=None if epsilon is None else check_nonnegative("epsilon", epsilon),
             delta=check_probability("delta", delta),
-            audit=audit is True,
+            audit=audit,
+            measure=measure,
+            max_failures=check_count("max_failures", max_failures, 1),
             radius=radius,
             seed=check_seed(seed),
         )
+        self.problem = self.known.problem
+        self.delta = self.known.delta
+        self.budget = self.known.spending.budget
         self._pilot = pilot_of(
             self.known,
-            needs,
             check_count("pilot_arms", pilot_arms, 2),
             check_count("pilot_pulls", pilot_pulls, 2, MOST_AT_ONCE),
         )
-        # A single arm is compared with nothing, whatever the noise.
-        waits = audit is True and problem.n_arms > 1 and needs.waits
-        self.measuring = Measuring(self.known, self.costs, needs, measure, waits)
-        self.known.lacking = self.measuring.usually_lacking
-        self._audits = None
-        if audit and needs.certifies and not self.known.target_only:
-            self._audits = BiasAudits(self.known, self.costs)
-        most = check_count("max_failures", max_failures, 1)
-        failures = Failures(self.known, needs.intake, most)
-        self.course = Course(
-            self.known,
-            rule,
-            needs,
-            self.costs,
-            self.measuring,
-            failures,
-            self._pilot,
-            self._audits,
-            bias_level,
-        )
-        self._speaker = Speaker(self.known, needs, self.costs, self.measuring, failures, bias_level)
+        self._audits = bool(audit) and needs.certifies and not self.known.target_only
+        self.course = Course(self.known, rule, self._pilot, self._audits)
         if not self.known.piloting:
             self.course.begin()
 
@@ -178,7 +160,11 @@ class Race(Policy):
 
     def stop_measuring(self) -> None:
         """Be content with the winner's target pulls and with repeats, however few they are."""
-        self.measuring.stop(self.winner)
+        known, winner = self.known, self.winner
+        known.waits_for_repeats = False
+        if winner is not None:
+            pulled = int(known.evidence.counts[winner, self.problem.target])
+            known.measure = min(known.measure, pulled)
 
     # Asking.
 
@@ -219,21 +205,21 @@ class Race(Policy):
         return self.rule.propose(known, expected)
 
     def _pull_of_winner(self, winner: int) -> Pull:
-        lacking = self.measuring.lacking(winner)
-        if lacking:
-            return self.measuring.next_pull(winner, lacking)
+        missing = lacking(self.known, winner)
+        if missing:
+            return next_pull(self.known, winner, missing)
         due = self._pull_to_audit(winner, self.known.evidence.counts)
         return due or Pull(winner, self.problem.target)
 
     def _pull_to_audit(self, leader: int, counts: IntArray) -> Pull | None:
-        measuring = self.measuring
-        if self._audits is None or not (measuring.waits and measuring.waits_for_repeats):
+        known = self.known
+        if not (self._audits and known.waits and known.waits_for_repeats):
             return None
-        return self._audits.next_pull(leader, counts, self._left)
+        return pull_to_audit(known, leader, counts, self._left)
 
     def _awaits(self, winner: int) -> bool:
         """Return whether the race goes on although it has a winner."""
-        if self.measuring.lacking(winner):
+        if lacking(self.known, winner):
             return True
         return self._pull_to_audit(winner, self.known.evidence.counts) is not None
 
@@ -265,21 +251,6 @@ class Race(Policy):
     # What is known so far.
 
     @property
-    def problem(self) -> Problem:
-        """What was declared; biases of 0 stand for values that are evidence at the target alone."""
-        return self.known.problem
-
-    @property
-    def delta(self) -> float:
-        """The error probability."""
-        return self.known.delta
-
-    @property
-    def budget(self) -> float:
-        """The largest total cost, infinite without one."""
-        return self.costs.budget
-
-    @property
     def bias(self) -> Bias | None:
         """The bias bounds in force; None before they are estimated."""
         return self.known.bias
@@ -292,7 +263,7 @@ class Race(Policy):
     @property
     def cost(self) -> float:
         """What was paid so far."""
-        return self.costs.paid
+        return self.known.spending.paid
 
     @property
     def pulls(self) -> int:
@@ -333,18 +304,18 @@ class Race(Policy):
         known, winner = self.known, self.winner
         if not known.arms.size or (winner is not None and not self._awaits(winner)):
             return True
-        if self.certifies and winner is None and hides_noise(known, self.needs):
+        if self.certifies and winner is None and hides_noise(known):
             return True
         if self.needs.end(known):
             return True
-        if self.costs.all().max() <= self._left:
+        if self.known.spending.all().max() <= self._left:
             return False
         pull = self._next_pull(self._expected())
-        return pull is not None and self.costs.of(pull.fidelity) > self._left
+        return pull is not None and self.known.spending.of(pull.fidelity) > self._left
 
     @property
     def _left(self) -> float:
-        return self.costs.budget - self.costs.paid - self.held_cost
+        return self.known.spending.budget - self.known.spending.paid - self.held_cost
 
     # Answers.
 
@@ -383,9 +354,8 @@ class Race(Policy):
         stage = Stage(
             finished=self.finished,
             awaits=winner is not None and self._awaits(winner),
-            hides_noise=self.certifies and hides_noise(self.known, self.needs),
-            n_pilot=self.course.n_pilot,
+            hides_noise=self.certifies and hides_noise(self.known),
             withheld=self.withheld,
             provisos=self.provisos,
         )
-        return self._speaker.answer(self.leader(), stage)
+        return answer(self.known, self.leader(), stage)

@@ -4,6 +4,7 @@ A rule decides, nothing else. The race (`mfhpo.racing.race`) keeps the evidence,
 failures and costs, pilots what is not declared, measures the winner and words the answer.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -19,53 +20,135 @@ from mfhpo.racing.evidence import Evidence
 from mfhpo.racing.roster import Roster
 
 
-@dataclass
-class Known:
-    """What a rule decides by. The race alone changes it.
+class Costs:
+    """The costs of a race, declared or measured.
 
     Attributes
     ----------
-    problem, delta, seed
-        What is declared, the error probability, and the seed.
-    target_only, compared
-        Whether only values at the target are evidence, and at which fidelities values are.
-    evidence, roster
-        What the values say about every arm, and who is in the race.
-    bias, costs
-        Bias bounds in force, and costs to plan with, shape (M,); None before they are estimated.
-    found_epsilon
-        The tolerance in force; None before it is found out.
-    certified
-        The arm that a verdict certified; None if there is none.
-    pulls, told
-        Number of values, and how often values were told; a simulation tells many at once.
-    most_blocks
-        How many replicates there are; None: as many as are wanted.
-    lacking
-        How many pulls an arm lacks for a certificate, by fidelity, if nobody else decides.
-    prices, paid
-        What a pull costs at each fidelity as known so far, shape (M,), and what was paid.
+    budget, paid
+        Largest total cost, infinite without one, and what was paid.
+    sums, counts
+        Costs that are known, added up, and their number, shape (M,).
     """
 
+    def __init__(self, problem: Problem, budget: float | None) -> None:
+        self.budget = math.inf if budget is None else budget
+        self.paid = 0.0
+        self.sums: FloatArray = np.zeros(problem.n_fidelities)
+        self.counts: IntArray = np.zeros(problem.n_fidelities, dtype=np.int64)
+        self._declared = problem.costs
+
+    def of(self, fidelity: int) -> float:
+        """Return the cost of a pull: declared, or the mean of what was paid (0 at first)."""
+        if self._declared is not None:
+            return self._declared[fidelity]
+        return float(self.sums[fidelity] / max(1, self.counts[fidelity]))
+
+    def all(self) -> FloatArray:
+        """Return the cost of a pull at each fidelity, shape (M,)."""
+        return np.array([self.of(m) for m in range(len(self.sums))])
+
+    def known(self, fidelity: int, observation: Observation) -> float | None:
+        """Return the cost of a pull, None if nobody knows, as for a dead worker; or ValueError."""
+        if observation.cost is not None:
+            return float(observation.cost)
+        if self._declared is not None:
+            return self._declared[fidelity]
+        if observation.has_value:
+            raise ValueError("cost=None: the problem's costs are measured; tell what was paid.")
+        return None
+
+    def pay(self, fidelity: int, observation: Observation) -> None:
+        """Pay for a pull."""
+        cost = self.known(fidelity, observation)
+        if cost is None:
+            self.paid += self.of(fidelity)
+            return
+        self.paid += cost
+        self.sums[fidelity] += cost
+        self.counts[fidelity] += 1
+
+    def to_plan_with(self) -> FloatArray:
+        """Return the costs to plan with, shape (M,): later measurements must not move a plan."""
+        paid = self.all()
+        # A coarse clock measures 0; a fidelity must not be pulled for ever for being free.
+        paid[paid == 0.0] = 1e-3 * paid.max() if paid.any() else 1.0
+        return paid
+
+
+def _surest_arm(known: "Known") -> int:
+    return surest_arm(known.evidence, known.arms)
+
+
+def _goes_on(known: "Known") -> str:
+    return ""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a rule needs from the race that runs it."""
+
+    # What a certificate rests on that is given while several arms are left, in words; of a rule
+    # that certifies nothing, what it is for.
+    reason: str
+    certifies: bool = True
+    target_only: bool = False  # whether only values at the target are evidence
+    kind: Kind = "max"  # of bias bounds that are estimated
+    variances: bool = False  # whether likelihood ratios decide beside intervals
+    pilot: bool | None = None  # whether there is one; None: if something was not declared
+    estimates_bias: bool | None = None  # whether it estimates the bias; None: if not declared
+    pilot_at: tuple[int, ...] | None = None  # its fidelities; None: all that are compared
+    judges_failures: bool = False  # whether to ask for a verdict after failures, too
+    waits: bool = True  # whether a certificate waits for values that show what a few cannot
+    proposes_to_the_end: bool = False  # whether the rule also proposes the pulls of a winner
+    # Called with the arm of each value before anything is judged.
+    note: Callable[["Known", int], None] | None = None
+    # Returns the best arm so far.
+    leader: Callable[["Known"], int] = _surest_arm
+    # Returns the arm to be evaluated where it shows whether bias bounds hold; None: none yet.
+    audited: Callable[[], int | None] | None = None
+    # Returns what a winner lacks, given what it usually does.
+    lacking: Callable[["Known", int, Mapping[int, int]], dict[int, int]] | None = None
+    # Returns the evidence that is missing against others being better than an arm by epsilon.
+    falls_short: Callable[["Known", int, float], float] | None = None
+    # Returns count, mean and radius of an arm at the target, None: as usual.
+    summary: Callable[["Known", int], tuple[int, float, float] | None] | None = None
+    # Says why there is nothing left to do; empty while there is.
+    end: Callable[["Known"], str] = _goes_on
+    # Returns the words of an answer about an arm, given the usual ones.
+    words: Callable[["Known", "Words", int | None], "Words"] | None = None
+    intake: "Intake | None" = None  # keeps values in blocks
+
+
+@dataclass
+class Known:
+    """What a rule decides by. The race alone changes it."""
+
     problem: Problem
+    needs: Needs
+    spending: Costs
     delta: float
     seed: int
-    target_only: bool
-    compared: tuple[int, ...]
+    target_only: bool  # whether only values at the target are evidence
+    compared: tuple[int, ...]  # the fidelities whose values are
     evidence: Evidence
     roster: Roster
-    bias: Bias | None
-    found_epsilon: float | None
+    bias: Bias | None  # the bounds in force; None before they are estimated
+    bias_level: float  # the error probability of those that a pilot estimates
+    found_epsilon: float | None  # the tolerance in force; None before it is found out
     piloting: bool
-    costs: FloatArray = field(default_factory=lambda: np.zeros(0))
+    measure: int  # number of evaluations that the winner gets at the target
+    waits: bool  # whether a certificate waits for values that show what a few cannot,
+    waits_for_repeats: bool  # and for repeats that show whether a declared sigma is too small
+    max_failures: int
+    failures: IntArray  # pulls without a value, shape (K, M)
+    costs: FloatArray = field(default_factory=lambda: np.zeros(0))  # to plan with, shape (M,)
     labels: Labels = field(default_factory=Labels)
-    certified: int | None = None
-    pulls: int = 0
-    told: int = 0
-    most_blocks: int | None = None
-    lacking: Callable[[int], dict[int, int]] = field(default=lambda arm: {})
-    prices: Callable[[], FloatArray] = field(default=lambda: np.zeros(0))
-    paid: Callable[[], float] = field(default=lambda: 0.0)
+    certified: int | None = None  # the arm that a verdict certified
+    n_pilot: int = 0  # number of the pilot's arms
+    pulls: int = 0  # number of values
+    told: int = 0  # how often values were told; a simulation tells many at once
+    most_blocks: int | None = None  # how many replicates there are; None: as many as are wanted
 
     @property
     def arms(self) -> IntArray:
@@ -114,33 +197,16 @@ class Expected:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a rule has found out. The race applies it before it asks for the next one.
+    """What a rule has found out. The race applies it before it asks for the next one."""
 
-    Attributes
-    ----------
-    eliminated, by
-        Arms that leave, shape (n,), and who was found to be better than each.
-    fidelity, excess
-        Where that was seen, and by how much bounds are apart, shape (n,), if other bias bounds can
-        undo it.
-    certified
-        The arm that the race may end with from now on; None: none.
-    epsilon
-        The tolerance in force from now on; None: the same as before.
-    reinstates
-        Whether all arms that were eliminated come back.
-    frees
-        Whether values that waited for their block are due.
-    """
-
-    eliminated: IntArray | None = None
-    by: IntArray | int = -1
-    fidelity: int = -1
-    excess: FloatArray | float = 0.0
-    certified: int | None = None
-    epsilon: float | None = None
-    reinstates: bool = False
-    frees: bool = False
+    eliminated: IntArray | None = None  # arms that leave, shape (n,)
+    by: IntArray | int = -1  # who was found to be better than each
+    fidelity: int = -1  # where, if other bias bounds can undo it
+    excess: FloatArray | float = 0.0  # by how much their bounds are apart there, shape (n,)
+    certified: int | None = None  # whom the race may end with from now on
+    epsilon: float | None = None  # the tolerance from now on; None: as before
+    reinstates: bool = False  # whether all arms that were eliminated come back
+    frees: bool = False  # whether values that waited for their block are due
 
 
 class Rule(Protocol):
@@ -190,81 +256,3 @@ class Intake(Protocol):
 
     def lost_leader(self, known: Known, failures: IntArray, winner: int) -> int | None:
         """Return an arm that left for failures, and was or would be the best."""
-
-
-def _surest_arm(known: Known) -> int:
-    return surest_arm(known.evidence, known.arms)
-
-
-def _goes_on(known: Known) -> str:
-    return ""
-
-
-@dataclass(frozen=True)
-class Needs:
-    """What a rule needs from the race that runs it.
-
-    Attributes
-    ----------
-    reason
-        What a certificate rests on that is given while several arms are left, in words; of a rule
-        that certifies nothing, what it is for.
-    certifies
-        Whether the rule is after a certificate.
-    target_only
-        Whether only values at the target are evidence, even if bias bounds are declared.
-    kind
-        The kind of bias bounds to estimate.
-    variances
-        Whether likelihood ratios decide beside intervals.
-    pilot, estimates_bias
-        Whether a pilot is needed, and whether it estimates the bias; None: if it was not declared.
-    pilot_at
-        The fidelities of the pilot; None: all that are compared.
-    judges_failures
-        Whether to ask for a verdict after failures, too.
-    waits
-        Whether a certificate waits for values that show what a few cannot.
-    proposes_to_the_end
-        Whether the rule also proposes the pulls of a winner.
-    note
-        Called with the arm of each value before anything is judged.
-    leader
-        Returns the best arm so far.
-    audited
-        Returns the arm to be evaluated where it shows whether bias bounds hold; None: none yet.
-    lacking
-        Returns what a winner lacks, given what it usually does.
-    falls_short
-        Returns the evidence that is missing against others being better than an arm by epsilon, if
-        above 0; None: only intervals tell.
-    summary
-        Returns count, mean and radius of an arm at the target, None: as usual.
-    end
-        Says why there is nothing left to do; empty while there is.
-    words
-        Returns the words of an answer about an arm, given the usual ones.
-    intake
-        Keeps values in blocks.
-    """
-
-    reason: str
-    certifies: bool = True
-    target_only: bool = False
-    kind: Kind = "max"
-    variances: bool = False
-    pilot: bool | None = None
-    estimates_bias: bool | None = None
-    pilot_at: tuple[int, ...] | None = None
-    judges_failures: bool = False
-    waits: bool = True
-    proposes_to_the_end: bool = False
-    note: Callable[[Known, int], None] | None = None
-    leader: Callable[[Known], int] = _surest_arm
-    audited: Callable[[], int | None] | None = None
-    lacking: Callable[[Known, int, Mapping[int, int]], dict[int, int]] | None = None
-    falls_short: Callable[[Known, int, float], float] | None = None
-    summary: Callable[[Known, int], tuple[int, float, float] | None] | None = None
-    end: Callable[[Known], str] = _goes_on
-    words: Callable[[Known, Words, int | None], Words] | None = None
-    intake: Intake | None = None

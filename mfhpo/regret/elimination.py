@@ -75,8 +75,8 @@ class Phases:
         """Go on to the next phases where this one is complete (see `Rule.verdict`)."""
         if fidelity is None:
             self._phase = 0
-        if math.isinf(self._budget) and known.paid() >= self.assumed:
-            while known.paid() >= self.assumed:
+        if math.isinf(self._budget) and known.spending.paid >= self.assumed:
+            while known.spending.paid >= self.assumed:
                 self._assume(known, 2.0 * self.assumed)
             self._phase = 0
             yield Verdict(reinstates=True)
@@ -96,7 +96,10 @@ class Phases:
     def propose(self, known: Known, expected: Expected) -> Pull:
         """Return the next pull (see `Rule.propose`)."""
         arms, counts, target = known.arms, expected.counts, known.problem.target
-        if self.explores(known) and known.prices()[target] <= self._budget - known.paid():
+        if (
+            self.explores(known)
+            and known.spending.all()[target] <= self._budget - known.spending.paid
+        ):
             return Pull(int(arms[np.argmin(counts[arms, target])]), target)
         return Pull(int(arms[counts[:, self.played].sum() % len(arms)]), self.played)
 

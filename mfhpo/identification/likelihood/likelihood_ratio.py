@@ -288,7 +288,7 @@ class LikelihoodStop:
         # What is missing is compared with the ratio, of which the statistic falls short.
         missing = np.maximum(self.bar.threshold(known) - standing.statistics[others], 0.0)
         factors = missing / gained
-        paid = known.evidence.counts[:, known.levels] @ known.prices()[known.levels]
+        paid = known.evidence.counts[:, known.levels] @ known.spending.all()[known.levels]
         return float(paid[others] @ factors + paid[standing.leader] * factors.max())
 
 

@@ -8,12 +8,11 @@ import numpy as np
 from mfhpo.knowledge.noise import NoiseContradictedWarning
 from mfhpo.problem import Observation, Pull
 from mfhpo.racing.answer import leads
-from mfhpo.racing.parts.bias_audits import BiasAudits
-from mfhpo.racing.parts.costs import Costs
-from mfhpo.racing.parts.failures import Failures
-from mfhpo.racing.parts.measuring import Measuring
+from mfhpo.racing.parts.bias_audits import widen
+from mfhpo.racing.parts.failures import why_it_leaves
+from mfhpo.racing.parts.measuring import is_confirmed_by
 from mfhpo.racing.parts.pilot import Pilot
-from mfhpo.racing.rule import Known, Needs, Rule
+from mfhpo.racing.rule import Known, Rule
 
 
 class ArmWithdrawnWarning(UserWarning):
@@ -24,33 +23,26 @@ class ArmWithdrawnWarning(UserWarning):
 class Course:
     """Learns observations one by one, and asks the rule after each.
 
-    `audits` are None where bias bounds are not compared with values, and `bias_level` is the error
-    probability of those that a pilot estimates. `n_pilot` is the number of its arms.
+    `audits_bias` says whether bias bounds are compared with values.
     """
 
     known: Known
     rule: Rule
-    needs: Needs
-    costs: Costs
-    measuring: Measuring
-    failures: Failures
     pilot: Pilot
-    audits: BiasAudits | None
-    bias_level: float
-    n_pilot: int = 0
+    audits_bias: bool
 
     def begin(self) -> None:
         """Begin the race, with the costs that are known."""
-        self.known.costs = self.costs.to_plan_with()
+        self.known.costs = self.known.spending.to_plan_with()
         self.rule.plan(self.known)
         self.judge(None)
 
     def tell(self, pull: Pull, observation: Observation) -> None:
         """Learn from one observation."""
-        arm, fidelity, intake = int(pull.arm), int(pull.fidelity), self.needs.intake
-        self.costs.known(fidelity, observation)  # raises before anything is noted
+        arm, fidelity, intake = int(pull.arm), int(pull.fidelity), self.known.needs.intake
+        self.known.spending.known(fidelity, observation)  # raises before anything is noted
         says = intake is None or intake.accept(self.known, pull, observation)
-        self.costs.pay(fidelity, observation)
+        self.known.spending.pay(fidelity, observation)
         if not says:
             return
         if observation.value is None or not observation.has_value:
@@ -65,7 +57,7 @@ class Course:
 
     def _take_due(self, arm: int) -> bool:
         """Learn the values of an arm whose turn it is; whether there are any."""
-        took, intake = False, self.needs.intake
+        took, intake = False, self.known.needs.intake
         if intake is not None and intake.in_order:
             for value in intake.due(self.known, arm):
                 self._learn(arm, self.known.problem.target, value)
@@ -87,7 +79,7 @@ class Course:
         if known.piloting:
             self._end_pilot()
             return
-        if contradicted or (self.needs.certifies and self.measuring.is_confirmed_by(arm)):
+        if contradicted or (self.known.needs.certifies and is_confirmed_by(known, arm)):
             self.rule.plan(known)
             known.roster.restore_eliminated()
             self.judge(None)
@@ -97,12 +89,12 @@ class Course:
     def take_note(self, arm: int) -> None:
         """Let the rule take note of what was told about an arm."""
         self.known.told += 1
-        if self.needs.note is not None:
-            self.needs.note(self.known, arm)
+        if self.known.needs.note is not None:
+            self.known.needs.note(self.known, arm)
 
     def audit_bias(self, fidelity: int) -> None:
         """Compare values at a fidelity with the bias bounds, and judge anew by wider ones."""
-        if self.audits is None or not self.audits.widen(fidelity):
+        if not self.audits_bias or not widen(self.known, fidelity):
             return
         assert self.known.bias is not None
         self.rule.plan(self.known)
@@ -128,12 +120,12 @@ class Course:
         known, active = self.known, self.known.roster.active
         if not active.any() or self.pilot.missing(known.evidence.counts, active):
             return
-        if self.bias_level:
-            level = self.bias_level / max(1, known.problem.n_fidelities - 1)
-            known.bias = self.pilot.bias(known.evidence, active, self.needs.kind, level)
+        if known.bias_level:
+            level = known.bias_level / max(1, known.problem.n_fidelities - 1)
+            known.bias = self.pilot.bias(known.evidence, active, self.known.needs.kind, level)
         known.piloting = False
-        self.n_pilot = len(self.pilot.arms(active))
-        known.costs = self.costs.to_plan_with()
+        known.n_pilot = len(self.pilot.arms(active))
+        known.costs = known.spending.to_plan_with()
         if known.found_epsilon is None:
             known.found_epsilon = known.scale
         self.rule.plan(known)
@@ -161,13 +153,13 @@ class Course:
 
     def _count_failure(self, arm: int, fidelity: int) -> None:
         self._take_due(arm)  # the gap before them may never be filled
-        self.failures.counts[arm, fidelity] += 1
+        self.known.failures[arm, fidelity] += 1
         self._leave_if_failing(arm, fidelity)
-        if self.needs.judges_failures and not self.known.piloting:
+        if self.known.needs.judges_failures and not self.known.piloting:
             self.judge(self.known.problem.target)
 
     def _leave_if_failing(self, arm: int, fidelity: int) -> None:
-        why = self.failures.why_it_leaves(arm, fidelity)
+        why = why_it_leaves(self.known, arm, fidelity)
         if why:
             warnings.warn(why, ArmWithdrawnWarning, stacklevel=5)
             known = self.known

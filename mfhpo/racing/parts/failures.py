@@ -8,7 +8,7 @@ from scipy.special import betainc, betaln
 from mfhpo.knowledge.arrays import IntArray
 from mfhpo.racing.answer import lost_leader
 from mfhpo.racing.claims import outcomes_in_words
-from mfhpo.racing.rule import Intake, Known
+from mfhpo.racing.rule import Known
 
 # An arm may fail up to this share of its evaluations and stay in the race: it then costs twice as
 # much as one that never fails.
@@ -54,59 +54,46 @@ def evidence_of_failing(values: int, failures: int) -> float:
     return math.exp(min(log_likelihood - log_at_rate, 700.0))
 
 
-class Failures:
-    """Pulls without a value.
+def n_values(known: Known) -> IntArray:
+    """Return how many values each arm has given, shape (K,)."""
+    intake = known.needs.intake
+    if intake is not None and intake.in_order:
+        return intake.n_values()
+    return np.asarray(known.evidence.counts.sum(axis=1))
 
-    Attributes
-    ----------
-    counts
-        Their number, of each arm at each fidelity, shape (K, M).
-    """
 
-    def __init__(self, known: Known, intake: Intake | None, most: int) -> None:
-        self.counts: IntArray = np.zeros(known.evidence.counts.shape, dtype=np.int64)
-        self._known, self._intake, self._most = known, intake, most
+def why_it_leaves(known: Known, arm: int, fidelity: int) -> str:
+    """Say why an arm leaves the race, given where it failed last; empty if it stays."""
+    counted, intake = known.failures[arm].copy(), known.needs.intake
+    if intake is not None and intake.in_blocks:
+        counted[known.problem.target] = intake.failures(arm)
+    counts = known.evidence.counts[arm]
+    at_all, values = int(counts.sum()), int(counts[fidelity])
+    failures = int(counted[fidelity] if at_all else counted.sum())
+    leaves = fails_too_often(values, failures, known.max_failures, at_all - values)
+    if not leaves or known.roster.withdrawn[arm]:
+        return ""
+    failed, given = int(known.failures[arm].sum()), int(n_values(known)[arm])
+    return (
+        f"{known.labels.arm(arm)} leaves the race: {failed} of {failed + given} pulls gave no "
+        f"value (they failed, were pruned, ran out of time or gave no number of a size up to "
+        f"1e50), the last at {known.labels.fidelity(fidelity)}; mend the objective for this "
+        f"configuration, or raise max_failures={known.max_failures}"
+    )
 
-    @property
-    def n_values(self) -> IntArray:
-        """How many values each arm has given, shape (K,)."""
-        if self._intake is not None and self._intake.in_order:
-            return self._intake.n_values()
-        return np.asarray(self._known.evidence.counts.sum(axis=1))
 
-    def why_it_leaves(self, arm: int, fidelity: int) -> str:
-        """Say why an arm leaves the race, given where it failed last; empty if it stays."""
-        known, counted = self._known, self.counts[arm].copy()
-        if self._intake is not None and self._intake.in_blocks:
-            counted[known.problem.target] = self._intake.failures(arm)
-        counts = known.evidence.counts[arm]
-        at_all, values = int(counts.sum()), int(counts[fidelity])
-        failures = int(counted[fidelity] if at_all else counted.sum())
-        leaves = fails_too_often(values, failures, self._most, at_all - values)
-        if not leaves or known.roster.withdrawn[arm]:
-            return ""
-        failed, given = int(self.counts[arm].sum()), int(self.n_values[arm])
-        return (
-            f"{known.labels.arm(arm)} leaves the race: {failed} of {failed + given} pulls gave no "
-            f"value (they failed, were pruned, ran out of time or gave no number of a size up to "
-            f"1e50), the last at {known.labels.fidelity(fidelity)}; mend the objective for this "
-            f"configuration, or raise max_failures={self._most}"
-        )
-
-    def why_nothing_is_certified(self, winner: int) -> str:
-        """Say which arm left for its failures that was or would be the best; empty if none."""
-        lost = self._lost_leader(winner)
-        if lost is None:
-            return ""
-        outcomes = outcomes_in_words(int(self.n_values[lost]), int(self.counts[lost].sum()))
-        return (
-            f"{self._known.labels.arm(lost)} led when it left the race, or would lead by its "
-            f"values: it {outcomes} evaluations, so that it could not be compared; mend the "
-            f"objective for it, or leave it out"
-        )
-
-    def _lost_leader(self, winner: int) -> int | None:
-        known, intake = self._known, self._intake
-        if intake is not None and intake.in_blocks:
-            return intake.lost_leader(known, self.counts, winner)
-        return lost_leader(known.evidence, known.roster, self.counts, winner, known.compared)
+def why_nothing_is_certified(known: Known, winner: int) -> str:
+    """Say which arm left for its failures that was or would be the best; empty if none."""
+    failures, intake = known.failures, known.needs.intake
+    if intake is not None and intake.in_blocks:
+        lost = intake.lost_leader(known, failures, winner)
+    else:
+        lost = lost_leader(known.evidence, known.roster, failures, winner, known.compared)
+    if lost is None:
+        return ""
+    outcomes = outcomes_in_words(int(n_values(known)[lost]), int(failures[lost].sum()))
+    return (
+        f"{known.labels.arm(lost)} led when it left the race, or would lead by its values: it "
+        f"{outcomes} evaluations, so that it could not be compared; mend the objective for it, or "
+        f"leave it out"
+    )

@@ -10,10 +10,9 @@ from mfhpo.knowledge.confidence import Radius
 from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Problem
 from mfhpo.racing.evidence import Evidence
-from mfhpo.racing.parts.costs import Costs
 from mfhpo.racing.parts.pilot import Pilot
 from mfhpo.racing.roster import Roster
-from mfhpo.racing.rule import Known, Needs
+from mfhpo.racing.rule import Costs, Known, Needs
 
 # Of delta, the share that pays for bias bounds that are estimated by the pilot.
 _BIAS_SHARE = 0.5
@@ -22,19 +21,20 @@ _BIAS_SHARE = 0.5
 def known_at_first(
     problem: Problem,
     needs: Needs,
-    costs: Costs,
     *,
+    budget: float | None,
     steers: bool,
     epsilon: float | None,
     delta: float,
-    audit: bool,
+    audit: bool | str,
+    measure: int,
+    max_failures: int,
     radius: Radius | Sequence[Radius] | None,
     seed: int,
-) -> tuple[Known, float]:
-    """Return what is known at first, and the error probability left to estimated bias bounds.
+) -> Known:
+    """Return what is known at first; for the arguments see `Race`.
 
-    `steers` says whether cheap fidelities are no evidence, for lack of bias bounds, and `audit`
-    whether a declared scale of the noise is compared with the values.
+    `steers` says whether cheap fidelities are no evidence, for lack of bias bounds.
     """
     if epsilon is None and isinstance(problem.noise, SubGaussian):
         epsilon = problem.noise.at(problem.target, problem.n_fidelities)
@@ -57,11 +57,13 @@ def known_at_first(
         compared,
         radius,
         variances=needs.variances,
-        audit=audit,
+        audit=audit is True,
         expects_spread=needs.intake is None,
     )
-    known = Known(
+    return Known(
         problem=problem,
+        needs=needs,
+        spending=Costs(problem, budget),
         delta=delta,
         seed=seed,
         target_only=target_only,
@@ -69,15 +71,19 @@ def known_at_first(
         evidence=evidence,
         roster=Roster(problem.n_arms),
         bias=problem.bias,
+        bias_level=bias_level,
         found_epsilon=epsilon,
         piloting=pilots,
-        prices=costs.all,
-        paid=lambda: costs.paid,
+        measure=measure,
+        # A single arm is compared with nothing, whatever the noise.
+        waits=audit is True and problem.n_arms > 1 and needs.waits,
+        waits_for_repeats=True,
+        max_failures=max_failures,
+        failures=np.zeros((problem.n_arms, problem.n_fidelities), dtype=np.int64),
     )
-    return known, bias_level
 
 
-def pilot_of(known: Known, needs: Needs, n_arms: int, n_pulls: int) -> Pilot:
+def pilot_of(known: Known, n_arms: int, n_pulls: int) -> Pilot:
     """Return the pilot of so many arms with so many pulls at each fidelity."""
     order = np.random.default_rng(known.seed).permutation(known.problem.n_arms)
-    return Pilot(tuple(order.tolist()), n_arms, n_pulls, needs.pilot_at or known.compared)
+    return Pilot(tuple(order.tolist()), n_arms, n_pulls, known.needs.pilot_at or known.compared)
