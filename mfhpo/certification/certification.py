@@ -322,8 +322,8 @@ class Certification:
             if arm != winner and result.standing == "not told apart" and result.evaluations
         ]
         arms = [winner, *rivals]
-        if self._in_blocks and isinstance(policy.needs.intake, BlockIntake):
-            blocks = policy.needs.intake.blocks
+        if self._in_blocks and isinstance(policy.known.needs.intake, BlockIntake):
+            blocks = policy.known.needs.intake.blocks
             seen = blocks.seen(winner)[: results[winner].evaluations]
             found = excess_in_blocks(blocks.values[arms][:, seen], 0)
         else:

@@ -27,7 +27,7 @@ def tolerance(policy: Race, leader: int) -> float:
         return 0.0
     if isinstance(policy, GroupSequential):
         return policy.behind
-    found, falls_short = math.inf, policy.needs.falls_short
+    found, falls_short = math.inf, policy.known.needs.falls_short
     if falls_short is not None:
         spread = float(np.nan_to_num(policy.known.evidence.noise_scales()[-1]))
         found = _least_tolerance(
@@ -36,7 +36,7 @@ def tolerance(policy: Race, leader: int) -> float:
         # Its intervals are another event, but for bounded values, and sure without any noise.
         if not (isinstance(policy.problem.noise, Bounded) or spread == 0.0):
             return found
-    if policy.needs.intake is None:
+    if policy.known.needs.intake is None:
         # In blocks, arms are compared by their differences alone.
         _, mean, radius = policy.summary(leader, 0)
         summaries = [policy.summary(int(arm), 0) for arm in others]

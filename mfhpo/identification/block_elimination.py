@@ -179,8 +179,7 @@ class Rounds:
             self._probe(known, winner)
 
     def _has_ended(self, known: Known) -> bool:
-        winner = known.certified
-        return winner is not None and not lacking(known, winner)
+        return known.certified is not None and not lacking(known, known.certified)
 
     def _complete_block(self, known: Known) -> Generator[Verdict, None, int | None]:
         """Return a block that is complete for the arms of the round; first free what waited."""

@@ -7,6 +7,7 @@ must be told in the order in which they were begun.
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -25,15 +26,21 @@ from mfhpo._validation import (
 from mfhpo.knowledge.arrays import IntArray
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.confidence import Radius
+from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.policy import Labels, Policy, check_pull, check_pulls
 from mfhpo.problem import Observation, Problem, Pull, Recommendation
+from mfhpo.racing.evidence import Evidence
 from mfhpo.racing.options import EstimatedBias
 from mfhpo.racing.parts.bias_audits import pull_to_audit
 from mfhpo.racing.parts.course import ArmWithdrawnWarning, Course
 from mfhpo.racing.parts.measuring import lacking, next_pull
-from mfhpo.racing.parts.setting import known_at_first, pilot_of
+from mfhpo.racing.parts.pilot import Pilot
 from mfhpo.racing.parts.words import Stage, answer, hides_noise
-from mfhpo.racing.rule import Expected, Needs, Rule
+from mfhpo.racing.roster import Roster
+from mfhpo.racing.rule import Costs, Expected, Known, Needs, Rule
+
+# Of delta, the share that pays for bias bounds that are estimated by the pilot.
+_BIAS_SHARE = 0.5
 
 __all__ = ["ArmWithdrawnWarning", "Race", "only_steers"]
 
@@ -105,37 +112,64 @@ class Race(Policy):
         radius: Radius | Sequence[Radius] | None = None,
         seed: int = 0,
     ) -> None:
-        steers = only_steers(problem, estimated_bias)
+        target_only = only_steers(problem, estimated_bias) or needs.target_only
         check_choice("estimated_bias", estimated_bias, get_args(EstimatedBias))
-        measure = check_count("measure", measure, 0)
         check_choice("audit", audit, (True, False, "bias"))
-        self.rule = rule
-        self.needs = needs
-        self.certifies = needs.certifies
-        self.known = known_at_first(
-            problem,
-            needs,
-            budget=check_limit("budget", budget, ""),
-            steers=steers,
-            epsilon=None if epsilon is None else check_nonnegative("epsilon", epsilon),
-            delta=check_probability("delta", delta),
-            audit=audit,
-            measure=measure,
+        if epsilon is not None:
+            epsilon = check_nonnegative("epsilon", epsilon)
+        elif isinstance(problem.noise, SubGaussian):
+            epsilon = problem.noise.at(problem.target, problem.n_fidelities)
+        if target_only:
+            problem = replace(problem, bias=Bias.order(*[0.0] * problem.n_fidelities))
+        compared = (problem.target,) if target_only else tuple(range(problem.n_fidelities))
+        pilots, estimates = needs.pilot, needs.estimates_bias
+        if estimates is None:
+            estimates = problem.bias is None
+        if pilots is None:
+            is_unknown = problem.bias is None or problem.costs is None
+            pilots = epsilon is None or (is_unknown and not target_only)
+        # Bounds that are estimated may fail as well, and get their share of delta.
+        bias_level = _BIAS_SHARE * check_probability("delta", delta) if estimates else 0.0
+        self.problem, self.delta, self.seed = problem, float(delta), check_seed(seed)
+        self.rule, self.certifies = rule, needs.certifies
+        self.known = Known(
+            problem=problem,
+            needs=needs,
+            spending=Costs(problem, check_limit("budget", budget, "")),
+            delta=self.delta,
+            seed=self.seed,
+            target_only=target_only,
+            compared=compared,
+            evidence=Evidence(
+                problem,
+                self.delta - bias_level,
+                compared,
+                radius,
+                variances=needs.variances,
+                audit=audit is True,
+                expects_spread=needs.intake is None,
+            ),
+            roster=Roster(problem.n_arms),
+            bias=problem.bias,
+            bias_level=bias_level,
+            found_epsilon=epsilon,
+            piloting=pilots,
+            measure=check_count("measure", measure, 0),
+            # A single arm is compared with nothing, whatever the noise.
+            waits=audit is True and problem.n_arms > 1 and needs.waits,
             max_failures=check_count("max_failures", max_failures, 1),
-            radius=radius,
-            seed=check_seed(seed),
+            failures=np.zeros((problem.n_arms, problem.n_fidelities), dtype=np.int64),
         )
-        self.problem = self.known.problem
-        self.delta = self.known.delta
-        self.budget = self.known.spending.budget
-        self._pilot = pilot_of(
-            self.known,
+        order = np.random.default_rng(seed).permutation(problem.n_arms)
+        self._pilot = Pilot(
+            tuple(order.tolist()),
             check_count("pilot_arms", pilot_arms, 2),
             check_count("pilot_pulls", pilot_pulls, 2, MOST_AT_ONCE),
+            needs.pilot_at or compared,
         )
-        self._audits = bool(audit) and needs.certifies and not self.known.target_only
+        self._audits = bool(audit) and needs.certifies and not target_only
         self.course = Course(self.known, rule, self._pilot, self._audits)
-        if not self.known.piloting:
+        if not pilots:
             self.course.begin()
 
     # What hosts set.
@@ -195,10 +229,10 @@ class Race(Policy):
             return self._pilot.next_pull(
                 expected.counts, known.evidence.counts, known.roster.active
             )
-        if winner is not None and not self.needs.proposes_to_the_end:
+        if winner is not None and not known.needs.proposes_to_the_end:
             return self._pull_of_winner(winner)
-        if winner is None and len(arms) > 1 and self.needs.audited is not None:
-            leader = self.needs.audited()
+        if winner is None and len(arms) > 1 and known.needs.audited is not None:
+            leader = known.needs.audited()
             pull = None if leader is None else self._pull_to_audit(leader, expected.counts)
             if pull is not None:
                 return pull
@@ -261,6 +295,11 @@ class Race(Policy):
         return self.known.epsilon
 
     @property
+    def budget(self) -> float:
+        """The largest total cost, infinite without one."""
+        return self.known.spending.budget
+
+    @property
     def cost(self) -> float:
         """What was paid so far."""
         return self.known.spending.paid
@@ -296,7 +335,7 @@ class Race(Policy):
     @property
     def winner(self) -> int | None:
         """The arm that the race has ended with, whose value may still be measured; or None."""
-        return self.known.winner if self.needs.certifies else None
+        return self.known.winner if self.certifies else None
 
     @property
     def finished(self) -> bool:
@@ -306,12 +345,12 @@ class Race(Policy):
             return True
         if self.certifies and winner is None and hides_noise(known):
             return True
-        if self.needs.end(known):
+        if known.needs.end(known):
             return True
-        if self.known.spending.all().max() <= self._left:
+        if known.spending.all().max() <= self._left:
             return False
         pull = self._next_pull(self._expected())
-        return pull is not None and self.known.spending.of(pull.fidelity) > self._left
+        return pull is not None and known.spending.of(pull.fidelity) > self._left
 
     @property
     def _left(self) -> float:
@@ -324,7 +363,7 @@ class Race(Policy):
         known, winner = self.known, self.winner
         if not known.arms.size:
             return None, math.nan, (-math.inf, math.inf), 0
-        arm = self.needs.leader(known) if winner is None else winner
+        arm = known.needs.leader(known) if winner is None else winner
         seen = np.flatnonzero(known.evidence.counts[arm])
         if not seen.size:
             return arm, math.nan, (-math.inf, math.inf), 0
@@ -334,19 +373,20 @@ class Race(Policy):
 
     def interval(self, arm: int) -> tuple[float, float]:
         """Return bounds on an arm's mean at the target, valid at all times with the others."""
-        if self.needs.summary is None:
-            return self.known.evidence.interval(arm, self.known.bias)
+        known = self.known
+        if known.needs.summary is None:
+            return known.evidence.interval(arm, known.bias)
         _, mean, radius = self.summary(arm, self.problem.target)
         return mean - radius, mean + radius
 
     def summary(self, arm: int, fidelity: int) -> tuple[int, float, float]:
         """Return count, mean and confidence radius of an arm at a fidelity."""
         check_pull(Pull(arm, fidelity), self.problem)
-        count, mean, radius = self.known.evidence.summary(arm, fidelity)
-        if self.needs.summary is None:
+        known, at_target = self.known, fidelity == self.problem.target
+        count, mean, radius = known.evidence.summary(arm, fidelity)
+        if known.needs.summary is None:
             return count, mean, radius
-        at_look = self.needs.summary(self.known, arm) if fidelity == self.problem.target else None
-        return at_look or (count, mean, math.inf)
+        return (at_target and known.needs.summary(known, arm)) or (count, mean, math.inf)
 
     def recommend(self) -> Recommendation:
         """Return the best answer so far (see `Policy.recommend`)."""

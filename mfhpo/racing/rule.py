@@ -138,10 +138,11 @@ class Known:
     found_epsilon: float | None  # the tolerance in force; None before it is found out
     piloting: bool
     measure: int  # number of evaluations that the winner gets at the target
-    waits: bool  # whether a certificate waits for values that show what a few cannot,
-    waits_for_repeats: bool  # and for repeats that show whether a declared sigma is too small
+    waits: bool  # whether a certificate waits for values that show what a few cannot
     max_failures: int
     failures: IntArray  # pulls without a value, shape (K, M)
+    # Whether it waits for repeats that show whether a declared sigma is too small.
+    waits_for_repeats: bool = True
     costs: FloatArray = field(default_factory=lambda: np.zeros(0))  # to plan with, shape (M,)
     labels: Labels = field(default_factory=Labels)
     certified: int | None = None  # the arm that a verdict certified

@@ -96,10 +96,8 @@ class Phases:
     def propose(self, known: Known, expected: Expected) -> Pull:
         """Return the next pull (see `Rule.propose`)."""
         arms, counts, target = known.arms, expected.counts, known.problem.target
-        if (
-            self.explores(known)
-            and known.spending.all()[target] <= self._budget - known.spending.paid
-        ):
+        left = self._budget - known.spending.paid
+        if self.explores(known) and known.spending.of(target) <= left:
             return Pull(int(arms[np.argmin(counts[arms, target])]), target)
         return Pull(int(arms[counts[:, self.played].sum() % len(arms)]), self.played)
 
