@@ -20,7 +20,7 @@ from benchmarks.simulation.lucb_loop import (
 from benchmarks.simulation.published_radius import PublishedRadius, published_radii
 from benchmarks.simulation.sums import needs_values, radius_after, take_sums
 from mfhpo.identification.explore import Cells, Rules, explored
-from mfhpo.identification.lucb import Lucb, lucb_of, needs_of
+from mfhpo.identification.lucb import Lucb
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.problem import Problem
 from mfhpo.racing.options import Explore
@@ -50,6 +50,7 @@ class PublishedRule:
         self.lucb = lucb
         self.radii = radii
         self.schedule = schedule
+        self.needs = replace(lucb.needs, note=self.note)
         self.propose = lucb.propose
         self.verdict = lucb.verdict
 
@@ -101,7 +102,7 @@ class PublishedLUCB(Race):
             raise ValueError(f"schedule must be 'pulls' or 'rounds', got {schedule!r}.")
         steers = only_steers(problem, options.get("estimated_bias", "steer"))
         radii = published_radii(problem, steers or explore == "top")
-        lucb = lucb_of(
+        lucb = Lucb(
             problem,
             steers,
             explore,
@@ -111,8 +112,7 @@ class PublishedLUCB(Race):
             choose=_unseen_first,
         )
         rule = PublishedRule(lucb, radii, _SCHEDULES[schedule])
-        needs = replace(needs_of(lucb, explore == "top"), note=rule.note)
-        super().__init__(problem, rule, needs, radius=radii, **options)
+        super().__init__(problem, rule, radius=radii, **options)
 
 
 def _unseen_first(

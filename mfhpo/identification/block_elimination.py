@@ -51,6 +51,19 @@ class Rounds:
         self._probes: list[int] = []
         self._is_probed = False
 
+        self.needs = Needs(
+            "no other arm can be better by more than epsilon on the same replicates",
+            pilot=False,
+            judges_failures=True,
+            proposes_to_the_end=True,
+            leader=self.leader,
+            lacking=self.lacking,
+            falls_short=self.falls_short,
+            end=self.end,
+            words=self.words,
+            intake=self.intake,
+        )
+
     def plan(self, known: Known) -> None:
         """Do nothing: bias bounds and costs have no part here (see `Rule.plan`)."""
 
@@ -356,20 +369,8 @@ class BlockElimination(Race):
     def __init__(self, problem: Problem, *, epsilon: float | None = 0.0, **options: Any) -> None:
         check_instance("problem", problem, Problem, "a mfhpo.Problem")
         rule = Rounds(problem.n_arms, finds_epsilon=epsilon is None)
-        needs = Needs(
-            "no other arm can be better by more than epsilon on the same replicates",
-            pilot=False,
-            judges_failures=True,
-            proposes_to_the_end=True,
-            leader=rule.leader,
-            lacking=rule.lacking,
-            falls_short=rule.falls_short,
-            end=rule.end,
-            words=rule.words,
-            intake=rule.intake,
-        )
         problem = replace(problem, bias=None, noise=Gaussian())
-        super().__init__(problem, rule, needs, epsilon=epsilon, **options)
+        super().__init__(problem, rule, epsilon=epsilon, **options)
 
     def is_ahead(self, pending: Sequence[Pull]) -> bool:
         """Tell whether to wait for pulls under way, which may end the race, before the next `ask`.

@@ -22,8 +22,6 @@ from mfhpo.problem import Problem, Pull
 from mfhpo.racing.race import Race
 from mfhpo.racing.rule import Expected, Known, Needs, Verdict
 
-_REASON = "its lower bound is within epsilon of every remaining arm's upper bound"
-
 # Thresholds alpha_m of the chosen fidelities, given what is known, margins and costs, shape (n,).
 Thresholds: TypeAlias = Callable[[Known, FloatArray, FloatArray], FloatArray]
 
@@ -43,9 +41,21 @@ class LevelByLevel:
         lower bound must exceed an upper bound at each fidelity, shape (M,).
     """
 
-    def __init__(self, preselect: bool, thresholds: Thresholds = convenient) -> None:
+    def __init__(
+        self,
+        preselect: bool,
+        kind: Kind | None = None,
+        *,
+        target_only: bool = False,
+        thresholds: Thresholds = convenient,
+    ) -> None:
         self._preselect = check_flag("preselect", preselect)
         self._thresholds = thresholds
+        self.needs = Needs(
+            "its lower bound is within epsilon of every remaining arm's upper bound",
+            kind=kind or "order",
+            target_only=target_only,
+        )
 
     def plan(self, known: Known) -> None:
         """Choose fidelities and thresholds (see `Rule.plan`)."""
@@ -141,7 +151,7 @@ class Elimination(Race):
     """
 
     def __init__(self, problem: Problem, *, preselect: bool = True, **options: Any) -> None:
-        super().__init__(problem, LevelByLevel(preselect), Needs(_REASON, kind="order"), **options)
+        super().__init__(problem, LevelByLevel(preselect), **options)
 
 
 class IISE(Race):
@@ -168,8 +178,9 @@ class IISE(Race):
         preselect: bool = True,
         **options: Any,
     ) -> None:
-        needs = _needs_of(problem, variant)
-        super().__init__(problem, LevelByLevel(preselect), needs, **options)
+        check_instance("problem", problem, Problem, "a mfhpo.Problem")
+        check_variant(variant, problem.bias)
+        super().__init__(problem, LevelByLevel(preselect, variant), **options)
 
 
 class SuccessiveElimination(Race):
@@ -185,8 +196,7 @@ class SuccessiveElimination(Race):
     """
 
     def __init__(self, problem: Problem, *, preselect: bool = True, **options: Any) -> None:
-        needs = Needs(_REASON, target_only=True, kind="order")
-        super().__init__(problem, LevelByLevel(preselect), needs, **options)
+        super().__init__(problem, LevelByLevel(preselect, target_only=True), **options)
 
 
 class MaximumFidelityExploit(Race):
@@ -220,11 +230,7 @@ class MaximumFidelityExploit(Race):
             bounds_over_margins = 0.5 if known.bias.kind == "max" else 1.0
             return share * bounds_over_margins * margins
 
-        needs = _needs_of(problem, variant)
-        super().__init__(problem, LevelByLevel(preselect, thresholds), needs, **options)
-
-
-def _needs_of(problem: Problem, variant: Kind | None) -> Needs:
-    check_instance("problem", problem, Problem, "a mfhpo.Problem")
-    check_variant(variant, problem.bias)
-    return Needs(_REASON, kind=variant or "order")
+        check_instance("problem", problem, Problem, "a mfhpo.Problem")
+        check_variant(variant, problem.bias)
+        rule = LevelByLevel(preselect, variant, thresholds=thresholds)
+        super().__init__(problem, rule, **options)

@@ -5,7 +5,7 @@ NeurIPS 2024.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from numbers import Real
 from typing import Any, Literal
@@ -19,7 +19,6 @@ from mfhpo.identification.likelihood.likelihood_ratio import (
     Bar,
     LikelihoodStop,
     Standing,
-    needs_of,
 )
 from mfhpo.identification.top_two import TopTwo, check_options
 from mfhpo.knowledge.arrays import FloatArray, IntArray
@@ -61,12 +60,18 @@ class Gradient:
     """
 
     def __init__(
-        self, stop: LikelihoodStop, shape: tuple[int, int], learning_rate: LearningRate, most: int
+        self,
+        stop: LikelihoodStop,
+        shape: tuple[int, int],
+        learning_rate: LearningRate,
+        max_arms: int,
+        variant: Kind | None,
     ) -> None:
         self.stop = stop
-        self._top_two = TopTwo(stop)
+        self._top_two = TopTwo(stop, variant)
+        self.needs = replace(self._top_two.needs, words=self.words)
         self._learning_rate = learning_rate
-        self._max_arms = most
+        self._max_arms = max_arms
         self.told_at_once = 1
         self.gradients: FloatArray = np.zeros(shape)
         self.planned_pulls: FloatArray = np.zeros(shape)
@@ -102,10 +107,6 @@ class Gradient:
         fidelity, arm = np.unravel_index(int(np.argmax(lag.T)), lag.T.shape)
         return Pull(int(arms[arm]), lowest + int(fidelity))
 
-    def leader_to_audit(self) -> int | None:
-        """Return the arm that is compared with itself at dearer levels."""
-        return self._top_two.leader_to_audit()
-
     def verdict(self, known: Known, fidelity: int | None) -> Iterator[Verdict]:
         """Yield those of the stop, then make a step (see `Rule.verdict`)."""
         if fidelity is None:
@@ -117,6 +118,14 @@ class Gradient:
             return
         if known.evidence.counts[arms, known.levels].all():
             self._step(known, standing)
+
+    def words(self, known: Known, usual: Words, arm: int | None) -> Words:
+        """Say what the stop rests on."""
+        said = self.stop.words(known, usual, arm)
+        if self.stop.bar is MIXTURE:
+            return said
+        unproven = "the published stop of MF-GRAD keeps delta, unproven"
+        return replace(said, conditions=(*said.conditions, unproven))
 
     def _step(self, known: Known, standing: Standing) -> None:
         arms = known.arms
@@ -223,20 +232,7 @@ class MFGrad(Race):
         steers = only_steers(problem, options.get("estimated_bias", "steer"))
         shape = (problem.n_arms, 1 if steers else problem.n_fidelities)
         bar = MIXTURE if stop == "mixture" else published_bar(*shape)
-        likelihood = LikelihoodStop(problem.n_arms, bar)
-        rule = Gradient(likelihood, shape, learning_rate, check_count("max_arms", max_arms, 2))
-        needs = needs_of(likelihood, variant, rule.leader_to_audit)
-        if stop == "published":
-            needs = replace(needs, words=_as_unproven(likelihood))
-        super().__init__(problem, rule, needs, **options)
-
-
-def _as_unproven(stop: LikelihoodStop) -> Callable[[Known, Words, int | None], Words]:
-    """Return the words of the stop, with the condition that nobody has proven."""
-
-    def words(known: Known, usual: Words, arm: int | None) -> Words:
-        said = stop.words(known, usual, arm)
-        unproven = "the published stop of MF-GRAD keeps delta, unproven"
-        return replace(said, conditions=(*said.conditions, unproven))
-
-    return words
+        most = check_count("max_arms", max_arms, 2)
+        stop_by = LikelihoodStop(problem.n_arms, bar)
+        rule = Gradient(stop_by, shape, learning_rate, most, variant)
+        super().__init__(problem, rule, **options)

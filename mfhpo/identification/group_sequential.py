@@ -71,6 +71,20 @@ class Looks:
         self._looked_at: IntArray = np.zeros(n_arms, dtype=np.int64)
         self._leader: int | None = None  # of the last look, if it is still in the race
 
+        self.needs = Needs(
+            "no other arm can be better by more than epsilon",
+            pilot=False,
+            judges_failures=True,
+            waits=False,
+            proposes_to_the_end=blocks,
+            leader=self.leader,
+            lacking=self.lacking,
+            summary=self.summary,
+            end=self.end,
+            words=self.words,
+            intake=self.intake,
+        )
+
     def plan(self, known: Known) -> None:
         """Give up a declared sigma once it is contradicted, and what the looks said by it."""
         if self._sigma is not None and known.evidence.noise.widened:
@@ -395,21 +409,8 @@ class GroupSequential(Race):
         if epsilon is None:
             epsilon = sigma
         rule = Looks(problem.n_arms, sigma, size, epsilon is None, blocks)
-        needs = Needs(
-            "no other arm can be better by more than epsilon",
-            pilot=False,
-            judges_failures=True,
-            waits=False,
-            proposes_to_the_end=blocks,
-            leader=rule.leader,
-            lacking=rule.lacking,
-            summary=rule.summary,
-            end=rule.end,
-            words=rule.words,
-            intake=rule.intake,
-        )
         problem = replace(problem, bias=None)
-        super().__init__(problem, rule, needs, epsilon=epsilon, measure=size, **options)
+        super().__init__(problem, rule, epsilon=epsilon, measure=size, **options)
 
     @property
     def looks(self) -> int:

@@ -43,65 +43,70 @@ _EXPLORE = {"A": BY_INDEX, "B": BY_SWEEP, "C": BY_RADIUS, "AB": INDEX_AND_SWEEP,
 # fidelities and the number of explorations; see `explored`.
 Choose: TypeAlias = Callable[..., tuple[int, int]]
 
-_ASSUMED = {
-    "best_at_most": "an upper bound on the best mean",
-    "second_at_least": "a lower bound on the second-best mean",
-}
-
 
 class FidelityExhaustedWarning(UserWarning):
     """A cheap fidelity that the race would have gone on with cannot, or may not, decide it."""
 
 
 class Lucb:
-    """The rule of `MFLUCB`.
+    """The rule of `MFLUCB`, whose options it takes; ValueError for wrong ones.
 
-    Parameters
-    ----------
-    explore
-        How fidelities are chosen, a constant of `mfhpo.identification.explore`.
-    best_at_most, second_at_least
-        Bounds on the two best means; NaN: to be estimated.
-    safeguard
-        Whether fidelities that cannot separate the leaders are left.
-    choose
-        Chooses the next pull.
-
-    Attributes
-    ----------
-    rules, explorations, committed, exhausted
-        See `mfhpo.identification.explore`.
+    `steers` says whether only values at the target are evidence, `safeguard` whether fidelities
+    that cannot separate the leaders are left, and `choose` chooses the next pull. For `rules`,
+    `explorations`, `committed` and `exhausted` see `mfhpo.identification.explore`.
     """
 
     def __init__(
         self,
         problem: Problem,
-        explore: int,
-        best_at_most: float,
-        second_at_least: float,
+        steers: bool,
+        explore: Explore,
+        best_at_most: float | None,
+        second_at_least: float | None,
         safeguard: bool = True,
         choose: Choose = explored,
     ) -> None:
-        self._explore = explore
-        self._assumed = best_at_most, second_at_least
+        check_choice("explore", explore, _EXPLORE)
+        best_at_most = check_finite("best_at_most", best_at_most)
+        second_at_least = check_finite("second_at_least", second_at_least)
+        highest = math.inf if best_at_most is None else best_at_most
+        if highest <= (-math.inf if second_at_least is None else second_at_least):
+            raise ValueError(
+                f"best_at_most={best_at_most!r} must exceed second_at_least={second_at_least!r}: "
+                f"they bound the best and the second-best mean."
+            )
+        if explore != "top" and problem.bias is not None and problem.bias.kind != "max":
+            raise ValueError(
+                "bias: LUCB needs bounds on every arm's own bias; declare Bias.max(...), or race "
+                "with IISE, which takes order bounds."
+            )
+        self._explore = TARGET_ONLY if steers else _EXPLORE[explore]
+        self._best_at_most = math.nan if best_at_most is None else float(best_at_most)
+        self._second_at_least = math.nan if second_at_least is None else float(second_at_least)
         self._safeguard = safeguard
         self._choose = choose
         self.explorations = 0
         self.committed: IntArray = np.full(problem.n_arms, NOT_COMMITTED, dtype=np.int64)
         self.exhausted: BoolArray = np.zeros(problem.n_fidelities, dtype=bool)
+        self.needs = Needs(
+            "its lower bound is within epsilon of every other arm's upper bound",
+            target_only=explore == "top",
+            note=self.note,
+            leader=self.leader,
+            words=self.words,
+        )
 
     def plan(self, known: Known) -> None:
         """Gather what the decisions depend on (see `Rule.plan`)."""
         assert known.bias is not None
-        best_at_most, second_at_least = self._assumed
         self.rules = Rules(
             explore=self._explore,
             bounds=np.array(known.bias.bounds),
             roots=np.sqrt(known.costs),
             usable=usable_fidelities(known.costs),
             scales=_scales(known),
-            best_at_most=best_at_most,
-            second_at_least=second_at_least,
+            best_at_most=self._best_at_most,
+            second_at_least=self._second_at_least,
             logarithm=math.log(4.0 / (known.evidence.noise.delta / known.evidence.counts.size)),
             epsilon=known.epsilon,
             safeguard=self._safeguard,
@@ -209,11 +214,11 @@ class Lucb:
 
     def words(self, known: Known, usual: Words, arm: int | None) -> Words:
         """Say what was estimated to choose fidelities."""
-        absent = [
-            words
-            for words, value in zip(_ASSUMED.values(), self._assumed, strict=True)
-            if math.isnan(value)
-        ]
+        assumed = {
+            "an upper bound on the best mean": self._best_at_most,
+            "a lower bound on the second-best mean": self._second_at_least,
+        }
+        absent = [words for words, value in assumed.items() if math.isnan(value)]
         if self._explore not in (BY_INDEX, BY_SWEEP, INDEX_AND_SWEEP) or not absent:
             return usual
         estimated = (
@@ -226,55 +231,6 @@ class Lucb:
 def _scales(known: Known) -> FloatArray:
     scales = known.evidence.noise_scales()
     return np.where(np.isnan(scales), np.inf, 2.0 * scales)
-
-
-def needs_of(rule: Lucb, target_only: bool) -> Needs:
-    """Return what LUCB needs from the race."""
-    return Needs(
-        "its lower bound is within epsilon of every other arm's upper bound",
-        target_only=target_only,
-        note=rule.note,
-        leader=rule.leader,
-        words=rule.words,
-    )
-
-
-def lucb_of(
-    problem: Problem,
-    steers: bool,
-    explore: Explore,
-    best_at_most: float | None = None,
-    second_at_least: float | None = None,
-    *,
-    safeguard: bool = True,
-    choose: Choose = explored,
-) -> Lucb:
-    """Return the rule for the options of `MFLUCB`, or raise ValueError.
-
-    `steers` says whether only values at the target are evidence; for the others see `Lucb`.
-    """
-    check_choice("explore", explore, _EXPLORE)
-    best_at_most = check_finite("best_at_most", best_at_most)
-    second_at_least = check_finite("second_at_least", second_at_least)
-    highest = math.inf if best_at_most is None else best_at_most
-    if highest <= (-math.inf if second_at_least is None else second_at_least):
-        raise ValueError(
-            f"best_at_most={best_at_most!r} must exceed second_at_least={second_at_least!r}: "
-            f"they bound the best and the second-best mean."
-        )
-    if explore != "top" and problem.bias is not None and problem.bias.kind != "max":
-        raise ValueError(
-            "bias: LUCB needs bounds on every arm's own bias; declare Bias.max(...), or race "
-            "with IISE, which takes order bounds."
-        )
-    return Lucb(
-        problem,
-        TARGET_ONLY if steers else _EXPLORE[explore],
-        math.nan if best_at_most is None else float(best_at_most),
-        math.nan if second_at_least is None else float(second_at_least),
-        safeguard,
-        choose,
-    )
 
 
 class MFLUCB(Race):
@@ -323,6 +279,5 @@ class MFLUCB(Race):
         **options: Any,
     ) -> None:
         steers = only_steers(problem, estimated_bias)
-        rule = lucb_of(problem, steers, explore, best_at_most, second_at_least)
-        needs = needs_of(rule, explore == "top")
-        super().__init__(problem, rule, needs, estimated_bias=estimated_bias, **options)
+        rule = Lucb(problem, steers, explore, best_at_most, second_at_least)
+        super().__init__(problem, rule, estimated_bias=estimated_bias, **options)

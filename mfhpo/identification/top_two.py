@@ -14,7 +14,6 @@ from mfhpo.identification.likelihood.likelihood_ratio import (
     LikelihoodStop,
     Standing,
     level_of,
-    needs_of,
 )
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.bias import Kind, check_variant
@@ -39,8 +38,9 @@ _LEAST_NOISE = 1e-6
 class TopTwo:
     """The rule of `MFTopTwo`."""
 
-    def __init__(self, stop: LikelihoodStop) -> None:
+    def __init__(self, stop: LikelihoodStop, variant: Kind | None) -> None:
         self.stop = stop
+        self.needs = stop.needs(variant, self.leader_to_audit)
 
     def plan(self, known: Known) -> None:
         """Compare all arms again (see `Rule.plan`)."""
@@ -252,10 +252,8 @@ class MFTopTwo(Race):
 
     def __init__(self, problem: Problem, *, variant: Kind | None = None, **options: Any) -> None:
         check_options("MFTopTwo", problem, variant, options)
-        stop = LikelihoodStop(problem.n_arms, MIXTURE)
-        rule = TopTwo(stop)
-        needs = needs_of(stop, variant, rule.leader_to_audit)
-        super().__init__(problem, rule, needs, **options)
+        rule = TopTwo(LikelihoodStop(problem.n_arms, MIXTURE), variant)
+        super().__init__(problem, rule, **options)
 
 
 def check_options(

@@ -37,7 +37,7 @@ from mfhpo.racing.parts.measuring import lacking, next_pull
 from mfhpo.racing.parts.pilot import Pilot
 from mfhpo.racing.parts.words import Stage, answer, hides_noise
 from mfhpo.racing.roster import Roster
-from mfhpo.racing.rule import Costs, Expected, Known, Needs, Rule
+from mfhpo.racing.rule import Costs, Expected, Known, Rule
 
 # Of delta, the share that pays for bias bounds that are estimated by the pilot.
 _BIAS_SHARE = 0.5
@@ -64,8 +64,6 @@ class Race(Policy):
         What is known. Whatever is None there is found out by a pilot before the race.
     rule
         What decides (see `mfhpo.racing.rule.Rule`).
-    needs
-        What the rule needs from the race.
     delta, budget, pilot_arms, pilot_pulls, estimated_bias
         See `mfhpo.racing.options.BestArmOptions`.
     epsilon
@@ -98,7 +96,6 @@ class Race(Policy):
         self,
         problem: Problem,
         rule: Rule,
-        needs: Needs,
         *,
         epsilon: float | None = 0.0,
         measure: int = 0,
@@ -112,6 +109,7 @@ class Race(Policy):
         radius: Radius | Sequence[Radius] | None = None,
         seed: int = 0,
     ) -> None:
+        needs = rule.needs
         target_only = only_steers(problem, estimated_bias) or needs.target_only
         check_choice("estimated_bias", estimated_bias, get_args(EstimatedBias))
         check_choice("audit", audit, (True, False, "bias"))

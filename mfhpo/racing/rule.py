@@ -213,6 +213,8 @@ class Verdict:
 class Rule(Protocol):
     """Decides a race by what is known; it holds its settings and what it derived."""
 
+    needs: Needs
+
     def plan(self, known: Known) -> None:
         """Derive what depends on bias bounds, costs and noise; again when these change."""
 

@@ -31,7 +31,18 @@ class Phases:
         The budget that is assumed where there is none.
     """
 
-    def __init__(self, epsilon: float | None, budget: float | None) -> None:
+    def __init__(self, problem: Problem, epsilon: float | None, budget: float | None) -> None:
+        self.needs = Needs(
+            "elimination for reward plays the arms that are left and certifies nothing; race for "
+            "the best arm for a certificate",
+            certifies=False,
+            target_only=True,
+            pilot=needs_pilot(problem),
+            pilot_at=tuple(sorted({0, problem.target})),
+            judges_failures=True,
+            leader=_leader,
+            words=words,
+        )
         self._epsilon = epsilon
         self._budget = math.inf if budget is None else budget
         self._phase = 0
@@ -181,21 +192,9 @@ class MFElimination(Race):
         check_instance("problem", problem, Problem, "a mfhpo.Problem")
         if epsilon is not None:
             epsilon = check_nonnegative("epsilon", epsilon)
-        needs = Needs(
-            "elimination for reward plays the arms that are left and certifies nothing; race for "
-            "the best arm for a certificate",
-            certifies=False,
-            target_only=True,
-            pilot=needs_pilot(problem),
-            pilot_at=tuple(sorted({0, problem.target})),
-            judges_failures=True,
-            leader=_leader,
-            words=words,
-        )
         super().__init__(
             problem,
-            Phases(epsilon, check_limit("budget", budget, "")),
-            needs,
+            Phases(problem, epsilon, check_limit("budget", budget, "")),
             epsilon=epsilon or 0.0,
             delta=delta,
             budget=budget,

@@ -27,8 +27,18 @@ class UpperBounds:
         Bias bounds, and radii at which a fidelity is left, shape (M,).
     """
 
-    def __init__(self, rho: float) -> None:
+    def __init__(self, problem: Problem, rho: float) -> None:
         self._rho = rho
+        estimates_bias = problem.n_fidelities > 1 and problem.bias is None
+        self.needs = Needs(
+            "MF-UCB maximises the reward while it runs and certifies nothing; race for the best "
+            "arm for a certificate",
+            certifies=False,
+            pilot=estimates_bias or needs_pilot(problem),
+            estimates_bias=estimates_bias,
+            leader=_leader,
+            words=words,
+        )
 
     def plan(self, known: Known) -> None:
         """Derive what the fidelities are played for (see `Rule.plan`)."""
@@ -143,20 +153,9 @@ class MFUCB(Race):
                 "MFUCB needs bounds on every arm's own bias, got bias bounds of kind 'order'; "
                 "declare Bias.max(...), or use MFElimination, which needs no bounds."
             )
-        estimates_bias = problem.n_fidelities > 1 and problem.bias is None
-        needs = Needs(
-            "MF-UCB maximises the reward while it runs and certifies nothing; race for the best "
-            "arm for a certificate",
-            certifies=False,
-            pilot=estimates_bias or needs_pilot(problem),
-            estimates_bias=estimates_bias,
-            leader=_leader,
-            words=words,
-        )
         super().__init__(
             problem,
-            UpperBounds(check_positive("rho", rho, "; try 2")),
-            needs,
+            UpperBounds(problem, check_positive("rho", rho, "; try 2")),
             estimated_bias="eliminate",
             delta=delta,
             budget=budget,

@@ -131,6 +131,19 @@ class LikelihoodStop:
         self.standing: Standing | None = None
         self._changed: BoolArray = np.zeros(n_arms, dtype=bool)
 
+    def needs(self, variant: Kind | None, audited: Callable[[], int | None]) -> Needs:
+        """Return what a rule with this stop needs from the race."""
+        return Needs(
+            "the observations speak against any other arm being better by epsilon",
+            kind=variant or "order",
+            variances=True,
+            note=self.note,
+            leader=self.leader,
+            audited=audited,
+            falls_short=self.falls_short,
+            words=self.words,
+        )
+
     def falls_short(self, known: Known, leader: int, epsilon: float) -> float:
         """Return the missing evidence against another arm being better by epsilon, if above 0."""
         if self.standing is None:
@@ -290,22 +303,6 @@ class LikelihoodStop:
         factors = missing / gained
         paid = known.evidence.counts[:, known.levels] @ known.spending.all()[known.levels]
         return float(paid[others] @ factors + paid[standing.leader] * factors.max())
-
-
-def needs_of(
-    stop: LikelihoodStop, variant: Kind | None, audited: Callable[[], int | None]
-) -> Needs:
-    """Return what rules with this stop need from the race."""
-    return Needs(
-        "the observations speak against any other arm being better by epsilon",
-        kind=variant or "order",
-        variances=True,
-        note=stop.note,
-        leader=stop.leader,
-        audited=audited,
-        falls_short=stop.falls_short,
-        words=stop.words,
-    )
 
 
 def _estimates_noise(known: Known) -> bool:
