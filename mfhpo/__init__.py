@@ -5,7 +5,6 @@ from importlib.metadata import PackageNotFoundError, version
 from mfhpo._validation.parameters import document
 from mfhpo.censored import RCUCB, LimitRecommendation, ZoomingRCUCB
 from mfhpo.certification.choice import PolicyChoice, recommend_policy
-from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.block_elimination import BlockElimination
 from mfhpo.identification.bounds.lower_bound import CostPrediction, cost_lower_bound, predict_cost
 from mfhpo.identification.elimination import (
@@ -38,7 +37,7 @@ from mfhpo.knowledge.noise import (
 from mfhpo.policy import Labels, Policy
 from mfhpo.problem import Observation, Problem, Pull, Recommendation
 from mfhpo.racing.noise_evidence import NoNoiseWarning
-from mfhpo.racing.race import ArmWithdrawnWarning
+from mfhpo.racing.race import ArmWithdrawnWarning, Race
 from mfhpo.regret import MFUCB, MFElimination
 
 __all__ = [
@@ -47,7 +46,6 @@ __all__ = [
     "MFUCB",
     "RCUCB",
     "ArmWithdrawnWarning",
-    "BestArmPolicy",
     "Bias",
     "BiasContradictedWarning",
     "BlockElimination",
@@ -75,6 +73,7 @@ __all__ = [
     "PolicyChoice",
     "Problem",
     "Pull",
+    "Race",
     "Radius",
     "Recommendation",
     "StudentMixtureRadius",

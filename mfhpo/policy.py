@@ -1,12 +1,13 @@
-"""The contract between an algorithm and whoever runs it: ask, tell, recommend."""
+"""The contract between what runs an algorithm and its host: ask, tell, recommend."""
 
 import abc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from mfhpo._validation import check_instance, check_sequence
+from mfhpo._validation import check_index, check_instance, check_sequence
 from mfhpo.knowledge.arrays import IntArray
-from mfhpo.problem import Observation, Pull, Recommendation
+from mfhpo.problem import Observation, Problem, Pull, Recommendation
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Labels:
     value: Callable[[float], float] = float
 
 
-class Policy(abc.ABC):
+class Policy(Protocol):
     """A sequential rule that decides what to evaluate next and when to stop.
 
     A policy knows nothing about trials, processes or clocks. Whoever runs it asks for pulls,
@@ -36,6 +37,8 @@ class Policy(abc.ABC):
     ----------
     labels
         How arms and fidelities are named in warnings.
+    certifies
+        Whether it is after a certificate; else rewards count while it runs.
     withheld
         Why nothing may be certified at the moment, whatever the values say; else empty. Whoever
         runs the policy sets it: while an evaluation is under way that later ones of its arm and
@@ -49,7 +52,8 @@ class Policy(abc.ABC):
         many as are wanted. Whoever runs the policy sets it as soon as it is known.
     """
 
-    labels = Labels()
+    labels: Labels = Labels()
+    certifies: bool = True
     withheld: str = ""
     provisos: tuple[str, ...] = ()
     held_cost: float = 0.0
@@ -128,3 +132,18 @@ class Policy(abc.ABC):
     @abc.abstractmethod
     def cost(self) -> float:
         """What was paid so far."""
+
+
+def check_pull(pull: Pull, problem: Problem, name: str = "pull") -> None:
+    """Raise TypeError or ValueError unless a pull is of the problem's arms and fidelities."""
+    check_instance(name, pull, Pull, "a mfhpo.Pull, as it was asked for")
+    check_index("arm", pull.arm, problem.n_arms)
+    check_index("fidelity", pull.fidelity, problem.n_fidelities)
+
+
+def check_pulls(pending: Sequence[Pull], problem: Problem) -> list[Pull]:
+    """Return the pulls that are under way as a list, or raise (see `check_pull`)."""
+    pulls: list[Pull] = check_sequence("pending", pending, "a list of pulls")
+    for position, pull in enumerate(pulls):
+        check_pull(pull, problem, f"pending[{position}]")
+    return pulls

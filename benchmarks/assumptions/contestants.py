@@ -23,14 +23,14 @@ from benchmarks.assumptions.worlds import World
 from mfhpo import IISE, MFLUCB, MFGrad, MFTopTwo, Observation, Problem, Pull
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certification import Certification
-from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.knowledge.noise import EstimatedNoise
 from mfhpo.racing.in_order import InOrder
+from mfhpo.racing.race import Race
 from mfhpo.racing.recommendation import UserRecommendation
 
 
 def _race(
-    make: Callable[..., BestArmPolicy], scenario: Scenario, world: World, rng: np.random.Generator
+    make: Callable[..., Race], scenario: Scenario, world: World, rng: np.random.Generator
 ) -> Outcome:
     problem = Problem(
         len(world.means), costs=scenario.costs, bias=scenario.bias, noise=scenario.noise

@@ -42,10 +42,10 @@ from mfhpo import (
 )
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certification import Certification
-from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.confidence import stitched_boundary
 from mfhpo.racing.in_order import InOrder
+from mfhpo.racing.race import Race
 
 _Make: TypeAlias = Callable[..., Any]
 _POLICIES: dict[str, _Make] = {
@@ -99,7 +99,7 @@ class ShrunkRadius(Radius):
         return self.factor * self.radius(n, level, squares, prediction_errors)
 
 
-def _policy(instance: Instance, condition: Condition, delta: float) -> BestArmPolicy:
+def _policy(instance: Instance, condition: Condition, delta: float) -> Race:
     sigma = 0.5 if instance.values == "Bernoulli" else 1.0
     noise: Noise = SubGaussian(sigma)
     radius: Radius | None = None
@@ -129,11 +129,11 @@ def _policy(instance: Instance, condition: Condition, delta: float) -> BestArmPo
     options["audit"] = condition.shrink == 1.0
     if condition.variant == "MFE":
         return MaximumFidelityExploit(problem, **options, fraction=1.0)
-    policy: BestArmPolicy = _POLICIES[condition.variant.split()[0]](problem, **options)
+    policy: Race = _POLICIES[condition.variant.split()[0]](problem, **options)
     return policy
 
 
-def _race(policy: BestArmPolicy, instance: Instance, rng: np.random.Generator, told: Told) -> None:
+def _race(policy: Race, instance: Instance, rng: np.random.Generator, told: Told) -> None:
     """Run the race to its end, or to the largest number of pulls."""
     if told == "by duration":
         _race_by_duration(policy, instance, rng)
@@ -152,7 +152,7 @@ def _race(policy: BestArmPolicy, instance: Instance, rng: np.random.Generator, t
             policy.tell(pull, Observation(instance.draw(rng, pull)))
 
 
-def _race_by_duration(policy: BestArmPolicy, instance: Instance, rng: np.random.Generator) -> None:
+def _race_by_duration(policy: Race, instance: Instance, rng: np.random.Generator) -> None:
     """Several pulls are under way; poor values come late, and are waited for."""
     workers, now = int(rng.integers(2, 9)), 0.0
     orders: dict[Pull, InOrder[Observation]] = {}
@@ -172,7 +172,7 @@ def _race_by_duration(policy: BestArmPolicy, instance: Instance, rng: np.random.
             policy.tell(pull, observed)
 
 
-def _is_wrong(policy: BestArmPolicy, instance: Instance) -> bool:
+def _is_wrong(policy: Race, instance: Instance) -> bool:
     targets = instance.means[-1]
     recommendation = policy.recommend()
     if recommendation.certified and targets[recommendation.arm] < targets.max() - instance.epsilon:

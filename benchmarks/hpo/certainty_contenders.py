@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+import mfhpo
 from benchmarks.hpo.certainty_answers import Answer, Outcome, Race, judged
 from benchmarks.hpo.certainty_halving import halve, hyperband
 from benchmarks.hpo.certainty_races import DELTA, Source, instance_of, run_until_sure
 from mfhpo import IISE, MFTopTwo, SuccessiveElimination
-from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.knowledge.bias import Kind
@@ -49,7 +49,7 @@ def play(name: str, race: Race) -> Outcome:
 
 
 def _policy(
-    make: Callable[..., BestArmPolicy], kind: Kind, source: Source
+    make: Callable[..., mfhpo.Race], kind: Kind, source: Source
 ) -> Callable[[Race, np.random.Generator], Answer]:
     """Race with bounds of a kind from a source; with "none" at the target level only."""
 
@@ -98,7 +98,7 @@ def _once_each(race: Race, rng: np.random.Generator) -> Answer:
     return Answer(int(np.argmax(values)), float(pool.n_arms))
 
 
-_BOUNDED: dict[str, tuple[Callable[..., BestArmPolicy], Kind, bool]] = {
+_BOUNDED: dict[str, tuple[Callable[..., mfhpo.Race], Kind, bool]] = {
     "IISE": (lambda problem, **options: IISE(problem, variant="max", **options), "max", False),
     "IISE-gamma": (
         lambda problem, **options: IISE(problem, variant="order", **options),

@@ -5,12 +5,12 @@ from typing import Literal
 
 import numpy as np
 
+import mfhpo
 from benchmarks.hpo.certainty_answers import Answer, Race
 from benchmarks.simulation.blocks import run_lucb, run_repeats, run_rounds
 from benchmarks.simulation.instances import GaussianInstance
 from mfhpo import Observation
-from mfhpo.identification.best_arm import BestArmPolicy
-from mfhpo.identification.elimination import Elimination
+from mfhpo.identification.elimination import LevelByLevel
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 
@@ -55,7 +55,7 @@ def paid(counts: IntArray, costs: FloatArray, continues: bool) -> float:
 
 
 def run_until_sure(
-    policy: BestArmPolicy, instance: GaussianInstance, continues: bool, rng: np.random.Generator
+    policy: mfhpo.Race, instance: GaussianInstance, continues: bool, rng: np.random.Generator
 ) -> Answer:
     """Run a policy until it is sure, or has paid too much.
 
@@ -81,7 +81,7 @@ def run_until_sure(
             most = policy.pulls + _PULLS_AT_ONCE
             if isinstance(policy, MFLUCB):
                 run_lucb(policy, instance, rng, max_pulls=most)
-            elif isinstance(policy, Elimination) and _in_step(policy):
+            elif isinstance(policy.rule, LevelByLevel) and _in_step(policy):
                 run_rounds(policy, instance, rng, max_pulls=policy.pulls + 1)  # one block
             else:
                 run_repeats(policy, instance, rng, max_pulls=most)
@@ -100,7 +100,7 @@ def run_until_sure(
     )
 
 
-def _in_step(policy: Elimination) -> bool:
+def _in_step(policy: mfhpo.Race) -> bool:
     """Whether all arms have as many pulls: no pilot, and none came back as bounds were widened."""
     return policy.bias is not None and policy.bias.source == "declared"
 

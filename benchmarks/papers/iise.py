@@ -29,12 +29,12 @@ from benchmarks.simulation.blocks import run_rounds
 from benchmarks.simulation.instances import GaussianInstance, Instance
 from mfhpo.identification.elimination import (
     IISE,
-    Elimination,
     MaximumFidelityExploit,
     SuccessiveElimination,
 )
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.confidence import HoeffdingRadius
+from mfhpo.racing.race import Race
 
 # The paper's instances.
 
@@ -252,7 +252,7 @@ def measure(
     return figures
 
 
-def policy_of(algorithm: str, instance: Instance, delta: float, mfe_fraction: float) -> Elimination:
+def policy_of(algorithm: str, instance: Instance, delta: float, mfe_fraction: float) -> Race:
     """One of `ALGORITHMS` as the paper has it."""
     problem = instance.problem("order" if algorithm == "IISE-gamma" else "max")
     radius = HoeffdingRadius(math.sqrt(instance.variance))

@@ -33,24 +33,24 @@ from benchmarks.simulation.blocks import run_lucb, run_repeats, run_rounds
 from benchmarks.simulation.instances import GaussianInstance, Instance
 from benchmarks.simulation.runner import RunResult, run
 from mfhpo.certification.choice import recommend_policy
-from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.bounds.lower_bound import cost_lower_bound
-from mfhpo.identification.elimination import IISE, Elimination, SuccessiveElimination
+from mfhpo.identification.elimination import IISE, LevelByLevel, SuccessiveElimination
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB, FidelityExhaustedWarning
 from mfhpo.problem import Problem
+from mfhpo.racing.race import Race
 
 Row = dict[str, Any]
 Figures = tuple[float, bool, bool, float]
 
 
-def _default(problem: Problem, delta: float) -> BestArmPolicy:
+def _default(problem: Problem, delta: float) -> Race:
     policy = recommend_policy(problem).make(problem, delta=delta, audit=False)
-    assert isinstance(policy, BestArmPolicy)
+    assert isinstance(policy, Race)
     return policy
 
 
-ALGORITHMS: dict[str, Callable[[Problem, float], BestArmPolicy]] = {
+ALGORITHMS: dict[str, Callable[[Problem, float], Race]] = {
     "default": _default,
     "MF-GRAD": lambda problem, delta: MFGrad(problem, delta=delta, audit=False),
     "MF-GRAD, published": lambda problem, delta: MFGrad(
@@ -136,7 +136,7 @@ def _race(
     instance = instance_of(case.instance, data)
     policy = ALGORITHMS[algorithm](instance.problem("max"), case.delta)
     most = _MOST_PULLS[case.large]
-    if isinstance(policy, Elimination):
+    if isinstance(policy.rule, LevelByLevel):
         return run_rounds(policy, instance, rng, max_pulls=most)
     if isinstance(policy, MFLUCB):
         return run_lucb(policy, instance, rng, max_pulls=most)

@@ -17,7 +17,8 @@ from scipy.sparse import csr_array, vstack
 
 from mfhpo._validation import check_probability
 from mfhpo.identification.bounds.lower_bound import checked_means, declared
-from mfhpo.identification.likelihood.likelihood import OwnBiasLikelihood
+from mfhpo.identification.likelihood.bias_models import OwnBias
+from mfhpo.identification.likelihood.likelihood import PairLikelihood
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.problem import Problem
 
@@ -112,9 +113,8 @@ def tight_cost_lower_bound(problem: Problem, delta: float, *, means: npt.ArrayLi
         if solution.status != 0 or solution.x is None:
             raise RuntimeError(f"the linear programme of the bound failed: {solution.message}")
         pulls = np.maximum(solution.x.reshape(table.shape), 0.0)
-        likelihood = OwnBiasLikelihood(
-            table, pulls, np.tile(variances / unit, (problem.n_arms, 1)), bounds, prior=0.0
-        )
+        spread = np.tile(variances / unit, (problem.n_arms, 1))
+        likelihood = PairLikelihood(table, pulls, spread, OwnBias(bounds), prior=0.0)
         information, alternatives = likelihood.against(best, others)
         violated = information < 1.0 - _ACCURACY
         if not violated.any():

@@ -145,7 +145,7 @@ def _run(task: tuple[Races, int, int, int]) -> list[tuple[float, bool, bool, int
     return found
 
 
-def _policy(races: Races, instance: Instance) -> MFLUCB:
+def _policy(races: Races, instance: Instance) -> MFLUCB | PublishedLUCB:
     explore: Any = races.algorithm
     policy = PublishedLUCB if "schedule" in races.options else MFLUCB
     return policy(instance.problem(), explore=explore, delta=races.delta, **races.options)

@@ -10,13 +10,12 @@ import numpy.typing as npt
 from ray.tune.schedulers import AsyncHyperBandScheduler, FIFOScheduler, HyperBandScheduler
 from ray.tune.schedulers import TrialScheduler as Scheduler
 
+import mfhpo
 from benchmarks.ray_tune.tables import EPOCHS
 from benchmarks.simulation.instances import GaussianInstance
 from benchmarks.simulation.runner import run
 from benchmarks.tune_clock import ReplayedCurves, SimulatedRun, simulate
 from mfhpo import IISE, MFTopTwo, Problem, SuccessiveElimination
-from mfhpo.identification.best_arm import BestArmPolicy
-from mfhpo.identification.elimination import Elimination
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.noise import EstimatedNoise
 from mfhpo_ray import IISEScheduler, MFEliminationScheduler
@@ -157,7 +156,7 @@ def _asha_at_our_cost(race: Race) -> Answer:
     return _reported(outcome)
 
 
-def _of_policy(make: Callable[[Race, GaussianInstance], BestArmPolicy]) -> Callable[[Race], Answer]:
+def _of_policy(make: Callable[[Race, GaussianInstance], mfhpo.Race]) -> Callable[[Race], Answer]:
     def answer(race: Race) -> Answer:
         return _raced(race, race.instance(), make)
 
@@ -167,7 +166,7 @@ def _of_policy(make: Callable[[Race, GaussianInstance], BestArmPolicy]) -> Calla
 def _raced(
     race: Race,
     instance: GaussianInstance,
-    make: Callable[[Race, GaussianInstance], BestArmPolicy],
+    make: Callable[[Race, GaussianInstance], mfhpo.Race],
 ) -> Answer:
     policy = make(race, instance)
     rng = np.random.default_rng([race.seed, 1])
@@ -182,7 +181,7 @@ def _options(race: Race) -> dict[str, Any]:
 
 
 def _elimination(
-    policy: type[Elimination], kind: Any = "max", **options: Any
+    policy: type[mfhpo.Race], kind: Any = "max", **options: Any
 ) -> Callable[[Race], Answer]:
     return _of_policy(
         lambda race, instance: policy(instance.problem(kind), **options, **_options(race))
@@ -197,7 +196,7 @@ def _top_two(kind: Any) -> Callable[[Race], Answer]:
     )
 
 
-def _nothing_declared(race: Race, instance: GaussianInstance) -> BestArmPolicy:
+def _nothing_declared(race: Race, instance: GaussianInstance) -> mfhpo.Race:
     problem = Problem(instance.n_arms, instance.costs.tolist(), noise=EstimatedNoise())
     return MFTopTwo(problem, **_options(race))
 

@@ -9,11 +9,9 @@ from benchmarks.simulation.lucb import play
 from benchmarks.simulation.rounds import Rounds, plan_rounds, tell_rounds
 from benchmarks.simulation.runner import RunResult, check_shape
 from benchmarks.simulation.sums import tell_sum
-from mfhpo.identification.best_arm import BestArmPolicy
-from mfhpo.identification.elimination import Elimination
-from mfhpo.identification.lucb import MFLUCB
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.problem import Observation
+from mfhpo.racing.race import Race
 
 # A block looks ahead by this share of the rounds that are done: arms that leave in the middle of
 # a block have been drawn for nothing afterwards.
@@ -22,7 +20,7 @@ _LOOK_AHEAD_AT_LEAST = 16
 
 
 def run_rounds(
-    policy: Elimination,
+    policy: Race,
     instance: Instance,
     rng: np.random.Generator,
     *,
@@ -82,7 +80,7 @@ def _next_totals(plan: Rounds, resolution: float, block: int) -> IntArray:
 
 
 def run_repeats(
-    policy: BestArmPolicy,
+    policy: Race,
     instance: Instance,
     rng: np.random.Generator,
     *,
@@ -116,7 +114,7 @@ def run_repeats(
 
 
 def run_lucb(
-    policy: MFLUCB, instance: Instance, rng: np.random.Generator, max_pulls: int | None = None
+    policy: Race, instance: Instance, rng: np.random.Generator, max_pulls: int | None = None
 ) -> RunResult:
     """Run LUCB to its end, fast; the same rule as pull by pull."""
 
@@ -137,7 +135,7 @@ def run_lucb(
     return _result(policy)
 
 
-def _result(policy: BestArmPolicy) -> RunResult:
+def _result(policy: Race) -> RunResult:
     recommendation = policy.recommend()
     return RunResult(
         arm=recommendation.arm,

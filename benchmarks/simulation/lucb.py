@@ -1,20 +1,31 @@
 """Races of LUCB to their end, fast, and the radius that it was published with."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from benchmarks.simulation.compiled import compiled
-from benchmarks.simulation.lucb_loop import HELPERS, PULLS, ROUNDS, Race, run_race, time_of, unseen
-from benchmarks.simulation.published_radius import published_radii
+from benchmarks.simulation.lucb_loop import (
+    HELPERS,
+    PULLS,
+    ROUNDS,
+    Played,
+    run_race,
+    time_of,
+    unseen,
+)
+from benchmarks.simulation.published_radius import PublishedRadius, published_radii
 from benchmarks.simulation.sums import needs_values, radius_after, take_sums
-from mfhpo.identification.best_arm import only_steers
-from mfhpo.identification.explore import Cells
-from mfhpo.identification.lucb import MFLUCB
-from mfhpo.knowledge.arrays import BoolArray, FloatArray
+from mfhpo.identification.explore import Cells, Rules, explored
+from mfhpo.identification.lucb import Lucb
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.problem import Problem
+from mfhpo.racing.options import Explore
+from mfhpo.racing.race import Race, only_steers
+from mfhpo.racing.rule import Known
 
 _SCHEDULES = {"pulls": PULLS, "rounds": ROUNDS}
 
@@ -26,7 +37,44 @@ _TAPE, _SHORTEST_TAPE, _LONGEST_TAPE = 1 << 20, 16, 4096
 ArmRunningSums: TypeAlias = Callable[[int, int, int, float, int], FloatArray]
 
 
-class PublishedLUCB(MFLUCB):
+class PublishedRule:
+    """The rule of LUCB, with a radius whose time moves on.
+
+    Attributes
+    ----------
+    lucb, radii, schedule
+        The rule that decides, the radius of every fidelity, and what their time counts.
+    """
+
+    def __init__(self, lucb: Lucb, radii: Sequence[PublishedRadius], schedule: int) -> None:
+        self.lucb = lucb
+        self.radii = radii
+        self.schedule = schedule
+        self.needs = replace(lucb.needs, note=self.note)
+        self.propose = lucb.propose
+        self.verdict = lucb.verdict
+
+    def plan(self, known: Known) -> None:
+        """See `Rule.plan`."""
+        self.lucb.plan(known)
+        self.set_time(known)
+
+    def note(self, known: Known, arm: int) -> None:
+        """See `Needs.note`."""
+        self.lucb.note(known, arm)
+        self.set_time(known)
+
+    def set_time(self, known: Known) -> None:
+        """Let the radii know the time."""
+        lucb = self.lucb
+        for radius in self.radii:
+            radius.time = 1.0
+            if not known.piloting:
+                radius.time = time_of(lucb.rules, self.schedule, known.pulls, lucb.explorations)
+        known.evidence._is_stale[:] = True
+
+
+class PublishedLUCB(Race):
     """LUCB with the published radius, which grows with the number of pulls or rounds.
 
     Every arm is first pulled once at every fidelity, as in the paper, and no fidelity is left for
@@ -34,61 +82,57 @@ class PublishedLUCB(MFLUCB):
 
     Parameters
     ----------
-    problem, **options
+    problem, explore, best_at_most, second_at_least, **options
         See `MFLUCB`; the noise scale must be declared.
     schedule
         What the time in the radius counts.
     """
 
-    _safeguard = False
-
     def __init__(
-        self, problem: Problem, *, schedule: Literal["pulls", "rounds"], **options: Any
+        self,
+        problem: Problem,
+        *,
+        schedule: Literal["pulls", "rounds"],
+        explore: Explore = "C",
+        best_at_most: float | None = None,
+        second_at_least: float | None = None,
+        **options: Any,
     ) -> None:
         if schedule not in _SCHEDULES:
             raise ValueError(f"schedule must be 'pulls' or 'rounds', got {schedule!r}.")
-        self._schedule = _SCHEDULES[schedule]
         steers = only_steers(problem, options.get("estimated_bias", "steer"))
-        target_only = steers or options.get("explore") == "top"
-        self._published = published_radii(problem, target_only)
-        super().__init__(problem, radius=self._published, **options)
-
-    def _plan(self) -> None:
-        super()._plan()
-        self._set_time()
-
-    def _take_note(self, arm: int) -> None:
-        super()._take_note(arm)
-        self._set_time()
-
-    def _set_time(self) -> None:
-        for radius in self._published:
-            radius.time = 1.0
-            if not self._piloting:
-                radius.time = time_of(self._rules, self._schedule, self.pulls, self._explorations)
-        self._evidence._is_stale[:] = True
-
-    def _explored(
-        self,
-        cells: Cells,
-        lows: FloatArray,
-        highs: FloatArray,
-        exhausted: BoolArray,
-        explorations: int,
-    ) -> tuple[int, int]:
-        if cells.counts.min() == 0:
-            arm, fidelity = unseen(self._rules, cells.counts, self._roster.active)
-            if arm >= 0:
-                return arm, fidelity
-        return super()._explored(cells, lows, highs, exhausted, explorations)
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state (see `Policy.load_state_dict`)."""
-        super().load_state_dict(state)
-        self._set_time()
+        radii = published_radii(problem, steers or explore == "top")
+        lucb = Lucb(
+            problem,
+            steers,
+            explore,
+            best_at_most,
+            second_at_least,
+            safeguard=False,
+            choose=_unseen_first,
+        )
+        rule = PublishedRule(lucb, radii, _SCHEDULES[schedule])
+        super().__init__(problem, rule, radius=radii, **options)
 
 
-def play(policy: MFLUCB, running_sums: ArmRunningSums, max_pulls: int | None = None) -> None:
+def _unseen_first(
+    rules: Rules,
+    cells: Cells,
+    lows: FloatArray,
+    highs: FloatArray,
+    arms: tuple[int, int],
+    committed: IntArray,
+    exhausted: BoolArray,
+    explorations: int,
+) -> tuple[int, int]:
+    if cells.counts.min() == 0:
+        arm, fidelity = unseen(rules, cells.counts, highs > -np.inf)
+        if arm >= 0:
+            return arm, fidelity
+    return explored(rules, cells, lows, highs, arms, committed, exhausted, explorations)
+
+
+def play(policy: Race, running_sums: ArmRunningSums, max_pulls: int | None = None) -> None:
     """Run the race to its end: the same as asking and telling one pull at a time, but fast.
 
     The loop is compiled where numba is installed. The bias bounds are audited once, at the end,
@@ -103,22 +147,23 @@ def play(policy: MFLUCB, running_sums: ArmRunningSums, max_pulls: int | None = N
         )
     if math.isfinite(policy.budget):
         raise ValueError(f"play needs budget=None, got {policy.budget:g}; use ask and tell.")
-    policy._waits_for_audit = False  # sums do not show the spread that it compares
+    policy.known.waits = False  # sums do not show the spread that it compares
     if policy.winner is not None or not policy.active.size:
         return
-    n_arms, n_fidelities = policy._evidence.counts.shape
+    lucb = _lucb_of(policy)
+    n_arms, n_fidelities = policy.known.evidence.counts.shape
     arms = np.arange(n_arms)
-    start = policy._evidence.counts.copy()
-    origin = np.stack([policy._evidence.sums(arms, m) for m in range(n_fidelities)], axis=1)
+    start = policy.known.evidence.counts.copy()
+    origin = np.stack([policy.known.evidence.sums(arms, m) for m in range(n_fidelities)], axis=1)
     length = min(_LONGEST_TAPE, max(_SHORTEST_TAPE, _TAPE // start.size))
-    cells = policy._cells(start.copy())
-    race = Race(
+    cells = lucb.cells(policy.known, start.copy())
+    race = Played(
         cells=cells._replace(seen=cells.counts),
-        active=policy._roster.active.copy(),
+        active=policy.known.roster.active.copy(),
         by=np.full(n_arms, -1, dtype=np.int64),
-        committed=policy._committed.copy(),
-        exhausted=policy._exhausted.copy(),
-        clock=np.array([policy.pulls, policy._explorations]),
+        committed=lucb.committed.copy(),
+        exhausted=lucb.exhausted.copy(),
+        clock=np.array([policy.pulls, lucb.explorations]),
         widths=_radii_by_count(policy, int(start.max()) + length),
         tape=np.zeros((n_arms, n_fidelities, length)),
         start=start,
@@ -127,10 +172,10 @@ def play(policy: MFLUCB, running_sums: ArmRunningSums, max_pulls: int | None = N
     counts = race.cells.counts
     run = compiled(run_race, *HELPERS)
     most = math.inf if max_pulls is None else float(max_pulls)
-    schedule = policy._schedule if isinstance(policy, PublishedLUCB) else 0
-    level = policy._evidence.noise.delta / start.size
+    schedule = policy.rule.schedule if isinstance(policy.rule, PublishedRule) else 0
+    level = policy.known.evidence.noise.delta / start.size
     while True:
-        arm, m = run(policy._rules, race, schedule, level, most)
+        arm, m = run(lucb.rules, race, schedule, level, most)
         if arm < 0:
             break
         count = int(counts[arm, m])
@@ -143,26 +188,34 @@ def play(policy: MFLUCB, running_sums: ArmRunningSums, max_pulls: int | None = N
             race.tape[arm, m, :ready] = running_sums(arm, m, count, float(origin[arm, m]), ready)
             start[arm, m], race.ready[arm, m] = count, ready
     _tell_played(policy, race, origin)
-    if m >= 0 and policy._certificate is None:
-        policy._certificate = int(m)
+    if m >= 0 and policy.known.certified is None:
+        policy.known.certified = int(m)
     for fidelity in range(n_fidelities):
-        policy._audit_bias(fidelity)
-    policy._judge_all()
+        policy.course.audit_bias(fidelity)
+    policy.course.judge(policy.problem.target)
 
 
-def _radii_by_count(policy: MFLUCB, most: int) -> FloatArray:
+def _lucb_of(policy: Race) -> Lucb:
+    rule = policy.rule
+    if isinstance(rule, PublishedRule):
+        return rule.lucb
+    assert isinstance(rule, Lucb)
+    return rule
+
+
+def _radii_by_count(policy: Race, most: int) -> FloatArray:
     """The radius after 0, 1, ..., `most` values, shape (M, most + 1), without `growth`."""
     counts = np.arange(most + 1)
     widths = np.full((policy.problem.n_fidelities, most + 1), np.inf)
-    for m in policy._compared_fidelities():
-        if isinstance(policy, PublishedLUCB):
-            widths[m, 1:] = policy._published[m].at_time_0(counts[1:])
+    for m in policy.known.compared:
+        if isinstance(policy.rule, PublishedRule):
+            widths[m, 1:] = policy.rule.radii[m].at_time_0(counts[1:])
         else:
             widths[m] = radius_after(policy, counts, m)
     return widths
 
 
-def _tell_played(policy: MFLUCB, race: Race, origin: FloatArray) -> None:
+def _tell_played(policy: Race, race: Played, origin: FloatArray) -> None:
     counts = race.cells.counts
     arms = np.arange(len(counts))
     sums = origin.copy()
@@ -171,11 +224,12 @@ def _tell_played(policy: MFLUCB, race: Race, origin: FloatArray) -> None:
     sums[fresh] = race.tape[last]
     for m in range(counts.shape[1]):
         take_sums(policy, arms, m, counts[:, m], sums[:, m])
-    policy._explorations = int(race.clock[1])
-    if isinstance(policy, PublishedLUCB):
-        policy._set_time()
-    gone = policy._roster.active & ~race.active
+    lucb = _lucb_of(policy)
+    lucb.explorations = int(race.clock[1])
+    if isinstance(policy.rule, PublishedRule):
+        policy.rule.set_time(policy.known)
+    gone = policy.known.roster.active & ~race.active
     if gone.any():
-        policy._roster.eliminate(np.flatnonzero(gone), race.by[gone])
-    policy._committed = race.committed
-    policy._note_exhausted(race.exhausted)
+        policy.known.roster.eliminate(np.flatnonzero(gone), race.by[gone])
+    lucb.committed = race.committed
+    lucb.note_exhausted(policy.known, race.exhausted)

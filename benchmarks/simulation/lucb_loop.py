@@ -24,7 +24,7 @@ from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 PULLS, ROUNDS = 1, 2
 
 
-class Race(NamedTuple):
+class Played(NamedTuple):
     """A race under way, for `run_race`; every array is written to."""
 
     cells: Cells  # what is known; `counts` and `seen` are one array
@@ -77,7 +77,9 @@ def time_of(rules: Rules, schedule: int, pulls: int, explorations: int) -> float
 # The whole race.
 
 
-def run_race(rules: Rules, race: Race, schedule: int, level: float, most: float) -> tuple[int, int]:
+def run_race(
+    rules: Rules, race: Played, schedule: int, level: float, most: float
+) -> tuple[int, int]:
     """Run a race until it is over, or until a value or a radius is missing.
 
     Returns the pull whose value is missing. At the end (or after `most` pulls) that is -1 and the

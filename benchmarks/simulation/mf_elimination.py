@@ -17,29 +17,30 @@ def play(policy: MFElimination, running_sums: RunningSums, capital: float | None
     limit = capital_of(policy, capital)
     target = policy.problem.target
     while (arms := policy.active).size:
-        explores = policy._exploring and policy._cost_of(target) <= policy.budget - policy._cost
-        fidelity = target if explores else policy._played
+        explores = policy.rule.explores(policy.known)
+        explores &= policy.known.spending.of(target) <= policy.budget - policy.cost
+        fidelity = target if explores else policy.rule.played
         most = _affordable(policy, fidelity, limit)
         if most < 1:
             return
-        counts = policy._evidence.counts[arms, fidelity]
+        counts = policy.known.evidence.counts[arms, fidelity]
         if explores:
-            totals = _filled(counts, policy._needed, most)
+            totals = _filled(counts, policy.rule.needed, most)
         else:
-            first = int(policy._evidence.counts[:, fidelity].sum())
+            first = int(policy.known.evidence.counts[:, fidelity].sum())
             turns = (first + np.arange(min(most, len(arms)))) % len(arms)
             totals = counts + most // len(arms)
             totals[turns[: most % len(arms)]] += 1
         _tell_block(policy, running_sums, arms, fidelity, totals)
-        policy._judge(target)
+        policy.course.judge(target)
 
 
 def _affordable(policy: MFElimination, fidelity: int, limit: float) -> int:
     """Number of plays until the limit, or until the assumed budget is spent."""
-    cost = policy._cost_of(fidelity)
-    most = math.floor((limit - policy._cost) / cost)
+    cost = policy.known.spending.of(fidelity)
+    most = math.floor((limit - policy.cost) / cost)
     if math.isinf(policy.budget):
-        most = min(most, math.ceil((policy._assumed - policy._cost) / cost))
+        most = min(most, math.ceil((policy.rule.assumed - policy.cost) / cost))
     return most
 
 
@@ -51,8 +52,8 @@ def _tell_block(
     totals: IntArray,
 ) -> None:
     """Draw values until the arms have as many as in `totals`, shape (n,)."""
-    counts = policy._evidence.counts[arms, fidelity]
-    sums = policy._evidence.sums(arms, fidelity)
+    counts = policy.known.evidence.counts[arms, fidelity]
+    sums = policy.known.evidence.sums(arms, fidelity)
     for count, total in sorted(set(zip(counts.tolist(), totals.tolist(), strict=True))):
         if total > count:
             rows = np.flatnonzero((counts == count) & (totals == total))

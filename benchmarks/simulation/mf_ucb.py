@@ -61,18 +61,18 @@ class _Block:
 
     def __init__(self, policy: MFUCB, kernel: Kernel, limit: float) -> None:
         assert policy.problem.costs is not None
-        self._policy = policy
+        self._policy, rule = policy, policy.rule
         self._kernel = kernel
         self._plain = kernel is play_candidates
         self._limit = limit
         self._arms = policy.active
-        self._counts = policy._evidence.counts.copy()
+        self._counts = policy.known.evidence.counts.copy()
         arms, fidelities = np.arange(policy.problem.n_arms), range(policy.problem.n_fidelities)
-        sums = [policy._evidence.sums(arms, m) for m in fidelities]
+        sums = [policy.known.evidence.sums(arms, m) for m in fidelities]
         self._sums = np.stack(sums, axis=1)
-        self._centres, self._slopes = policy._terms(policy._evidence.counts)
+        self._centres, self._slopes = rule.terms(policy.known, policy.known.evidence.counts)
         self._costs = np.array(policy.problem.costs)
-        per_fidelity = (policy._zeta, policy._widths(), policy._gamma, self._costs)
+        per_fidelity = (rule.zeta, rule.widths(policy.known), rule.gamma, self._costs)
         self._per_fidelity = [self._given(array) for array in per_fidelity]
         cells = self._counts.size
         self._values: FloatArray = np.zeros((cells, _MOST_DRAWS))
@@ -86,7 +86,7 @@ class _Block:
     def run(self, running_sums: RunningSums, order: list[IntArray] | None) -> None:
         """Play, and let the policy know."""
         policy = self._policy
-        pulls, cost = int(self._counts.sum()), policy._cost
+        pulls, cost = int(self._counts.sum()), policy.cost
         reason, keep = STALE, _CANDIDATES
         while reason != SPENT:
             horizon = pulls + 1 + max(_HORIZON_AT_LEAST, pulls // _HORIZON_SHARE)
@@ -99,7 +99,7 @@ class _Block:
         for m in range(policy.problem.n_fidelities):
             take_sums(policy, everyone, m, self._counts[:, m], self._sums[:, m])
         # As the loop has summed it, play by play.
-        policy._cost = cost
+        policy.known.spending.paid = cost
 
     def _play(
         self, running_sums: RunningSums, keep: int, pulls: int, cost: float, horizon: int

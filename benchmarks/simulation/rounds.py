@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.simulation.sums import needs_values, radius_after, take_sums
-from mfhpo.identification.elimination import Elimination
+from mfhpo.identification.elimination import LevelByLevel
 from mfhpo.knowledge.arrays import FloatArray, IntArray
+from mfhpo.racing.race import Race
 
 
 @dataclass(frozen=True)
@@ -25,13 +26,13 @@ class Rounds:
     until: int | None
 
 
-def plan_rounds(policy: Elimination) -> Rounds:
+def plan_rounds(policy: Race) -> Rounds:
     """Return what to pull next when all remaining arms are pulled the same number of times.
 
     A ValueError says that the rules need each value, there is a budget, or arms were pulled
     unequally: then use `ask` and `tell`.
     """
-    arms, evidence = policy.active, policy._evidence
+    arms, evidence, rule = policy.active, policy.known.evidence, rule_of(policy)
     if needs_values(policy):
         raise ValueError(
             "rounds need declared bias, costs, epsilon and noise, and a radius that does not "
@@ -44,9 +45,13 @@ def plan_rounds(policy: Elimination) -> Rounds:
         fidelity, arms = policy.problem.target, np.array([winner])
         done = int(evidence.counts[winner, fidelity])
         return Rounds(
-            fidelity, arms, done, evidence.sums(arms, fidelity), max(policy._measure, done + 1)
+            fidelity,
+            arms,
+            done,
+            evidence.sums(arms, fidelity),
+            max(policy.known.measure, done + 1),
         )
-    fidelity = policy._phase(evidence.counts, arms)
+    fidelity = rule.phase(policy.known, evidence.counts)
     counts = evidence.counts[arms, fidelity]
     if counts.min() != counts.max():
         raise ValueError("rounds need equal counts of all remaining arms; use ask and tell.")
@@ -54,15 +59,22 @@ def plan_rounds(policy: Elimination) -> Rounds:
     return Rounds(fidelity, arms, int(counts[0]), sums, _phase_length(policy, fidelity))
 
 
-def _phase_length(policy: Elimination, fidelity: int) -> int | None:
+def rule_of(policy: Race) -> LevelByLevel:
+    """Return the rule of a race that eliminates level by level."""
+    assert isinstance(policy.rule, LevelByLevel)
+    return policy.rule
+
+
+def _phase_length(policy: Race, fidelity: int) -> int | None:
     """Pulls after which every arm is known well enough there; None at the last fidelity."""
-    if fidelity == policy._fidelities[-1]:
+    rule = rule_of(policy)
+    if fidelity == rule.fidelities[-1]:
         return None
-    length = float(policy._evidence.pulls_until(fidelity, policy._alpha[fidelity] / 4.0))
+    length = float(policy.known.evidence.pulls_until(fidelity, rule.alpha[fidelity] / 4.0))
     return int(length) if math.isfinite(length) else None
 
 
-def tell_rounds(policy: Elimination, totals: IntArray, sums: FloatArray) -> None:
+def tell_rounds(policy: Race, totals: IntArray, sums: FloatArray) -> None:
     """Tell several rounds at once; the same as telling them one by one, but fast.
 
     `totals` are the pulls of each remaining arm after each round, shape (T,), increasing; steps of
@@ -73,7 +85,7 @@ def tell_rounds(policy: Elimination, totals: IntArray, sums: FloatArray) -> None
     plan = plan_rounds(policy)
     fidelity, arms = plan.fidelity, plan.arms
     half = radius_after(policy, totals, fidelity)
-    margin = float(policy._margins[fidelity])
+    margin = float(rule_of(policy).margins[fidelity])
     means = sums / totals
     if len(arms) > 1:
         exits, by, excess, end = first_eliminations(means, half, margin, policy.epsilon)
@@ -83,9 +95,9 @@ def tell_rounds(policy: Elimination, totals: IntArray, sums: FloatArray) -> None
     last = np.where(exits >= 0, exits, end)
     take_sums(policy, arms, fidelity, totals[last], sums[np.arange(len(arms)), last])
     gone = exits >= 0
-    policy._roster.eliminate(arms[gone], arms[by[gone]], fidelity, excess[gone])
-    policy._audit_bias(fidelity)
-    policy._judge(fidelity)
+    policy.known.roster.eliminate(arms[gone], arms[by[gone]], fidelity, excess[gone])
+    policy.course.audit_bias(fidelity)
+    policy.course.judge(fidelity)
 
 
 def first_eliminations(

@@ -7,21 +7,20 @@ from typing import TypeAlias
 import numpy as np
 
 from mfhpo._validation import check_count
-from mfhpo.identification.best_arm import BestArmPolicy
-from mfhpo.identification.gradient import MFGrad
+from mfhpo.identification.gradient import Gradient
 from mfhpo.knowledge.arrays import FloatArray, IntArray
+from mfhpo.policy import check_pull
 from mfhpo.problem import Pull
-from mfhpo.racing.race import RacingPolicy
-from mfhpo.regret.reward import RewardPolicy
+from mfhpo.racing.race import Race
 
 # Arms (n,), fidelity, number of their values so far, sums of these (n,), and the numbers of values
 # at which the sums are wanted (T,); gives the sums, shape (n, T). See `Instance.running_sums`.
 RunningSums: TypeAlias = Callable[[IntArray, int, int, FloatArray, IntArray], FloatArray]
 
 
-def needs_values(policy: RacingPolicy) -> bool:
+def needs_values(policy: Race) -> bool:
     """Return whether the rules of a race need each value, and not only counts and sums."""
-    evidence = policy._evidence
+    evidence = policy.known.evidence
     return (
         policy.piloting
         or policy.problem.costs is None
@@ -31,12 +30,12 @@ def needs_values(policy: RacingPolicy) -> bool:
     )
 
 
-def tell_sum(policy: BestArmPolicy, pull: Pull, count: int, total: float) -> None:
+def tell_sum(policy: Race, pull: Pull, count: int, total: float) -> None:
     """Tell `count` values of one pull at once, given their sum; the rules are checked once.
 
     A ValueError says that the rules need each value: then tell them one by one.
     """
-    policy._check(pull)
+    check_pull(pull, policy.problem)
     check_count("count", count, 1)
     if needs_values(policy):
         raise ValueError(
@@ -44,44 +43,44 @@ def tell_sum(policy: BestArmPolicy, pull: Pull, count: int, total: float) -> Non
             "on the values; tell the values one by one."
         )
     arm = np.array([pull.arm])
-    counts = policy._evidence.counts[arm, pull.fidelity] + count
-    sums = policy._evidence.sums(arm, pull.fidelity) + total
-    if isinstance(policy, MFGrad):
-        policy._told_at_once = count
+    counts = policy.known.evidence.counts[arm, pull.fidelity] + count
+    sums = policy.known.evidence.sums(arm, pull.fidelity) + total
+    if isinstance(policy.rule, Gradient):
+        policy.rule.told_at_once = count
     take_sums(policy, arm, pull.fidelity, counts, sums)
-    policy._take_note(pull.arm)
-    policy._audit_bias(pull.fidelity)
-    policy._judge(pull.fidelity)
-    if isinstance(policy, MFGrad):
-        policy._told_at_once = 1
+    policy.course.take_note(pull.arm)
+    policy.course.audit_bias(pull.fidelity)
+    policy.course.judge(pull.fidelity)
+    if isinstance(policy.rule, Gradient):
+        policy.rule.told_at_once = 1
 
 
 def take_sums(
-    policy: RacingPolicy, arms: IntArray, fidelity: int, counts: IntArray, sums: FloatArray
+    policy: Race, arms: IntArray, fidelity: int, counts: IntArray, sums: FloatArray
 ) -> None:
     """Replace counts and sums of some arms at a fidelity, and pay for what is new."""
-    evidence = policy._evidence
-    if isinstance(policy, BestArmPolicy):
+    evidence = policy.known.evidence
+    if policy.certifies:
         # Sums do not show the spread that a declared scale is compared with.
-        policy._waits_for_audit = False
+        policy.known.waits = False
         evidence.noise._audits = []
     pulled = int((counts - evidence.counts[arms, fidelity]).sum())
     evidence._statistics.counts[arms, fidelity] = counts
     evidence._statistics.sums[arms, fidelity] = sums
     evidence._is_stale[arms, fidelity] = True
-    paid = pulled * policy._cost_of(fidelity)
-    policy.pulls += pulled
-    policy._cost += paid
-    policy._cost_sums[fidelity] += paid
-    policy._cost_counts[fidelity] += pulled
+    paid = pulled * policy.known.spending.of(fidelity)
+    policy.known.pulls += pulled
+    policy.known.spending.paid += paid
+    policy.known.spending.sums[fidelity] += paid
+    policy.known.spending.counts[fidelity] += pulled
 
 
-def radius_after(policy: RacingPolicy, counts: IntArray, fidelity: int) -> FloatArray:
+def radius_after(policy: Race, counts: IntArray, fidelity: int) -> FloatArray:
     """The radius after so many values, where it depends on nothing else; any shape."""
-    return policy._evidence._radii[fidelity](counts, policy._evidence.noise.level)
+    return policy.known.evidence._radii[fidelity](counts, policy.known.evidence.noise.level)
 
 
-def capital_of(policy: RewardPolicy, capital: float | None) -> float:
+def capital_of(policy: Race, capital: float | None) -> float:
     """Return what may be spent, or raise where a block of plays is not the same as asking."""
     if needs_values(policy):
         raise ValueError(

@@ -56,6 +56,8 @@ def document(*public: Any) -> None:
 
 def parameters(thing: Any) -> dict[str, inspect.Parameter]:
     """Return what a class or function takes; a policy's ``**options`` are those of its bases."""
+    if getattr(thing, "_is_protocol", False):
+        return {}
     try:
         found = dict(inspect.signature(thing).parameters)
     except (TypeError, ValueError):  # a warning, or a type of options

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-from mfhpo.racing.failures import outcomes_in_words
+from mfhpo.racing.claims import outcomes_in_words
 
 Standing = Literal["certified", "best so far", "not told apart", "worse", "failed"]
 

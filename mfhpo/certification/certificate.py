@@ -8,8 +8,7 @@ from typing import Any
 
 from mfhpo.certification.candidates import CandidateResult
 from mfhpo.problem import plain
-from mfhpo.racing.claims import FIXED, corrected_in_words, wrong_in_words
-from mfhpo.racing.failures import outcomes_in_words
+from mfhpo.racing.claims import FIXED, corrected_in_words, outcomes_in_words, wrong_in_words
 from mfhpo.racing.recommendation import never_in_words, params_in_words
 
 

@@ -22,7 +22,7 @@ from mfhpo.certification.ruled_out import with_ruled_out
 from mfhpo.certification.selection import excess_in_blocks, excess_of
 from mfhpo.certification.tolerance import tolerance
 from mfhpo.identification.group_sequential import GroupSequential
-from mfhpo.identification.likelihood.block_policy import BlockPolicy
+from mfhpo.identification.likelihood.intake import BlockIntake
 from mfhpo.knowledge.arrays import BoolArray, IntArray
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import Bounded, SubGaussian, within_range
@@ -30,7 +30,7 @@ from mfhpo.policy import Labels, Policy
 from mfhpo.problem import Observation, Problem, Pull
 from mfhpo.racing.claims import joined, unseen_in_words
 from mfhpo.racing.declaration import SigmaLike, as_noise, mirrored_noise
-from mfhpo.racing.race import RacingPolicy
+from mfhpo.racing.race import Race
 
 MakeCertifier: TypeAlias = Callable[..., Policy]
 """Makes the policy that certifies a shortlist, of a problem with one level and of options."""
@@ -160,7 +160,7 @@ class Certification:
             choice = choose_blocks() if blocks else recommend_policy(problem)
             make = choice.make if certifier is None or blocks else certifier
             made = make(problem, measure=measure, **options)
-        assert isinstance(made, RacingPolicy)
+        assert isinstance(made, Race)
         self.policy = made
         made.labels = Labels(
             arm=lambda arm: f"{self.candidates[arm].name} {self.candidates[arm].params}",
@@ -302,7 +302,7 @@ class Certification:
         arms = np.arange(len(self.candidates))
         worse = ~np.isin(arms, self.policy.active) & (not self._is_silent)
         standings = np.where(worse, "worse", "not told apart")
-        standings[self.policy._roster.withdrawn] = "failed"
+        standings[self.policy.known.roster.withdrawn] = "failed"
         if winner is not None:
             standings[winner] = "certified" if certified else "best so far"
         values = [value for values in self._values for value in values]
@@ -338,9 +338,10 @@ class Certification:
             if arm != winner and result.standing == "not told apart" and result.evaluations
         ]
         arms = [winner, *rivals]
-        if self._in_blocks and isinstance(policy, BlockPolicy):
-            blocks = policy._blocks.seen(winner)[: results[winner].evaluations]
-            found = excess_in_blocks(policy._blocks.values[arms][:, blocks], 0)
+        if self._in_blocks and isinstance(policy.known.needs.intake, BlockIntake):
+            blocks = policy.known.needs.intake.blocks
+            seen = blocks.seen(winner)[: results[winner].evaluations]
+            found = excess_in_blocks(blocks.values[arms][:, seen], 0)
         else:
             values = [self._values[arm][: results[arm].evaluations] for arm in arms]
             found = excess_of([self._sign * np.array(each) for each in values], 0)

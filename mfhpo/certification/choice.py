@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from mfhpo._validation import check_choice, check_finite, check_instance, check_name, shown
-from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.block_elimination import BlockElimination
 from mfhpo.identification.elimination import IISE, MaximumFidelityExploit, SuccessiveElimination
 from mfhpo.identification.lucb import MFLUCB
@@ -14,6 +13,7 @@ from mfhpo.knowledge.noise import EstimatedNoise, SubGaussian
 from mfhpo.policy import Policy
 from mfhpo.problem import Problem
 from mfhpo.racing.options import Aim
+from mfhpo.racing.race import Race
 from mfhpo.regret.elimination import MFElimination
 from mfhpo.regret.mf_ucb import MFUCB
 
@@ -177,7 +177,7 @@ def make_block_elimination(problem: Problem, options: Mapping[str, Any]) -> Poli
 # mirrored in the problem already.
 
 
-def make_elimination(problem: Problem, sign: float, options: Mapping[str, Any]) -> BestArmPolicy:
+def make_elimination(problem: Problem, sign: float, options: Mapping[str, Any]) -> Race:
     """Make the elimination policy of `IISEOptions`."""
     variant = options["variant"]
     rest = {name: option for name, option in options.items() if name != "variant"}

@@ -1,12 +1,13 @@
 """The tolerance that holds for a race's leader, as far as it goes."""
 
 import math
+from collections.abc import Callable
 
-from mfhpo.identification.block_elimination import BlockElimination
+import numpy as np
+
 from mfhpo.identification.group_sequential import GroupSequential
-from mfhpo.identification.likelihood.likelihood_ratio import LikelihoodRatioPolicy
 from mfhpo.knowledge.noise import Bounded
-from mfhpo.racing.race import RacingPolicy
+from mfhpo.racing.race import Race
 
 # To which share of the interval's width the tolerance is worked out.
 _PRECISION = 1e-4
@@ -15,7 +16,7 @@ _PRECISION = 1e-4
 _MOST_SPREADS = 1e6
 
 
-def tolerance(policy: RacingPolicy, leader: int) -> float:
+def tolerance(policy: Race, leader: int) -> float:
     """Return the smallest epsilon by which no candidate is better than the leader.
 
     It is valid whenever the policy's certificate is, because their event does not depend on
@@ -26,13 +27,16 @@ def tolerance(policy: RacingPolicy, leader: int) -> float:
         return 0.0
     if isinstance(policy, GroupSequential):
         return policy.behind
-    found = math.inf
-    if isinstance(policy, (BlockElimination, LikelihoodRatioPolicy)):
-        found = _least_tolerance(policy, leader)
+    found, falls_short = math.inf, policy.known.needs.falls_short
+    if falls_short is not None:
+        spread = float(np.nan_to_num(policy.known.evidence.noise_scales()[-1]))
+        found = _least_tolerance(
+            lambda epsilon: falls_short(policy.known, leader, epsilon) > 0.0, spread
+        )
         # Its intervals are another event, but for bounded values, and sure without any noise.
-        if not (isinstance(policy.problem.noise, Bounded) or policy.spread == 0.0):
+        if not (isinstance(policy.problem.noise, Bounded) or spread == 0.0):
             return found
-    if not isinstance(policy, BlockElimination):
+    if policy.known.needs.intake is None:
         # In blocks, arms are compared by their differences alone.
         _, mean, radius = policy.summary(leader, 0)
         summaries = [policy.summary(int(arm), 0) for arm in others]
@@ -41,16 +45,15 @@ def tolerance(policy: RacingPolicy, leader: int) -> float:
     return found
 
 
-def _least_tolerance(policy: BlockElimination | LikelihoodRatioPolicy, leader: int) -> float:
+def _least_tolerance(falls_short: Callable[[float], bool], spread: float) -> float:
     """Return the epsilon at which the evidence against all others suffices, or infinity."""
-    most = spread = policy.spread
-    while policy.falls_short(leader, most) > 0.0:
+    most = spread
+    while falls_short(most):
         if not 0.0 < most < _MOST_SPREADS * spread:
             return math.inf
         most *= 2.0
     low, high = 0.0, most
     while high - low > _PRECISION * most:
         middle = (low + high) / 2.0
-        falls_short = policy.falls_short(leader, middle) > 0.0
-        low, high = (middle, high) if falls_short else (low, middle)
+        low, high = (middle, high) if falls_short(middle) else (low, middle)
     return high

@@ -16,24 +16,28 @@ means, at level delta / (2^j K) on two sides, are another event of the same prob
 Values that are equal prove nothing: see `mfhpo.identification.likelihood.ties`. An arm that has no
 value in a block is compared with another one in the blocks of the look that both have values in.
 
-An arm whose evaluations fail too often leaves (`mfhpo.racing.failures`). The claim is then about
-the others, and nothing is certified if it may have been the best by its values.
+An arm whose evaluations fail too often leaves (`mfhpo.racing.parts.failures`). The claim is then
+about the others, and nothing is certified if it may have been the best by its values.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
 
-from mfhpo._validation import MOST_AT_ONCE, check_count
-from mfhpo.identification.likelihood.block_policy import BlockPolicy
+from mfhpo._validation import check_count, check_instance
+from mfhpo.identification.likelihood.blocks import BLOCK_CONDITIONS
+from mfhpo.identification.likelihood.intake import BlockIntake, exists, first_in_turn
 from mfhpo.identification.likelihood.ties import Samples, usual_step
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.noise import EstimatedNoise, Gaussian, declared_sigmas
+from mfhpo.policy import check_pulls
 from mfhpo.problem import Problem, Pull
+from mfhpo.racing.race import Race
+from mfhpo.racing.rule import Expected, Known, Needs, Verdict, Words
 
 FIRST_LOOK = 5
 """Evaluations of each arm before the first look, by default."""
@@ -44,226 +48,161 @@ LEAST_FIRST_LOOK = 2
 _ROUNDING = 1e-9  # of a radius: a lead that is no larger is a tie
 
 
-class GroupSequential(BlockPolicy):
-    """A race at the target level that is looked at a few times.
-
-    The arms that are left are evaluated in rounds, each in a random order that depends on the seed.
-    Each look takes twice as many evaluations of each arm as the one before; it may eliminate arms
-    and certify the leader. Before the first look the answer is the first arm that gave a value: a
-    few values do not change the order of the arms.
-
-    The race ends with the certificate: it waits for no repeats, and evaluates a winner until the
-    first look only. A declared sigma that the values contradict is given up, with a warning.
-
-    Parameters
-    ----------
-    problem
-        Of its costs the last one matters. A bias is not used. Each arm has a variance of its own,
-        unless a sigma or bounds are declared.
-    epsilon
-        See `BestArmPolicy`. None: the declared scale of the noise, or else the root of the arms'
-        mean variance, as it is known at each look.
-    first_look
-        Evaluations of each arm before the first look, at least 2 (else ValueError); a single one
-        if sigma says that there is no noise.
-    blocks
-        Whether pulls carry a block, whose replicate all arms share (see `BlockElimination`). A look
-        is then at the first so many blocks, which all arms have values in. An evaluation that fails
-        is repeated once in its block, if the block gives any value (see `BlockPolicy`). What is
-        declared of the noise is not used, and an epsilon of None contains what replicates do to all
-        arms.
-    **options
-        See `BestArmPolicy`, without `measure` and `radius`.
+class Looks:
+    """The rule of `GroupSequential`.
 
     Attributes
     ----------
     looks
         Number of looks so far.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mfhpo import Observation, Problem
-    >>> policy = GroupSequential(Problem(3, costs=(1.0,)), epsilon=0.2)
-    >>> means, rng = [0.2, 0.9, 0.5], np.random.default_rng(0)
-    >>> while not policy.finished:
-    ...     [pull] = policy.ask()
-    ...     policy.tell(pull, Observation(rng.normal(means[pull.arm], 0.1)))
-    >>> policy.recommend().arm, policy.recommend().certified, policy.pulls
-    (1, True, 15)
     """
 
-    _saved = (
-        *BlockPolicy._saved,
-        "most_blocks",
-        "looks",
-        "_looks_given_up",
-        "_first_look",
-        "_looked_at",
-        "_leader",
-        "_sigma",
-    )
-
     def __init__(
-        self,
-        problem: Problem,
-        *,
-        epsilon: float | None = 0.0,
-        first_look: int = FIRST_LOOK,
-        blocks: bool = False,
-        **options: Any,
+        self, n_arms: int, sigma: float | None, first_look: int, finds_epsilon: bool, blocks: bool
     ) -> None:
-        if blocks or isinstance(problem.noise, EstimatedNoise):
-            problem = replace(problem, noise=Gaussian())
+        self.intake = BlockIntake(n_arms, in_blocks=blocks)
+        self._blocks = self.intake.blocks
         self._in_blocks = blocks
-        sigmas = declared_sigmas(problem.noise, problem.n_fidelities)
-        self._sigma = None if sigmas is None else sigmas[problem.target]
-        check_count("first_look", first_look, LEAST_FIRST_LOOK)
-        self._first_look = 1 if self._sigma == 0.0 else first_look
-        if epsilon is None:
-            epsilon = self._sigma
-        self._finds_epsilon = epsilon is None
+        self._sigma = sigma
+        self._first_look = self._planned_look = first_look
+        self._finds_epsilon = finds_epsilon
         self.looks = self._looks_given_up = 0  # the first so many say nothing any more
-        # Without blocks, `_blocks` keeps an arm's n-th value as if in the n-th.
         # How many of the values of each arm its last look took.
-        self._looked_at: IntArray = np.zeros(problem.n_arms, dtype=np.int64)
+        self._looked_at: IntArray = np.zeros(n_arms, dtype=np.int64)
         self._leader: int | None = None  # of the last look, if it is still in the race
-        super().__init__(
-            replace(problem, bias=None), epsilon=epsilon, measure=self._first_look, **options
+
+        self.needs = Needs(
+            "no other arm can be better by more than epsilon",
+            pilot=False,
+            judges_failures=True,
+            waits=False,
+            proposes_to_the_end=blocks,
+            leader=self.leader,
+            lacking=self.lacking,
+            summary=self.summary,
+            end=self.end,
+            words=self.words,
+            intake=self.intake,
         )
-        self._waits_for_audit = False
 
-    @property
-    def piloting(self) -> bool:
-        """Whether epsilon is still to be found out."""
-        return self._epsilon is None
-
-    def _needs_pilot(self) -> bool:
-        return False
-
-    def _plan(self) -> None:
+    def plan(self, known: Known) -> None:
         """Give up a declared sigma once it is contradicted, and what the looks said by it."""
-        if self._sigma is not None and self._evidence.noise.widened:
-            self._sigma = self._certificate = None
+        if self._sigma is not None and known.evidence.noise.widened:
+            self._sigma = None
             self._looks_given_up = self.looks
 
     # Pulls.
 
-    def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:
-        """Propose pulls (see `Policy.ask`), in blocks each with its own."""
-        if not self._in_blocks:
-            return super().ask(n, pending)
-        check_count("n", n, 1, MOST_AT_ONCE)
-        pulls: list[Pull] = []
-        while len(pulls) < n and (pull := self._open_pull([*pending, *pulls])) is not None:
-            pulls.append(pull)
-        return pulls
+    def propose(self, known: Known, expected: Expected) -> Pull | None:
+        """Return the next pull, in blocks with its own (see `Rule.propose`)."""
+        if self._in_blocks:
+            return self._open_pull(known, expected.pulls)
+        arms, target = known.arms, known.problem.target
+        of_arms = expected.counts[arms, target]
+        fewest = int(of_arms.min())
+        return Pull(first_in_turn(known, arms[of_arms == fewest], fewest), target)
 
-    def _open_pull(self, pending: Sequence[Pull]) -> Pull | None:
-        arms = self.active if self.winner is None else np.array([self.winner])
-        if not arms.size:
-            return None
-        taken, closed = self._settled(pending)[arms], self._blocks.closed(arms)
+    def _open_pull(self, known: Known, pending: Sequence[Pull]) -> Pull | None:
+        arms = known.arms if known.winner is None else np.array([known.winner])
+        taken, closed = self._settled(known, pending)[arms], self._blocks.closed(arms)
         taken[:, : closed.shape[1]] |= closed
         firsts = np.argmin(taken, axis=1)
         block = int(firsts.min())
-        if not self._exists(block):
+        if not exists(known, block):
             return None
-        arm = self._first_in_turn(arms[firsts == block], block)
-        return Pull(arm, self.problem.target, block=block)
+        arm = first_in_turn(known, arms[firsts == block], block)
+        return Pull(arm, known.problem.target, block=block)
 
-    def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
-        target = self.problem.target
-        of_arms = counts[arms, target]
-        fewest = int(of_arms.min())
-        return Pull(self._first_in_turn(arms[of_arms == fewest], fewest), target)
+    def lacking(self, known: Known, winner: int, usual: Mapping[int, int]) -> dict[int, int]:
+        """Return what a winner lacks until the first look."""
+        target = known.problem.target
+        missing = usual.get(target, 0) - (self._planned_look - self._first_look)
+        return {target: missing} if missing > 0 else {}
 
-    @property
-    def finished(self) -> bool:
-        """Whether the race is over (see `Policy.finished`)."""
-        return super().finished or self._all_were_used
-
-    @property
-    def _all_were_used(self) -> bool:
-        """Whether there are too few replicates for another look; the first one may be earlier."""
+    def end(self, known: Known) -> str:
+        """Say why there are too few replicates for another look; the first one may be earlier."""
         size = self._size(self.looks) if self.looks else min(self._first_look, LEAST_FIRST_LOOK)
-        return size > self._most_values
+        most = self.intake.most_values(known)
+        return f"a further look takes more than the {most:g} replicates" if size > most else ""
 
-    def looks_with(self, pending: Sequence[Pull] = ()) -> int:
+    def looks_with(self, known: Known, pending: Sequence[Pull] = ()) -> int:
         """Return the number of looks if all that is under way gives values."""
-        looks, winner = self.looks, self.winner
-        if not self.active.size or (winner is not None and self._looked_at[winner]):
+        looks, winner = self.looks, known.winner
+        if not known.arms.size or (winner is not None and self._looked_at[winner]):
             return looks
-        counts = self._expected(pending)[self.active]
+        counts = self._expected(known, pending)[known.arms]
         while (counts >= self._size(looks)).all():
             looks += 1
         return looks
 
-    def missing(self, pending: Sequence[Pull] = ()) -> int:
+    def missing(self, known: Known, pending: Sequence[Pull]) -> int:
         """Return how many further evaluations the next look needs, or the look after it if none."""
-        size = self._size(self.looks_with(pending))
-        return int(np.maximum(size - self._expected(pending)[self.active], 0).sum())
+        size = self._size(self.looks_with(known, pending))
+        return int(np.maximum(size - self._expected(known, pending)[known.arms], 0).sum())
 
-    def _expected(self, pending: Sequence[Pull] = ()) -> IntArray:
+    def _expected(self, known: Known, pending: Sequence[Pull] = ()) -> IntArray:
         """Return each arm's number of values after pulls under way, settled ones in blocks."""
-        settled = self._settled(pending)
+        settled = self._settled(known, pending)
         counted = np.delete(settled, np.flatnonzero(self._blocks.void), axis=1)
         return np.asarray(np.argmin(counted, axis=1))
 
-    def _settled(self, pending: Sequence[Pull]) -> BoolArray:
+    def _settled(self, known: Known, pending: Sequence[Pull]) -> BoolArray:
         """Return where arms will have a value or never will, after pulls under way, (K, B)."""
         n_arms, n_blocks = self._blocks.values.shape
         settled = np.zeros((n_arms, n_blocks + len(pending) + 1), dtype=bool)
         settled[:, :n_blocks] = self._blocks.settled
         for pull in pending:
-            self._check(pull)
             block = int(np.argmin(settled[pull.arm])) if pull.block is None else pull.block
-            if block < settled.shape[1] and self._exists(block):
-                settled[pull.arm, block] |= pull.fidelity == self.problem.target
+            if block < settled.shape[1] and exists(known, block):
+                settled[pull.arm, block] |= pull.fidelity == known.problem.target
         return settled
 
     def _size(self, look: int) -> int:
         return self._first_look << look
 
-    # Learning.
+    # Verdicts.
 
-    def _judge(self, fidelity: int) -> None:
-        self._blocks.set_aside(self.active)
-        if not self.looks and self._most_values < self._first_look:
+    def verdict(self, known: Known, fidelity: int | None) -> Iterator[Verdict]:
+        """Yield what looks say that are due (see `Rule.verdict`)."""
+        if fidelity is None:
+            if self._leader is not None and not known.roster.active[self._leader]:
+                self._leader = None
+            yield self._certificate(known)
+        self._blocks.set_aside(known.arms)
+        most = self.intake.most_values(known)
+        if not self.looks and most < self._first_look:
             # So few replicates were not planned for. Which are void does not depend on values.
-            self._first_look = max(LEAST_FIRST_LOOK, int(self._most_values))
-            self._measure = self._first_look
-        while self.looks_with() > self.looks:
-            self._look()
-            self._blocks.set_aside(self.active)
+            self._first_look = max(LEAST_FIRST_LOOK, int(most))
+        while self.looks_with(known) > self.looks:
+            yield from self._look(known)
+            self._blocks.set_aside(known.arms)
 
-    def _judge_anew(self) -> None:
-        if self._leader is not None and not self._roster.active[self._leader]:
-            self._leader = None
-        self._certify()
-        self._judge(self.problem.target)
+    def _certificate(self, known: Known) -> Verdict:
+        if self.behind(known) > known.epsilon:
+            # An arm may be back that was not compared with the leader.
+            return Verdict()
+        if len(known.arms) > 1 and not known.evidence.noise.unaudited:
+            return Verdict(certified=self._leader)
+        return Verdict(certified=known.certified)
 
-    def _certify(self) -> None:
-        if self.behind > self.epsilon:  # an arm may be back that was not compared with the leader
-            self._certificate = None
-        elif len(self.active) > 1 and not self._evidence.noise.unaudited:
-            self._certificate = self._leader
-
-    def _look(self) -> None:
-        arms = self.active
+    def _look(self, known: Known) -> Iterator[Verdict]:
+        arms = known.arms
         self._looked_at[arms] = self._size(self.looks)
         self.looks += 1
         samples = self._at_look(arms)
         leader = self._leader = int(arms[np.argmax(self._standings(arms))])
         if len(arms) == 1:
             return
+        epsilon = None
         if self._finds_epsilon:
             several = samples.counts >= LEAST_FIRST_LOOK
-            self._epsilon = math.sqrt(samples.variances[several].mean()) if several.any() else 0.0
-        if not self._evidence.noise.unaudited:  # else a declared sigma may be far too small
-            others, ahead, radii = self._lead()
-            self._roster.eliminate(others[ahead > radii], leader)
-        self._certify()
+            epsilon = math.sqrt(samples.variances[several].mean()) if several.any() else 0.0
+        gone = arms[:0]
+        if not known.evidence.noise.unaudited:  # else a declared sigma may be far too small
+            others, ahead, radii = self._lead(known)
+            gone = others[ahead > radii]
+        yield Verdict(gone, leader, certified=known.certified, epsilon=epsilon)
+        yield self._certificate(known)
 
     def _standings(self, arms: IntArray) -> FloatArray:
         """Return the arms' means at the last look, shape (n,), without effects of blocks."""
@@ -294,13 +233,15 @@ class GroupSequential(BlockPolicy):
             hidden=own.hidden[0] + own.hidden[1:],
         )
 
-    def _radii(self, size: int, samples: Samples, shares: int, of_two: bool = False) -> FloatArray:
+    def _radii(
+        self, known: Known, size: int, samples: Samples, shares: int, of_two: bool = False
+    ) -> FloatArray:
         """Return one-sided radii for the means of samples, or for differences of two.
 
         The level of the look with so many values is divided equally.
         """
         look = (size // self._first_look).bit_length()
-        level = self.delta / (2.0**look * shares)
+        level = known.delta / (2.0**look * shares)
         counts = samples.counts
         if look <= self._looks_given_up:
             return np.full(counts.shape, np.inf)
@@ -313,10 +254,10 @@ class GroupSequential(BlockPolicy):
         radii = quantiles * np.sqrt(variances / np.maximum(counts, 1))
         return np.where(counts >= LEAST_FIRST_LOOK, radii, np.inf)
 
-    def _lead(self) -> tuple[IntArray, FloatArray, FloatArray]:
+    def _lead(self, known: Known) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return the others, the leader's lead, and its radius, infinite if not compared."""
         leader = self._leader
-        others = self.active[self.active != leader]
+        others = known.arms[known.arms != leader]
         ahead, radii = np.zeros(len(others)), np.full(len(others), np.inf)
         if leader is None:
             return others, ahead, radii
@@ -325,92 +266,166 @@ class GroupSequential(BlockPolicy):
         if compared.any():
             differences = self._differences(leader, others[compared])
             ahead[compared] = differences.means
-            radii[compared] = self._radii(size, differences, self.problem.n_arms - 1, of_two=True)
+            radii[compared] = self._radii(
+                known, size, differences, known.problem.n_arms - 1, of_two=True
+            )
         return others, ahead, radii
 
-    @property
-    def behind(self) -> float:
-        """The tolerance that holds: no other arm is better than the last look's leader by more.
+    def behind(self, known: Known) -> float:
+        """Return the tolerance that holds.
 
-        It is infinite before the first look, and once that leader has left the race.
+        No other arm is better than the last look's leader by more. It is infinite before the first
+        look, and once that leader has left the race.
         """
-        _, ahead, radii = self._lead()
+        _, ahead, radii = self._lead(known)
         return math.inf if self._leader is None else float((radii - ahead).max(initial=0.0))
 
     # Answers.
 
-    def _surest_arm(self) -> int:
-        active = self.active
+    def leader(self, known: Known) -> int:
+        """Return the last look's leader, or the first arm that gave a value."""
+        active, target = known.arms, known.problem.target
         if self._leader is not None:
             return self._leader
-        seen = active[self._evidence.counts[active, self.problem.target] > 0]
-        if not seen.size or not (self.looks or self._all_were_used):
+        seen = active[known.evidence.counts[active, target] > 0]
+        if not seen.size or not (self.looks or self.end(known)):
             return int(np.append(seen, active)[0])
-        return int(seen[np.argmax(self._evidence.means(seen, self.problem.target))])
+        return int(seen[np.argmax(known.evidence.means(seen, target))])
 
-    def summary(self, arm: int, fidelity: int) -> tuple[int, float, float]:
-        """Return count, mean and radius of an arm's values; at the target, of its last look."""
+    def summary(self, known: Known, arm: int) -> tuple[int, float, float] | None:
+        """Return count, mean and radius of an arm at its last look, if there was one."""
         size = int(self._looked_at[arm])
-        if fidelity != self.problem.target or not size or self._roster.withdrawn[arm]:
-            return *super().summary(arm, fidelity)[:2], math.inf
+        if not size or known.roster.withdrawn[arm]:
+            return None
         sample = self._at_look(np.array([arm]))
-        [radius] = self._radii(size, sample, 2 * self.problem.n_arms).tolist()
+        [radius] = self._radii(known, size, sample, 2 * known.problem.n_arms).tolist()
         [count], [mean] = sample.counts.tolist(), sample.means.tolist()
         return count, mean if count else math.nan, radius
 
-    def interval(self, arm: int) -> tuple[float, float]:
-        """Return bounds on the arm's mean at the target, valid at all looks with the others."""
-        _, mean, radius = self.summary(arm, self.problem.target)
-        return mean - radius, mean + radius
-
-    def _reason(self, arm: int | None) -> str:
-        reason = super()._reason(arm)
-        if arm is None or self.winner is not None:
-            return reason
-        look = f"look is after {self._size(self.looks)} evaluations of each"
-        if self._all_were_used:
-            return reason
-        if not self.looks:
-            return f"nothing can be said yet; the first {look}"
-        if self._evidence.noise.unaudited:
-            reason = "too few repeats to see whether the declared sigma is too small"
-        return f"{reason}; the next {look}"
-
-    @property
-    def _end(self) -> str:
-        if self._all_were_used:
-            return f"a further look takes more than the {self._most_values:g} replicates"
-        return super()._end
-
-    def _assumptions(self) -> tuple[str, ...]:
+    def words(self, known: Known, usual: Words, arm: int | None) -> Words:
+        """Say when the looks are, and what the next one still costs."""
         about = f"{self._blocks.words}; " if self._in_blocks else ""
         looks = f"{about}looks after {self._size(0)}, {self._size(1)}, ... evaluations of each"
-        return looks, *super()._assumptions()
+        return replace(
+            usual,
+            reason=self._reason(known, usual.reason, arm),
+            conditions=BLOCK_CONDITIONS if self._in_blocks else usual.conditions,
+            assumptions=(looks, *usual.assumptions),
+            remaining_cost=self._remaining_cost(known, arm),
+        )
 
-    def _remaining_cost(self, leader: int | None) -> float | None:
+    def _reason(self, known: Known, usual: str, arm: int | None) -> str:
+        if arm is None or known.winner is not None or self.end(known):
+            return usual
+        look = f"look is after {self._size(self.looks)} evaluations of each"
+        if not self.looks:
+            return f"nothing can be said yet; the first {look}"
+        if known.evidence.noise.unaudited:
+            usual = "too few repeats to see whether the declared sigma is too small"
+        return f"{usual}; the next {look}"
+
+    def _remaining_cost(self, known: Known, arm: int | None) -> float | None:
         """Guess the remaining cost: radii shrink as the root of the count, the lead stays."""
-        _, ahead, radii = self._lead()
-        if self.winner is not None or leader is None or self._epsilon is None:
+        if known.winner is not None or arm is None or known.found_epsilon is None:
             return None
+        _, ahead, radii = self._lead(known)
         worst = int(np.argmax(radii - ahead))
         radius = float(radii[worst])
         if not math.isfinite(radius):
             return None
-        lead = min(float(ahead[worst]), radius) + self.epsilon
+        lead = min(float(ahead[worst]), radius) + known.epsilon
         if lead <= _ROUNDING * radius:
             return math.inf
         looks = max(1, math.ceil(2.0 * math.log2(max(1.0, radius / lead))))
         size = self._size(self.looks - 1 + looks)
-        if size > self._most_values:
+        if size > self.intake.most_values(known):
             return math.inf
-        missing = size - self._expected()[self.active]
-        return float(np.maximum(missing, 0).sum()) * self._cost_of(self.problem.target)
+        missing = np.maximum(size - self._expected(known)[known.arms], 0)
+        return float(missing.sum()) * float(known.spending.all()[-1])
 
-    # State.
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return what was learned (see `Policy.state_dict`)."""
-        return {**super().state_dict(), "blocks": self._blocks.state_dict()}
+class GroupSequential(Race):
+    """A race at the target level that is looked at a few times.
 
-    def _load_details(self, state: Mapping[str, Any]) -> None:
-        self._blocks.load_state_dict(state["blocks"])
+    The arms that are left are evaluated in rounds, each in a random order that depends on the seed.
+    Each look takes twice as many evaluations of each arm as the one before; it may eliminate arms
+    and certify the leader. Before the first look the answer is the first arm that gave a value: a
+    few values do not change the order of the arms.
+
+    The race ends with the certificate: it waits for no repeats, and evaluates a winner until the
+    first look only. A declared sigma that the values contradict is given up, with a warning.
+
+    Parameters
+    ----------
+    problem
+        Of its costs the last one matters. A bias is not used. Each arm has a variance of its own,
+        unless a sigma or bounds are declared.
+    epsilon
+        See `Race`. None: the declared scale of the noise, or else the root of the arms'
+        mean variance, as it is known at each look.
+    first_look
+        Evaluations of each arm before the first look, at least 2 (else ValueError); a single one
+        if sigma says that there is no noise.
+    blocks
+        Whether pulls carry a block, whose replicate all arms share (see `BlockElimination`). A look
+        is then at the first so many blocks, which all arms have values in. An evaluation that fails
+        is repeated once in its block, if the block gives any value (see `BlockIntake`). What is
+        declared of the noise is not used, and an epsilon of None contains what replicates do to all
+        arms.
+    **options
+        See `Race`, without `measure` and `radius`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mfhpo import Observation, Problem
+    >>> policy = GroupSequential(Problem(3, costs=(1.0,)), epsilon=0.2)
+    >>> means, rng = [0.2, 0.9, 0.5], np.random.default_rng(0)
+    >>> while not policy.finished:
+    ...     [pull] = policy.ask()
+    ...     policy.tell(pull, Observation(rng.normal(means[pull.arm], 0.1)))
+    >>> policy.recommend().arm, policy.recommend().certified, policy.pulls
+    (1, True, 15)
+    """
+
+    rule: Looks
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        epsilon: float | None = 0.0,
+        first_look: int = FIRST_LOOK,
+        blocks: bool = False,
+        **options: Any,
+    ) -> None:
+        check_instance("problem", problem, Problem, "a mfhpo.Problem")
+        if blocks or isinstance(problem.noise, EstimatedNoise):
+            problem = replace(problem, noise=Gaussian())
+        sigmas = declared_sigmas(problem.noise, problem.n_fidelities)
+        sigma = None if sigmas is None else sigmas[problem.target]
+        check_count("first_look", first_look, LEAST_FIRST_LOOK)
+        size = 1 if sigma == 0.0 else first_look
+        if epsilon is None:
+            epsilon = sigma
+        rule = Looks(problem.n_arms, sigma, size, epsilon is None, blocks)
+        problem = replace(problem, bias=None)
+        super().__init__(problem, rule, epsilon=epsilon, measure=size, **options)
+
+    @property
+    def looks(self) -> int:
+        """Number of looks so far."""
+        return self.rule.looks
+
+    @property
+    def behind(self) -> float:
+        """The tolerance that holds; infinite before the first look, and once its leader left."""
+        return self.rule.behind(self.known)
+
+    def looks_with(self, pending: Sequence[Pull] = ()) -> int:
+        """Return the number of looks if all that is under way gives values."""
+        return self.rule.looks_with(self.known, check_pulls(pending, self.problem))
+
+    def missing(self, pending: Sequence[Pull] = ()) -> int:
+        """Return how many further evaluations the next look needs, or the look after it if none."""
+        return self.rule.missing(self.known, check_pulls(pending, self.problem))

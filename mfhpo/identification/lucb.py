@@ -5,12 +5,13 @@ Paper 002 (Wang, Wu, Chen and Lui, "Multi-Fidelity Multi-Armed Bandits Revisited
 
 import math
 import warnings
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from mfhpo._validation import check_choice, check_finite
-from mfhpo.identification.best_arm import BestArmPolicy, only_steers
 from mfhpo.identification.explore import (
     BY_INDEX,
     BY_RADIUS,
@@ -30,17 +31,209 @@ from mfhpo.identification.explore import (
 )
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.problem import Problem, Pull
-from mfhpo.racing.answer import surest_by
-from mfhpo.racing.options import Explore
+from mfhpo.racing.answer import surest_arm, surest_by
+from mfhpo.racing.options import EstimatedBias, Explore
+from mfhpo.racing.race import Race, only_steers
+from mfhpo.racing.rule import Expected, Known, Needs, Verdict, Words
 
 _EXPLORE = {"A": BY_INDEX, "B": BY_SWEEP, "C": BY_RADIUS, "AB": INDEX_AND_SWEEP, "top": TARGET_ONLY}
+
+
+# The next pull, given rules, cells, bounds, who is active, the two arms, committed and exhausted
+# fidelities and the number of explorations; see `explored`.
+Choose: TypeAlias = Callable[..., tuple[int, int]]
 
 
 class FidelityExhaustedWarning(UserWarning):
     """A cheap fidelity that the race would have gone on with cannot, or may not, decide it."""
 
 
-class MFLUCB(BestArmPolicy):
+class Lucb:
+    """The rule of `MFLUCB`, whose options it takes; ValueError for wrong ones.
+
+    `steers` says whether only values at the target are evidence, `safeguard` whether fidelities
+    that cannot separate the leaders are left, and `choose` chooses the next pull. For `rules`,
+    `explorations`, `committed` and `exhausted` see `mfhpo.identification.explore`.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        steers: bool,
+        explore: Explore,
+        best_at_most: float | None,
+        second_at_least: float | None,
+        safeguard: bool = True,
+        choose: Choose = explored,
+    ) -> None:
+        check_choice("explore", explore, _EXPLORE)
+        best_at_most = check_finite("best_at_most", best_at_most)
+        second_at_least = check_finite("second_at_least", second_at_least)
+        highest = math.inf if best_at_most is None else best_at_most
+        if highest <= (-math.inf if second_at_least is None else second_at_least):
+            raise ValueError(
+                f"best_at_most={best_at_most!r} must exceed second_at_least={second_at_least!r}: "
+                f"they bound the best and the second-best mean."
+            )
+        if explore != "top" and problem.bias is not None and problem.bias.kind != "max":
+            raise ValueError(
+                "bias: LUCB needs bounds on every arm's own bias; declare Bias.max(...), or race "
+                "with IISE, which takes order bounds."
+            )
+        self._explore = TARGET_ONLY if steers else _EXPLORE[explore]
+        self._best_at_most = math.nan if best_at_most is None else float(best_at_most)
+        self._second_at_least = math.nan if second_at_least is None else float(second_at_least)
+        self._safeguard = safeguard
+        self._choose = choose
+        self.explorations = 0
+        self.committed: IntArray = np.full(problem.n_arms, NOT_COMMITTED, dtype=np.int64)
+        self.exhausted: BoolArray = np.zeros(problem.n_fidelities, dtype=bool)
+        self.needs = Needs(
+            "its lower bound is within epsilon of every other arm's upper bound",
+            target_only=explore == "top",
+            note=self.note,
+            leader=self.leader,
+            words=self.words,
+        )
+
+    def plan(self, known: Known) -> None:
+        """Gather what the decisions depend on (see `Rule.plan`)."""
+        assert known.bias is not None
+        self.rules = Rules(
+            explore=self._explore,
+            bounds=np.array(known.bias.bounds),
+            roots=np.sqrt(known.costs),
+            usable=usable_fidelities(known.costs),
+            scales=_scales(known),
+            best_at_most=self._best_at_most,
+            second_at_least=self._second_at_least,
+            logarithm=math.log(4.0 / (known.evidence.noise.delta / known.evidence.counts.size)),
+            epsilon=known.epsilon,
+            safeguard=self._safeguard,
+        )
+
+    def note(self, known: Known, arm: int) -> None:
+        """Count the explorations of a value's arm."""
+        if known.piloting:
+            self.explorations += known.problem.n_fidelities
+            return
+        self.explorations += weight_of_a_pull(self.rules, int(self.committed[arm]))
+
+    def cells(self, known: Known, counts: IntArray) -> Cells:
+        """Return what is known about every arm, with radii as if from `counts` values, (K, M)."""
+        seen = known.evidence.counts
+        arms = np.arange(len(seen))
+        compared = list(known.compared)
+        means, radii = np.zeros(seen.shape), np.full(seen.shape, np.inf)
+        means[:, compared] = known.evidence.all_means(arms)[:, compared]
+        for m in compared:
+            radii[:, m] = known.evidence.half_widths(arms, m, counts[:, m])
+        radii[seen == 0] = np.inf
+        return Cells(counts, seen, means, radii)
+
+    def verdict(self, known: Known, fidelity: int | None) -> Iterator[Verdict]:
+        """Yield who is out, and who is certified (see `Rule.verdict`)."""
+        if fidelity is None:
+            yield Verdict()
+        active = known.roster.active
+        if known.winner is not None or active.sum() < 2:
+            return
+        rules, cells = self._current_rules(known), self.cells(known, known.evidence.counts)
+        lows, highs = target_bounds(cells, rules.bounds, active)
+        best, gone = out_of_the_race(lows, highs, active)
+        if gone.any():
+            yield Verdict(np.flatnonzero(gone), best)
+            lows[gone] = highs[gone] = -np.inf
+        if active.sum() < 2:
+            return
+        leader, rival = top_two(highs, cells.counts)
+        if lows[leader] >= highs[rival] - rules.epsilon:
+            yield Verdict(certified=leader)
+            return
+        commit_both(rules, cells, lows, highs, (leader, rival), self.committed)
+        exhausted = self.exhausted.copy()
+        self._chosen(known, cells, lows, highs, exhausted, self.explorations)
+        self.note_exhausted(known, exhausted)
+
+    def note_exhausted(self, known: Known, exhausted: BoolArray) -> None:
+        """Note fidelities that the safeguard leaves, shape (M,), and warn of new ones."""
+        for m in np.flatnonzero(exhausted & ~self.exhausted).tolist():
+            self.exhausted[m] = True
+            warnings.warn(
+                f"{known.labels.fidelity(m)} is left for the next dearer one: its bias of up to "
+                f"{self.rules.bounds[m]:.4g} is too large to tell the leading arms apart there at "
+                f"a reasonable cost. The certificate is as good, but a cheaper race may be had "
+                f"with smaller bias bounds if they hold, with closer bounds on the two best means, "
+                f"or with explore='C'",
+                FidelityExhaustedWarning,
+                stacklevel=7,
+            )
+
+    def propose(self, known: Known, expected: Expected) -> Pull:
+        """Return the next pull (see `Rule.propose`)."""
+        cells = self.cells(known, expected.counts)
+        lows, highs = target_bounds(cells, self.rules.bounds, known.roster.active)
+        under_way = sum(
+            int(number) * weight_of_a_pull(self.rules, int(self.committed[arm]))
+            for arm, number in enumerate((cells.counts - cells.seen).sum(axis=1))
+        )
+        explorations = self.explorations + under_way
+        exhausted = self.exhausted.copy()
+        return Pull(*self._chosen(known, cells, lows, highs, exhausted, explorations))
+
+    def _chosen(
+        self,
+        known: Known,
+        cells: Cells,
+        lows: FloatArray,
+        highs: FloatArray,
+        exhausted: BoolArray,
+        explorations: int,
+    ) -> tuple[int, int]:
+        return self._choose(
+            self._current_rules(known),
+            cells,
+            lows,
+            highs,
+            top_two(highs, cells.counts),
+            self.committed,
+            exhausted,
+            explorations,
+        )
+
+    def _current_rules(self, known: Known) -> Rules:
+        return self.rules._replace(scales=_scales(known))
+
+    def leader(self, known: Known) -> int:
+        """Return the arm with the highest lower bound."""
+        if known.piloting:
+            return surest_arm(known.evidence, known.arms)
+        cells = self.cells(known, known.evidence.counts)
+        lows, _ = target_bounds(cells, self.rules.bounds, known.roster.active)
+        return surest_by(lows[known.arms], known.evidence, known.arms)
+
+    def words(self, known: Known, usual: Words, arm: int | None) -> Words:
+        """Say what was estimated to choose fidelities."""
+        assumed = {
+            "an upper bound on the best mean": self._best_at_most,
+            "a lower bound on the second-best mean": self._second_at_least,
+        }
+        absent = [words for words, value in assumed.items() if math.isnan(value)]
+        if self._explore not in (BY_INDEX, BY_SWEEP, INDEX_AND_SWEEP) or not absent:
+            return usual
+        estimated = (
+            f"{' and '.join(absent)}: estimated as the race went; that only chose fidelities, the "
+            f"certificate does not rest on it"
+        )
+        return replace(usual, assumptions=(*usual.assumptions, estimated))
+
+
+def _scales(known: Known) -> FloatArray:
+    scales = known.evidence.noise_scales()
+    return np.where(np.isnan(scales), np.inf, 2.0 * scales)
+
+
+class MFLUCB(Race):
     """LUCB with a choice of fidelities (Wang et al. 2023, Algorithm 1).
 
     Every arm's target mean has bounds from all fidelities at which it was seen: LCB is the largest
@@ -51,10 +244,12 @@ class MFLUCB(BestArmPolicy):
     Parameters
     ----------
     problem
-        See `BestArmPolicy`. The bias bounds must be of kind "max", or None.
+        See `Race`. The bias bounds must be of kind "max", or None.
     explore
         See `mfhpo.racing.options.MFLUCBOptions`. "A" is EXPLORE-A: a race in which cheap fidelities
         tell nothing can cost many times what "top" does.
+    estimated_bias
+        See `mfhpo.racing.options.BestArmOptions`.
     best_at_most
         An upper bound on the mean of the best arm at the target, for A and B. None: the bound that
         the race has found so far. It chooses fidelities only: no certificate rests on it.
@@ -73,11 +268,6 @@ class MFLUCB(BestArmPolicy):
     resolve its bias. By the published rule, a race may never end.
     """
 
-    _safeguard = True  # whether fidelities are left like this
-
-    _saved = (*BestArmPolicy._saved, "_explorations", "_committed", "_exhausted")
-    _certificate_reason = "its lower bound is within epsilon of every other arm's upper bound"
-
     def __init__(
         self,
         problem: Problem,
@@ -85,168 +275,9 @@ class MFLUCB(BestArmPolicy):
         explore: Explore = "C",
         best_at_most: float | None = None,
         second_at_least: float | None = None,
+        estimated_bias: EstimatedBias = "steer",
         **options: Any,
     ) -> None:
-        check_choice("explore", explore, _EXPLORE)
-        best_at_most = check_finite("best_at_most", best_at_most)
-        second_at_least = check_finite("second_at_least", second_at_least)
-        highest = math.inf if best_at_most is None else best_at_most
-        if highest <= (-math.inf if second_at_least is None else second_at_least):
-            raise ValueError(
-                f"best_at_most={best_at_most!r} must exceed second_at_least={second_at_least!r}: "
-                f"they bound the best and the second-best mean."
-            )
-        steers = only_steers(problem, options.get("estimated_bias", "steer"))
-        if explore != "top" and problem.bias is not None and problem.bias.kind != "max":
-            raise ValueError(
-                "bias: LUCB needs bounds on every arm's own bias; declare Bias.max(...), or race "
-                "with IISE, which takes order bounds."
-            )
-        self._explore = TARGET_ONLY if steers else _EXPLORE[explore]
-        self._best_at_most = math.nan if best_at_most is None else float(best_at_most)
-        self._second_at_least = math.nan if second_at_least is None else float(second_at_least)
-        self._explorations = 0
-        self._committed: IntArray = np.full(problem.n_arms, NOT_COMMITTED, dtype=np.int64)
-        self._exhausted: BoolArray = np.zeros(problem.n_fidelities, dtype=bool)
-        super().__init__(problem, **options)
-
-    @property
-    def _target_only(self) -> bool:
-        return self._explore == TARGET_ONLY
-
-    def _plan(self) -> None:
-        assert self.bias is not None
-        assert self._planned_costs is not None
-        n_cells = self.problem.n_arms * self.problem.n_fidelities
-        self._rules = Rules(
-            explore=self._explore,
-            bounds=np.array(self.bias.bounds),
-            roots=np.sqrt(self._planned_costs),
-            usable=usable_fidelities(self._planned_costs),
-            scales=self._scales(),
-            best_at_most=self._best_at_most,
-            second_at_least=self._second_at_least,
-            logarithm=math.log(4.0 / (self._evidence.noise.delta / n_cells)),
-            epsilon=self.epsilon,
-            safeguard=self._safeguard,
-        )
-
-    def _scales(self) -> FloatArray:
-        scales = self._evidence.noise_scales()
-        return np.where(np.isnan(scales), np.inf, 2.0 * scales)
-
-    def _current_rules(self) -> Rules:
-        return self._rules._replace(scales=self._scales())
-
-    def _cells(self, counts: IntArray | None = None) -> Cells:
-        seen = self._evidence.counts
-        if counts is None:
-            counts = seen
-        arms = np.arange(len(seen))
-        compared = list(self._compared_fidelities())
-        means, radii = np.zeros(seen.shape), np.full(seen.shape, np.inf)
-        means[:, compared] = self._evidence.all_means(arms)[:, compared]
-        for m in compared:
-            radii[:, m] = self._evidence.half_widths(arms, m, counts[:, m])
-        radii[seen == 0] = np.inf
-        return Cells(counts, seen, means, radii)
-
-    def _take_note(self, arm: int) -> None:
-        if self._piloting:
-            self._explorations += self.problem.n_fidelities
-            return
-        self._explorations += weight_of_a_pull(self._rules, int(self._committed[arm]))
-
-    def _judge_all(self) -> None:
-        self._judge(self.problem.target)
-
-    def _judge(self, fidelity: int) -> None:
-        active = self._roster.active
-        if self.winner is not None or active.sum() < 2:
-            return
-        rules, cells = self._current_rules(), self._cells()
-        lows, highs = target_bounds(cells, rules.bounds, active)
-        best, gone = out_of_the_race(lows, highs, active)
-        if gone.any():
-            self._roster.eliminate(np.flatnonzero(gone), best)
-            lows[gone] = highs[gone] = -np.inf
-        if active.sum() < 2:
-            return
-        leader, rival = top_two(highs, cells.counts)
-        if lows[leader] >= highs[rival] - rules.epsilon:
-            self._certificate = leader
-            return
-        commit_both(rules, cells, lows, highs, (leader, rival), self._committed)
-        exhausted = self._exhausted.copy()
-        self._explored(cells, lows, highs, exhausted, self._explorations)
-        self._note_exhausted(exhausted)
-
-    def _note_exhausted(self, exhausted: BoolArray) -> None:
-        for m in np.flatnonzero(exhausted & ~self._exhausted).tolist():
-            self._exhausted[m] = True
-            warnings.warn(
-                f"{self.labels.fidelity(m)} is left for the next dearer one: its bias of up to "
-                f"{self._rules.bounds[m]:.4g} is too large to tell the leading arms apart there at "
-                f"a reasonable cost. The certificate is as good, but a cheaper race may be had "
-                f"with smaller bias bounds if they hold, with closer bounds on the two best means, "
-                f"or with explore='C'",
-                FidelityExhaustedWarning,
-                stacklevel=5,
-            )
-
-    def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
-        cells = self._cells(counts)
-        lows, highs = target_bounds(cells, self._rules.bounds, self._roster.active)
-        under_way = sum(
-            int(number) * weight_of_a_pull(self._rules, int(self._committed[arm]))
-            for arm, number in enumerate((counts - cells.seen).sum(axis=1))
-        )
-        explorations = self._explorations + under_way
-        return Pull(*self._explored(cells, lows, highs, self._exhausted.copy(), explorations))
-
-    def _explored(
-        self,
-        cells: Cells,
-        lows: FloatArray,
-        highs: FloatArray,
-        exhausted: BoolArray,
-        explorations: int,
-    ) -> tuple[int, int]:
-        arms = top_two(highs, cells.counts)
-        return explored(
-            self._current_rules(),
-            cells,
-            lows,
-            highs,
-            arms,
-            self._committed,
-            exhausted,
-            explorations,
-        )
-
-    def _explored_fidelity(self) -> int:
-        pull = self._next_pull(self._evidence.counts)
-        return self.problem.target if pull is None else pull.fidelity
-
-    def _surest_arm(self) -> int:
-        if self._piloting:
-            return super()._surest_arm()
-        lows, _ = target_bounds(self._cells(), self._rules.bounds, self._roster.active)
-        return surest_by(lows[self.active], self._evidence, self.active)
-
-    def _assumptions(self) -> tuple[str, ...]:
-        parts = super()._assumptions()
-        if self._explore not in (BY_INDEX, BY_SWEEP, INDEX_AND_SWEEP):
-            return parts
-        assumed = {
-            "an upper bound on the best mean": self._best_at_most,
-            "a lower bound on the second-best mean": self._second_at_least,
-        }
-        absent = [words for words, value in assumed.items() if math.isnan(value)]
-        if not absent:
-            return parts
-        return (
-            *parts,
-            f"{' and '.join(absent)}: estimated as the race went; that only chose fidelities, the "
-            f"certificate does not rest on it",
-        )
+        steers = only_steers(problem, estimated_bias)
+        rule = Lucb(problem, steers, explore, best_at_most, second_at_least)
+        super().__init__(problem, rule, estimated_bias=estimated_bias, **options)

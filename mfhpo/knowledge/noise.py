@@ -1,15 +1,14 @@
 """What is known about the noise: declared by the user, or estimated from the race's own pulls."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from scipy.special import chdtri
 
 from mfhpo._validation import check_nonnegative, check_number, check_sequence, shown, unwrapped
-from mfhpo.knowledge.state import restore, saved
 
 
 @dataclass(frozen=True)
@@ -139,8 +138,6 @@ class NoiseAudit:
     time at level .01 / (j (j + 1)). A scale of 0 is contradicted by any spread beyond rounding.
     """
 
-    _saved = ("_squares", "_degrees", "_looks", "contradicted")
-
     def __init__(self, sigma: float) -> None:
         self._sigma = sigma
         self._squares = 0.0
@@ -176,11 +173,3 @@ class NoiseAudit:
         self._looks += 1
         level = _AUDIT_LEVEL / (self._looks * (self._looks + 1))
         return self._sigma**2 * float(chdtri(self._degrees, level))
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state as plain JSON values."""
-        return saved(self, self._saved)
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take up a saved state."""
-        restore(self, self._saved, state)

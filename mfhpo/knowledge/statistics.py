@@ -1,8 +1,6 @@
 """Sufficient statistics of every (arm, fidelity) pair."""
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -24,20 +22,6 @@ class PullStatistics:
     are. Of those that are not, `moves` is the number and `moved` the sum of squared differences, of
     each fidelity, shape (M,).
     """
-
-    _arrays = (
-        "counts",
-        "sums",
-        "squares",
-        "prediction_errors",
-        "cubes",
-        "lows",
-        "highs",
-        "latest",
-        "repeats",
-        "moves",
-        "moved",
-    )
 
     def __init__(self, n_arms: int, n_fidelities: int, first_guess: float = 0.0) -> None:
         shape = (n_arms, n_fidelities)
@@ -83,31 +67,3 @@ class PullStatistics:
             self.moves[cell[1]] += 1
             self.moved[cell[1]] += (value - latest) ** 2
         self.latest[cell] = value
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the arrays as nested lists."""
-        state = {name: getattr(self, name).tolist() for name in self._arrays}
-        for name in ("lows", "highs", "latest"):
-            state[name] = _finite(state[name])
-        return state
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take up saved arrays; ValueError if one has another shape."""
-        for name in self._arrays:
-            current = getattr(self, name)
-            saved = np.asarray(state[name], dtype=current.dtype)
-            if saved.shape != current.shape:
-                raise ValueError(
-                    f"the saved {name} have shape {saved.shape}, but this race has {current.shape} "
-                    f"(arms, fidelities); load it into a policy made with the same arguments."
-                )
-            setattr(self, name, saved)
-        self.lows = np.where(np.isnan(self.lows), np.inf, self.lows)
-        self.highs = np.where(np.isnan(self.highs), -np.inf, self.highs)
-
-
-def _finite(values: Any) -> Any:
-    """Replace what plain JSON does not know by None, in nested lists."""
-    if isinstance(values, list):
-        return [_finite(value) for value in values]
-    return values if math.isfinite(values) else None

@@ -12,9 +12,8 @@ from mfhpo.knowledge.noise import CONTRADICTED
 from mfhpo.knowledge.normality import REMEDY
 from mfhpo.knowledge.statistics import PullStatistics
 from mfhpo.policy import Labels
-from mfhpo.racing.claims import unseen_in_words, unseen_share
+from mfhpo.racing.claims import outcomes_in_words, unseen_in_words, unseen_share
 from mfhpo.racing.evidence import Evidence
-from mfhpo.racing.failures import outcomes_in_words
 from mfhpo.racing.roster import Roster
 
 # Of the average of all values: finite from two values on, and wrong in one case of twenty on the

@@ -51,5 +51,10 @@ def unseen_in_words(
     return f"outcomes rarer than {joined(words)}"
 
 
+def outcomes_in_words(values: int, failures: int) -> str:
+    """Say how many of an arm's evaluations failed, such as "failed 9 of 22"."""
+    return f"failed {failures} of {values + failures}"
+
+
 def _percent(share: float) -> str:
     return "100" if share > 0.995 else f"{100.0 * share:.2g}"

@@ -1,8 +1,7 @@
 """What the observations say about every arm's mean at every fidelity, and how surely."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -269,16 +268,6 @@ class Evidence:
             if math.isnan(variance):
                 return np.full(widths.shape, np.nan)
         return pulls_until(radius, self.noise.level, widths, variance)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return everything learned, as plain JSON values."""
-        return {"statistics": self._statistics.state_dict(), **self.noise.state_dict()}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take up a saved state; ValueError if it is of another shape."""
-        self._is_stale[:] = True
-        self._statistics.load_state_dict(state["statistics"])
-        self.noise.load_state_dict(state)
 
 
 def _checked_radii(radius: Radius | Sequence[Radius] | None, problem: Problem) -> list[Radius]:

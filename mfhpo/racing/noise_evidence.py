@@ -2,8 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -131,7 +130,7 @@ class NoiseEvidence:
                     "be sure against. If that is a fixed random seed or split, the answer is the "
                     "best for that one only: draw a new one in every evaluation",
                     NoNoiseWarning,
-                    stacklevel=5,
+                    stacklevel=6,
                 )
         return contradicted
 
@@ -210,14 +209,3 @@ class NoiseEvidence:
             guessed = own / (repeats + _GUESSED)
             found[:, m] = guessed if self.sigmas is None else np.maximum(guessed, found[:, m])
         return found
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return everything learned, as plain JSON values."""
-        return {
-            "audits": [audit.state_dict() for audit in self._audits],
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take up a saved state, after that of the statistics."""
-        for audit, saved in zip(self._audits, state["audits"], strict=True):
-            audit.load_state_dict(saved)

@@ -1,12 +1,8 @@
 """Who is still in the race, who left it, and why."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
-from mfhpo.knowledge.state import restore, saved
 
 
 class Roster:
@@ -17,17 +13,6 @@ class Roster:
     failures while nobody else was seen to be better. `failures` counts pulls in a row without a
     value, for races that use it.
     """
-
-    _arrays = (
-        "active",
-        "withdrawn",
-        "merged",
-        "led",
-        "failures",
-        "_exit_fidelity",
-        "_exit_by",
-        "_exit_excess",
-    )
 
     def __init__(self, n_arms: int) -> None:
         self.active: BoolArray = np.ones(n_arms, dtype=bool)
@@ -88,14 +73,19 @@ class Roster:
             self._restore(np.isin(np.arange(len(beaten)), line))
 
     @property
+    def is_lonely(self) -> bool:
+        """Whether arms left, all of them without a comparison."""
+        return bool(self.withdrawn.any() and not self.eliminated.any())
+
+    @property
     def eliminated(self) -> BoolArray:
         """Which arms were eliminated by a comparison, shape (K,)."""
         return ~(self.active | self.withdrawn | self.merged)
 
     def restore_unsupported(self, margins: FloatArray) -> None:
-        """Put back the arms whose elimination no longer exceeds the margins, shape (M,)."""
+        """Put back the arms whose elimination does not exceed the margins of its level, (M,)."""
         at = self._exit_fidelity
-        self._restore((at >= 0) & (self._exit_excess < margins[np.maximum(at, 0)]))
+        self._restore((at < 0) | (self._exit_excess < margins[np.maximum(at, 0)]))
 
     def restore_eliminated(self) -> None:
         """Put back all arms that were eliminated by a comparison."""
@@ -109,13 +99,4 @@ class Roster:
 
     def _set_active(self, chosen: IntArray | BoolArray | int, is_active: bool) -> None:
         self.active[chosen] = is_active
-        self._arms = None
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the arrays as lists."""
-        return saved(self, self._arrays)
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take up saved arrays."""
-        restore(self, self._arrays, state)
         self._arms = None

@@ -5,22 +5,124 @@ Algorithm 3, Theorems 4.6 and 4.8.
 """
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
-from mfhpo._validation import check_nonnegative
-from mfhpo.knowledge.arrays import IntArray
+from mfhpo._validation import check_instance, check_limit, check_nonnegative
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.answer import surest_arm
-from mfhpo.regret.reward import RewardPolicy
+from mfhpo.racing.race import Race
+from mfhpo.racing.rule import Expected, Known, Needs, Verdict
+from mfhpo.regret.reward import needs_pilot, radii, sigmas, words
 
 # Without a budget, the first one that is assumed affords so many target pulls of each arm.
 _FIRST_TARGET_PULLS = 16
 
 
-class MFElimination(RewardPolicy):
+class Phases:
+    """The rule of `MFElimination`.
+
+    Attributes
+    ----------
+    played
+        The fidelity at which arms are played.
+    assumed
+        The budget that is assumed where there is none.
+    """
+
+    def __init__(self, problem: Problem, epsilon: float | None, budget: float | None) -> None:
+        self.needs = Needs(
+            "elimination for reward plays the arms that are left and certifies nothing; race for "
+            "the best arm for a certificate",
+            certifies=False,
+            target_only=True,
+            pilot=needs_pilot(problem),
+            pilot_at=tuple(sorted({0, problem.target})),
+            judges_failures=True,
+            leader=_leader,
+            words=words,
+        )
+        self._epsilon = epsilon
+        self._budget = math.inf if budget is None else budget
+        self._phase = 0
+        self.assumed = self._budget
+
+    def plan(self, known: Known) -> None:
+        """Choose where arms are played (see `Rule.plan`)."""
+        target = known.problem.target
+        self.played = 0 if known.costs[0] < known.costs[target] else target
+        self._cost_played = float(known.costs[self.played])
+        self._cost_compared = float(known.costs[target])
+        first = _FIRST_TARGET_PULLS * known.problem.n_arms * self._cost_compared
+        self._assume(known, first if math.isinf(self.assumed) else self.assumed)
+
+    def _assume(self, known: Known, budget: float) -> None:
+        self.assumed = budget
+        # Below e the share would grow with the budget.
+        affordable = max(math.e, budget / self._cost_played)
+        share = known.problem.n_arms * math.log(affordable) / affordable
+        self._share = math.pow(share, 1.0 / 3.0)
+
+    def _epsilon_of(self, known: Known) -> float:
+        return _width(known) * self._share if self._epsilon is None else self._epsilon
+
+    def explores(self, known: Known) -> bool:
+        """Tell whether arms are compared, and not played."""
+        repeats = 4.0**self._phase
+        payable = self.assumed >= math.e * repeats * self._cost_compared
+        epsilon, width = self._epsilon_of(known), _width(known)
+        worthwhile = self._phase == 0 or 2.0 * width > epsilon * 2.0**self._phase
+        return payable and worthwhile and len(known.arms) > 1
+
+    @property
+    def needed(self) -> int:
+        """Values at the target that every remaining arm needs for the phase to end."""
+        repeats = 4.0**self._phase
+        affordable = self.assumed / self._cost_compared
+        return math.ceil(repeats * math.log(affordable / repeats))
+
+    def verdict(self, known: Known, fidelity: int | None) -> Iterator[Verdict]:
+        """Go on to the next phases where this one is complete (see `Rule.verdict`)."""
+        if fidelity is None:
+            self._phase = 0
+        if math.isinf(self._budget) and known.spending.paid >= self.assumed:
+            while known.spending.paid >= self.assumed:
+                self._assume(known, 2.0 * self.assumed)
+            self._phase = 0
+            yield Verdict(reinstates=True)
+        target = known.problem.target
+        while self.explores(known):
+            arms = known.arms
+            if known.evidence.counts[arms, target].min() < self.needed:
+                break
+            means = known.evidence.means(arms, target)
+            best = int(np.argmax(means))
+            excess = means[best] - means
+            gone = (excess >= 2.0 ** (1 - self._phase) * _width(known)) & (excess > 0.0)
+            self._phase += 1
+            yield Verdict(arms[gone], by=int(arms[best]))
+        yield Verdict(epsilon=self._epsilon_of(known))
+
+    def propose(self, known: Known, expected: Expected) -> Pull:
+        """Return the next pull (see `Rule.propose`)."""
+        arms, counts, target = known.arms, expected.counts, known.problem.target
+        left = self._budget - known.spending.paid
+        if self.explores(known) and known.spending.of(target) <= left:
+            return Pull(int(arms[np.argmin(counts[arms, target])]), target)
+        return Pull(int(arms[counts[:, self.played].sum() % len(arms)]), self.played)
+
+
+def _leader(known: Known) -> int:
+    seen = known.arms[known.evidence.counts[known.arms, known.problem.target] > 0]
+    return surest_arm(known.evidence, seen if seen.size else known.arms)
+
+
+def _width(known: Known) -> float:
+    return 2.0 * float(sigmas(known)[-1])
+
+
+class MFElimination(Race):
     """Compare arms at the target in phases, then play those that are left at the cheapest fidelity.
 
     In phase p = 0, 1, ... every remaining arm is pulled at the target until it has ``4^p log(Lambda
@@ -73,121 +175,32 @@ class MFElimination(RewardPolicy):
     (1, 1000.0, [[0, 44], [648, 44]])
     """
 
-    def __init__(self, problem: Problem, *, epsilon: float | None = None, **options: Any) -> None:
-        self._epsilon = None if epsilon is None else check_nonnegative("epsilon", epsilon)
-        super().__init__(problem, **options)
-        self._phase = 0
-        self._assumed = self.budget
-        if not self._piloting:
-            self._plan()
+    rule: Phases
 
-    def _compared_fidelities(self) -> tuple[int, ...]:
-        return (self.problem.target,)
-
-    def _pilot_fidelities(self) -> tuple[int, ...]:
-        return tuple(sorted({0, self.problem.target}))
-
-    def _estimates_bias(self) -> bool:
-        return False
-
-    def _plan(self) -> None:
-        assert self._planned_costs is not None
-        target = self.problem.target
-        self._played = 0 if self._planned_costs[0] < self._planned_costs[target] else target
-        self._cost_played = float(self._planned_costs[self._played])
-        self._cost_compared = float(self._planned_costs[target])
-        first = _FIRST_TARGET_PULLS * self.problem.n_arms * self._cost_compared
-        self._assume(first if math.isinf(self._assumed) else self._assumed)
-
-    def _assume(self, budget: float) -> None:
-        self._assumed = budget
-        # Below e the share would grow with the budget.
-        affordable = max(math.e, budget / self._cost_played)
-        self._share = math.pow(self.problem.n_arms * math.log(affordable) / affordable, 1.0 / 3.0)
-
-    @property
-    def epsilon(self) -> float:
-        """What arms may differ by and need not be told apart, in the unit of the values."""
-        if self._epsilon is not None:
-            return self._epsilon
-        if self._piloting:
-            return 0.0
-        return self._width * self._share
-
-    @property
-    def _width(self) -> float:
-        return 2.0 * self._sigma(self.problem.target)
-
-    @property
-    def _exploring(self) -> bool:
-        repeats = 4.0**self._phase
-        payable = self._assumed >= math.e * repeats * self._cost_compared
-        worthwhile = self._phase == 0 or 2.0 * self._width > self.epsilon * 2.0**self._phase
-        return payable and worthwhile and bool(np.count_nonzero(self._roster.active) > 1)
-
-    @property
-    def _needed(self) -> int:
-        """Values at the target that every remaining arm needs for the phase to end."""
-        repeats = 4.0**self._phase
-        affordable = self._assumed / self._cost_compared
-        return math.ceil(repeats * math.log(affordable / repeats))
-
-    def _judge(self, fidelity: int) -> None:
-        """Go on to the next phases where this one is complete (`fidelity` does not matter)."""
-        if math.isinf(self.budget) and self._cost >= self._assumed:
-            while self._cost >= self._assumed:
-                self._assume(2.0 * self._assumed)
-            self._roster.restore_eliminated()
-            self._phase = 0
-        target = self.problem.target
-        while self._exploring:
-            arms = self.active
-            if self._evidence.counts[arms, target].min() < self._needed:
-                return
-            means = self._evidence.means(arms, target)
-            best = int(np.argmax(means))
-            excess = means[best] - means
-            gone = (excess >= 2.0 ** (1 - self._phase) * self._width) & (excess > 0.0)
-            self._roster.eliminate(arms[gone], by=int(arms[best]))
-            self._phase += 1
-
-    def _judge_anew(self) -> None:
-        self._phase = 0
-        self._judge(self.problem.target)
-
-    def _take_note_of_failure(self) -> None:
-        # It was paid for, which may have spent the assumed budget.
-        self._judge(self.problem.target)
-
-    def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
-        target = self.problem.target
-        if self._exploring and self._cost_of(target) <= self.budget - self._cost:
-            return Pull(int(arms[np.argmin(counts[arms, target])]), target)
-        return Pull(int(arms[counts[:, self._played].sum() % len(arms)]), self._played)
-
-    def _surest_arm(self) -> int:
-        arms = self.active
-        seen = arms[self._evidence.counts[arms, self.problem.target] > 0]
-        return surest_arm(self._evidence, seen if seen.size else arms)
-
-    def interval(self, arm: int) -> tuple[float, float]:
-        """Return bounds on the arm's mean from its values at the target, valid at all times."""
-        return self._evidence.interval(arm, None)
-
-    @property
-    def _purpose(self) -> str:
-        return (
-            "elimination for reward plays the arms that are left and certifies nothing; race for "
-            "the best arm for a certificate"
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        epsilon: float | None = None,
+        delta: float = 0.05,
+        budget: float | None = None,
+        max_failures: int = 3,
+        pilot_arms: int = 10,
+        pilot_pulls: int = 2,
+        seed: int = 0,
+    ) -> None:
+        check_instance("problem", problem, Problem, "a mfhpo.Problem")
+        if epsilon is not None:
+            epsilon = check_nonnegative("epsilon", epsilon)
+        super().__init__(
+            problem,
+            Phases(problem, epsilon, check_limit("budget", budget, "")),
+            epsilon=epsilon or 0.0,
+            delta=delta,
+            budget=budget,
+            max_failures=max_failures,
+            pilot_arms=pilot_arms,
+            pilot_pulls=pilot_pulls,
+            radius=radii(problem),
+            seed=seed,
         )
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return what was learned (see `Policy.state_dict`)."""
-        return super().state_dict() | {
-            "phase": self._phase,
-            "assumed": self._assumed if math.isfinite(self._assumed) else None,
-        }
-
-    def _load_details(self, state: Mapping[str, Any]) -> None:
-        self._assumed = math.inf if state["assumed"] is None else float(state["assumed"])
-        self._phase = int(state["phase"])

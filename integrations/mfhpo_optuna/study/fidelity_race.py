@@ -13,8 +13,7 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo import Labels, Observation, Policy, Pull
 from mfhpo.identification.block_elimination import BlockElimination
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.racing.race import RacingPolicy
-from mfhpo.regret.reward import RewardPolicy
+from mfhpo.racing.race import Race
 from mfhpo_optuna.study.arms import Arms
 from mfhpo_optuna.study.attributes import ARM_KEY, parameters_before
 from mfhpo_optuna.study.levels import Replicates, contains, did_you_mean, levels_in
@@ -340,7 +339,7 @@ class FidelityRace(StudyRace):
     @property
     def certifies(self) -> bool:
         """Whether the policy is after a certificate; those that maximise the reward are not."""
-        return not isinstance(self.policy, RewardPolicy)
+        return self.policy is None or self.policy.certifies
 
     @property
     def hopeless(self) -> bool:
@@ -373,7 +372,7 @@ class FidelityRace(StudyRace):
 
 def _total(policy: Policy) -> tuple[float | None, bool]:
     """Return what a race will have cost, and whether that is a guess; None if unknown."""
-    budget = policy.budget if isinstance(policy, RacingPolicy) else math.inf
+    budget = policy.budget if isinstance(policy, Race) else math.inf
     remaining = policy.recommend().remaining_cost
     if remaining is not None and policy.cost + remaining < budget:
         return policy.cost + remaining, True

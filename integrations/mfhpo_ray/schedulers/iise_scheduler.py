@@ -14,12 +14,12 @@ from ray.tune.utils import flatten_dict
 from mfhpo import IISE, Labels, Observation, Pull
 from mfhpo._validation import check_count, check_name
 from mfhpo.certification.choice import make_elimination
-from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import EstimatedNoise
 from mfhpo.racing.declaration import Declaration
 from mfhpo.racing.options import IISEOptions, runs, with_defaults
+from mfhpo.racing.race import Race
 from mfhpo_ray.experiment.losses import is_tried_again, with_losses
 from mfhpo_ray.experiment.open_pulls import with_waiting
 from mfhpo_ray.experiment.recommendation import TuneRecommendation
@@ -142,7 +142,7 @@ class IISEScheduler(ArmScheduler):
         config = self._runs.config(answer.arm)
         return TuneRecommendation.of(answer, self._sign, config, self._levels[answer.fidelity])
 
-    def _make_policy(self, n_arms: int, replicates: int | None) -> BestArmPolicy:
+    def _make_policy(self, n_arms: int, replicates: int | None) -> Race:
         if replicates is not None:
             self._check_replicates(n_arms, replicates)
         options = dict(self._options)

@@ -8,8 +8,8 @@ import numpy as np
 from ray.tune.experiment import Trial
 
 from mfhpo import Observation, Pull
-from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.knowledge.arrays import IntArray
+from mfhpo.racing.race import Race
 from mfhpo_ray.experiment.open_pulls import MOST_PASSED_OVER, is_spent
 from mfhpo_ray.schedulers.level_order import Arrived, LevelOrder, Place
 from mfhpo_ray.schedulers.runs import Run, Runs
@@ -28,7 +28,7 @@ class Order(NamedTuple):
 class LevelRace:
     """A race over runs that pause at levels; values are told in the order of `LevelOrder`."""
 
-    def __init__(self, policy: BestArmPolicy, runs: Runs, n_arms: int, n_levels: int) -> None:
+    def __init__(self, policy: Race, runs: Runs, n_arms: int, n_levels: int) -> None:
         self.policy = policy
         # Which runs are on their way, and what waits for them.
         self.in_order = LevelOrder()

@@ -17,7 +17,6 @@ from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.fidelity import Fidelity, native
 from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike, as_fidelity
 from mfhpo.racing.options import with_defaults
-from mfhpo.regret.reward import RewardPolicy
 from mfhpo.search import BudgetedSearch, Replicate
 from mfhpo.search.declared import (
     certifier_of,
@@ -148,7 +147,7 @@ class FidelitySearch(PolicySearch[Policy]):
     def _answer(self, policy: Policy) -> TuneRecommendation:
         answer = policy.recommend()
         params = {} if answer.arm is None else self._params(answer.arm)
-        certifies = not isinstance(policy, RewardPolicy)
+        certifies = policy.certifies
         level = self._levels[answer.fidelity]
         if self._n_stopped:
             assumption = (

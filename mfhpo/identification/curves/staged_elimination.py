@@ -4,10 +4,10 @@ The rules are those of `curve_elimination`. Work per observation grows with the 
 number of arms, but for one pass over the arms' means where no bounds are declared.
 """
 
-import abc
 import heapq
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,24 +21,242 @@ from mfhpo.problem import Recommendation
 _ROUNDING = 1e-12
 
 
-class StagedElimination(abc.ABC):
+class Shown:
+    """What the runs of each arm have shown at each stage, added up."""
+
+    def __init__(self, n_stages: int) -> None:
+        self._n_stages = n_stages
+        self._sums: dict[int, FloatArray] = {}
+        self._counts: dict[int, FloatArray] = {}
+
+    def __contains__(self, arm: int) -> bool:
+        return arm in self._sums
+
+    def add(self, arm: int, stage: int, value: float) -> None:
+        """Add a value."""
+        if arm not in self._sums:
+            self._sums[arm] = np.zeros(self._n_stages)
+            self._counts[arm] = np.zeros(self._n_stages)
+        self._sums[arm][stage] += value
+        self._counts[arm][stage] += 1.0
+
+    def count(self, arm: int, stage: int) -> int:
+        """Return the number of an arm's values at a stage."""
+        return int(self._counts[arm][stage]) if arm in self._counts else 0
+
+    def mean(self, arm: int, stage: int) -> float:
+        """Return the mean of an arm's values at a stage where it was observed."""
+        return float(self._sums[arm][stage] / self._counts[arm][stage])
+
+    def furthest(self, arm: int) -> int:
+        """Return the last stage at which an arm was observed."""
+        return int(np.flatnonzero(self._counts[arm])[-1])
+
+
+@dataclass(frozen=True)
+class Field:
+    """Who is in the race: its number of arms, those that were `seen`, whether some have failed.
+
+    `complete` says whether all arms have entered.
+    """
+
+    n_active: int
+    seen: Sequence[int]
+    some_failed: bool
+    complete: bool
+
+
+class ByBounds:
+    """By declared bounds on what is still gained: what is let go is surely not the best.
+
+    The run with the largest upper end goes first: it has to be trained anyway.
+    """
+
+    def __init__(self, gains: Sequence[tuple[float, float]] | FloatArray, noise: float) -> None:
+        self.curves = BoundedCurves(gains, noise)
+        self.contradicting: set[int] = set()
+        self._noise = noise
+        self._reaches: list[tuple[float, int]] = []
+        # The highest upper end of an arm that was let go: the answer has to stand up to it.
+        self._highest_out = -math.inf
+
+    def turn(self, shown: Shown, arm: int, reached: int, ahead: int) -> tuple[float, ...]:
+        """Prefer arms with few runs ahead, then the most promising."""
+        return ahead, -self.curves.standing(arm).reach
+
+    def drop(self, arm: int, verdict: Verdict | None) -> None:
+        """Remember how good an arm may have been."""
+        reach = self.curves.standing(arm).reach if verdict is None else verdict.reach
+        self._highest_out = max(self._highest_out, reach)
+
+    def fail(self, arm: int) -> None:
+        """Let an arm count against others no more."""
+        self.curves.withdraw(arm)
+
+    def learn(
+        self, active: set[int], arm: int, curve: FloatArray, stage: int, standing: int
+    ) -> list[int]:
+        """See `StagedElimination.observe`."""
+        contradicted = self.curves.add(arm, curve)
+        if contradicted or self._is_empty(arm):
+            self.contradicting.add(arm)
+        if contradicted:
+            self._reaches = [(self.curves.standing(a).reach, a) for a in active]
+            heapq.heapify(self._reaches)
+        else:
+            heapq.heappush(self._reaches, (self.curves.standing(arm).reach, arm))
+        return contradicted
+
+    def most_hopeless(self, active: set[int]) -> tuple[int, Verdict] | None:
+        """Return an arm that can be let go, or None."""
+        while self._reaches:
+            reach, arm = self._reaches[0]
+            verdict = self.curves.standing(arm)
+            # Where no final value agrees with what an arm has shown, nothing follows from it.
+            if arm in active and reach == verdict.reach and not self._is_empty(arm):
+                return (arm, verdict) if verdict.stop else None
+            heapq.heappop(self._reaches)
+        return None
+
+    def _is_empty(self, arm: int) -> bool:
+        low, high = self.curves.interval(arm)
+        return low - high > _ROUNDING * (abs(low) + abs(high))
+
+    def answer(self, shown: Shown, field: Field) -> tuple[int, dict[str, Any]]:
+        """Return the arm with the largest lower end, and what is said about it."""
+        intervals = {arm: self.curves.interval(arm) for arm in field.seen}
+        best = max(field.seen, key=lambda arm: (intervals[arm][0], -arm))
+        low = intervals[best][0]
+        others = [high for arm, (_, high) in intervals.items() if arm != best]
+        others += [math.inf] * (field.n_active - len(field.seen)) + [self._highest_out]
+        reason, certified = self._reason(shown, field, best, max(others) - low), False
+        if not reason:
+            certified = True
+            compared = " that was compared" if field.some_failed else ""
+            reason = f"the bounds of no other arm{compared} reach it"
+        noise = f"every value is within {self._noise:g} of its arm's mean, as declared"
+        if not self._noise:
+            noise = "there is no noise, as declared"
+        return best, {
+            "interval": intervals[best],
+            "certified": certified,
+            "reason": reason,
+            "conditions": ("the declared bounds on what is still gained hold", noise),
+            "remaining_cost": 0.0 if certified else None,
+        }
+
+    def _reason(self, shown: Shown, field: Field, best: int, behind: float) -> str:
+        """Say why nothing is certified, by how far the best arm may be behind; else empty."""
+        if self.contradicting:
+            return (
+                f"what was declared is contradicted by {len(self.contradicting)} of the arms: what "
+                f"was stopped by it may have been stopped in error"
+            )
+        if not field.complete:
+            return "not all arms have begun"
+        if behind > 0.0:
+            by = f", by at most {behind:.3g}" if math.isfinite(behind) else ""
+            return f"the bounds allow that another arm is better{by}"
+        if not shown.count(best, len(self.curves.gains) - 1):
+            return "the bounds of no other arm reach it, but it has not finished yet"
+        return ""
+
+
+class ByTolerance:
+    """By a tolerance that halves from stage to stage: a heuristic, see `PhasedCurves`.
+
+    An arm is compared at the stage that its runs have all come to, by the mean of their values. All
+    runs come to a stage before any goes on from there, the most promising first.
+    """
+
+    def __init__(self, n_stages: int) -> None:
+        self.contradicting: set[int] = set()
+        self._n_stages = n_stages
+        self._curves = PhasedCurves(n_stages)
+        self._standings: dict[int, int] = {}
+        self._means: list[list[tuple[float, int]]] = [[] for _ in range(n_stages)]
+
+    def turn(self, shown: Shown, arm: int, reached: int, ahead: int) -> tuple[float, ...]:
+        """Prefer the run that is least far, then the most promising arm."""
+        return reached, ahead, -shown.mean(arm, reached) if reached >= 0 else 0.0
+
+    def drop(self, arm: int, verdict: Verdict | None) -> None:
+        """Let an arm count against others no more."""
+        self._curves.withdraw(arm)
+
+    def fail(self, arm: int) -> None:
+        """Let an arm count against others no more."""
+        self._curves.withdraw(arm)
+
+    def learn(
+        self, active: set[int], arm: int, curve: FloatArray, stage: int, standing: int
+    ) -> list[int]:
+        """See `StagedElimination.observe`."""
+        new = np.full(self._n_stages, np.nan)
+        new[stage] = curve[stage]
+        self._curves.begin(new)
+        self._curves.add(arm, new)
+        self._standings[arm] = standing
+        mean = self._curves.mean(arm, standing)
+        if not math.isnan(mean):
+            heapq.heappush(self._means[standing], (mean, arm))
+        return []
+
+    def most_hopeless(self, active: set[int]) -> tuple[int, Verdict] | None:
+        """Return an arm that can be let go, or None."""
+        for stage, waiting in enumerate(self._means):
+            while waiting:
+                mean, arm = waiting[0]
+                current = self._standings[arm] == stage and self._curves.mean(arm, stage) == mean
+                if arm in active and current:
+                    verdict = self._curves.standing(arm, stage)
+                    if verdict.stop:
+                        return arm, verdict
+                    break  # all others at this stage are better
+                heapq.heappop(waiting)
+        return None
+
+    def answer(self, shown: Shown, field: Field) -> tuple[int, dict[str, Any]]:
+        """Return the arm with the largest mean, and what is said about it."""
+
+        def progress(arm: int) -> tuple[float, ...]:
+            stage = shown.furthest(arm)
+            return stage, shown.mean(arm, stage), -arm
+
+        best = max(field.seen, key=progress)
+        stage = shown.furthest(best)
+        n_values = shown.count(best, stage)
+        n_there = sum(bool(shown.count(arm, stage)) for arm in field.seen)
+        reason = (
+            f"no bounds are declared, and a tolerance that halves is a heuristic; the mean is that "
+            f"of {n_values} value{'s' if n_values > 1 else ''}, the best of {n_there}"
+        )
+        assumption = "that no arm gains much more than others after it was stopped"
+        return best, {"reason": reason, "assumptions": (assumption,)}
+
+
+class StagedElimination:
     """A race of arms, each of which has one or several runs.
 
     No arm is let go before `n_startup_runs` have shown something; the last of the `n_stages` is the
-    target. `active`, `out` and `contradicting` are the arms that are in the race, were let go, and
-    contradicted what was declared; `n_begun` is the number of runs that have shown something.
+    target. `active` and `out` are the arms that are in the race and were let go; `n_begun` is the
+    number of runs that have shown something.
     """
 
-    def __init__(self, n_stages: int, n_startup_runs: int) -> None:
+    def __init__(self, rule: ByBounds | ByTolerance, n_stages: int, n_startup_runs: int) -> None:
         self.active: set[int] = set()
         self.out: set[int] = set()
         self.n_begun = 0
-        self.contradicting: set[int] = set()
+        self.rule = rule
         self._failed: set[int] = set()
-        self._sums: dict[int, FloatArray] = {}
-        self._counts: dict[int, FloatArray] = {}
-        self._n_stages = n_stages
+        self._shown = Shown(n_stages)
+        self._target = n_stages - 1
         self._n_startup_runs = n_startup_runs
+
+    @property
+    def contradicting(self) -> set[int]:
+        """The arms that contradicted what was declared."""
+        return self.rule.contradicting
 
     def enter(self, arm: int) -> None:
         """Let an arm take part, unless it was let go before."""
@@ -55,21 +273,17 @@ class StagedElimination(abc.ABC):
         """
         if np.count_nonzero(np.isfinite(curve)) == 1:
             self.n_begun += 1
-        if arm not in self._sums:
-            self._sums[arm] = np.zeros(self._n_stages)
-            self._counts[arm] = np.zeros(self._n_stages)
-        self._sums[arm][stage] += curve[stage]
-        self._counts[arm][stage] += 1.0
+        self._shown.add(arm, stage, float(curve[stage]))
         if arm in self.out:
             return []
-        return self._learn(arm, curve, stage, standing)
+        return self.rule.learn(self.active, arm, curve, stage, standing)
 
     def let_go(self) -> list[tuple[int, Verdict]]:
         """Let all arms go that cannot be the best, and return them with why."""
         gone: list[tuple[int, Verdict]] = []
         if self.n_begun < self._n_startup_runs:
             return gone
-        while found := self._most_hopeless():
+        while found := self.rule.most_hopeless(self.active):
             gone.append(found)
             self.drop(*found)
         return gone
@@ -78,82 +292,68 @@ class StagedElimination(abc.ABC):
         """Let an arm go; without a verdict, one that is known to have been let go before."""
         self.active.discard(arm)
         self.out.add(arm)
+        self.rule.drop(arm, verdict)
 
     def fail(self, arm: int) -> None:
         """Take an arm out of which no run is left, and none has come to its end."""
         self.active.discard(arm)
         self._failed.add(arm)
+        self.rule.fail(arm)
 
     def n_finished(self, arm: int) -> int:
         """Return the number of an arm's values at the target."""
-        return int(self._counts[arm][-1]) if arm in self._counts else 0
+        return self._shown.count(arm, self._target)
 
-    def mean(self, arm: int, stage: int) -> float:
-        """Return the mean of an arm's values at a stage where it was observed."""
-        return float(self._sums[arm][stage] / self._counts[arm][stage])
-
-    @abc.abstractmethod
     def turn(self, arm: int, reached: int, ahead: int) -> tuple[float, ...]:
         """Return the sort key of a run that waits; the smallest goes first.
 
         The run has come to the stage `reached`, -1 before the first. `ahead` counts the arm's other
         runs that are further or under way.
         """
+        return self.rule.turn(self._shown, arm, reached, ahead)
 
-    @abc.abstractmethod
-    def _learn(self, arm: int, curve: FloatArray, stage: int, standing: int) -> list[int]: ...
-
-    @abc.abstractmethod
-    def _most_hopeless(self) -> tuple[int, Verdict] | None:
-        """Return an arm that can be let go, or None."""
-
-    @abc.abstractmethod
     def recommend(self, cost: float, finished: bool, complete: bool) -> Recommendation:
         """Return the best answer so far, given what was paid and whether all arms have entered."""
-
-    def _answer(self, arm: int | None, cost: float, finished: bool, **what: Any) -> Recommendation:
-        stage = 0 if arm is None else self._furthest(arm)
-        mean = math.nan if arm is None else self.mean(arm, stage)
-        content: dict[str, Any] = {
-            "interval": (-math.inf, math.inf),
-            "certified": False,
-            "delta": 0.0,
-            "epsilon": 0.0,
-            "not_compared": tuple(
-                f"arm {each}: none of its runs came to the end" for each in sorted(self._failed)
-            ),
-            **what,
-        }
+        seen = [arm for arm in self.active if arm in self._shown]
+        arm: int | None = None
+        stage, mean = 0, math.nan
+        content: dict[str, Any] = {"interval": (-math.inf, math.inf), "certified": False}
+        if seen:
+            field = Field(len(self.active), seen, bool(self._failed), complete)
+            arm, said = self.rule.answer(self._shown, field)
+            content |= said
+            stage = self._shown.furthest(arm)
+            mean = self._shown.mean(arm, stage)
+        elif self._failed and not self.active:
+            content["reason"] = "every arm has failed"
+        else:
+            content["reason"] = "nothing is known"
         low, high = content["interval"]
-        if stage == self._n_stages - 1 and low <= high:
+        if seen and stage == self._target and low <= high:
             # The bounds of cheaper levels are sure, and a mean of a few noisy values is not.
             mean = min(max(mean, low), high)
         return Recommendation(
             arm=arm,
             mean=mean,
             fidelity=stage,
+            delta=0.0,
+            epsilon=0.0,
             finished=finished,
             cost=cost,
             pulls=self.n_begun,
             survivors=tuple(sorted(self.active)),
             compared=len(self.active) + len(self.out),
+            not_compared=tuple(
+                f"arm {each}: none of its runs came to the end" for each in sorted(self._failed)
+            ),
             **content,
         )
 
-    def _furthest(self, arm: int) -> int:
-        return int(np.flatnonzero(self._counts[arm])[-1])
-
-    def _without_any(self, cost: float, finished: bool) -> Recommendation:
-        reason = "every arm has failed" if self._failed and not self.active else "nothing is known"
-        return self._answer(None, cost, finished, reason=reason)
-
 
 class BoundedElimination(StagedElimination):
-    """By declared bounds on what is still gained: what is let go is surely not the best.
+    """A race by declared bounds; for the arguments see `BoundedCurves` and `StagedElimination`."""
 
-    The run with the largest upper end goes first: it has to be trained anyway. For the arguments
-    see `BoundedCurves` and `StagedElimination`.
-    """
+    rule: ByBounds
 
     def __init__(
         self,
@@ -161,174 +361,16 @@ class BoundedElimination(StagedElimination):
         noise: float = 0.0,
         n_startup_runs: int = 0,
     ) -> None:
-        self._curves = BoundedCurves(gains, noise)
-        self._noise = noise
-        self._reaches: list[tuple[float, int]] = []
-        # The highest upper end of an arm that was let go: the answer has to stand up to it.
-        self._highest_out = -math.inf
-        super().__init__(len(self._curves.gains), n_startup_runs)
+        super().__init__(ByBounds(gains, noise), len(gains), n_startup_runs)
 
     @property
     def gains(self) -> FloatArray:
         """The bounds in force, shape (M, 2): the declared ones, or wider."""
-        return self._curves.gains
-
-    def turn(self, arm: int, reached: int, ahead: int) -> tuple[float, ...]:
-        """Prefer arms with few runs ahead, then the most promising."""
-        return ahead, -self._curves.standing(arm).reach
-
-    def drop(self, arm: int, verdict: Verdict | None = None) -> None:
-        """Let an arm go."""
-        super().drop(arm, verdict)
-        reach = self._curves.standing(arm).reach if verdict is None else verdict.reach
-        self._highest_out = max(self._highest_out, reach)
-
-    def fail(self, arm: int) -> None:
-        """Take an arm out; it counts against others no more."""
-        super().fail(arm)
-        self._curves.withdraw(arm)
-
-    def _learn(self, arm: int, curve: FloatArray, stage: int, standing: int) -> list[int]:
-        contradicted = self._curves.add(arm, curve)
-        if contradicted or self._is_empty(arm):
-            self.contradicting.add(arm)
-        if contradicted:
-            self._reaches = [(self._curves.standing(a).reach, a) for a in self.active]
-            heapq.heapify(self._reaches)
-        else:
-            heapq.heappush(self._reaches, (self._curves.standing(arm).reach, arm))
-        return contradicted
-
-    def _most_hopeless(self) -> tuple[int, Verdict] | None:
-        while self._reaches:
-            reach, arm = self._reaches[0]
-            verdict = self._curves.standing(arm)
-            # Where no final value agrees with what an arm has shown, nothing follows from it.
-            if arm in self.active and reach == verdict.reach and not self._is_empty(arm):
-                return (arm, verdict) if verdict.stop else None
-            heapq.heappop(self._reaches)
-        return None
-
-    def _is_empty(self, arm: int) -> bool:
-        low, high = self._curves.interval(arm)
-        return low - high > _ROUNDING * (abs(low) + abs(high))
-
-    def recommend(self, cost: float, finished: bool, complete: bool) -> Recommendation:
-        """Return the arm with the largest lower end (see `StagedElimination.recommend`)."""
-        seen = [arm for arm in self.active if arm in self._counts]
-        if not seen:
-            return self._without_any(cost, finished)
-        intervals = {arm: self._curves.interval(arm) for arm in seen}
-        best = max(seen, key=lambda arm: (intervals[arm][0], -arm))
-        low = intervals[best][0]
-        others = [high for arm, (_, high) in intervals.items() if arm != best]
-        others += [math.inf] * (len(self.active) - len(seen)) + [self._highest_out]
-        behind = max(others) - low
-        certified = False
-        if self.contradicting:
-            reason = (
-                f"what was declared is contradicted by {len(self.contradicting)} of the arms: what "
-                f"was stopped by it may have been stopped in error"
-            )
-        elif not complete:
-            reason = "not all arms have begun"
-        elif behind > 0.0:
-            reason = "the bounds allow that another arm is better"
-            if math.isfinite(behind):
-                reason += f", by at most {behind:.3g}"
-        elif not self.n_finished(best):
-            reason = "the bounds of no other arm reach it, but it has not finished yet"
-        else:
-            certified = True
-            compared = " that was compared" if self._failed else ""
-            reason = f"the bounds of no other arm{compared} reach it"
-        noise = f"every value is within {self._noise:g} of its arm's mean, as declared"
-        if not self._noise:
-            noise = "there is no noise, as declared"
-        return self._answer(
-            best,
-            cost,
-            finished,
-            interval=intervals[best],
-            certified=certified,
-            reason=reason,
-            conditions=("the declared bounds on what is still gained hold", noise),
-            remaining_cost=0.0 if certified else None,
-        )
+        return self.rule.curves.gains
 
 
 class PhasedElimination(StagedElimination):
-    """By a tolerance that halves from stage to stage: a heuristic, see `PhasedCurves`.
-
-    An arm is compared at the stage that its runs have all come to, by the mean of their values. All
-    runs come to a stage before any goes on from there, the most promising first.
-    """
+    """A race by a tolerance that halves; for the arguments see `StagedElimination`."""
 
     def __init__(self, n_stages: int, n_startup_runs: int = 0) -> None:
-        self._curves = PhasedCurves(n_stages)
-        self._standings: dict[int, int] = {}
-        self._means: list[list[tuple[float, int]]] = [[] for _ in range(n_stages)]
-        super().__init__(n_stages, n_startup_runs)
-
-    def turn(self, arm: int, reached: int, ahead: int) -> tuple[float, ...]:
-        """Prefer the run that is least far, then the most promising arm."""
-        return reached, ahead, -self.mean(arm, reached) if reached >= 0 else 0.0
-
-    def drop(self, arm: int, verdict: Verdict | None = None) -> None:
-        """Let an arm go; it counts against others no more."""
-        super().drop(arm, verdict)
-        self._curves.withdraw(arm)
-
-    def fail(self, arm: int) -> None:
-        """Take an arm out; it counts against others no more."""
-        super().fail(arm)
-        self._curves.withdraw(arm)
-
-    def _learn(self, arm: int, curve: FloatArray, stage: int, standing: int) -> list[int]:
-        new = np.full(self._n_stages, np.nan)
-        new[stage] = curve[stage]
-        self._curves.begin(new)
-        self._curves.add(arm, new)
-        self._standings[arm] = standing
-        mean = self._curves.mean(arm, standing)
-        if not math.isnan(mean):
-            heapq.heappush(self._means[standing], (mean, arm))
-        return []
-
-    def _most_hopeless(self) -> tuple[int, Verdict] | None:
-        for stage, waiting in enumerate(self._means):
-            while waiting:
-                mean, arm = waiting[0]
-                current = self._standings[arm] == stage and self._curves.mean(arm, stage) == mean
-                if arm in self.active and current:
-                    verdict = self._curves.standing(arm, stage)
-                    if verdict.stop:
-                        return arm, verdict
-                    break  # all others at this stage are better
-                heapq.heappop(waiting)
-        return None
-
-    def recommend(self, cost: float, finished: bool, complete: bool) -> Recommendation:
-        """Return the arm with the largest mean (see `StagedElimination.recommend`)."""
-        seen = [arm for arm in self.active if arm in self._counts]
-        if not seen:
-            return self._without_any(cost, finished)
-
-        def progress(arm: int) -> tuple[float, ...]:
-            stage = self._furthest(arm)
-            return stage, self.mean(arm, stage), -arm
-
-        best = max(seen, key=progress)
-        stage = self._furthest(best)
-        n_values = int(self._counts[best][stage])
-        n_there = sum(bool(self._counts[arm][stage]) for arm in seen)
-        return self._answer(
-            best,
-            cost,
-            finished,
-            reason=(
-                f"no bounds are declared, and a tolerance that halves is a heuristic; the mean is "
-                f"that of {n_values} value{'s' if n_values > 1 else ''}, the best of {n_there}"
-            ),
-            assumptions=("that no arm gains much more than others after it was stopped",),
-        )
+        super().__init__(ByTolerance(n_stages), n_stages, n_startup_runs)

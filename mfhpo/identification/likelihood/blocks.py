@@ -27,8 +27,7 @@ Differences that are equal prove nothing: see `mfhpo.identification.likelihood.t
 """
 
 import math
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection
 
 import numpy as np
 
@@ -321,25 +320,3 @@ class Blocks:
             always[leader] & always[others], credits @ np.maximum(sizes - 1.0, 0.0), 0.0
         )
         return weights @ np.maximum(squares, 0.0), degrees
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the values as nested lists, None without one, and the complete rounds."""
-        return {
-            "failed": self.failed.tolist(),
-            "void": self.void.tolist(),
-            "values": [_as_list(row) for row in self.values],
-            "rounds": list(self.rounds),
-            "errors": [_as_list(errors) for errors in self.errors],
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take up a saved state."""
-        self.values = np.array(state["values"], dtype=np.float64).reshape(len(self.values), -1)
-        self.failed = np.array(state["failed"], dtype=np.int64).reshape(self.values.shape)
-        self.void = np.array(state["void"], dtype=bool)
-        self.rounds = list(state["rounds"])
-        self.errors = [np.array(errors, dtype=np.float64) for errors in state["errors"]]
-
-
-def _as_list(values: FloatArray) -> list[float | None]:
-    return [None if math.isnan(value) else value for value in values.tolist()]

@@ -1,29 +1,27 @@
-"""The stop by likelihood ratios of pairs of arms, which several policies share."""
+"""The stop by likelihood ratios of pairs of arms, which several rules are given."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
-from mfhpo._validation import check_instance
-from mfhpo.identification.best_arm import BestArmPolicy
+from mfhpo.identification.likelihood.bias_models import BiasModel, OrderBias, OwnBias
 from mfhpo.identification.likelihood.likelihood import (
-    OrderBiasLikelihood,
-    OwnBiasLikelihood,
     PairLikelihood,
-    TargetLikelihood,
-    UnknownVariances,
+    Statistic,
+    of_unknown,
+    one_sided,
     prior_count,
 )
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
-from mfhpo.knowledge.bias import Kind, check_variant
+from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.confidence import MixtureRadius, StudentMixtureRadius
 from mfhpo.knowledge.noise import Bounded
-from mfhpo.problem import Problem
 from mfhpo.racing.answer import surest_at_target
 from mfhpo.racing.noise_evidence import MOST_RATIO
+from mfhpo.racing.rule import Known, Needs, Verdict, Words
 
 # The most that the guessed variance of an arm of which little is known is raised by, and how many
 # values are many.
@@ -81,98 +79,104 @@ class Standing:
                 self.statistics[others] = likelihood.statistic(leader, others, ratios, epsilon)
 
 
-class LikelihoodRatioPolicy(BestArmPolicy):
+@dataclass(frozen=True)
+class Bar:
+    """What the statistic against an arm must reach.
+
+    Attributes
+    ----------
+    threshold, prior
+        Return it, and the count rho of `PairLikelihood`.
+    one_sided
+        Whether known variances count on the side where the leader is better, at the target.
+    is_final
+        Whether an arm that is beaten once may leave at once.
+    """
+
+    threshold: Callable[[Known], float]
+    prior: Callable[[Known], float]
+    one_sided: bool
+    is_final: bool
+
+
+def level_of(known: Known) -> float:
+    """Return the error probability of one comparison."""
+    return known.evidence.noise.delta / max(1, known.problem.n_arms - 1)
+
+
+MIXTURE = Bar(
+    threshold=lambda known: -math.log(level_of(known)),
+    prior=lambda known: prior_count(level_of(known)),
+    one_sided=True,
+    is_final=True,
+)
+"""The bar that keeps delta at all times: ln((K - 1) / delta)."""
+
+
+class LikelihoodStop:
     """Eliminates an arm when the observations speak strongly enough against it.
 
     All fidelities of two arms are weighed together (`PairLikelihood`). The arm with the best fit
-    leads. Another arm leaves once the statistic against it reaches ln((K - 1) / delta); the race
-    ends when one arm is left, or when all others are ruled out to be better by epsilon.
+    leads. Another arm leaves once the statistic against it reaches the bar; the race ends when one
+    arm is left, or when all others are ruled out to be better by epsilon.
 
-    Parameters
+    Attributes
     ----------
-    radius
-        Not taken (TypeError). The intervals that are shown are the tightest for the noise, and
-        decide nothing but the audit.
-    variant
-        "max" or "order": the kind of bias bounds to estimate, if they are (`estimated_bias`). Order
-        bounds are never more than twice the others, and mostly far less. A ValueError says that it
-        contradicts the declared ones.
+    standing
+        Who leads; None during the pilot.
     """
 
-    _certificate_reason = "the observations speak against any other arm being better by epsilon"
+    def __init__(self, n_arms: int, bar: Bar) -> None:
+        self.bar = bar
+        self.standing: Standing | None = None
+        self._changed: BoolArray = np.zeros(n_arms, dtype=bool)
 
-    def __init__(self, problem: Problem, *, variant: Kind | None = None, **options: Any) -> None:
-        check_instance("problem", problem, Problem, "a mfhpo.Problem")
-        check_variant(variant, problem.bias)
-        self._kind = variant or "order"
-        if options.pop("radius", None) is not None:
-            raise TypeError(
-                f"radius: {type(self).__name__} decides by likelihood ratios and takes none; leave "
-                f"it out, or use IISE or MFLUCB."
-            )
-        self._standing: Standing | None = None
-        self._changed: BoolArray = np.zeros(problem.n_arms, dtype=bool)
-        super().__init__(problem, **options)
+    def needs(self, variant: Kind | None, audited: Callable[[], int | None]) -> Needs:
+        """Return what a rule with this stop needs from the race."""
+        return Needs(
+            "the observations speak against any other arm being better by epsilon",
+            kind=variant or "order",
+            variances=True,
+            note=self.note,
+            leader=self.leader,
+            audited=audited,
+            falls_short=self.falls_short,
+            words=self.words,
+        )
 
-    @property
-    def _variances(self) -> bool:
-        return True
-
-    @property
-    def _estimates_noise(self) -> bool:
-        """Return whether the variances are estimated at any level that is compared."""
-        noise = self._evidence.noise
-        return any(map(noise.is_estimated_at, self._compared_fidelities()))
-
-    @property
-    def threshold(self) -> float:
-        """What the statistic against an arm must reach: ln((K - 1) / delta)."""
-        return -math.log(self._level)
-
-    @property
-    def _level(self) -> float:
-        return self._evidence.noise.delta / max(1, self.problem.n_arms - 1)
-
-    @property
-    def _prior(self) -> float:
-        return prior_count(self._level)
-
-    @property
-    def spread(self) -> float:
-        """The noise's scale at the target, declared or seen; 0 if nothing is known."""
-        return float(np.nan_to_num(self._evidence.noise_scales()[-1]))
-
-    def falls_short(self, leader: int, epsilon: float) -> float:
+    def falls_short(self, known: Known, leader: int, epsilon: float) -> float:
         """Return the missing evidence against another arm being better by epsilon, if above 0."""
-        if self._standing is None:
+        if self.standing is None:
             return math.inf
-        likelihood, others = self._standing.likelihood, self.active[self.active != leader]
+        likelihood, others = self.standing.likelihood, known.arms[known.arms != leader]
         ratios, _ = likelihood.against(leader, others, epsilon)
-        return self.threshold - float(likelihood.statistic(leader, others, ratios, epsilon).min())
+        statistics = likelihood.statistic(leader, others, ratios, epsilon)
+        return self.bar.threshold(known) - float(statistics.min())
 
-    def _plan(self) -> None:
-        self._standing = self._new_standing(self._evidence.counts)
+    def plan(self, known: Known) -> None:
+        """Compare all arms again (see `Rule.plan`)."""
+        self.standing = self.standing_with(known, known.evidence.counts)
 
-    def _new_standing(self, counts: IntArray) -> Standing:
+    def standing_with(self, known: Known, counts: IntArray) -> Standing:
         """Return who leads if the present means had these counts, shape (K, M)."""
-        n_arms, levels = self.problem.n_arms, self._levels
+        n_arms, levels = known.problem.n_arms, known.levels
         arms = np.arange(n_arms)
-        as_if = counts is not self._evidence.counts
+        as_if = counts is not known.evidence.counts
         counts = counts[:, levels]
-        means = self._evidence.all_means(arms)[:, levels]
-        awaited = (counts > 0) & (self._evidence.counts[:, levels] == 0)
+        means = known.evidence.all_means(arms)[:, levels]
+        awaited = (counts > 0) & (known.evidence.counts[:, levels] == 0)
         if awaited.any():
             means = np.where(awaited, self._expected_means(means), means)
-        likelihood = self._likelihood(arms, means, counts, self._prior)
+        likelihood = self.likelihood(known, arms, means, counts, self.bar.prior(known))
         nothing = np.full(n_arms, np.nan)
         standing = Standing(likelihood, None, nothing, nothing.copy(), nothing.copy())
         everyone = np.ones(n_arms, dtype=bool)
-        standing.renew(self.active, everyone, self.epsilon, only_ratios=as_if)
+        standing.renew(known.arms, everyone, known.epsilon, only_ratios=as_if)
         return standing
 
     def _expected_means(self, means: FloatArray) -> FloatArray:
-        assert self._standing is not None
-        likelihood = self._standing.likelihood
+        assert self.standing is not None
+        likelihood = self.standing.likelihood
         placed = likelihood.weights.any(axis=1)
         if not placed.any():
             return np.zeros(means.shape)
@@ -181,153 +185,156 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         excess = np.where(seen, means - centres[:, None], 0.0).sum(axis=0)
         return np.asarray(centres[:, None] + excess / np.maximum(seen.sum(axis=0), 1))
 
-    def _likelihood(
-        self, arms: IntArray, means: FloatArray, counts: IntArray | FloatArray, prior: float
+    def likelihood(
+        self,
+        known: Known,
+        arms: IntArray,
+        means: FloatArray,
+        counts: IntArray | FloatArray,
+        prior: float,
     ) -> PairLikelihood:
-        assert self.bias is not None
-        unknown = None
-        if self._estimates_noise:
-            unknown = UnknownVariances(
-                self._squares, self._squares_of_others, self._evidence.noise.delta, self.threshold
-            )
-        variances = self._steering_variances(arms, counts)
-        if self._decides_at_target:
-            return TargetLikelihood(means, counts, variances, prior, self.threshold, unknown)
-        kind = OwnBiasLikelihood if self.bias.kind == "max" else OrderBiasLikelihood
-        bounds = np.array(self.bias.bounds)[self._levels]
-        return kind(means, counts, variances, bounds, prior, unknown)
+        """Return the likelihood of some arms, as if from such counts, shape (n, M)."""
+        assert known.bias is not None
+        variances = self._steering_variances(known, arms, counts)
+        threshold = self.bar.threshold(known)
+        at_target = known.target_only or known.problem.n_fidelities == 1
+        is_one_sided = self.bar.one_sided and at_target
+        how: Statistic | None = one_sided(threshold) if is_one_sided else None
+        if _estimates_noise(known):
+            how = _unknown_variances(known, threshold)
+        bounds = np.array(known.bias.bounds)[known.levels]
+        is_own = known.bias.kind == "max" and not is_one_sided
+        bias: BiasModel = OwnBias(bounds) if is_own else OrderBias(bounds)
+        return PairLikelihood(means, counts, variances, bias, prior, how)
 
-    @property
-    def _decides_at_target(self) -> bool:
-        return self._target_only or self.problem.n_fidelities == 1
-
-    def _squares(self, arms: IntArray) -> FloatArray:
-        noise, levels = self._evidence.noise, range(self.problem.n_fidelities)[self._levels]
-        return np.stack([noise.squares(arms, m) for m in levels], axis=1)
-
-    def _squares_of_others(self, arms: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return others' squares that count for some arms, and degrees of freedom, (n, M) each."""
-        noise, levels = self._evidence.noise, range(self.problem.n_fidelities)[self._levels]
-        parts = [noise.squares_of_others(arms, m) for m in levels]
-        return np.stack([part[0] for part in parts], 1), np.stack([part[1] for part in parts], 1)
-
-    def _take_note(self, arm: int) -> None:
-        if self._standing is None:
+    def note(self, known: Known, arm: int) -> None:
+        """Take in a new value of an arm."""
+        if self.standing is None:
             return
-        likelihood, levels = self._standing.likelihood, self._levels
+        likelihood, levels = self.standing.likelihood, known.levels
         # Each value is one of the others' for all arms but its own.
-        self._changed[slice(None) if self._estimates_noise else arm] = True
+        self._changed[slice(None) if _estimates_noise(known) else arm] = True
         arms = np.flatnonzero(self._changed)
-        counts = self._evidence.counts[arms, levels]
+        counts = known.evidence.counts[arms, levels]
         likelihood.update(
             arms,
-            self._evidence.all_means(arms)[:, levels],
+            known.evidence.all_means(arms)[:, levels],
             counts,
-            self._steering_variances(arms, counts),
+            self._steering_variances(known, arms, counts),
         )
 
-    def _steering_variances(self, arms: IntArray, counts: IntArray | FloatArray) -> FloatArray:
+    def _steering_variances(
+        self, known: Known, arms: IntArray, counts: IntArray | FloatArray
+    ) -> FloatArray:
         """Return the variances, raised where they are guesses from few values, shape (n, M)."""
-        noise, levels = self._evidence.noise, range(self.problem.n_fidelities)[self._levels]
-        variances = noise.variances(arms)[:, self._levels]
-        for place, m in enumerate(levels):
+        noise = known.evidence.noise
+        variances = noise.variances(arms)[:, known.levels]
+        for place, m in enumerate(known.compared):
             if noise.is_estimated_at(m):
-                variances[:, place] *= self._inflation(counts[:, place])
+                # The factor to a known variance that needs as many values.
+                few = np.minimum(counts[:, place], _MANY).astype(np.int64)
+                variances[:, place] *= _inflations(level_of(known))[few]
         return variances
 
-    def _inflation(self, counts: IntArray | FloatArray) -> FloatArray:
-        """Return the factor to a known variance that needs as many values; it steers the race."""
-        return _inflations(self._level)[np.minimum(counts, _MANY).astype(np.int64)]
-
-    def _judge_all(self) -> None:
-        self._plan()
-        self._judge(self.problem.target)
-
-    def _judge(self, fidelity: int) -> None:
-        standing = self._standing
-        arms = self.active
-        if standing is None or len(arms) < 2 or self.winner is not None:
+    def verdict(self, known: Known, fidelity: int | None) -> Iterator[Verdict]:
+        """Yield who is out, and who is certified (see `Rule.verdict`)."""
+        if fidelity is None:
+            yield Verdict()
+            self.plan(known)
+        standing, arms = self.standing, known.arms
+        if standing is None or len(arms) < 2 or known.winner is not None:
             return
-        standing.renew(arms, self._changed, self.epsilon)
+        standing.renew(arms, self._changed, known.epsilon)
         self._changed[:] = False
         leader = standing.leader
         if leader is None:
             return
         others = arms[arms != leader]
-        beaten = standing.statistics[others] >= self.threshold
-        beaten |= self._separated(leader, others, self.epsilon)
-        if not beaten.any():
+        threshold = self.bar.threshold(known)
+        beaten = standing.statistics[others] >= threshold
+        beaten |= _separated(known, leader, others, known.epsilon)
+        if not beaten.any() or not (self.bar.is_final or beaten.all()):
             return
-        gone = self._eliminable(others, beaten)
-        if self.epsilon > 0.0 and gone.size:
+        gone = others[beaten]
+        if known.epsilon > 0.0:
             ratios, _ = standing.likelihood.against(leader, gone)
             worse = standing.likelihood.statistic(leader, gone, ratios)
-            gone = gone[(worse >= self.threshold) | self._separated(leader, gone, 0.0)]
-        if gone.size:
-            self._roster.eliminate(gone, leader)
-        if beaten.all() and len(gone) < len(others):
-            self._certificate = leader
+            gone = gone[(worse >= threshold) | _separated(known, leader, gone, 0.0)]
+        certified = leader if beaten.all() and len(gone) < len(others) else None
+        yield Verdict(gone if gone.size else None, leader, certified=certified)
 
-    def _separated(self, leader: int, others: IntArray, epsilon: float) -> BoolArray:
-        """Return which arms the intervals of bounded values separate from the leader, (n,)."""
-        if not isinstance(self.problem.noise, Bounded):
-            return np.zeros(len(others), dtype=bool)
-        assert self.bias is not None
-        return self._evidence.separated(leader, others, self.bias, epsilon)
+    def leader(self, known: Known) -> int:
+        """Return the arm with the highest lower bound."""
+        return surest_at_target(known.evidence, known.arms, known.bias)
 
-    def _eliminable(self, others: IntArray, beaten: BoolArray) -> IntArray:
-        return others[beaten]
-
-    def _conditions(self) -> tuple[str, ...]:
-        conditions = super()._conditions()
-        if not self._estimates_noise:
-            return conditions
-        others = "other " if self._spread_more else ""
-        return (
-            *conditions,
-            f"no {others}configuration spreads more than {MOST_RATIO:g} times as much as another",
+    def words(self, known: Known, usual: Words, arm: int | None) -> Words:
+        """Say what estimated variances rest on, and what the race still costs."""
+        if known.winner is None and self.standing is not None and self.standing.leader is not None:
+            usual = replace(usual, remaining_cost=self._remaining_cost(known, self.standing))
+        if not _estimates_noise(known):
+            return usual
+        spread_more = _spread_more(known)
+        others = "other " if spread_more else ""
+        condition = (
+            f"no {others}configuration spreads more than {MOST_RATIO:g} times as much as another"
+        )
+        notices = [
+            f"{known.labels.arm(arm)} at {known.labels.fidelity(m)}: its values spread more than "
+            f"{MOST_RATIO:g} times as much as those of others, and it is judged by its own alone"
+            for arm, m in spread_more
+        ]
+        by_others = "configurations far behind may also leave by how much the others spread"
+        return replace(
+            usual,
+            conditions=(*usual.conditions, condition),
+            assumptions=(*usual.assumptions, by_others),
+            notices=(*usual.notices, *notices),
         )
 
-    def _assumptions(self) -> tuple[str, ...]:
-        parts = super()._assumptions()
-        if not self._estimates_noise:
-            return parts
-        return (*parts, "configurations far behind may also leave by how much the others spread")
-
-    @property
-    def _spread_more(self) -> list[tuple[int, int]]:
-        """Arms and fidelities where values spread more than others' by more than is supposed."""
-        arms, noise = self.active, self._evidence.noise
-        return [
-            (arm, m)
-            for m in self._compared_fidelities()
-            for arm in noise.spread_more(arms, m).tolist()
-        ]
-
-    def _notices(self) -> tuple[str, ...]:
-        found = [
-            f"{self.labels.arm(arm)} at {self.labels.fidelity(m)}: its values spread more than "
-            f"{MOST_RATIO:g} times as much as those of others, and it is judged by its own alone"
-            for arm, m in self._spread_more
-        ]
-        return (*super()._notices(), *found)
-
-    def _surest_arm(self) -> int:
-        return surest_at_target(self._evidence, self.active, self.bias)
-
-    def _remaining_cost(self, leader: int | None) -> float | None:
+    def _remaining_cost(self, known: Known, standing: Standing) -> float | None:
         """Guess the remaining cost: statistics go on growing in proportion to it."""
-        standing = self._standing
-        if self.winner is not None or standing is None or standing.leader is None:
-            return super()._remaining_cost(leader)
-        arms = self.active
+        arms = known.arms
         others = arms[arms != standing.leader]
         gained = standing.ratios[others]
         if not (gained > 0.0).all():
             return None
         # What is missing is compared with the ratio, of which the statistic falls short.
-        factors = np.maximum(self.threshold - standing.statistics[others], 0.0) / gained
-        levels = range(self.problem.n_fidelities)[self._levels]
-        costs = np.array([self._cost_of(m) for m in levels])
-        paid = self._evidence.counts[:, self._levels] @ costs
+        missing = np.maximum(self.bar.threshold(known) - standing.statistics[others], 0.0)
+        factors = missing / gained
+        paid = known.evidence.counts[:, known.levels] @ known.spending.all()[known.levels]
         return float(paid[others] @ factors + paid[standing.leader] * factors.max())
+
+
+def _estimates_noise(known: Known) -> bool:
+    """Return whether the variances are estimated at any level that is compared."""
+    return any(map(known.evidence.noise.is_estimated_at, known.compared))
+
+
+def _unknown_variances(known: Known, threshold: float) -> Statistic:
+    noise = known.evidence.noise
+
+    def squares(arms: IntArray) -> FloatArray:
+        return np.stack([noise.squares(arms, m) for m in known.compared], axis=1)
+
+    def squares_of_others(arms: IntArray) -> tuple[FloatArray, FloatArray]:
+        parts = [noise.squares_of_others(arms, m) for m in known.compared]
+        return np.stack([part[0] for part in parts], 1), np.stack([part[1] for part in parts], 1)
+
+    return of_unknown(squares, squares_of_others, noise.delta, threshold)
+
+
+def _separated(known: Known, leader: int, others: IntArray, epsilon: float) -> BoolArray:
+    """Return which arms the intervals of bounded values separate from the leader, (n,)."""
+    if not isinstance(known.problem.noise, Bounded):
+        return np.zeros(len(others), dtype=bool)
+    assert known.bias is not None
+    return known.evidence.separated(leader, others, known.bias, epsilon)
+
+
+def _spread_more(known: Known) -> list[tuple[int, int]]:
+    """Return arms and fidelities where values spread more than others', by more than supposed."""
+    return [
+        (arm, m)
+        for m in known.compared
+        for arm in known.evidence.noise.spread_more(known.arms, m).tolist()
+    ]

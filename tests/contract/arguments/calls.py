@@ -53,12 +53,12 @@ class Call:
 
 def parameters_of(called: Callable[..., Any]) -> list[str]:
     found: dict[str, None] = {}
-    for each in _handed_on_to(called):
+    for place, each in enumerate(_handed_on_to(called)):
         for parameter in inspect.signature(each).parameters.values():
-            if parameter.name != "self" and parameter.kind not in (
-                parameter.VAR_KEYWORD,
-                parameter.VAR_POSITIONAL,
-            ):
+            is_named = parameter.kind is parameter.KEYWORD_ONLY
+            # Only options are handed on to a base.
+            is_own = place < 2 and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+            if parameter.name != "self" and (is_named or is_own):
                 found[parameter.name] = None
     return list(found)
 

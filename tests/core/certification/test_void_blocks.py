@@ -1,6 +1,5 @@
 """Replicates on which evaluations fail, in both races in blocks."""
 
-import json
 import math
 
 import numpy as np
@@ -29,8 +28,8 @@ def fails_for_all(block):
     return block % 5 == 1
 
 
-def race(make, policy, fails, workers=1, resume_every=7, most=400):
-    """Play with several workers, from a saved state now and then; the policy and what was told."""
+def race(policy, fails, workers=1, most=400):
+    """Play with several workers; the policy and what was told."""
     rng, under_way, told = np.random.default_rng(1), [], []
     while not policy.finished and len(told) < most:
         under_way += policy.ask(workers - len(under_way), under_way)
@@ -38,23 +37,21 @@ def race(make, policy, fails, workers=1, resume_every=7, most=400):
         value = pull.arm + EFFECTS[pull.block] + 0.1 * rng.standard_normal()
         policy.tell(pull, FAILED if fails(pull) else Observation(float(value)))
         told.append((pull.arm, pull.block))
-        if len(told) % resume_every == 0:
-            state = json.loads(json.dumps(policy.state_dict()))
-            policy = make(policy.problem.n_arms)
-            policy.load_state_dict(state)
     return policy, told
 
 
 @both
 @pytest.mark.parametrize("workers", [1, 6])
 def test_a_certificate_comes_about_without_them(make, workers):
-    policy, told = race(make, make(4), lambda pull: fails_for_all(pull.block), workers)
+    policy, told = race(make(4), lambda pull: fails_for_all(pull.block), workers)
     answer = policy.recommend()
     assert (answer.arm, answer.certified, answer.not_compared) == (3, True, ())
     assert len(set(told)) == len(told)  # nobody was asked again
-    n_void = int(policy._blocks.void.sum())
+    n_void = int(policy.known.needs.intake.blocks.void.sum())
     assert n_void >= 1
-    assert all(fails_for_all(block) for block in np.flatnonzero(policy._blocks.void))
+    assert all(
+        fails_for_all(block) for block in np.flatnonzero(policy.known.needs.intake.blocks.void)
+    )
     assert f"without {n_void} on which every evaluation failed" in answer.assumptions[0]
 
 
@@ -62,9 +59,7 @@ def test_a_certificate_comes_about_without_them(make, workers):
 @pytest.mark.parametrize("workers", [1, 6])
 def test_an_arm_that_alone_fails_leaves(make, workers):
     with pytest.warns(ArmWithdrawnWarning, match="arm 1 leaves"):
-        policy, _ = race(
-            make, make(4), lambda pull: pull.arm == 1 or fails_for_all(pull.block), workers
-        )
+        policy, _ = race(make(4), lambda pull: pull.arm == 1 or fails_for_all(pull.block), workers)
     answer = policy.recommend()
     assert (answer.arm, answer.certified, len(answer.not_compared)) == (3, True, 1)
 
@@ -80,7 +75,7 @@ def test_what_is_void_does_not_depend_on_the_order(make):
             arm, block = outcomes[at]
             value = None if (arm, block) in failures else EFFECTS[block] + arm + 0.1 * block
             policy.tell(Pull(arm, 0, block=block), Observation(value))
-        assert np.flatnonzero(policy._blocks.void).tolist() == [1]
+        assert np.flatnonzero(policy.known.needs.intake.blocks.void).tolist() == [1]
         assert policy.active.tolist() == [0, 1, 2]
         asked.add(tuple((pull.arm, pull.block) for pull in policy.ask(3)))
     [pulls] = asked
@@ -90,16 +85,18 @@ def test_what_is_void_does_not_depend_on_the_order(make):
 @both
 def test_the_race_ends_if_more_than_half_of_the_replicates_fail(make):
     with pytest.warns(ArmWithdrawnWarning):
-        policy, told = race(make, make(2), lambda pull: pull.block % 20 > 1)
+        policy, told = race(make(2), lambda pull: pull.block % 20 > 1)
     assert len(told) < 50
     assert not policy.recommend().certified
 
 
 def test_a_look_takes_the_first_blocks_that_are_not_void():
-    policy, _ = race(make_looks, make_looks(2), lambda pull: pull.block in (0, 3))
+    policy, _ = race(make_looks(2), lambda pull: pull.block in (0, 3))
     assert policy.looks == 1
     kept = [1, 2, 4, 5, 6]
-    assert policy.summary(1, 0)[1] == pytest.approx(policy._blocks.values[1, kept].mean())
+    assert policy.summary(1, 0)[1] == pytest.approx(
+        policy.known.needs.intake.blocks.values[1, kept].mean()
+    )
 
 
 def test_a_winner_that_fails_is_not_alone_in_a_replicate_before_its_rival_was_tried():
@@ -115,7 +112,7 @@ def test_a_winner_that_fails_is_not_alone_in_a_replicate_before_its_rival_was_tr
     assert (rival.arm in (0, 1), rival.block) == (True, block)
     policy.tell(rival, FAILED)
     assert policy.ask() == [Pull(2, 0, block=block + 1)]
-    assert policy._blocks.void[block]
+    assert policy.known.needs.intake.blocks.void[block]
 
 
 @both
@@ -138,7 +135,7 @@ def test_the_best_stays_if_it_fails_on_some_replicates(make, workers):
     def fails(pull):
         return pull.arm == 3 and pull.block % 3 == 1
 
-    policy, told = race(make, make(4, delta=1e-6), fails, workers)
+    policy, told = race(make(4, delta=1e-6), fails, workers)
     answer = policy.recommend()
     assert (answer.arm, answer.certified, answer.not_compared) == (3, True, ())
     assert told.count((3, 1)) == 2

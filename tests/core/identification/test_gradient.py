@@ -53,7 +53,7 @@ class TestByHand:
     def test_one_step(self, learning_rate, rate):
         policy = two_arms(learning_rate=learning_rate)
         pull_every_pair(policy)
-        planned = np.array(policy.state_dict()["planned_pulls"])
+        planned = np.array(policy.rule.planned_pulls)
         assert planned == pytest.approx(self.step(rate))
         # The pairs that lag most are the cheap ones; the earlier arm is pulled.
         assert policy.ask() == [Pull(0, 0)]
@@ -69,14 +69,14 @@ class TestByHand:
                 policy.tell(Pull(arm, fidelity), Observation(value))
         squares = np.array([[1.2, 1.3], [0.8, 0.3]]) ** 2
         expected = squares * 1.6 / np.array([1.0, 4.0])
-        assert np.array(policy.state_dict()["gradients"]) == pytest.approx(expected)
+        assert policy.rule.gradients == pytest.approx(expected)
 
     def test_published_threshold(self):
         # ln(K / delta) + M ln(ln t + 1), t = 4.
         policy = two_arms(delta=0.1, audit=False)
         pull_every_pair(policy)
         expected = math.log(2 / 0.1) + 2.0 * math.log(math.log(4.0) + 1.0)
-        assert policy.threshold == pytest.approx(expected)
+        assert policy.rule.stop.bar.threshold(policy.known) == pytest.approx(expected)
         # The likelihood ratio is 2 * (1 + 1.5^2) = 6.5, above 4.74: it is over.
         assert policy.finished
         assert policy.recommend().arm == 0
@@ -100,7 +100,7 @@ class TestManyArms:
             top.tell(pull, observation)
             compared += 1
         assert compared >= 4
-        assert grad.state_dict()["steps"] <= 1
+        assert grad.rule.steps <= 1
 
     def test_arms_that_come_back_have_a_plan_of_their_own(self):
         # Two arms follow the gradient for long; then the leader fails, and a third one comes back
@@ -113,11 +113,10 @@ class TestManyArms:
         assert policy.active.tolist() == [0]
         policy.withdraw(0)
         assert policy.active.tolist() == [1, 2, 3]
-        state = policy.state_dict()
-        lag = np.array(state["planned_pulls"])[1:, 0] - 30.0
+        lag = policy.rule.planned_pulls[1:, 0] - 30.0
         assert lag.sum() == pytest.approx(1.0)
         assert (lag > 0.0).all()
-        assert state["steps"] == 1
+        assert policy.rule.steps == 1
 
 
 @pytest.mark.slow

@@ -68,9 +68,6 @@ def test_a_race_warns_widens_and_says_so():
     answer = policy.recommend()
     assert answer.notices[0] == CONTRADICTED
     assert "the noise is normal" in answer.conditions
-    other = MFTopTwo(Problem(2, (1.0,), Bias.max(0.0), SubGaussian(0.1)), delta=0.05)
-    other.load_state_dict(policy.state_dict())
-    assert other.summary(0, 0) == policy.summary(0, 0)
 
 
 @pytest.mark.filterwarnings("ignore::mfhpo.NoiseContradictedWarning")
@@ -111,13 +108,10 @@ def test_where_no_more_pulls_come_the_answer_says_what_was_not_audited():
         policy.tell(Pull(arm, 0), Observation(value))
     assert not policy.finished
     policy.stop_measuring()
-    loaded = IISE(Problem(2, (1.0,), Bias.max(0.0), SubGaussian(0.01)), delta=0.05)
-    loaded.load_state_dict(policy.state_dict())
-    for either in (policy, loaded):
-        answer = either.recommend()
-        assert answer.certified
-        [notice] = answer.notices
-        assert notice.startswith("too few repeats at fidelity 0 to see whether the declared sigma")
+    answer = policy.recommend()
+    assert answer.certified
+    [notice] = answer.notices
+    assert notice.startswith("too few repeats at fidelity 0 to see whether the declared sigma")
 
 
 @pytest.mark.filterwarnings("ignore::mfhpo.NoiseContradictedWarning")

@@ -1,3 +1,5 @@
+import numpy as np
+
 from mfhpo.problem import Observation, Pull
 
 
@@ -15,3 +17,16 @@ def play(policy, value, most=100_000, costs=None):
 def tell_all(policy, arm, values, fidelity=0):
     for value in values:
         policy.tell(Pull(arm, fidelity), Observation(value))
+
+
+def learned(policy):
+    """Return what a race knows, by name: counts and sums of values, costs, and who is in it."""
+    known, arrays = policy.known, vars(policy.known.roster)
+    roster = {name: mask.tolist() for name, mask in arrays.items() if name != "_arms"}
+    return roster | {
+        "counts": known.evidence.counts.tolist(),
+        "means": known.evidence.all_means(np.arange(policy.problem.n_arms)).tolist(),
+        "certified": known.certified,
+        "pulls": known.pulls,
+        "cost": policy.cost,
+    }

@@ -207,15 +207,6 @@ class TestHalfWidths:
             assert known.tolist() == expected
             known[:] = 0.0
             assert asked.half_widths(some, m, fresh.counts[some, m]).tolist() == expected
-        before = fresh.state_dict()
-        for target in (asked, fresh):
-            target.add(0, 0, 100.0)
-            target.half_widths(arms, 0)
-            target.load_state_dict(before)
-        again = evidence(noise, n_arms=4)
-        again.load_state_dict(before)
-        for m in range(n_fidelities):
-            assert asked.half_widths(arms, m).tolist() == again.half_widths(arms, m).tolist()
 
 
 @pytest.mark.parametrize("policy", [IISE, MFTopTwo, MFLUCB])

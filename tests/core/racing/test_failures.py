@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import binom
 
-from mfhpo.racing.failures import evidence_of_failing, fails_too_often
+from mfhpo.racing.parts.failures import evidence_of_failing, fails_too_often
 
 
 @pytest.mark.parametrize(("values", "failures"), [(0, 1), (1, 4), (3, 9), (20, 5), (200, 300)])

@@ -14,7 +14,7 @@ from benchmarks.simulation.instances import BernoulliInstance, GaussianInstance
 from benchmarks.simulation.mf_ucb import play as play_at_once
 from mfhpo import Bias, EstimatedNoise, Observation, Problem, Pull, SubGaussian
 from mfhpo.regret import MFUCB
-from tests.core.racing.plays import play
+from tests.core.racing.plays import learned, play
 
 needs_numba = pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
 
@@ -113,7 +113,7 @@ class TestTheSamePlays:
             order = []
             source = partial(instance.running_sums, np.random.default_rng(seed))
             play_at_once(policy, source, 60_000.0, compiled=compiled, order=order)
-            orders.append((np.concatenate(order).tolist(), policy.cost, policy.state_dict()))
+            orders.append((np.concatenate(order).tolist(), policy.cost, learned(policy)))
         assert orders[0] == orders[1]
         assert len(orders[0][0]) > 10_000
 

@@ -1,5 +1,3 @@
-import json
-
 import numpy as np
 import pytest
 
@@ -11,12 +9,6 @@ from mfhpo.identification.group_sequential import GroupSequential
 from tests.core.racing.plays import tell_all
 
 ONE_LEVEL = {"costs": (1.0,), "bias": Bias.max(0.0)}
-
-
-def resumed(make, policy):
-    other = make()
-    other.load_state_dict(json.loads(json.dumps(policy.state_dict())))
-    return other
 
 
 def test_arms_come_back_whose_better_one_turns_out_to_be_a_withdrawn_one():
@@ -48,25 +40,20 @@ def test_arms_that_have_eliminated_each_other_come_back():
     for arm in (0, 1, 2):
         tell_all(policy, arm, [float(arm)] * 20)
     assert policy.active.tolist() == [2]
-    roster = policy._roster
+    roster = policy.known.roster
     roster.merge(2, into=0)  # by which 1 was eliminated, that had eliminated 0
     assert roster.arms.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("is_void", [False, True])
 def test_a_first_look_at_fewer_replicates_certifies(is_void):
-    def make():
-        policy = GroupSequential(Problem(2, (1.0,)), epsilon=0.0, blocks=True)
-        policy.most_blocks = 4 + is_void
-        return policy
-
-    policy, rng = make(), np.random.default_rng(0)
+    policy, rng = GroupSequential(Problem(2, (1.0,)), blocks=True), np.random.default_rng(0)
+    policy.most_blocks = 4 + is_void
     assert not policy.finished
     for turn in range(4 + is_void):
         for arm in (0, 1):
             value = None if is_void and turn == 0 else 10.0 * arm + rng.normal()
             policy.tell(Pull(arm, 0, block=turn), Observation(value))
-        policy = resumed(make, policy)
     answer = policy.recommend()
     assert (policy.winner, policy.behind) == (1, 0.0)
     assert (answer.certified, answer.finished) == (True, True)
@@ -78,20 +65,8 @@ def test_the_noise_is_not_estimated_from_sums():
     for arm in (0, 1):
         tell_sum(policy, Pull(arm, 0), 400, 200.0 + arm)
     tell_all(policy, 0, [1.5, -0.5] * 4)  # around 0.5 by 1
-    evidence = policy._evidence
+    evidence = policy.known.evidence
     assert not evidence.noise.widened
-
-
-@pytest.mark.filterwarnings("ignore::mfhpo.BiasContradictedWarning")
-def test_a_state_whose_bounds_were_widened_is_loaded():
-    def make():
-        return IISE(Problem(2, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(0.01)))
-
-    policy = make()
-    for fidelity, value in ((0, 3.0), (1, 0.0)):
-        tell_all(policy, 0, [value] * 20, fidelity)
-    assert policy.bias.source == "widened"
-    assert resumed(make, policy).bias == policy.bias
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,218 @@
+"""What bias bounds say about pairs of arms, given how much each observation weighs.
+
+Both kinds answer the same questions: where each arm's target mean seems to be, how strongly the
+observations speak against another arm being better, and where another pull would tell most.
+"""
+
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from mfhpo.knowledge.arrays import FloatArray, IntArray
+
+MOST_PRECISION = 1e200
+"""Without noise one value says it all; squares and products of finite weights stay finite."""
+
+
+class Weighed(Protocol):
+    """The means of every arm at every fidelity, and what they weigh, shape (K, M)."""
+
+    means: FloatArray
+    weights: FloatArray
+
+
+def nearest_mean(
+    weights: FloatArray, lows: FloatArray, highs: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Minimise the weighted squared distances of a number from several intervals.
+
+        sum_c weights_c max(0, lows_c - x, x - highs_c)^2
+
+    One problem per row of the arguments, shape (n, C). Returns the minimiser (the middle one of
+    several, 0 where all weights are 0) and the minimum, shape (n,).
+
+    Examples
+    --------
+    >>> nearest_mean(np.array([[1.0, 3.0]]), np.array([[0.0, 3.0]]), np.array([[1.0, 4.0]]))
+    (array([2.5]), array([3.]))
+    """
+    n_problems, n_intervals = weights.shape
+    edges = np.concatenate((lows, highs), axis=1)
+    first = 2 * n_intervals * np.arange(n_problems)
+    order = edges.argsort(axis=1) + first[:, None]
+    edges = edges.take(order)
+    # Half the derivative is piecewise linear: its slope falls by the weight where x enters an
+    # interval, and rises by it where x leaves it.
+    total = weights.sum(axis=1)
+    slopes = np.concatenate((-weights, weights), axis=1).take(order)
+    slopes[:, 0] += total
+    slopes = slopes.cumsum(axis=1)
+    derivative = np.empty_like(edges)
+    derivative[:, 0] = total * edges[:, 0] - (weights * lows).sum(axis=1)
+    derivative[:, 1:] = slopes[:, :-1] * (edges[:, 1:] - edges[:, :-1])
+    derivative = derivative.cumsum(axis=1)
+    # What rounding makes of a derivative of 0.
+    largest = np.maximum(-edges[:, 0], edges[:, -1])
+    tiny = (1e-12 * total * np.maximum(largest, 0.0))[:, None]
+    negative = (derivative < -tiny).sum(axis=1)
+    not_positive = (derivative <= tiny).sum(axis=1)
+    left = first + np.minimum(negative, 2 * n_intervals - 1)
+    right = first + np.maximum(not_positive - 1, 0)
+    x = (edges.take(left) + edges.take(right)) / 2.0
+    crossing = np.flatnonzero(not_positive <= negative)
+    if crossing.size:
+        after = left[crossing]
+        x[crossing] = edges.take(after) - derivative.take(after) / slopes.take(after - 1)
+    x[total == 0.0] = 0.0
+    distances = np.maximum(lows - x[:, None], x[:, None] - highs)
+    return x, (weights * np.maximum(distances, 0.0) ** 2).sum(axis=1)
+
+
+class OwnBias:
+    """Bounds xi_m on every arm's own bias (kind "max"); of two arms, both fidelities may be chosen.
+
+    `lows` and `highs` (K, M) bound the target means from each fidelity, noise aside; `residuals`
+    (K,) say how far each arm's observations are from the centre, which fits them best.
+    """
+
+    free = 2
+
+    def __init__(self, bounds: FloatArray) -> None:
+        self.bounds = bounds
+
+    def place(self, seen: Weighed, arms: IntArray, centres: FloatArray) -> None:
+        """Set where some arms' target means seem to be, in `centres`, shape (K,)."""
+        if len(arms) == len(seen.means):
+            self.lows: FloatArray = seen.means - self.bounds
+            self.highs: FloatArray = seen.means + self.bounds
+            self.residuals: FloatArray = np.zeros(len(seen.means))
+        else:
+            self.lows[arms] = seen.means[arms] - self.bounds
+            self.highs[arms] = seen.means[arms] + self.bounds
+        centres[arms], self.residuals[arms] = nearest_mean(
+            seen.weights[arms], self.lows[arms], self.highs[arms]
+        )
+
+    def against(
+        self, seen: Weighed, leader: int, others: IntArray, epsilon: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """See `PairLikelihood.against`."""
+        half = len(self.bounds)
+        weights = np.empty((len(others), 2 * half))
+        lows, highs = np.empty_like(weights), np.empty_like(weights)
+        weights[:, :half], weights[:, half:] = seen.weights[leader], seen.weights[others]
+        lows[:, :half], lows[:, half:] = self.lows[leader], self.lows[others] - epsilon
+        highs[:, :half], highs[:, half:] = self.highs[leader], self.highs[others] - epsilon
+        alternative, value = nearest_mean(weights, lows, highs)
+        # What does not fit any case at all speaks against none of them.
+        explained = self.residuals[leader] + self.residuals[others]
+        return np.maximum(value - explained, 0.0), alternative
+
+    def gaps_of_two(
+        self, seen: Weighed, leader: int, others: IntArray, epsilon: float
+    ) -> FloatArray:
+        """Return how far differences of two means exceed the null hypothesis.
+
+        Shape (n, M, M): the leader's fidelity, the other's; negative where they are not compared.
+        """
+        gaps: FloatArray = self.lows[leader][:, None] - self.highs[others][:, None, :] + epsilon
+        return gaps
+
+    def ratios_of_two(
+        self, seen: Weighed, leader: int, others: IntArray, epsilon: float
+    ) -> FloatArray:
+        """Return the ratios from one fidelity of each arm, shape (n, M, M)."""
+        gaps = self.gaps_of_two(seen, leader, others, epsilon)
+        joint = _joint(seen.weights[leader][:, None], seen.weights[others][:, None, :])
+        return np.asarray(joint * np.maximum(gaps, 0.0) ** 2)
+
+    def distances(
+        self, seen: Weighed, leader: int, other: int, alternative: float, epsilon: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """See `PairLikelihood.distances`."""
+        return self.lows[leader] - alternative, alternative + epsilon - self.highs[other]
+
+
+class OrderBias:
+    """Bounds gamma_m on the difference of two arms' biases (kind "order").
+
+    Only what was seen of both arms at the same fidelity is compared: the statistic is the sum of
+    ``w_i w_j / (w_i + w_j) max(0, mu_im - mu_jm - gamma_m + epsilon)^2``.
+    """
+
+    free = 1
+
+    def __init__(self, bounds: FloatArray) -> None:
+        self.bounds = bounds
+
+    def place(self, seen: Weighed, arms: IntArray, centres: FloatArray) -> None:
+        """Place the arms on a common scale; it steers the race, and no claim rests on it.
+
+        The bias that all arms share at a fidelity is estimated from arms that were also seen at
+        dearer ones. Means are averaged by their precision; the bounds count as noise.
+        """
+        present = seen.weights > 0.0
+        with np.errstate(divide="ignore"):
+            precision = 1.0 / (0.5 / seen.weights + (self.bounds / 2.0) ** 2)
+        precision = np.where(present, np.minimum(precision, MOST_PRECISION), 0.0)
+        total = np.zeros(len(seen.means))
+        weighted = np.zeros(len(seen.means))
+        for m in range(len(self.bounds) - 1, -1, -1):
+            both = present[:, m] & (total > 0.0)
+            offset = 0.0
+            if both.any():
+                ahead = seen.means[both, m] - weighted[both] / total[both]
+                offset = float(np.average(ahead, weights=precision[both, m]))
+            total += precision[:, m]
+            weighted += precision[:, m] * (seen.means[:, m] - offset)
+        centres[:] = weighted / np.where(total > 0.0, total, 1.0)
+
+    def _excess(self, seen: Weighed, leader: int, others: IntArray, epsilon: float) -> FloatArray:
+        """Return how far differences of means exceed the bounds, shape (n, M)."""
+        return np.asarray(seen.means[leader] - seen.means[others] - self.bounds + epsilon)
+
+    def against(
+        self, seen: Weighed, leader: int, others: IntArray, epsilon: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """See `PairLikelihood.against`."""
+        return self._ratios(seen, leader, others, epsilon).sum(axis=1), np.zeros(len(others))
+
+    def _ratios(self, seen: Weighed, leader: int, others: IntArray, epsilon: float) -> FloatArray:
+        joint = _joint(seen.weights[leader], seen.weights[others])
+        return np.asarray(joint * np.maximum(self._excess(seen, leader, others, epsilon), 0.0) ** 2)
+
+    def ratios_of_two(
+        self, seen: Weighed, leader: int, others: IntArray, epsilon: float
+    ) -> FloatArray:
+        """See `OwnBias.ratios_of_two`."""
+        ratios = np.zeros((len(others), len(self.bounds), len(self.bounds)))
+        same = np.arange(len(self.bounds))
+        ratios[:, same, same] = self._ratios(seen, leader, others, epsilon)
+        return ratios
+
+    def gaps_of_two(
+        self, seen: Weighed, leader: int, others: IntArray, epsilon: float
+    ) -> FloatArray:
+        """See `OwnBias.gaps_of_two`."""
+        gaps = np.full((len(others), len(self.bounds), len(self.bounds)), -np.inf)
+        same = np.arange(len(self.bounds))
+        gaps[:, same, same] = self._excess(seen, leader, others, epsilon)
+        return gaps
+
+    def distances(
+        self, seen: Weighed, leader: int, other: int, alternative: float, epsilon: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """See `PairLikelihood.distances`."""
+        mine, theirs = seen.weights[leader], seen.weights[other]
+        excess = self._excess(seen, leader, np.array([other]), epsilon)[0]
+        total = mine + theirs
+        part = np.divide(theirs, total, out=np.full(total.shape, 0.5), where=total > 0.0)
+        return part * excess, (1.0 - part) * excess
+
+
+def _joint(one: FloatArray, other: FloatArray) -> FloatArray:
+    return np.asarray(one * (other / np.maximum(one + other, 1e-300)))
+
+
+BiasModel: TypeAlias = OwnBias | OrderBias
+"""What is known about the bias; `free` says how many fidelities may be chosen freely of two."""

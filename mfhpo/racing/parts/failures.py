@@ -1,0 +1,99 @@
+"""Whether an arm fails so often that it leaves a race, and what that means for the others."""
+
+import math
+
+import numpy as np
+from scipy.special import betainc, betaln
+
+from mfhpo.knowledge.arrays import IntArray
+from mfhpo.racing.answer import lost_leader
+from mfhpo.racing.claims import outcomes_in_words
+from mfhpo.racing.rule import Known
+
+# An arm may fail up to this share of its evaluations and stay in the race: it then costs twice as
+# much as one that never fails.
+_TOLERATED_RATE = 0.5
+
+# Probability with which an arm that fails at a tolerated rate ever leaves.
+_LEVEL = 0.01
+
+
+def fails_too_often(values: int, failures: int, max_failures: int, elsewhere: int = 0) -> bool:
+    """Tell whether an arm leaves because its evaluations at a fidelity fail.
+
+    An arm without values leaves after `max_failures` failures. One with values leaves once its
+    failure rate at a fidelity is confidently above one half. `elsewhere` counts values at other
+    fidelities.
+
+    Examples
+    --------
+    >>> [fails_too_often(values, 15, max_failures=3) for values in (0, 1, 13)]
+    [True, True, False]
+    """
+    if values + elsewhere == 0:
+        return failures >= max_failures
+    if failures < max_failures or failures <= values:
+        return False
+    return evidence_of_failing(values, failures) >= 1.0 / _LEVEL
+
+
+def evidence_of_failing(values: int, failures: int) -> float:
+    """Return how strongly the outcomes say that more than half of the evaluations fail.
+
+    It is the likelihood of a failure rate drawn evenly between one half and 1, over that of one
+    half. This is a nonnegative supermartingale for every rate up to one half, so that it ever
+    reaches 1 / a with probability at most a (Ville's inequality).
+    """
+    a, b = failures + 1.0, values + 1.0
+    # The integral of r^failures (1 - r)^values from the tolerated rate to 1.
+    mass = betainc(b, a, 1.0 - _TOLERATED_RATE)
+    if mass == 0.0:
+        return 0.0
+    log_likelihood = float(betaln(a, b)) + math.log(mass) - math.log(1.0 - _TOLERATED_RATE)
+    log_at_rate = failures * math.log(_TOLERATED_RATE) + values * math.log(1.0 - _TOLERATED_RATE)
+    return math.exp(min(log_likelihood - log_at_rate, 700.0))
+
+
+def n_values(known: Known) -> IntArray:
+    """Return how many values each arm has given, shape (K,)."""
+    intake = known.needs.intake
+    if intake is not None and intake.in_order:
+        return intake.n_values()
+    return np.asarray(known.evidence.counts.sum(axis=1))
+
+
+def why_it_leaves(known: Known, arm: int, fidelity: int) -> str:
+    """Say why an arm leaves the race, given where it failed last; empty if it stays."""
+    counted, intake = known.failures[arm].copy(), known.needs.intake
+    if intake is not None and intake.in_blocks:
+        counted[known.problem.target] = intake.failures(arm)
+    counts = known.evidence.counts[arm]
+    at_all, values = int(counts.sum()), int(counts[fidelity])
+    failures = int(counted[fidelity] if at_all else counted.sum())
+    leaves = fails_too_often(values, failures, known.max_failures, at_all - values)
+    if not leaves or known.roster.withdrawn[arm]:
+        return ""
+    failed, given = int(known.failures[arm].sum()), int(n_values(known)[arm])
+    return (
+        f"{known.labels.arm(arm)} leaves the race: {failed} of {failed + given} pulls gave no "
+        f"value (they failed, were pruned, ran out of time or gave no number of a size up to "
+        f"1e50), the last at {known.labels.fidelity(fidelity)}; mend the objective for this "
+        f"configuration, or raise max_failures={known.max_failures}"
+    )
+
+
+def why_nothing_is_certified(known: Known, winner: int) -> str:
+    """Say which arm left for its failures that was or would be the best; empty if none."""
+    failures, intake = known.failures, known.needs.intake
+    if intake is not None and intake.in_blocks:
+        lost = intake.lost_leader(known, failures, winner)
+    else:
+        lost = lost_leader(known.evidence, known.roster, failures, winner, known.compared)
+    if lost is None:
+        return ""
+    outcomes = outcomes_in_words(int(n_values(known)[lost]), int(failures[lost].sum()))
+    return (
+        f"{known.labels.arm(lost)} led when it left the race, or would lead by its values: it "
+        f"{outcomes} evaluations, so that it could not be compared; mend the objective for it, or "
+        f"leave it out"
+    )

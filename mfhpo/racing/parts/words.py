@@ -1,0 +1,192 @@
+"""What an answer says about a race: why it stands as it does, and on what that rests."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from mfhpo.knowledge.noise import within_range
+from mfhpo.problem import Recommendation
+from mfhpo.racing.answer import (
+    bias_condition,
+    bias_in_words,
+    not_compared,
+    notices,
+    remaining_pulls,
+    unseen,
+)
+from mfhpo.racing.claims import joined
+from mfhpo.racing.noise_evidence import LEAST_REPEATS
+from mfhpo.racing.parts.failures import n_values, why_nothing_is_certified
+from mfhpo.racing.parts.measuring import is_short_at_target, lacking
+from mfhpo.racing.rule import Known, Words
+
+_SAME = "draw a new seed or split in every evaluation, or declare sigma=0 if there is no noise"
+
+# A race in which so many repeats, and one for each arm, were all equal will never tell arms apart.
+_REPEATS_TO_SEE_NOISE = 10
+
+
+def hides_noise(known: Known) -> bool:
+    """Tell whether enough repeats at a level were all equal, and say nothing about noise."""
+    noise, counts = known.evidence.noise, known.evidence.counts
+    least = max(_REPEATS_TO_SEE_NOISE, known.problem.n_arms)
+    if not any(noise.is_estimated_at(m) and noise.is_hidden(m, least) for m in known.compared):
+        return False
+    # Coarse scores are often equal on a few replicates.
+    of_each = int(counts[known.arms, known.problem.target].min(initial=least))
+    return known.needs.intake is None or of_each >= _REPEATS_TO_SEE_NOISE
+
+
+@dataclass(frozen=True)
+class Stage:
+    """How far a race is; for the others see `Policy`."""
+
+    finished: bool
+    awaits: bool  # whether the race goes on although it has a winner
+    hides_noise: bool  # whether all repeats were equal
+    withheld: str
+    provisos: tuple[str, ...]
+
+
+def answer(
+    known: Known, leader: tuple[int | None, float, tuple[float, float], int], stage: Stage
+) -> Recommendation:
+    """Return the best answer so far, given what `Policy.leader` returns."""
+    roster = known.roster
+    arm, mean, interval, fidelity = leader
+    if stage.withheld:  # what takes long may be poor: until it ends, nothing is bounded
+        interval = (-math.inf, math.inf)
+    # A winner that was compared with nothing is none.
+    is_compared = known.certified is not None or not roster.is_lonely
+    has_won = known.needs.certifies and known.winner is not None
+    ended = has_won and is_compared and not stage.awaits
+    refused = ""
+    if ended and arm is not None:
+        refused = why_nothing_is_certified(known, arm) or stage.withheld
+    certified = ended and not refused
+    words = _words(known, arm, stage)
+    return Recommendation(
+        arm=arm,
+        mean=mean,
+        interval=within_range(interval, known.problem.noise),
+        fidelity=fidelity,
+        delta=known.delta,
+        epsilon=known.epsilon,
+        finished=stage.finished,
+        certified=certified,
+        reason=refused or words.reason,
+        cost=known.spending.paid,
+        pulls=known.pulls,
+        survivors=tuple(known.arms.tolist()),
+        compared=known.problem.n_arms - int((roster.withdrawn | roster.merged).sum()),
+        assumptions=words.assumptions,
+        remaining_cost=0.0 if certified else None if refused else words.remaining_cost,
+        conditions=(*words.conditions, *stage.provisos),
+        unseen=unseen(known.evidence, roster, arm, known.delta),
+        not_compared=not_compared(n_values(known), roster, known.failures, known.labels),
+        failures=int(known.failures.sum()),
+        notices=words.notices,
+    )
+
+
+def _words(known: Known, arm: int | None, stage: Stage) -> Words:
+    remaining = None
+    if known.needs.certifies:
+        remaining = _remaining_cost(known, arm, stage)
+    usual = Words(
+        _reason(known, arm, stage),
+        _conditions(known),
+        _assumptions(known),
+        _notices(known),
+        remaining,
+    )
+    return usual if known.needs.words is None else known.needs.words(known, usual, arm)
+
+
+def _reason(known: Known, arm: int | None, stage: Stage) -> str:
+    if arm is None:
+        return "every arm failed and left the race"
+    if not known.needs.certifies:
+        reason = known.needs.reason
+        if stage.finished:
+            return f"{_end(known, stage)}; {reason}"
+        return f"the pilot is not complete; {reason}" if known.piloting else reason
+    winner = known.winner
+    if winner is None:
+        reason = f"{len(known.arms)} arms are not told apart yet"
+        if known.piloting:
+            reason = "the pilot is not complete"
+    elif stage.awaits:
+        reason = "the winner is evaluated more often, to see what a few values cannot show"
+        if is_short_at_target(known, winner):
+            reason = "the winner's value at the target is still being measured"
+    elif known.certified is not None:
+        return known.needs.reason
+    elif known.roster.is_lonely:
+        return "every other arm left without being compared, because its pulls failed"
+    elif known.roster.eliminated.any():
+        compared = " that was compared" if known.roster.withdrawn.any() else ""
+        return f"every other arm{compared} was eliminated"
+    else:
+        return "the only arm"
+    return f"{_end(known, stage)} and {reason}" if stage.finished else reason
+
+
+def _end(known: Known, stage: Stage) -> str:
+    """Say why a race that is not certified is over."""
+    if end := known.needs.end(known):
+        return end
+    if stage.hides_noise:
+        return f"all repeated evaluations gave exactly the same value: {_SAME}"
+    return f"the budget of {known.spending.budget:g} is spent"
+
+
+def _conditions(known: Known) -> tuple[str, ...]:
+    parts = ["evaluations are independent", known.evidence.assumption]
+    if len(known.compared) > 1:
+        parts.append(bias_condition(known.bias, known.n_pilot, known.bias_level))
+    return tuple(parts)
+
+
+def _assumptions(known: Known) -> tuple[str, ...]:
+    parts = [known.evidence.estimate]
+    if len(known.compared) > 1:
+        parts.append(bias_in_words(known.bias, known.n_pilot))
+    elif known.problem.n_fidelities > 1:
+        parts.append("bias: nothing is taken for true of it; the target's values decide")
+    return tuple(part for part in parts if part)
+
+
+def _notices(known: Known) -> tuple[str, ...]:
+    noise, labels = known.evidence.noise, known.labels
+    found: list[str] = []
+    if known.needs.certifies:
+        found = [
+            f"all repeated evaluations at {labels.fidelity(m)} gave exactly the same value: {_SAME}"
+            for m in known.compared
+            if noise.is_hidden(m, LEAST_REPEATS)
+        ]
+        if known.bias is not None and known.bias.source == "widened":
+            found.append("observations contradicted the declared bias bounds, which were widened")
+        unaudited = noise.unaudited if known.waits else {}
+        if unaudited and not known.waits_for_repeats:
+            levels = joined([labels.fidelity(m) for m in unaudited])
+            found.append(
+                f"too few repeats at {levels} to see whether the declared sigma is too small"
+            )
+    arms = np.flatnonzero(~known.roster.merged)
+    return (*found, *notices(known.evidence, arms, known.compared, labels))
+
+
+def _remaining_cost(known: Known, leader: int | None, stage: Stage) -> float | None:
+    if leader is None or known.piloting or stage.hides_noise:
+        return None
+    winner = known.winner
+    if winner is not None:
+        missing_of_winner = lacking(known, winner).items()
+        return sum((n * known.spending.of(m) for m, n in missing_of_winner), start=0.0)
+    missing = remaining_pulls(known.evidence, known.arms, leader, known.epsilon)
+    if math.isnan(missing):
+        return None
+    return missing if math.isinf(missing) else missing * known.spending.of(known.problem.target)

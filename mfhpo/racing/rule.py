@@ -1,0 +1,261 @@
+"""The contract between a race and the rule that decides it: propose pulls, give verdicts.
+
+A rule decides, nothing else. The race (`mfhpo.racing.race`) keeps the evidence, the roster,
+failures and costs, pilots what is not declared, measures the winner and words the answer.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from mfhpo.knowledge.arrays import FloatArray, IntArray
+from mfhpo.knowledge.bias import Bias, Kind
+from mfhpo.policy import Labels
+from mfhpo.problem import Observation, Problem, Pull
+from mfhpo.racing.answer import surest_arm
+from mfhpo.racing.evidence import Evidence
+from mfhpo.racing.roster import Roster
+
+
+class Costs:
+    """The costs of a race, declared or measured.
+
+    Attributes
+    ----------
+    budget, paid
+        Largest total cost, infinite without one, and what was paid.
+    sums, counts
+        Costs that are known, added up, and their number, shape (M,).
+    """
+
+    def __init__(self, problem: Problem, budget: float | None) -> None:
+        self.budget = math.inf if budget is None else budget
+        self.paid = 0.0
+        self.sums: FloatArray = np.zeros(problem.n_fidelities)
+        self.counts: IntArray = np.zeros(problem.n_fidelities, dtype=np.int64)
+        self._declared = problem.costs
+
+    def of(self, fidelity: int) -> float:
+        """Return the cost of a pull: declared, or the mean of what was paid (0 at first)."""
+        if self._declared is not None:
+            return self._declared[fidelity]
+        return float(self.sums[fidelity] / max(1, self.counts[fidelity]))
+
+    def all(self) -> FloatArray:
+        """Return the cost of a pull at each fidelity, shape (M,)."""
+        return np.array([self.of(m) for m in range(len(self.sums))])
+
+    def known(self, fidelity: int, observation: Observation) -> float | None:
+        """Return the cost of a pull, None if nobody knows, as for a dead worker; or ValueError."""
+        if observation.cost is not None:
+            return float(observation.cost)
+        if self._declared is not None:
+            return self._declared[fidelity]
+        if observation.has_value:
+            raise ValueError("cost=None: the problem's costs are measured; tell what was paid.")
+        return None
+
+    def pay(self, fidelity: int, observation: Observation) -> None:
+        """Pay for a pull."""
+        cost = self.known(fidelity, observation)
+        if cost is None:
+            self.paid += self.of(fidelity)
+            return
+        self.paid += cost
+        self.sums[fidelity] += cost
+        self.counts[fidelity] += 1
+
+    def to_plan_with(self) -> FloatArray:
+        """Return the costs to plan with, shape (M,): later measurements must not move a plan."""
+        paid = self.all()
+        # A coarse clock measures 0; a fidelity must not be pulled for ever for being free.
+        paid[paid == 0.0] = 1e-3 * paid.max() if paid.any() else 1.0
+        return paid
+
+
+def _surest_arm(known: "Known") -> int:
+    return surest_arm(known.evidence, known.arms)
+
+
+def _goes_on(known: "Known") -> str:
+    return ""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a rule needs from the race that runs it."""
+
+    # What a certificate rests on that is given while several arms are left, in words; of a rule
+    # that certifies nothing, what it is for.
+    reason: str
+    certifies: bool = True
+    target_only: bool = False  # whether only values at the target are evidence
+    kind: Kind = "max"  # of bias bounds that are estimated
+    variances: bool = False  # whether likelihood ratios decide beside intervals
+    pilot: bool | None = None  # whether there is one; None: if something was not declared
+    estimates_bias: bool | None = None  # whether it estimates the bias; None: if not declared
+    pilot_at: tuple[int, ...] | None = None  # its fidelities; None: all that are compared
+    judges_failures: bool = False  # whether to ask for a verdict after failures, too
+    waits: bool = True  # whether a certificate waits for values that show what a few cannot
+    proposes_to_the_end: bool = False  # whether the rule also proposes the pulls of a winner
+    # Called with the arm of each value before anything is judged.
+    note: Callable[["Known", int], None] | None = None
+    # Returns the best arm so far.
+    leader: Callable[["Known"], int] = _surest_arm
+    # Returns the arm to be evaluated where it shows whether bias bounds hold; None: none yet.
+    audited: Callable[[], int | None] | None = None
+    # Returns what a winner lacks, given what it usually does.
+    lacking: Callable[["Known", int, Mapping[int, int]], dict[int, int]] | None = None
+    # Returns the evidence that is missing against others being better than an arm by epsilon.
+    falls_short: Callable[["Known", int, float], float] | None = None
+    # Returns count, mean and radius of an arm at the target, None: as usual.
+    summary: Callable[["Known", int], tuple[int, float, float] | None] | None = None
+    # Says why there is nothing left to do; empty while there is.
+    end: Callable[["Known"], str] = _goes_on
+    # Returns the words of an answer about an arm, given the usual ones.
+    words: Callable[["Known", "Words", int | None], "Words"] | None = None
+    intake: "Intake | None" = None  # keeps values in blocks
+
+
+@dataclass
+class Known:
+    """What a rule decides by. The race alone changes it."""
+
+    problem: Problem
+    needs: Needs
+    spending: Costs
+    delta: float
+    seed: int
+    target_only: bool  # whether only values at the target are evidence
+    compared: tuple[int, ...]  # the fidelities whose values are
+    evidence: Evidence
+    roster: Roster
+    bias: Bias | None  # the bounds in force; None before they are estimated
+    bias_level: float  # the error probability of those that a pilot estimates
+    found_epsilon: float | None  # the tolerance in force; None before it is found out
+    piloting: bool
+    measure: int  # number of evaluations that the winner gets at the target
+    waits: bool  # whether a certificate waits for values that show what a few cannot
+    max_failures: int
+    failures: IntArray  # pulls without a value, shape (K, M)
+    # Whether it waits for repeats that show whether a declared sigma is too small.
+    waits_for_repeats: bool = True
+    costs: FloatArray = field(default_factory=lambda: np.zeros(0))  # to plan with, shape (M,)
+    labels: Labels = field(default_factory=Labels)
+    certified: int | None = None  # the arm that a verdict certified
+    n_pilot: int = 0  # number of the pilot's arms
+    pulls: int = 0  # number of values
+    told: int = 0  # how often values were told; a simulation tells many at once
+    most_blocks: int | None = None  # how many replicates there are; None: as many as are wanted
+
+    @property
+    def arms(self) -> IntArray:
+        """The arms in the race, shape (n,); not to be written to."""
+        return self.roster.arms
+
+    @property
+    def epsilon(self) -> float:
+        """The tolerance in force; 0 before it is found out."""
+        return self.found_epsilon or 0.0
+
+    @property
+    def winner(self) -> int | None:
+        """The arm that was certified, or the only one left after the pilot; or None."""
+        if self.certified is not None:
+            return self.certified
+        arms = self.roster.arms
+        return int(arms[0]) if len(arms) == 1 and not self.piloting else None
+
+    @property
+    def levels(self) -> slice:
+        """The fidelities that are compared."""
+        return slice(self.problem.target if self.target_only else 0, None)
+
+    @property
+    def scale(self) -> float:
+        """The standard deviation of values at the target; 0 if nothing is known."""
+        return float(np.nan_to_num(self.evidence.noise_scale(self.problem.target)))
+
+
+@dataclass
+class Expected:
+    """What there will be when all pulls under way have given values.
+
+    `counts` has shape (K, M), and is that of the evidence itself where nothing is under way.
+    """
+
+    counts: IntArray
+    pulls: list[Pull]
+
+    def add(self, pull: Pull) -> None:
+        """Take in one more pull under way."""
+        self.counts[pull.arm, pull.fidelity] += 1
+        self.pulls.append(pull)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a rule has found out. The race applies it before it asks for the next one."""
+
+    eliminated: IntArray | None = None  # arms that leave, shape (n,)
+    by: IntArray | int = -1  # who was found to be better than each
+    fidelity: int = -1  # where, if other bias bounds can undo it
+    excess: FloatArray | float = 0.0  # by how much their bounds are apart there, shape (n,)
+    certified: int | None = None  # whom the race may end with from now on
+    epsilon: float | None = None  # the tolerance from now on; None: as before
+    reinstates: bool = False  # whether all arms that were eliminated come back
+    frees: bool = False  # whether values that waited for their block are due
+
+
+class Rule(Protocol):
+    """Decides a race by what is known; it holds its settings and what it derived."""
+
+    needs: Needs
+
+    def plan(self, known: Known) -> None:
+        """Derive what depends on bias bounds, costs and noise; again when these change."""
+
+    def propose(self, known: Known, expected: Expected) -> Pull | None:
+        """Return the next pull; asking changes nothing. None: nothing is left to evaluate."""
+
+    def verdict(self, known: Known, fidelity: int | None) -> Iterable[Verdict]:
+        """Yield what follows from a new value at a fidelity; None: judge all anew."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """What an answer says; `remaining_cost` is None if unknown."""
+
+    reason: str
+    conditions: tuple[str, ...]
+    assumptions: tuple[str, ...]
+    notices: tuple[str, ...]
+    remaining_cost: float | None
+
+
+class Intake(Protocol):
+    """Keeps what was evaluated in blocks, before the race learns it."""
+
+    in_blocks: bool
+    in_order: bool  # whether values wait for those of earlier blocks
+
+    def accept(self, known: Known, pull: Pull, observation: Observation) -> bool:
+        """Note an evaluation; False: it is paid for, and says nothing. Or raise ValueError."""
+
+    def due(self, known: Known, arm: int) -> Iterator[float]:
+        """Yield the arm's values whose turn it is, as long as the race learns each."""
+
+    def failures(self, arm: int) -> int:
+        """Return how many failures may make an arm leave."""
+
+    def n_values(self) -> IntArray:
+        """Return how many values each arm gave, shape (K,)."""
+
+    def failing(self, known: Known) -> list[int]:
+        """Return the arms that are in the race and failed in some block."""
+
+    def lost_leader(self, known: Known, failures: IntArray, winner: int) -> int | None:
+        """Return an arm that left for failures, and was or would be the best."""
