@@ -22,7 +22,7 @@ from mfhpo.certification.ruled_out import with_ruled_out
 from mfhpo.certification.selection import excess_in_blocks, excess_of
 from mfhpo.certification.tolerance import tolerance
 from mfhpo.identification.group_sequential import GroupSequential
-from mfhpo.identification.likelihood.intake import BlockIntake
+from mfhpo.identification.likelihood.blocks import Blocks
 from mfhpo.knowledge.arrays import BoolArray, IntArray
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import Bounded, SubGaussian, within_range
@@ -338,8 +338,8 @@ class Certification:
             if arm != winner and result.standing == "not told apart" and result.evaluations
         ]
         arms = [winner, *rivals]
-        if self._in_blocks and isinstance(policy.known.needs.intake, BlockIntake):
-            blocks = policy.known.needs.intake.blocks
+        if self._in_blocks and isinstance(policy.known.needs.intake, Blocks):
+            blocks = policy.known.needs.intake
             seen = blocks.seen(winner)[: results[winner].evaluations]
             found = excess_in_blocks(blocks.values[arms][:, seen], 0)
         else:

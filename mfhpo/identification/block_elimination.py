@@ -13,8 +13,10 @@ from mfhpo.identification.likelihood.blocks import (
     LEAST_ARMS,
     MOST_RATIO_OF_PAIRS,
     PRIOR,
+    Blocks,
+    exists,
+    first_in_turn,
 )
-from mfhpo.identification.likelihood.intake import BlockIntake, exists, first_in_turn
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.noise import Gaussian
 from mfhpo.policy import check_pulls
@@ -41,8 +43,7 @@ class Rounds:
     """The rule of `BlockElimination`."""
 
     def __init__(self, n_arms: int, finds_epsilon: bool) -> None:
-        self.intake = BlockIntake(n_arms, in_order=True)
-        self._blocks = self.intake.blocks
+        self._blocks = Blocks(n_arms, in_order=True)
         self._finds_epsilon = finds_epsilon
         # The arms of the round under way, and those that the leader may have to be told from.
         self._design: IntArray = np.arange(n_arms)
@@ -61,7 +62,7 @@ class Rounds:
             falls_short=self.falls_short,
             end=self.end,
             words=self.words,
-            intake=self.intake,
+            intake=self._blocks,
         )
 
     def plan(self, known: Known) -> None:
@@ -100,7 +101,8 @@ class Rounds:
         if blocks.place(pull.block) <= max(blocks.place(blocks.next_round), _FIRST_LOOK - 1):
             return False
         waiting = int((blocks.n_settled - blocks.counts())[self._in_round(known)].sum())
-        return waiting > max(blocks.n_in_rounds, len(pending))
+        in_rounds = sum(int((~np.isnan(errors)).sum()) for errors in blocks.errors)
+        return waiting > max(in_rounds, len(pending))
 
     def open_block(self, arm: int, pending: Sequence[Pull]) -> int:
         """Return the first block in which an arm has no value and no evaluation under way."""
@@ -167,7 +169,7 @@ class Rounds:
         if known.most_blocks is None:
             return dict(usual)
         given_up = self._blocks.given_up[winner] & ~self._blocks.void
-        most = self.intake.most_values(known) - int(given_up[: known.most_blocks].sum())
+        most = self._blocks.most_values(known) - int(given_up[: known.most_blocks].sum())
         left = int(most - known.evidence.counts[winner, known.problem.target])
         return {m: min(missing, left) for m, missing in usual.items() if left > 0}
 
@@ -297,7 +299,7 @@ class Rounds:
         if not (gained > 0.0).all():
             return None
         more = rounds * np.maximum((_threshold(known) + cost) / gained - 1.0, 0.0)
-        if rounds + more.max() > self.intake.most_values(known):
+        if rounds + more.max() > self._blocks.most_values(known):
             return math.inf
         return float(more.sum() + more.max()) * float(known.spending.all()[-1])
 
@@ -336,7 +338,7 @@ class BlockElimination(Race):
     race is over, and a winner needs no more values than that.
 
     Pulls carry a `block`, and one without is refused (ValueError). An evaluation that fails is
-    repeated once in its block, if the block gives any value (see `BlockIntake`).
+    repeated once in its block, if the block gives any value (see `Blocks`).
 
     Parameters
     ----------

@@ -29,8 +29,12 @@ import numpy as np
 from scipy.special import stdtrit
 
 from mfhpo._validation import check_count, check_instance
-from mfhpo.identification.likelihood.blocks import BLOCK_CONDITIONS
-from mfhpo.identification.likelihood.intake import BlockIntake, exists, first_in_turn
+from mfhpo.identification.likelihood.blocks import (
+    BLOCK_CONDITIONS,
+    Blocks,
+    exists,
+    first_in_turn,
+)
 from mfhpo.identification.likelihood.ties import Samples, usual_step
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.noise import EstimatedNoise, Gaussian, declared_sigmas
@@ -60,8 +64,7 @@ class Looks:
     def __init__(
         self, n_arms: int, sigma: float | None, first_look: int, finds_epsilon: bool, blocks: bool
     ) -> None:
-        self.intake = BlockIntake(n_arms, in_blocks=blocks)
-        self._blocks = self.intake.blocks
+        self._blocks = Blocks(n_arms, in_blocks=blocks)
         self._in_blocks = blocks
         self._sigma = sigma
         self._first_look = self._planned_look = first_look
@@ -82,7 +85,7 @@ class Looks:
             summary=self.summary,
             end=self.end,
             words=self.words,
-            intake=self.intake,
+            intake=self._blocks,
         )
 
     def plan(self, known: Known) -> None:
@@ -122,7 +125,7 @@ class Looks:
     def end(self, known: Known) -> str:
         """Say why there are too few replicates for another look; the first one may be earlier."""
         size = self._size(self.looks) if self.looks else min(self._first_look, LEAST_FIRST_LOOK)
-        most = self.intake.most_values(known)
+        most = self._blocks.most_values(known)
         return f"a further look takes more than the {most:g} replicates" if size > most else ""
 
     def looks_with(self, known: Known, pending: Sequence[Pull] = ()) -> int:
@@ -169,7 +172,7 @@ class Looks:
                 self._leader = None
             yield self._certificate(known)
         self._blocks.set_aside(known.arms)
-        most = self.intake.most_values(known)
+        most = self._blocks.most_values(known)
         if not self.looks and most < self._first_look:
             # So few replicates were not planned for. Which are void does not depend on values.
             self._first_look = max(LEAST_FIRST_LOOK, int(most))
@@ -338,7 +341,7 @@ class Looks:
             return math.inf
         looks = max(1, math.ceil(2.0 * math.log2(max(1.0, radius / lead))))
         size = self._size(self.looks - 1 + looks)
-        if size > self.intake.most_values(known):
+        if size > self._blocks.most_values(known):
             return math.inf
         missing = np.maximum(size - self._expected(known)[known.arms], 0)
         return float(missing.sum()) * float(known.spending.all()[-1])
@@ -369,7 +372,7 @@ class GroupSequential(Race):
     blocks
         Whether pulls carry a block, whose replicate all arms share (see `BlockElimination`). A look
         is then at the first so many blocks, which all arms have values in. An evaluation that fails
-        is repeated once in its block, if the block gives any value (see `BlockIntake`). What is
+        is repeated once in its block, if the block gives any value (see `Blocks`). What is
         declared of the noise is not used, and an epsilon of None contains what replicates do to all
         arms.
     **options

@@ -241,6 +241,7 @@ class Intake(Protocol):
 
     in_blocks: bool
     in_order: bool  # whether values wait for those of earlier blocks
+    failed: IntArray  # how often an arm failed in a block, shape (K, B)
 
     def accept(self, known: Known, pull: Pull, observation: Observation) -> bool:
         """Note an evaluation; False: it is paid for, and says nothing. Or raise ValueError."""
@@ -248,14 +249,12 @@ class Intake(Protocol):
     def due(self, known: Known, arm: int) -> Iterator[float]:
         """Yield the arm's values whose turn it is, as long as the race learns each."""
 
-    def failures(self, arm: int) -> int:
+    def failures_of(self, arm: int) -> int:
         """Return how many failures may make an arm leave."""
 
+    @property
     def n_values(self) -> IntArray:
-        """Return how many values each arm gave, shape (K,)."""
+        """How many values each arm gave, shape (K,)."""
 
-    def failing(self, known: Known) -> list[int]:
-        """Return the arms that are in the race and failed in some block."""
-
-    def lost_leader(self, known: Known, failures: IntArray, winner: int) -> int | None:
+    def lost_leader(self, roster: Roster, failures: IntArray, winner: int) -> int | None:
         """Return an arm that left for failures, and was or would be the best."""

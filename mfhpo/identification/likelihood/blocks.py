@@ -27,7 +27,9 @@ Differences that are equal prove nothing: see `mfhpo.identification.likelihood.t
 """
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from functools import lru_cache
+from numbers import Integral
 
 import numpy as np
 
@@ -35,7 +37,9 @@ from mfhpo.identification.likelihood.ties import Samples, usual_step
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.student import log_evidence
 from mfhpo.knowledge.studentised import log_evidence_with_others, spread_more
+from mfhpo.problem import Observation, Pull
 from mfhpo.racing.roster import Roster
+from mfhpo.racing.rule import Known
 
 # Evaluations of an arm in a block that may fail: the second one is a retry.
 _MOST_FAILURES = 2
@@ -48,6 +52,8 @@ _LEAST_VALUES = 3
 
 # Probability with which a pair whose spread is as large as it may be is taken to spread more.
 _CONTRADICTED = 0.3
+
+_STREAM = 1  # of random numbers, apart from others that are drawn from a seed and a number
 
 PRIOR = 0.05
 """The rho of evidence by a pair's own differences."""
@@ -72,6 +78,21 @@ BLOCK_CONDITIONS = (
 class Blocks:
     """The values of K arms in blocks, and what complete rounds say about pairs of arms.
 
+    A replicate may be bad for everybody. An arm that fails in a block where nobody has a value is
+    not evaluated there again before another one has a value. If all arms that are compared have
+    failed there, the block is void: it takes no part from then on, whatever comes later.
+
+    An arm that fails in a block where another has a value is evaluated there once more. After a
+    second failure it has no value there for good, and is compared in the other blocks. To
+    `mfhpo.racing.parts.failures`, both are one failure: a replicate is no worse for being tried
+    twice.
+
+    Failures in void blocks make no arm leave, unless the void blocks alone are too many by
+    `mfhpo.racing.parts.failures`: then the objective fails, and the race must end.
+
+    Without `in_blocks`, an arm's n-th value is kept as if in the n-th block. With `in_order`, the
+    race learns values by block, without a gap: what takes long may be poor.
+
     Attributes
     ----------
     values
@@ -84,12 +105,45 @@ class Blocks:
         and all before are larger than their means before, NaN for other arms, shape (K,).
     """
 
-    def __init__(self, n_arms: int) -> None:
+    def __init__(self, n_arms: int, in_blocks: bool = True, in_order: bool = False) -> None:
+        self.in_blocks = in_blocks
+        self.in_order = in_order
         self.values: FloatArray = np.full((n_arms, 0), np.nan)
         self.failed: IntArray = np.zeros((n_arms, 0), dtype=np.int64)
         self.void: BoolArray = np.zeros(0, dtype=bool)
         self.rounds: list[int] = []
         self.errors: list[FloatArray] = []
+
+    def accept(self, known: Known, pull: Pull, observation: Observation) -> bool:
+        """Note an evaluation (see `Intake.accept`); the first value in each block counts."""
+        if self.in_blocks and (not isinstance(pull.block, Integral) or pull.block < 0):
+            raise ValueError(
+                f"block must be at least 0, got {pull.block!r}: tell the pull as asked."
+            )
+        arm, value = int(pull.arm), observation.value
+        at_target = pull.fidelity == known.problem.target
+        block = self.first_open(arm) if pull.block is None or not self.in_blocks else pull.block
+        counts = at_target and exists(known, block)
+        if value is None or not observation.has_value:
+            if counts and self.in_blocks:
+                self.fail(arm, block)
+            return True
+        is_new = counts and self.add(arm, block, float(value))
+        return is_new or not (self.in_blocks or at_target)
+
+    def due(self, known: Known, arm: int) -> Iterator[float]:
+        """Yield the values that follow those that the race knows (see `Intake.due`)."""
+        counts = known.evidence.counts
+        while True:
+            value = self.value_after(arm, int(counts[arm, known.problem.target]))
+            if value is None:
+                return
+            yield value
+
+    def most_values(self, known: Known) -> float:
+        """Return how many values an arm may have."""
+        most = known.most_blocks
+        return (math.inf if most is None else most) - int(self.void[:most].sum())
 
     def add(self, arm: int, block: int, value: float) -> bool:
         """Note a value; False if the arm has one there or was given up, or the block is void."""
@@ -137,10 +191,10 @@ class Blocks:
         """Return the blocks with failures and no value so far, shape (n,)."""
         return np.flatnonzero(~self.void & self._empty & self.failed.any(axis=0))
 
-    def failures_of(self, arm: int) -> tuple[int, int]:
-        """Return how many blocks with any value, and how many void ones, an arm failed in."""
+    def failures_of(self, arm: int) -> int:
+        """Return how many blocks with any value, or else void ones, an arm failed in."""
         failed = self.failed[arm] > 0
-        return int(failed[~self._empty].sum()), int(failed[self.void].sum())
+        return max(int(failed[~self._empty].sum()), int(failed[self.void].sum()))
 
     def closed(self, arms: IntArray | int) -> BoolArray:
         """Return where these arms are not evaluated (again), shape (n, B), or (B,) for one arm.
@@ -176,11 +230,6 @@ class Blocks:
     def n_values(self) -> IntArray:
         """How many values each arm has, shape (K,)."""
         return np.asarray((~np.isnan(self.values)).sum(axis=1))
-
-    @property
-    def n_in_rounds(self) -> int:
-        """The number of values that complete rounds have."""
-        return sum(int((~np.isnan(errors)).sum()) for errors in self.errors)
 
     @property
     def n_settled(self) -> IntArray:
@@ -320,3 +369,29 @@ class Blocks:
             always[leader] & always[others], credits @ np.maximum(sizes - 1.0, 0.0), 0.0
         )
         return weights @ np.maximum(squares, 0.0), degrees
+
+
+def exists(known: Known, block: int) -> bool:
+    """Tell whether there is a replicate for a block."""
+    return known.most_blocks is None or block < known.most_blocks
+
+
+def first_in_turn(known: Known, arms: IntArray, block: int) -> int:
+    """Return the arm whose turn is first in a block.
+
+    The order in which arms are evaluated in a block is random and depends on the seed. Every second
+    block takes the reverse of the one before. So a bonus for the first evaluation, such as a cache
+    that the others find filled or empty, favours nobody.
+    """
+    turns = _turns(known.seed, known.problem.n_arms, block)
+    return int(arms[np.argmin(turns[arms])])
+
+
+@lru_cache(maxsize=512)
+def _turns(seed: int, n_arms: int, block: int) -> IntArray:
+    """Return each arm's turn in a block, shape (K,); reversed in every second one."""
+    turns = np.random.default_rng([seed, block // 2, _STREAM]).permutation(n_arms)
+    if block % 2:
+        turns = n_arms - 1 - turns
+    turns.setflags(write=False)
+    return turns

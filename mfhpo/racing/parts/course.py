@@ -52,7 +52,8 @@ class Course:
         elif not self._take_due(arm):
             self.judge(fidelity)
         if intake is not None:
-            for each in intake.failing(self.known):
+            failing = self.known.roster.active & intake.failed.any(axis=1)
+            for each in np.flatnonzero(failing).tolist():
                 self._leave_if_failing(each, self.known.problem.target)
 
     def _take_due(self, arm: int) -> bool:

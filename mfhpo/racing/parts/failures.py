@@ -58,7 +58,7 @@ def n_values(known: Known) -> IntArray:
     """Return how many values each arm has given, shape (K,)."""
     intake = known.needs.intake
     if intake is not None and intake.in_order:
-        return intake.n_values()
+        return intake.n_values
     return np.asarray(known.evidence.counts.sum(axis=1))
 
 
@@ -66,7 +66,7 @@ def why_it_leaves(known: Known, arm: int, fidelity: int) -> str:
     """Say why an arm leaves the race, given where it failed last; empty if it stays."""
     counted, intake = known.failures[arm].copy(), known.needs.intake
     if intake is not None and intake.in_blocks:
-        counted[known.problem.target] = intake.failures(arm)
+        counted[known.problem.target] = intake.failures_of(arm)
     counts = known.evidence.counts[arm]
     at_all, values = int(counts.sum()), int(counts[fidelity])
     failures = int(counted[fidelity] if at_all else counted.sum())
@@ -86,7 +86,7 @@ def why_nothing_is_certified(known: Known, winner: int) -> str:
     """Say which arm left for its failures that was or would be the best; empty if none."""
     failures, intake = known.failures, known.needs.intake
     if intake is not None and intake.in_blocks:
-        lost = intake.lost_leader(known, failures, winner)
+        lost = intake.lost_leader(known.roster, failures, winner)
     else:
         lost = lost_leader(known.evidence, known.roster, failures, winner, known.compared)
     if lost is None:

@@ -47,11 +47,9 @@ def test_a_certificate_comes_about_without_them(make, workers):
     answer = policy.recommend()
     assert (answer.arm, answer.certified, answer.not_compared) == (3, True, ())
     assert len(set(told)) == len(told)  # nobody was asked again
-    n_void = int(policy.known.needs.intake.blocks.void.sum())
+    n_void = int(policy.known.needs.intake.void.sum())
     assert n_void >= 1
-    assert all(
-        fails_for_all(block) for block in np.flatnonzero(policy.known.needs.intake.blocks.void)
-    )
+    assert all(fails_for_all(block) for block in np.flatnonzero(policy.known.needs.intake.void))
     assert f"without {n_void} on which every evaluation failed" in answer.assumptions[0]
 
 
@@ -75,7 +73,7 @@ def test_what_is_void_does_not_depend_on_the_order(make):
             arm, block = outcomes[at]
             value = None if (arm, block) in failures else EFFECTS[block] + arm + 0.1 * block
             policy.tell(Pull(arm, 0, block=block), Observation(value))
-        assert np.flatnonzero(policy.known.needs.intake.blocks.void).tolist() == [1]
+        assert np.flatnonzero(policy.known.needs.intake.void).tolist() == [1]
         assert policy.active.tolist() == [0, 1, 2]
         asked.add(tuple((pull.arm, pull.block) for pull in policy.ask(3)))
     [pulls] = asked
@@ -95,7 +93,7 @@ def test_a_look_takes_the_first_blocks_that_are_not_void():
     assert policy.looks == 1
     kept = [1, 2, 4, 5, 6]
     assert policy.summary(1, 0)[1] == pytest.approx(
-        policy.known.needs.intake.blocks.values[1, kept].mean()
+        policy.known.needs.intake.values[1, kept].mean()
     )
 
 
@@ -112,7 +110,7 @@ def test_a_winner_that_fails_is_not_alone_in_a_replicate_before_its_rival_was_tr
     assert (rival.arm in (0, 1), rival.block) == (True, block)
     policy.tell(rival, FAILED)
     assert policy.ask() == [Pull(2, 0, block=block + 1)]
-    assert policy.known.needs.intake.blocks.void[block]
+    assert policy.known.needs.intake.void[block]
 
 
 @both

@@ -241,7 +241,7 @@ class TestRace:
         assert policy.winner == 1
         answer = race(policy, value, most=60)
         assert not answer.certified
-        assert {arm for arm in (0, 1) if 12 in policy.known.needs.intake.blocks.seen(arm)} == {0, 1}
+        assert {arm for arm in (0, 1) if 12 in policy.known.needs.intake.seen(arm)} == {0, 1}
 
 
 class TestAnArmThatLeftBecauseItFailed:
