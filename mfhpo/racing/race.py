@@ -127,8 +127,9 @@ class Race(Policy):
             is_unknown = problem.bias is None or problem.costs is None
             pilots = epsilon is None or (is_unknown and not target_only)
         # Bounds that are estimated may fail as well, and get their share of delta.
-        bias_level = _BIAS_SHARE * check_probability("delta", delta) if estimates else 0.0
-        self.problem, self.delta, self.seed = problem, float(delta), check_seed(seed)
+        delta = check_probability("delta", delta)
+        bias_level = _BIAS_SHARE * delta if estimates else 0.0
+        self.problem, self.delta, self.seed = problem, delta, check_seed(seed)
         self.rule, self.certifies = rule, needs.certifies
         self.known = Known(
             problem=problem,
