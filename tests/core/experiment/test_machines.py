@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
@@ -130,6 +130,7 @@ class Happenings:
         assert not (isinstance(work, Done) and experiment.answer().certified < 0)
 
 
+FIXTURES = [HealthCheck.function_scoped_fixture]
 OFTEN = ("begin", "evaluate", "end", "read_some")
 RARE = tuple(name for name in vars(Happenings) if name[0] != "_" and name not in OFTEN)
 RARE = tuple(name for name in RARE if name not in ("worker", "open_id"))
@@ -159,9 +160,15 @@ def run(kind, seed, steps):
         assert has_retries or check_order(worker.experiment)
 
 
+@pytest.fixture(autouse=True)
+def _few_are_late(monkeypatch):
+    """Keep states of short histories, too."""
+    monkeypatch.setattr("mfhpo.experiment.experiment._MOST_LATE", 5)
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("kind", KINDS)
-@hypothesis_settings(max_examples=15)
+@hypothesis_settings(max_examples=15, suppress_health_check=FIXTURES)
 @given(seed=st.integers(0, 10**6), steps=st.integers(5, 30))
 def test_workers_agree(kind, seed, steps):
     run(kind, seed, steps)
@@ -170,7 +177,7 @@ def test_workers_agree(kind, seed, steps):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("kind", KINDS)
-@hypothesis_settings(max_examples=100)
+@hypothesis_settings(max_examples=100, suppress_health_check=FIXTURES)
 @given(seed=st.integers(0, 10**6), steps=st.integers(5, 60))
 def test_workers_agree_for_long(kind, seed, steps):
     run(kind, seed, steps)
