@@ -168,8 +168,8 @@ def _few_are_late(monkeypatch):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("kind", KINDS)
-@hypothesis_settings(max_examples=15, suppress_health_check=FIXTURES)
-@given(seed=st.integers(0, 10**6), steps=st.integers(5, 30))
+@hypothesis_settings(max_examples=12, suppress_health_check=FIXTURES)
+@given(seed=st.integers(0, 10**6), steps=st.integers(5, 25))
 def test_workers_agree(kind, seed, steps):
     run(kind, seed, steps)
 
