@@ -1,12 +1,13 @@
 """Search by halving: of arms that are drawn without end, and of arms that are given."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
 
 from mfhpo.problem import Pull
+from mfhpo.search.by_thirds import first_step, probe, promotion
 from mfhpo.search.policy import Begin, SearchPolicy
 
 _LEAST_AGREEMENT = 0.2  # with the next level, of one that is not skipped
@@ -43,11 +44,31 @@ class HalvingSearch(SearchPolicy):
         """Return what to evaluate next."""
         if self.n_given:
             return next_of_given(self, pending, lambda arms, at: [self.mean(k, at) for k in arms])
-        step = self._first_arms(begun, pending)
+        step = first_step(self, begun, pending)
         if step is not None:
             return step
         grace = self.grace_level()
-        return self._promotion(grace, pending) or Begin(grace, None)
+        return promotion(self, grace, pending) or Begin(grace, None)
+
+    def leader(self) -> int | None:
+        """See `SearchPolicy`."""
+        return self.leader_by_values()
+
+    def contenders(self, most: int) -> list[int]:
+        """See `SearchPolicy`."""
+        return self.contenders_by_values(most)
+
+    def chance(
+        self,
+        arm: int,
+        epsilon: float,
+        *,
+        among_given: bool = False,
+        fresh: Mapping[int, Sequence[float]] | None = None,
+        at_least: float = 0.0,
+    ) -> float:
+        """Return NaN, because there is no model."""
+        return math.nan
 
     def grace_level(self) -> int:
         """Return the level at which new arms begin."""
@@ -83,9 +104,9 @@ def next_of_given(
     among the same share of those that have ended. After the plan the rest goes up, by what is
     `expected` of arms at a level; then those that failed below the target.
     """
-    probe = search._probe(pending)
-    if probe is not None:
-        return probe
+    step = probe(search, pending)
+    if step is not None:
+        return step
     plan = plan_for_given(search)
     out = search._unfit | search._stops.keys()
     busy = {pull.arm: pull.fidelity for pull in pending}

@@ -12,6 +12,7 @@ from scipy.special import ndtri
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.problem import Pull
 from mfhpo.racing.native import one_thread
+from mfhpo.search.by_thirds import first_step, highest_open, promotion
 from mfhpo.search.halving import next_of_given
 from mfhpo.search.model.acquisition import best_place, expected_improvement
 from mfhpo.search.model.process import LevelData, LevelProcess
@@ -65,6 +66,9 @@ class ModelSearch(SearchPolicy):
     Each new arm is chosen under freshly sampled model parameters (Thompson sampling), so that the
     search keeps testing its own beliefs. The same sample also says what to go on with until the
     next arm. The most probable parameters say which finished arm is best.
+
+    A failure below the target condemns no arm, and where most fail at the lowest level, it rises:
+    see `mfhpo.search.cheap_failures.CheapFailures`.
 
     Arms that are given go up as `mfhpo.search.halving.next_of_given` says, by what the model
     expects of them.
@@ -122,15 +126,15 @@ class ModelSearch(SearchPolicy):
         self.worth = 1.0
         if self.n_given:
             return next_of_given(self, pending, self._expected)
-        step = self._first_arms(begun, pending)
+        step = first_step(self, begun, pending)
         if step is not None:
             return step
         top = self._known_level(pending)
         if top < self.target:
-            step = self._promotion(self.lowest, pending) if pending else None
+            step = promotion(self, self.lowest, pending) if pending else None
             if step is not None:
                 # What is between would cost, and say little more.
-                return step if self.continues else Pull(step.arm, self._highest_open(pending))
+                return step if self.continues else Pull(step.arm, highest_open(self, pending))
         if top < 0:
             return Begin(self.lowest, None)
         rng = np.random.default_rng([self._seed, begun, self._told])
@@ -172,7 +176,7 @@ class ModelSearch(SearchPolicy):
         """Return the finished arm with the best mean by the model, which evens out its noise."""
         known = self._known_finished()
         if not known:
-            return super().leader()
+            return self.leader_by_values()
         view = self._see()
         return view.arms[max(known, key=lambda index: (view.means[index], -index))]
 
@@ -181,7 +185,7 @@ class ModelSearch(SearchPolicy):
         """Return the finished arms whose model interval reaches the leader's, at most so many."""
         known = self._known_finished()
         if not known:
-            return super().contenders(most)
+            return self.contenders_by_values(most)
         view = self._see()
         known.sort(key=lambda index: (-view.means[index], index))
         floor = view.means[known[0]] - _REACH * view.spreads[known[0]]

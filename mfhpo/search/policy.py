@@ -5,7 +5,6 @@ import math
 from bisect import insort
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 
@@ -32,8 +31,6 @@ _ENOUGH_LEFT = 2
 FEWEST_FIRST, _MOST_FIRST = 9, 27
 _REDUCTION = 3
 _FIRST_EVERYWHERE = 2
-_FAR_DEARER = 5.0  # than the median step is too dear while any arm would tell as much
-_SHARE_BELOW = 0.5  # of what a level takes several workers, before it opens
 _STREAM = 2  # of random numbers, apart from others that are drawn from a seed and a number
 
 
@@ -335,25 +332,15 @@ class SearchPolicy(abc.ABC):
     def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull | None:
         """Return what to evaluate next, after `begun` arms; None if no given arm is left."""
 
+    @abc.abstractmethod
     def leader(self) -> int | None:
-        """Return the arm to recommend now: the best at the highest level with a value.
+        """Return the arm to recommend now."""
 
-        Below the target, the best of a few is no match for the best of many at the level before.
-        Several workers begin more than the first arms before any is at the target.
-        """
-        many = len(self._values[self.lowest]) > self._initial
-        for level in range(self.target, -1, -1):
-            arms = [arm for arm in self._values[level] if arm not in self._unfit]
-            too_few = many and self.lowest < level < self.target and len(arms) < FEWEST_FIRST
-            if arms and not too_few:
-                return max(arms, key=lambda arm: (self.mean(arm, level), -arm))
-        return None
-
+    @abc.abstractmethod
     def contenders(self, most: int) -> list[int]:
         """Return finished arms that may be the best, the leader first: at most `most`."""
-        finished = self.finished_arms()
-        return sorted(finished, key=lambda arm: (-self.mean(arm, self.target), arm))[:most]
 
+    @abc.abstractmethod
     def chance(
         self,
         arm: int,
@@ -368,7 +355,25 @@ class SearchPolicy(abc.ABC):
         `among_given` compares it with all given arms. `fresh` has more target values by arm. A
         result below `at_least` may be computed more coarsely.
         """
-        return math.nan
+
+    def leader_by_values(self) -> int | None:
+        """Return the best arm at the highest level with a value.
+
+        Below the target, the best of a few is no match for the best of many at the level before.
+        Several workers begin more than the first arms before any is at the target.
+        """
+        many = len(self._values[self.lowest]) > self._initial
+        for level in range(self.target, -1, -1):
+            arms = [arm for arm in self._values[level] if arm not in self._unfit]
+            too_few = many and self.lowest < level < self.target and len(arms) < FEWEST_FIRST
+            if arms and not too_few:
+                return max(arms, key=lambda arm: (self.mean(arm, level), -arm))
+        return None
+
+    def contenders_by_values(self, most: int) -> list[int]:
+        """Return the finished arms with the best means."""
+        finished = self.finished_arms()
+        return sorted(finished, key=lambda arm: (-self.mean(arm, self.target), arm))[:most]
 
     def mean(self, arm: int, fidelity: int) -> float:
         """Return the mean of an arm's values at a level; NaN without any."""
@@ -451,41 +456,6 @@ class SearchPolicy(abc.ABC):
         if arm not in self._points:
             self._unknown.add(arm)
 
-    def _first_arms(self, begun: int, pending: Sequence[Pull]) -> Begin | Pull | None:
-        """Return the next step of the beginning: random arms, fewer at each level; or None."""
-        probe = self._probe(pending)
-        if probe is not None or begun < self._initial:
-            return probe or Begin(self.lowest, None)
-        # Arms that failed, were stopped or are too dear are replaced by the next ones, if any.
-        lost = self._out.union(arm for arm in self._stops if self.level_of(arm) < 0)
-        lost |= {arm for arm in self.cheap_failures.given_up if not self._is_to_begin(arm)}
-        candidates = (arm for arm in range(begun) if arm not in lost)
-        first: list[int] = []
-        while more := list(islice(candidates, self._initial - len(first))):
-            too_dear = self._too_dear(more)
-            first += [arm for arm in more if arm not in too_dear]
-        under_way = {pull.arm: pull.fidelity for pull in pending}
-        for arm in first:
-            if self._is_to_begin(arm) and arm not in under_way and arm not in self._merged:
-                return Pull(arm, self.lowest)  # it failed: once more
-        above_lowest = self._first_counts()[1:]
-        highest = self._highest_open(pending)
-        for level, quota in zip(range(self.lowest, self.target), above_lowest, strict=True):
-            above = [
-                arm for arm in first if max(self.level_of(arm), under_way.get(arm, -1)) > level
-            ]
-            left = [arm for arm in first if arm in self._values[level] and arm not in above]
-            left = [arm for arm in left if arm not in self._merged and arm not in self._stops]
-            if level >= highest:
-                break
-            # While others are under way here, the same share of those that have come to their end.
-            waiting = any(under_way.get(arm) == level for arm in first)
-            ended = (len(above) + len(left)) // _REDUCTION
-            wanted = min(quota, ended) if waiting else quota
-            if len(above) < wanted and left:
-                return Pull(self._next_up(left, above, level), level + 1)
-        return Begin(self.lowest, None) if len(first) < self._initial else None
-
     def most_failed(self) -> tuple[int, int, int] | None:
         """Return the level above which arms begin, how many failed there, and of how many; None."""
         if self._rise == 0:
@@ -503,20 +473,6 @@ class SearchPolicy(abc.ABC):
         reached = max(self.level_of(arm), self.cheap_failures.highest(arm))
         return max(reached + 1, self.lowest)
 
-    def _probe(self, pending: Sequence[Pull]) -> Pull | None:
-        """Return the next step of an arm that is to show whether failures are of its level."""
-        for level in range(self.lowest, self.target):
-            if self.cheap_failures.are_unexplained(level, len(self._values[level])):
-                alive, busy = self._alive(level), {pull.arm for pull in pending}
-                if alive and busy.isdisjoint(alive):
-                    return Pull(alive[0], max(self.next_level(alive[0]), level + 1))
-        return None
-
-    def _alive(self, level: int) -> list[int]:
-        """Return the arms that failed at a level, have no value and may go on above it."""
-        failed, out = self.cheap_failures.at(level), self._unfit
-        return [arm for arm in failed if arm not in out and self.level_of(arm) < 0]
-
     def next_failed(self, pending: Sequence[Pull]) -> Pull | None:
         """Return the next step of an arm that failed and has no value; None if none may go on."""
         busy = {pull.arm for pull in pending}
@@ -525,34 +481,6 @@ class SearchPolicy(abc.ABC):
         if arm is None:
             return None
         return Pull(arm, max(self.next_level(arm), min(failed[arm] + 1, self.target)))
-
-    def _next_up(self, arms: list[int], above: list[int], level: int) -> int:
-        """Return which of the first arms goes up: the best one that is not far dearer.
-
-        If prices differ, it is the cheapest once an equally good one has gone, because any arm
-        shows how far levels agree.
-        """
-        near = self._not_far_dearer(arms, level)
-        best = max(near, key=lambda arm: (self.mean(arm, level), -arm))
-        went = any(self.mean(arm, level) >= self.mean(best, level) for arm in above)
-        if self.prices is None or not went:
-            return best
-
-        def cheapest_first(arm: int) -> tuple[float, float, int]:
-            price = float(self.dearness_of([arm], [level], [level + 1])[0])
-            return price, -self.mean(arm, level), arm
-
-        return min(arms, key=cheapest_first)
-
-    def _not_far_dearer(self, arms: list[int], level: int) -> list[int]:
-        """Return the arms at a level whose next step is not far dearer than usual, or all."""
-        known = [arm for arm in self._values[level] if arm in self._points]
-        if self.prices is None or not known:
-            return arms
-        features = self.space.features([self._points[arm] for arm in known])
-        prices = self.dearness(features, level, level + 1, known)
-        dear = np.array(known)[prices > _FAR_DEARER * np.median(prices)]
-        return [arm for arm in arms if arm not in dear] or arms
 
     def _too_dear(self, arms: Iterable[int]) -> set[int]:
         """Return arms with a value below the target that can no longer be brought there."""
@@ -569,40 +497,6 @@ class SearchPolicy(abc.ABC):
                 )
                 found.update(np.array(here)[prices > self.affordable].tolist())
         return found
-
-    def _promotion(self, lowest: int, pending: Sequence[Pull]) -> Pull | None:
-        """Return the next step of an arm among the best third of its level, or None."""
-        busy = {pull.arm for pull in pending}
-        for level in range(self._highest_open(pending) - 1, lowest - 1, -1):
-            out = self._unfit | self._stops.keys()
-            here = [arm for arm in self._values[level] if arm not in out]
-            here.sort(key=lambda arm: (-self.mean(arm, level), arm))
-            for arm in here[: len(here) // _REDUCTION]:
-                is_free = self.level_of(arm) == level and arm not in busy
-                if is_free and not self._too_dear([arm]):
-                    return Pull(arm, level + 1)
-            # Nothing tells those apart that failed here: any third of them goes on.
-            failed = self.cheap_failures.at(level)
-            untried = [arm for arm in failed if self.cheap_failures.highest(arm) == level]
-            untried = [arm for arm in untried if arm not in busy and arm not in self._unfit]
-            if untried and len(failed) - len(untried) < len(failed) // _REDUCTION:
-                return Pull(untried[0], level + 1)
-        return None
-
-    def _highest_open(self, pending: Sequence[Pull]) -> int:
-        """Return the highest level that several workers may use yet; the target for one worker.
-
-        Otherwise the best of very few arms would keep them all busy during the first evaluations
-        there. So half the cost of one arm per worker is spent on the levels below first.
-        """
-        most = self._most_at_first / 2.0  # the other half is for the target
-        highest, below = self.lowest, 0.0
-        for level in range(self.lowest, self.target):
-            below += len(self._values[level]) * self.cost_from(level - 1, level)
-            wanted = _SHARE_BELOW * (len(pending) + 1) * self.costs[level + 1]
-            if not pending or below >= min(wanted, most):
-                highest = level + 1
-        return highest
 
     @property
     def _unfit(self) -> set[int]:

@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mfhpo import Observation, Policy, Pull
@@ -90,4 +90,8 @@ def as_search(policy: Policy) -> BudgetedSearch:
     return policy
 
 
-_DEEDS = {"tell": _tell, "withdraw": _withdraw, "describe": _describe}
+_DEEDS: dict[str, Callable[..., None]] = {
+    "tell": _tell,
+    "withdraw": _withdraw,
+    "describe": _describe,
+}

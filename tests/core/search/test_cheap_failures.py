@@ -6,7 +6,7 @@ import pytest
 
 from mfhpo.policy import Labels
 from mfhpo.problem import Observation, Pull
-from mfhpo.search import BudgetedSearch, HalvingSearch, ModelSearch
+from mfhpo.search import Begin, BudgetedSearch, HalvingSearch, ModelSearch
 from mfhpo.search.cheap_failures import CheapFailures
 from tests.core.search.played import drawn, next_pull, plane, replayed
 
@@ -160,19 +160,20 @@ def test_the_answer_says_that_the_lowest_level_has_risen():
     assert notice in played.race.certificate().notices
 
 
-def test_few_that_fail_below_the_target_may_go_on():
-    """A model ranks them with the others; without one, any third of them goes on."""
+def test_without_a_model_any_third_of_the_few_that_fail_goes_on():
     search = HalvingSearch(COSTS, initial=2)
-    for arm, value in enumerate([0.5, 0.4]):
+    for arm, value in enumerate([0.5, 0.4, 0.1, 0.1, 0.1, 0.1]):
         search.tell(Pull(arm, 0), Observation(value))
     for level in (1, 2):
         search.tell(Pull(0, level), Observation(0.5))
-    for arm in range(2, 5):
-        for _ in range(3):
-            search.tell(Pull(arm, 0), Observation(None))
-    for arm in range(5, 7):
-        search.tell(Pull(arm, 0), Observation(0.1))
-    assert search.ask(7) == Pull(1, 1) or search.ask(7) == Pull(2, 1)
+    for arm in (6, 7, 8) * 3:
+        search.tell(Pull(arm, 0), Observation(None))
+    assert search.ask(9) == Pull(1, 1)  # the second of six
+    search.tell(Pull(1, 1), Observation(0.4))
+    assert search.ask(9, [Pull(6, 1)]) == Begin(0, None)
+    assert search.ask(9) == Pull(6, 1)  # one of the three
+    search.tell(Pull(6, 1), Observation(0.9))
+    assert search.ask(9) == Pull(6, 2)  # and the best of three at this level
 
 
 def test_who_had_a_value_and_fails_above_it_leaves_as_before():
