@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
@@ -130,7 +130,6 @@ class Happenings:
         assert not (isinstance(work, Done) and experiment.answer().certified < 0)
 
 
-FIXTURES = [HealthCheck.function_scoped_fixture]
 OFTEN = ("begin", "evaluate", "end", "read_some")
 RARE = tuple(name for name in vars(Happenings) if name[0] != "_" and name not in OFTEN)
 RARE = tuple(name for name in RARE if name not in ("worker", "open_id"))
@@ -166,18 +165,23 @@ def _few_are_late(monkeypatch):
     monkeypatch.setattr("mfhpo.experiment.experiment._MOST_LATE", 5)
 
 
+def explore(kind, examples, longest):
+    @hypothesis_settings(max_examples=examples)
+    @given(seed=st.integers(0, 10**6), steps=st.integers(5, longest))
+    def whatever_happens(seed, steps):
+        run(kind, seed, steps)
+
+    whatever_happens()
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("kind", KINDS)
-@hypothesis_settings(max_examples=12, suppress_health_check=FIXTURES)
-@given(seed=st.integers(0, 10**6), steps=st.integers(5, 25))
-def test_workers_agree(kind, seed, steps):
-    run(kind, seed, steps)
+def test_workers_agree(kind):
+    explore(kind, {"game": 4, "search": 8, "search_without_blocks": 8}.get(kind, 12), 25)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("kind", KINDS)
-@hypothesis_settings(max_examples=100, suppress_health_check=FIXTURES)
-@given(seed=st.integers(0, 10**6), steps=st.integers(5, 60))
-def test_workers_agree_for_long(kind, seed, steps):
-    run(kind, seed, steps)
+def test_workers_agree_for_long(kind):
+    explore(kind, 10 if kind == "game" else 60, 60)
