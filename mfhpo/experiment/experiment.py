@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from bisect import bisect_left, insort
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from operator import itemgetter
-from typing import TypeAlias
+from collections.abc import Iterable, Mapping
 
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.assignment import Assignment, Done, Wait
-from mfhpo.experiment.configurations import key_of
-from mfhpo.experiment.events import Answered, Begun, Event, Found, Joined
+from mfhpo.experiment.events import Begun, Event
 from mfhpo.experiment.kinds.runner import Runner
 from mfhpo.experiment.ledger import Result
+from mfhpo.experiment.log import Log, Place
 from mfhpo.experiment.settings import Settings, with_levels
 from mfhpo.experiment.state import State
 
-_Place: TypeAlias = tuple[int, int, str, str, str]
+# So many of the last events may have to be taken again when one comes late.
+_MOST_LATE = 100
 
 
 class Experiment:
@@ -50,21 +47,11 @@ class Experiment:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._events: list[tuple[_Place, Event]] = []  # those that hold, in their order
-        self._versions: dict[tuple[str, str], list[Event]] = {}
-        self._retries: defaultdict[str, set[str]] = defaultdict(set)
-        self._n_begun = 0
+        self._log = Log()
         self._state = self._new_state()
-        self._n_taken = 0  # of the events in their order, by the state
-        self._n_known = 0  # events whose warnings were given
-        self._is_stale = False  # whether an event before those that were taken came late
-
-    def _new_state(self) -> State:
-        found = (event for _, event in self._events if isinstance(event, Found) and event.levels)
-        first = next(found, None)
-        levels = None if first is None else first.levels
-        settings = self.settings if levels is None else with_levels(self.settings, levels)
-        return State(settings.runner(), settings, self._retries)
+        self._kept: State | None = None  # an earlier one, since events have come late
+        self._changed = 0  # the first event since which the past has changed
+        self._known: Place | None = None  # the last event whose warnings were given
 
     @classmethod
     def replay(cls, settings: Settings, events: Iterable[Event]) -> Experiment:
@@ -72,7 +59,7 @@ class Experiment:
         experiment = cls(settings)
         for event in events:
             experiment.apply(event)
-        experiment._n_known = len(experiment._events)
+        experiment._known = experiment._log.last
         return experiment
 
     def apply(self, event: Event) -> None:
@@ -81,72 +68,22 @@ class Experiment:
         Events come in any order, and more than once. Of several about the same claim the one with
         the largest counter holds; it has its place since it was first told without a change.
         """
-        versions = self._versions.setdefault(event.subject, [])
-        if not versions:
-            self._n_begun += isinstance(event, Begun)
-            versions.append(event)
-            self._insert(event)
-            return
-        if any(_version(event) == _version(known) for known in versions):
-            return
-        held = _holding(versions)
-        insort(versions, event, key=_version)
-        holding = _holding(versions)
-        if holding is not held:
-            self._remove(held)
-            self._insert(holding)
-
-    def _insert(self, event: Event) -> None:
-        place = _place_of(event)
-        if not self._events or self._events[-1][0] < place:
-            self._events.append((place, event))
-        else:
-            position = bisect_left(self._events, place, key=itemgetter(0))
-            self._events.insert(position, (place, event))
-            self._note_change(event, position, 1)
-        if isinstance(event, Begun) and event.retry_of is not None:
-            self._retries[event.retry_of].add(event.id)
-        self._note_foresight(event)
-
-    def _remove(self, event: Event) -> None:
-        position = bisect_left(self._events, _place_of(event), key=itemgetter(0))
-        del self._events[position]
-        self._note_change(event, position, -1)
-        if isinstance(event, Begun) and event.retry_of is not None:
-            self._retries[event.retry_of].discard(event.id)
-        self._note_foresight(event)
-
-    def _note_foresight(self, event: Event) -> None:
-        """Note that the past has changed by what is known beforehand: retries and levels."""
-        if isinstance(event, Begun):
-            self._is_stale |= ("Begun", event.retry_of) in self._versions
-        elif isinstance(event, Found):
-            self._is_stale |= event.levels is not None
-
-    def _note_change(self, event: Event, position: int, by: int) -> None:
-        """Note that the past has changed; what only readers look at leaves the state as it was."""
-        self._n_known += by * (position < self._n_known)
-        if position >= self._n_taken:
-            return
-        if isinstance(event, (Joined, Answered)):
-            self._n_taken += by
-        else:
-            self._is_stale = True
+        self._changed = min(self._changed, self._log.add(event))
 
     @property
     def order(self) -> int:
         """The counter of the next event that is written here."""
-        return 1 + self._events[-1][0][0] if self._events else 0
+        return self._log.order
 
     @property
     def events(self) -> list[Event]:
         """All events that hold, in their order."""
-        return [event for _, event in self._events]
+        return self._log.events
 
     @property
     def n_begun(self) -> int:
         """Number of evaluations that were begun."""
-        return self._n_begun
+        return self._log.n_begun
 
     def next(
         self,
@@ -200,11 +137,9 @@ class Experiment:
         return self._current().level_of(self._claim(id))
 
     def _claim(self, id: str) -> Begun:
-        versions = self._versions.get(("Begun", id))
-        if versions is None:
+        claim = self._log.claim(id)
+        if claim is None:
             raise ValueError(f"id {id!r} names no evaluation that was begun.")
-        claim = _holding(versions)
-        assert isinstance(claim, Begun)
         return claim
 
     def overdue(self, now: float) -> list[str]:
@@ -239,41 +174,37 @@ class Experiment:
         return max(0.0, first + lease - now)
 
     def _current(self) -> State:
-        """Return the state after all events, made anew if the past has changed."""
-        if self._is_stale:
-            self._state, self._n_taken, self._is_stale = self._new_state(), 0, False
-        if self._n_taken < self._n_known:
+        """Return the state after all events."""
+        n = len(self._log.telling)
+        if self._changed < self._state.n_taken:
+            self._go_back()
+        self._changed = n
+        if self._state.n_taken < n:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                self._take_until(min(self._n_known, len(self._events)))
-        self._take_until(len(self._events))
-        self._n_known = len(self._events)
+                self._take_until(self._log.up_to(self._known))
+            self._take_until(n)
+            self._known = self._log.last
         return self._state
 
+    def _go_back(self) -> None:
+        """Make the state anew up to the last events, and keep it: others may come late, too."""
+        if self._kept is None or self._kept.n_taken > self._changed:
+            self._kept = self._new_state()
+        n = len(self._log.telling)
+        self._state = self._kept
+        if self._kept.n_taken < n - 2 * _MOST_LATE:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self._take_until(n - _MOST_LATE)
+        self._state = self._kept.copied()
+
+    def _new_state(self) -> State:
+        levels = self._log.levels
+        settings = self.settings if levels is None else with_levels(self.settings, levels)
+        return State(settings.runner(), settings, self._log.retries)
+
     def _take_until(self, end: int) -> None:
-        while self._n_taken < end:
-            self._n_taken += 1
-            self._state.take(self._events[self._n_taken - 1][1])
-
-
-def _place_of(event: Event) -> _Place:
-    return event.order, len(event.id), event.id, *event.subject
-
-
-def _version(event: Event) -> tuple[int, str]:
-    return event.order, _content(event)
-
-
-def _content(event: Event) -> str:
-    """Return a text that only events share which say the same."""
-    return key_of({name: value for name, value in vars(event).items() if name != "order"})
-
-
-def _holding(versions: Sequence[Event]) -> Event:
-    """Return which of the versions of an event holds: the latest, from when it was first told."""
-    *earlier, held = versions
-    for version in reversed(earlier):
-        if _content(version) != _content(held):
-            break
-        held = version
-    return held
+        state, events = self._state, self._log.telling
+        while state.n_taken < end:
+            state.take(events[state.n_taken])

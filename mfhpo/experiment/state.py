@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Set
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -42,6 +43,7 @@ class State:
     def __init__(self, runner: Runner, settings: Settings, retries: Mapping[str, Set[str]]) -> None:
         self.runner = runner
         self.ledger = Ledger(runner.n_levels, runner.ordered)
+        self.n_taken = 0  # events
         self.history: list[Result] = []
         self.rivals: set[str] = set()  # claims that an earlier one is equal to
         self._settings = settings
@@ -59,6 +61,7 @@ class State:
 
     def take(self, event: Event) -> None:
         """Take the next event."""
+        self.n_taken += 1
         if isinstance(event, Begun):
             self._begin(event)
         elif isinstance(event, Ended):
@@ -67,6 +70,12 @@ class State:
             self._lose(event)
         elif isinstance(event, Found) and event.replicates is not None:
             self.runner.find_replicates(event.replicates)
+
+    def copied(self) -> State:
+        """Return a state that takes other events than this one from here on."""
+        shared = [self._settings, self._retries]
+        memo = {id(each): each for each in shared}
+        return deepcopy(self, memo | {id(self.history): list(self.history)})
 
     # What is next.
 

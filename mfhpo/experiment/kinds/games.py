@@ -38,10 +38,13 @@ class GameRunner(Runner):
         self._signs = tuple(signs)
         self._shape = [top + 1 for top in policy.costs.tops]
         self.n_levels = math.prod(self._shape)
-        self.labels = Labels(
-            lambda arm: f"profile {self.configurations[arm]!r}",
-            lambda level: f"levels {self._levels(level)}",
-        )
+        self.labels = Labels(self._profile_in_words, self._levels_in_words)
+
+    def _profile_in_words(self, arm: int) -> str:
+        return f"profile {self.configurations[arm]!r}"
+
+    def _levels_in_words(self, code: int) -> str:
+        return f"levels {self._levels(code)}"
 
     def _levels(self, code: int) -> tuple[int, ...]:
         levels = []
@@ -74,7 +77,11 @@ class GameRunner(Runner):
         return Wanted(pull, dict(query.profile), "search")
 
     def adopt(self, begun: Begun) -> Pull | None:
-        """Return the pull of a claim (see `Runner.adopt`)."""
+        """Return the pull of a claim (see `Runner.adopt`); None if it is no profile."""
+        try:
+            self.policy.actions.check("profile", begun.configuration)
+        except (TypeError, ValueError):
+            return None
         level = self.n_levels - 1 if begun.levels is None else begun.levels[0]
         return Pull(self.configurations.add(begun.configuration), level)
 

@@ -159,18 +159,29 @@ def run(kind, seed, steps):
         assert has_retries or check_order(worker.experiment)
 
 
+@pytest.fixture(autouse=True)
+def _few_are_late(monkeypatch):
+    """Keep states of short histories, too."""
+    monkeypatch.setattr("mfhpo.experiment.experiment._MOST_LATE", 5)
+
+
+def explore(kind, examples, longest):
+    @hypothesis_settings(max_examples=examples)
+    @given(seed=st.integers(0, 10**6), steps=st.integers(5, longest))
+    def whatever_happens(seed, steps):
+        run(kind, seed, steps)
+
+    whatever_happens()
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("kind", KINDS)
-@hypothesis_settings(max_examples=15)
-@given(seed=st.integers(0, 10**6), steps=st.integers(5, 30))
-def test_workers_agree(kind, seed, steps):
-    run(kind, seed, steps)
+def test_workers_agree(kind):
+    explore(kind, {"game": 4, "search": 8, "search_without_blocks": 8}.get(kind, 12), 25)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("kind", KINDS)
-@hypothesis_settings(max_examples=100)
-@given(seed=st.integers(0, 10**6), steps=st.integers(5, 60))
-def test_workers_agree_for_long(kind, seed, steps):
-    run(kind, seed, steps)
+def test_workers_agree_for_long(kind):
+    explore(kind, 10 if kind == "game" else 60, 60)

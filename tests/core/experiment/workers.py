@@ -13,12 +13,15 @@ from mfhpo.experiment import (
     Ended,
     Experiment,
     Found,
+    GameSettings,
     LimitSettings,
     Lost,
     RaceSettings,
     SearchSettings,
     event_of,
 )
+from mfhpo.games import Hyperparameters
+from mfhpo.knowledge.space import Numeric, OneOf
 from mfhpo.search import DeclaredSearch
 
 CANDIDATES = [
@@ -74,6 +77,14 @@ def limits():
     return LimitSettings(candidates=CANDIDATES, limits=(1.0, 2.0, 4.0), sign=1.0)
 
 
+def game():
+    """Two players, one of whom chooses from three."""
+    players = {"a": {"x": Numeric()}, "b": {"y": OneOf(3)}}
+    model = Hyperparameters.shared(5.0, 5.0, correlations=[0.8], noise=0.01, n_features=4)
+    options = {"hyperparameters": [model] * 2}
+    return GameSettings(players=players, costs=(1.0, 4.0), budget=40.0, options=options)
+
+
 KINDS = {
     kind.__name__: kind
     for kind in (
@@ -85,8 +96,17 @@ KINDS = {
         search_without_blocks,
         finalists,
         limits,
+        game,
     )
 }
+
+
+def content_of(begun, level):
+    """Return what an evaluation gives, and what it costs."""
+    if "y" not in begun.configuration:
+        return {"value": value_of(begun, level), "cost": float(LEVELS[level])}
+    x, y = begun.configuration["x"], begun.configuration["y"]
+    return {"value": None, "values": (-((x - 0.3 * y) ** 2), -((y - 2 * x) ** 2)), "cost": 5.0}
 
 
 def value_of(begun, level):
@@ -99,6 +119,11 @@ def value_of(begun, level):
 def stored(event):
     """Return an event as it comes back from where it was written."""
     return event_of(json.loads(json.dumps(event.to_dict())))
+
+
+def assigned(begun):
+    """Return what tells a claim from others."""
+    return begun.configuration, begun.levels, begun.block, begun.replicate
 
 
 def next_of(experiment):
@@ -189,7 +214,10 @@ class Team:
         worker = self.workers[which]
         worker.read()
         while id in self.open and worker.experiment.settle(id) is None:
+            before = self.open[id]
             self.begin(which, id)
+            if id in self.open and assigned(self.open[id]) == assigned(before):
+                break  # nothing else is wanted
         return self.open.get(id)
 
     def level_of(self, worker, id):
@@ -204,7 +232,7 @@ class Team:
         """Write what an evaluation gave."""
         begun = self.open[id]
         at = min((begun.levels or (0,))[0] if level is None else level, len(LEVELS) - 1)
-        content = {"value": value_of(begun, at), "cost": float(LEVELS[at])} | content
+        content = content_of(begun, at) | content
         ended = Ended(id=id, order=worker.experiment.order, level=level, **content)
         self.write(worker, ended)
         if ended.last:
