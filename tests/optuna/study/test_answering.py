@@ -13,6 +13,7 @@ from mfhpo_optuna import IISESampler, SearchSampler
 from mfhpo_optuna.samplers import answer
 from mfhpo_optuna.study.attributes import ANSWERING_KEY
 from mfhpo_optuna.study.search_study import SearchStudy
+from tests.core.racing.plays import learned
 from tests.optuna.samplers.races import ARMS, CERTIFICATE, answers, bowl, pulls, valley, worker
 from tests.optuna.study.test_joining import a_dead_process, another_process
 
