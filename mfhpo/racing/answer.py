@@ -12,9 +12,7 @@ from mfhpo.knowledge.noise import CONTRADICTED
 from mfhpo.knowledge.normality import REMEDY
 from mfhpo.knowledge.statistics import PullStatistics
 from mfhpo.policy import Labels
-from mfhpo.racing.claims import outcomes_in_words, unseen_in_words, unseen_share
 from mfhpo.racing.evidence import Evidence
-from mfhpo.racing.roster import Roster
 
 # Of the average of all values: finite from two values on, and wrong in one case of twenty on the
 # side that matters.
@@ -84,38 +82,6 @@ def remaining_pulls(evidence: Evidence, arms: IntArray, leader: int, epsilon: fl
     return float(np.maximum(0.0, needed - counts[:, target]).sum())
 
 
-def bias_condition(bias: Bias | None, n_pilot: int, level: float) -> str:
-    """Name the condition on the fidelities' bias for a certificate, as a clause.
-
-    The bounds may be estimates from `n_pilot` arms, with an error probability of `level`.
-    """
-    if bias is None:
-        return "the bias is as it will be found"
-    if bias.source == "declared":
-        return "the declared bias bounds hold"
-    if bias.source == "widened":
-        return "the bias bounds hold as they were widened"
-    share = 100.0 * unseen_share(n_pilot, level)
-    return (
-        f"the arms' biases are alike ({n_pilot} were seen, which covers all but {share:.2g} % of "
-        f"the arms)"
-    )
-
-
-def bias_in_words(bias: Bias | None, n_pilot: int) -> str:
-    """Say what a certificate assumes about the fidelities' bias."""
-    if bias is None:
-        return "bias: not known yet"
-    words = {
-        "declared": "declared",
-        "estimated": f"estimated from {n_pilot} arms at every fidelity, taking the arms' biases as "
-        "normal and exchangeable",
-        "widened": "widened because observations contradicted them",
-    }
-    bounds = ", ".join(f"{bound:.3g}" for bound in bias.bounds)
-    return f"{bias.kind} bias bounds ({bounds}): {words[bias.source]}"
-
-
 def leads(evidence: Evidence, active: IntArray, arm: int) -> bool:
     """Tell whether no active arm has a larger mean at the arm's highest fidelity."""
     seen = np.flatnonzero(evidence.counts[arm])
@@ -125,57 +91,6 @@ def leads(evidence: Evidence, active: IntArray, arm: int) -> bool:
     means = evidence.means(active[evidence.counts[active, highest] > 0], highest)
     mean = float(evidence.means(np.array([arm]), highest)[0])
     return len(means) > 1 and mean >= float(means.max())
-
-
-def lost_leader(
-    evidence: Evidence,
-    roster: Roster,
-    failures: IntArray,
-    winner: int,
-    compared: Sequence[int],
-) -> int | None:
-    """Return an arm that left for its failures, and was or would be the best by its values.
-
-    It would be if it alone has target values, or has the larger mean at the highest of the
-    `compared` fidelities where both have values.
-    """
-    counts = evidence.counts
-    for arm in np.flatnonzero(roster.withdrawn & failures.any(axis=1)).tolist():
-        shared = [m for m in compared if counts[arm, m] and counts[winner, m]]
-        if shared:
-            own, best = evidence.means(np.array([arm, winner]), shared[-1])
-            is_ahead = own > best
-        else:
-            is_ahead = counts[arm, -1] > 0
-        if is_ahead or roster.led[arm]:
-            return int(arm)
-    return None
-
-
-def not_compared(
-    values: IntArray, roster: Roster, failures: IntArray, labels: Labels
-) -> tuple[str, ...]:
-    """Return arms that left without a comparison, and their outcomes: numbers of values, (K,)."""
-    return tuple(
-        f"{labels.arm(arm)}: {outcomes_in_words(int(values[arm]), int(failures[arm].sum()))}"
-        for arm in np.flatnonzero(roster.withdrawn).tolist()
-    )
-
-
-def unseen(evidence: Evidence, roster: Roster, arm: int | None, delta: float) -> str:
-    """Say what target values of an arm and its closest rival cannot exclude."""
-    if arm is None:
-        return ""
-    target = evidence.counts.shape[1] - 1
-    pulled = evidence.counts[:, target]
-    others = np.flatnonzero(~(roster.withdrawn | roster.merged))
-    others = others[others != arm]
-    counts = [("this arm", int(pulled[arm]))]
-    if others.size:
-        means = np.where(pulled[others] > 0, evidence.means(others, target), -np.inf)
-        rival = int(others[np.argmax(means)])
-        counts.append((f"arm {rival}, its closest rival", int(pulled[rival])))
-    return unseen_in_words(counts, delta)
 
 
 def notices(

@@ -346,7 +346,7 @@ class Race(Policy):
             return True
         if known.needs.end(known):
             return True
-        if known.spending.all().max() <= self._left:
+        if max(map(known.spending.of, range(self.problem.n_fidelities))) <= self._left:
             return False
         pull = self._next_pull(self._expected())
         return pull is not None and known.spending.of(pull.fidelity) > self._left

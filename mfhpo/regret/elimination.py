@@ -14,7 +14,7 @@ from mfhpo.problem import Problem, Pull
 from mfhpo.racing.answer import surest_arm
 from mfhpo.racing.race import Race
 from mfhpo.racing.rule import Expected, Known, Needs, Verdict
-from mfhpo.regret.reward import needs_pilot, radii, sigmas, words
+from mfhpo.regret.reward import needs_pilot, radii, scale_of, words
 
 # Without a budget, the first one that is assumed affords so many target pulls of each arm.
 _FIRST_TARGET_PULLS = 16
@@ -43,6 +43,7 @@ class Phases:
             leader=_leader,
             words=words,
         )
+        self._scale = scale_of(problem)
         self._epsilon = epsilon
         self._budget = math.inf if budget is None else budget
         self._phase = 0
@@ -64,14 +65,17 @@ class Phases:
         share = known.problem.n_arms * math.log(affordable) / affordable
         self._share = math.pow(share, 1.0 / 3.0)
 
+    def _width(self, known: Known) -> float:
+        return 2.0 * self._scale(known, known.problem.target)
+
     def _epsilon_of(self, known: Known) -> float:
-        return _width(known) * self._share if self._epsilon is None else self._epsilon
+        return self._width(known) * self._share if self._epsilon is None else self._epsilon
 
     def explores(self, known: Known) -> bool:
         """Tell whether arms are compared, and not played."""
         repeats = 4.0**self._phase
         payable = self.assumed >= math.e * repeats * self._cost_compared
-        epsilon, width = self._epsilon_of(known), _width(known)
+        epsilon, width = self._epsilon_of(known), self._width(known)
         worthwhile = self._phase == 0 or 2.0 * width > epsilon * 2.0**self._phase
         return payable and worthwhile and len(known.arms) > 1
 
@@ -99,7 +103,7 @@ class Phases:
             means = known.evidence.means(arms, target)
             best = int(np.argmax(means))
             excess = means[best] - means
-            gone = (excess >= 2.0 ** (1 - self._phase) * _width(known)) & (excess > 0.0)
+            gone = (excess >= 2.0 ** (1 - self._phase) * self._width(known)) & (excess > 0.0)
             self._phase += 1
             yield Verdict(arms[gone], by=int(arms[best]))
         yield Verdict(epsilon=self._epsilon_of(known))
@@ -116,10 +120,6 @@ class Phases:
 def _leader(known: Known) -> int:
     seen = known.arms[known.evidence.counts[known.arms, known.problem.target] > 0]
     return surest_arm(known.evidence, seen if seen.size else known.arms)
-
-
-def _width(known: Known) -> float:
-    return 2.0 * float(sigmas(known)[-1])
 
 
 class MFElimination(Race):

@@ -15,7 +15,7 @@ from mfhpo.problem import Problem, Pull
 from mfhpo.racing.answer import surest_at_target
 from mfhpo.racing.race import Race
 from mfhpo.racing.rule import Expected, Known, Needs, Verdict
-from mfhpo.regret.reward import needs_pilot, radii, sigmas, words
+from mfhpo.regret.reward import needs_pilot, radii, scale_of, words
 
 
 class UpperBounds:
@@ -29,6 +29,7 @@ class UpperBounds:
 
     def __init__(self, problem: Problem, rho: float) -> None:
         self._rho = rho
+        self._scale = scale_of(problem)
         estimates_bias = problem.n_fidelities > 1 and problem.bias is None
         self.needs = Needs(
             "MF-UCB maximises the reward while it runs and certifies nothing; race for the best "
@@ -54,7 +55,9 @@ class UpperBounds:
 
     def widths(self, known: Known) -> FloatArray:
         """Return radii of one value, without the root of the logarithm of t, shape (M,)."""
-        return sigmas(known) * math.sqrt(2.0 * self._rho)
+        fidelities = range(known.problem.n_fidelities)
+        scales = np.array([self._scale(known, m) for m in fidelities])
+        return np.asarray(scales * math.sqrt(2.0 * self._rho))
 
     def terms(self, known: Known, counts: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return centres and slopes of the upper bounds, (K, M); `counts` has pulls under way."""

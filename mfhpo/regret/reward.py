@@ -1,22 +1,20 @@
 """What rules that maximise reward share: the scale of the noise, radii, and words."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
-
-from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.confidence import MixtureRadius, Radius, StudentMixtureRadius
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, SubGaussian, declared_sigmas
 from mfhpo.problem import Problem
 from mfhpo.racing.rule import Known, Words
 
 
-def sigmas(known: Known) -> FloatArray:
-    """Return noise scales, shape (M,): declared, or the pooled standard deviation."""
-    declared = declared_sigmas(known.problem.noise, known.problem.n_fidelities)
-    if declared is not None:
-        return np.array(declared)
-    return np.array([known.evidence.noise_scale(m) for m in range(known.problem.n_fidelities)])
+def scale_of(problem: Problem) -> Callable[[Known, int], float]:
+    """Return what gives the noise's scale at a fidelity: declared, or as the values spread."""
+    declared = declared_sigmas(problem.noise, problem.n_fidelities)
+    if declared is None:
+        return lambda known, fidelity: known.evidence.noise_scale(fidelity)
+    return lambda known, fidelity: declared[fidelity]
 
 
 def needs_pilot(problem: Problem) -> bool:

@@ -6,7 +6,6 @@ import numpy as np
 from scipy.special import betainc, betaln
 
 from mfhpo.knowledge.arrays import IntArray
-from mfhpo.racing.answer import lost_leader
 from mfhpo.racing.claims import outcomes_in_words
 from mfhpo.racing.rule import Known
 
@@ -88,7 +87,7 @@ def why_nothing_is_certified(known: Known, winner: int) -> str:
     if intake is not None and intake.in_blocks:
         lost = intake.lost_leader(known.roster, failures, winner)
     else:
-        lost = lost_leader(known.evidence, known.roster, failures, winner, known.compared)
+        lost = _lost_leader(known, winner)
     if lost is None:
         return ""
     outcomes = outcomes_in_words(int(n_values(known)[lost]), int(failures[lost].sum()))
@@ -97,3 +96,22 @@ def why_nothing_is_certified(known: Known, winner: int) -> str:
         f"{outcomes} evaluations, so that it could not be compared; mend the objective for it, or "
         f"leave it out"
     )
+
+
+def _lost_leader(known: Known, winner: int) -> int | None:
+    """Return an arm that left for its failures, and was or would be the best by its values.
+
+    It would be if it alone has target values, or has the larger mean at the highest fidelity that
+    is compared where both have values.
+    """
+    counts, roster = known.evidence.counts, known.roster
+    for arm in np.flatnonzero(roster.withdrawn & known.failures.any(axis=1)).tolist():
+        shared = [m for m in known.compared if counts[arm, m] and counts[winner, m]]
+        if shared:
+            own, best = known.evidence.means(np.array([arm, winner]), shared[-1])
+            is_ahead = own > best
+        else:
+            is_ahead = counts[arm, -1] > 0
+        if is_ahead or roster.led[arm]:
+            return int(arm)
+    return None

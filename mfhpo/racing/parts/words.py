@@ -7,15 +7,8 @@ import numpy as np
 
 from mfhpo.knowledge.noise import within_range
 from mfhpo.problem import Recommendation
-from mfhpo.racing.answer import (
-    bias_condition,
-    bias_in_words,
-    not_compared,
-    notices,
-    remaining_pulls,
-    unseen,
-)
-from mfhpo.racing.claims import joined
+from mfhpo.racing.answer import notices, remaining_pulls
+from mfhpo.racing.claims import joined, outcomes_in_words, unseen_in_words, unseen_share
 from mfhpo.racing.noise_evidence import LEAST_REPEATS
 from mfhpo.racing.parts.failures import n_values, why_nothing_is_certified
 from mfhpo.racing.parts.measuring import is_short_at_target, lacking
@@ -83,8 +76,8 @@ def answer(
         assumptions=words.assumptions,
         remaining_cost=0.0 if certified else None if refused else words.remaining_cost,
         conditions=(*words.conditions, *stage.provisos),
-        unseen=unseen(known.evidence, roster, arm, known.delta),
-        not_compared=not_compared(n_values(known), roster, known.failures, known.labels),
+        unseen=_unseen(known, arm),
+        not_compared=tuple(_outcomes(known, each) for each in np.flatnonzero(roster.withdrawn)),
         failures=int(known.failures.sum()),
         notices=words.notices,
     )
@@ -145,14 +138,14 @@ def _end(known: Known, stage: Stage) -> str:
 def _conditions(known: Known) -> tuple[str, ...]:
     parts = ["evaluations are independent", known.evidence.assumption]
     if len(known.compared) > 1:
-        parts.append(bias_condition(known.bias, known.n_pilot, known.bias_level))
+        parts.append(_bias_condition(known))
     return tuple(parts)
 
 
 def _assumptions(known: Known) -> tuple[str, ...]:
     parts = [known.evidence.estimate]
     if len(known.compared) > 1:
-        parts.append(bias_in_words(known.bias, known.n_pilot))
+        parts.append(_bias_in_words(known))
     elif known.problem.n_fidelities > 1:
         parts.append("bias: nothing is taken for true of it; the target's values decide")
     return tuple(part for part in parts if part)
@@ -190,3 +183,51 @@ def _remaining_cost(known: Known, leader: int | None, stage: Stage) -> float | N
     if math.isnan(missing):
         return None
     return missing if math.isinf(missing) else missing * known.spending.of(known.problem.target)
+
+
+def _bias_condition(known: Known) -> str:
+    if known.bias is None:
+        return "the bias is as it will be found"
+    if known.bias.source == "declared":
+        return "the declared bias bounds hold"
+    if known.bias.source == "widened":
+        return "the bias bounds hold as they were widened"
+    share = 100.0 * unseen_share(known.n_pilot, known.bias_level)
+    return (
+        f"the arms' biases are alike ({known.n_pilot} were seen, which covers all but {share:.2g} "
+        f"% of the arms)"
+    )
+
+
+def _bias_in_words(known: Known) -> str:
+    if known.bias is None:
+        return "bias: not known yet"
+    words = {
+        "declared": "declared",
+        "estimated": f"estimated from {known.n_pilot} arms at every fidelity, taking the arms' "
+        "biases as normal and exchangeable",
+        "widened": "widened because observations contradicted them",
+    }
+    bounds = ", ".join(f"{bound:.3g}" for bound in known.bias.bounds)
+    return f"{known.bias.kind} bias bounds ({bounds}): {words[known.bias.source]}"
+
+
+def _outcomes(known: Known, arm: int) -> str:
+    outcomes = outcomes_in_words(int(n_values(known)[arm]), int(known.failures[arm].sum()))
+    return f"{known.labels.arm(int(arm))}: {outcomes}"
+
+
+def _unseen(known: Known, arm: int | None) -> str:
+    """Say what target values of an arm and its closest rival cannot exclude."""
+    if arm is None:
+        return ""
+    target, roster = known.problem.target, known.roster
+    pulled = known.evidence.counts[:, target]
+    others = np.flatnonzero(~(roster.withdrawn | roster.merged))
+    others = others[others != arm]
+    counts = [("this arm", int(pulled[arm]))]
+    if others.size:
+        means = np.where(pulled[others] > 0, known.evidence.means(others, target), -np.inf)
+        rival = int(others[np.argmax(means)])
+        counts.append((f"arm {rival}, its closest rival", int(pulled[rival])))
+    return unseen_in_words(counts, known.delta)

@@ -74,9 +74,9 @@ def test_finalists_are_compared_by_the_policy_with_the_options_of_the_user(cls, 
     policy = search._policy._certification.policy
     assert type(policy) is (GroupSequential if cls is MFSearch else cls._policy_class)
     assert policy.delta == 0.02
-    assert policy._max_failures == 7
+    assert policy.known.max_failures == 7
     if cls is not MFSearch:
-        assert (policy._measure, policy.budget) == (0, math.inf)
+        assert (policy.known.measure, policy.budget) == (0, math.inf)
     assert abs(search.recommendation().config["x"]) < 0.3
 
 
