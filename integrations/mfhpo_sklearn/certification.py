@@ -18,7 +18,7 @@ from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.new_data import interval_for_new_data
 from mfhpo.experiment import Assignment, Experiment, ShortlistSettings
 from mfhpo.experiment.answer import new_data_in_words
-from mfhpo_sklearn.evaluation import FitArguments, evaluated
+from mfhpo_sklearn.evaluation import FitArguments, fits
 from mfhpo_sklearn.shortlist import described, shortlist_of
 from mfhpo_sklearn.splits import Splits
 
@@ -204,7 +204,7 @@ def certify(
     errors: list[Exception] = []
     why = "" if timeout is None else f"timeout={timeout:g} s is over"
     try:
-        found = evaluated(experiment, task_of, search.n_jobs if n_jobs is None else n_jobs, timeout)
+        found = fits(experiment, task_of, search.n_jobs if n_jobs is None else n_jobs, timeout)
         for n_evaluated, (wanted, evaluation) in enumerate(found, start=1):
             if evaluation.score is not None and evaluation.has_value:
                 scores[arms.add(wanted.configuration)].append(evaluation.score)

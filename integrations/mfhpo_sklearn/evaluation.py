@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,8 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
-from mfhpo.experiment import Assignment, Ended, Experiment
+from mfhpo.experiment import Assignment, Experiment
+from mfhpo.experiment.rounds import Outcome, evaluated
 from mfhpo.problem import LARGEST
 from mfhpo_sklearn.splits import Split
 
@@ -145,7 +146,7 @@ def workers(n_jobs: int | None) -> Parallel:
         return Parallel(n_jobs=n_jobs)
 
 
-def evaluated(
+def fits(
     experiment: Experiment,
     task_of: Callable[[Assignment], tuple[Any, ...]],
     n_jobs: int | None,
@@ -161,35 +162,22 @@ def evaluated(
     begun.
     """
     until = math.inf if timeout is None else time.monotonic() + timeout
-    at_once, number = effective_n_jobs(n_jobs), 0
     with workers(n_jobs) as parallel:
-        while time.monotonic() < until:
-            wanted: list[Assignment] = []
-            while len(wanted) < at_once and isinstance(work := experiment.next(), Assignment):
-                experiment.apply(work.begun(str(number + len(wanted)), experiment.order))
-                wanted.append(work)
-            if not wanted:
-                return
-            for place, evaluation in evaluations(parallel, [task_of(each) for each in wanted]):
+
+        def evaluate_all(wanted: Sequence[Assignment]) -> Iterator[tuple[Evaluation, Outcome]]:
+            for evaluation in evaluations(parallel, map(task_of, wanted)):
                 evaluation = evaluation.with_error_score(error_score)
-                ended = Ended(
-                    id=str(number + place),
-                    order=experiment.order,
-                    value=evaluation.score,
-                    cost=evaluation.seconds if is_timed else None,
-                )
-                experiment.apply(ended)
-                yield wanted[place], evaluation
-            number += len(wanted)
+                yield evaluation, (evaluation.score, evaluation.seconds if is_timed else None)
+
+        at_once = effective_n_jobs(n_jobs)
+        yield from evaluated(experiment, evaluate_all, at_once, lambda: time.monotonic() >= until)
 
 
-def evaluations(
-    parallel: Parallel, tasks: Sequence[tuple[Any, ...]]
-) -> Iterator[tuple[int, Evaluation]]:
-    """Yield the number of each task and its evaluation; a task holds `evaluate`'s arguments.
+def evaluations(parallel: Parallel, tasks: Iterable[tuple[Any, ...]]) -> Iterator[Evaluation]:
+    """Yield evaluations in the order of the tasks, whichever worker is faster.
 
-    They come in the order of the tasks, whichever worker is faster. What is interrupted takes long,
-    and may be poor: what ended after it is not told.
+    A task holds `evaluate`'s arguments. What is interrupted takes long, and may be poor: what ended
+    after it is not told.
     """
     ended: dict[int, Evaluation] = {}
     place = 0
@@ -198,7 +186,7 @@ def evaluations(
     ):
         ended[found] = evaluation
         while place in ended:
-            yield place, ended.pop(place)
+            yield ended.pop(place)
             place += 1
 
 

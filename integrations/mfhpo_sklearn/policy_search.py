@@ -32,7 +32,7 @@ from mfhpo._validation import (
 from mfhpo.certification.new_data import interval_for_new_data
 from mfhpo.experiment import Answer, Assignment, Experiment, RaceSettings, SearchSettings
 from mfhpo.search.recommendation import failures_in_words
-from mfhpo_sklearn.evaluation import FitArguments, evaluated
+from mfhpo_sklearn.evaluation import FitArguments, fits
 from mfhpo_sklearn.resources import Resource
 from mfhpo_sklearn.results import Results, Row
 from mfhpo_sklearn.splits import Splits, in_words
@@ -160,7 +160,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         results = Results()
         shown: tuple[Any, ...] = ()
         try:
-            found = evaluated(
+            found = fits(
                 experiment,
                 task.of,
                 self.n_jobs,
