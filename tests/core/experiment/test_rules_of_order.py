@@ -10,7 +10,7 @@ Rules that are a host's own, so that no test here shows them:
 | R38 | says which worker concludes |
 | R39, D10 | waits, never under a lock; the engine says for how long at most |
 
-Policies of the core keep R24, R28 and R33 (tests/core/racing, identification and censored).
+R24, R28 and R33 are also rules of the core's policies (tests/core/racing and censored).
 """
 
 import pytest
@@ -157,7 +157,7 @@ def test_r20_a_lease_is_a_condition():
 
 
 def test_r20_how_long_to_wait_at_most():
-    story = Story(race(1 + 1, lease_seconds=60.0, budget=2.0))
+    story = Story(race(2, lease_seconds=60.0, budget=2.0))
     story.begin("0", time=100.0)
     story.begin("1", x=1, time=110.0)
     wait = story.experiment.next(now=130.0)
