@@ -97,8 +97,12 @@ def replayed(policy: str, evaluations: int) -> Replayed:
         taken[what].append(time.process_time() - began)
         return found
 
-    experiment = Experiment.replay(settings(policy), ())
-    timed("replay", lambda: [experiment.apply(event) for event in events] and experiment.answer())
+    def replay() -> Experiment:
+        experiment = Experiment.replay(settings(policy), events)
+        experiment.answer()
+        return experiment
+
+    experiment = timed("replay", replay)
     for _ in range(_MORE):
         one_more(experiment, timed)
     return Replayed(

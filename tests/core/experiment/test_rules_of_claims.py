@@ -360,3 +360,9 @@ def test_r37_it_is_over_whatever_is_under_way():
 def test_settle_names_what_was_begun():
     with pytest.raises(ValueError, match="id 'x' names no evaluation"):
         Story(race()).experiment.settle("x")
+
+
+def test_d3_a_claim_that_moves_is_not_waited_for():
+    readers, claims = two_claims(race(2, budget=2.0))
+    assert isinstance(readers[1].next(), Wait)
+    assert moved(readers[1], claims[1]).replicate != claims[0].replicate

@@ -10,12 +10,13 @@ Rules that are a host's own, so that no test here shows them:
 | R38 | says which worker concludes |
 | R39, D10 | waits, never under a lock; the engine says for how long at most |
 
-Policies of the core keep R24, R28 and R33 (tests/core/racing, identification and censored).
+R24, R28 and R33 are also rules of the core's policies (tests/core/racing and censored).
 """
 
 import pytest
 
 from mfhpo.experiment import Assignment, Done, Ended, Experiment, Wait, key_of
+from mfhpo.experiment.state import State
 from tests.core.experiment.story import LEVELS, Story, race
 from tests.core.experiment.workers import limits, search
 
@@ -157,7 +158,7 @@ def test_r20_a_lease_is_a_condition():
 
 
 def test_r20_how_long_to_wait_at_most():
-    story = Story(race(1 + 1, lease_seconds=60.0, budget=2.0))
+    story = Story(race(2, lease_seconds=60.0, budget=2.0))
     story.begin("0", time=100.0)
     story.begin("1", x=1, time=110.0)
     wait = story.experiment.next(now=130.0)
@@ -288,3 +289,22 @@ def test_r37_late_ones_count_in_a_choice_of_limits():
         story.lose("0", is_sure=False)
         story.experiment.apply(Ended(id="0", order=5, value=0.5, cost=1.0))
         assert len(story.learned) == learned
+
+
+def test_r35_a_late_event_takes_the_last_events_anew(monkeypatch):
+    story = Story(race())
+    for n in range(400):
+        story.begin(str(n), x=n % 2)
+        story.end(str(n), value=float(n))
+    assert len(story.learned) == 400
+    taken, take = [], State.take
+    monkeypatch.setattr(
+        State, "take", lambda state, event: [taken.append(event), take(state, event)]
+    )
+    for n in range(20):
+        story.begin(f"other {n}", order=story.experiment.order - 5)
+        taken.clear()
+        story.end(f"other {n}", value=-1.0)
+        assert f"other {n}" in story.learned
+        assert n == 0 or len(taken) < 250
+    assert Story(story.settings, story.experiment.events).learned == story.learned
