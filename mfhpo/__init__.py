@@ -1,8 +1,10 @@
 """Hyperparameter optimisation that certifies its answer, built on multi-fidelity bandits."""
 
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
 
 from mfhpo._validation.parameters import document
+from mfhpo._validation.renamed import renamed
 from mfhpo.censored import RCUCB, LimitRecommendation, ZoomingRCUCB
 from mfhpo.certification.choice import PolicyChoice, recommend_policy
 from mfhpo.identification.block_elimination import BlockElimination
@@ -93,3 +95,6 @@ except PackageNotFoundError:  # run from a checkout that is not installed
     __version__ = "0+unknown"
 
 document(*map(globals().get, __all__))
+
+if not TYPE_CHECKING:
+    __getattr__ = renamed(__name__, {"BestArmPolicy": "Race"})

@@ -5,6 +5,7 @@ import importlib
 import pytest
 
 OLD_NAMES = {
+    ("mfhpo", "BestArmPolicy"): "Race",
     ("mfhpo.search", "SearchRace"): "BudgetedSearch",
     ("mfhpo_optuna", "RaceRecommendation"): "SearchRecommendation",
     ("mfhpo_optuna", "RaceSampler"): "SearchSampler",

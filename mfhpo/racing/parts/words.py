@@ -77,7 +77,7 @@ def answer(
         remaining_cost=0.0 if certified else None if refused else words.remaining_cost,
         conditions=(*words.conditions, *stage.provisos),
         unseen=_unseen(known, arm),
-        not_compared=tuple(_outcomes(known, each) for each in np.flatnonzero(roster.withdrawn)),
+        not_compared=_not_compared(known),
         failures=int(known.failures.sum()),
         notices=words.notices,
     )
@@ -212,9 +212,13 @@ def _bias_in_words(known: Known) -> str:
     return f"{known.bias.kind} bias bounds ({bounds}): {words[known.bias.source]}"
 
 
-def _outcomes(known: Known, arm: int) -> str:
-    outcomes = outcomes_in_words(int(n_values(known)[arm]), int(known.failures[arm].sum()))
-    return f"{known.labels.arm(int(arm))}: {outcomes}"
+def _not_compared(known: Known) -> tuple[str, ...]:
+    """Return arms that left without a comparison, and their outcomes."""
+    values, labels = n_values(known), known.labels
+    return tuple(
+        f"{labels.arm(arm)}: {outcomes_in_words(int(values[arm]), int(known.failures[arm].sum()))}"
+        for arm in np.flatnonzero(known.roster.withdrawn).tolist()
+    )
 
 
 def _unseen(known: Known, arm: int | None) -> str:
