@@ -27,8 +27,8 @@ from mfhpo_sklearn.splits import Split
 class Evaluation:
     """What came of a fit: its score, and the seconds it took.
 
-    The score is None if the fit raised, which is the `error`, or the score is NaN or +inf: no
-    setting is worth that. A score of -inf is one, the worst.
+    The score is None if the fit raised, which is the `error`, or the score is NaN or beyond 1e50:
+    no setting is worth that. A score of -inf, or below -1e50, is one, the worst.
     """
 
     score: float | None
@@ -134,7 +134,7 @@ def evaluate(
             f"scoring={scorer!r} gives several metrics, {sorted(score)}; give the one that counts."
         )
     seconds = time.perf_counter() - begun
-    known = None if math.isnan(score) or score == math.inf else float(score)
+    known = float(score) if score <= LARGEST else None  # NaN is none, either
     return Evaluation(known, seconds, found["fit_time"], found["score_time"])
 
 

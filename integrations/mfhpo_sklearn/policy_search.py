@@ -259,10 +259,10 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
     def _keep(self, experiment: Experiment, task: _Task, results: Results) -> None:
         resource, runner = task.resource, experiment.runner
         arm = runner.leader()[0]
-        if arm is None and results.has_worst:
+        if arm is None and any(row.evaluation.score is not None for row in results.rows):
             raise ValueError(
-                "every setting left the search: its fits failed, or a score was -inf, and so its "
-                "mean; mend the scoring or the settings."
+                "every setting left the search: its fits failed at a level, or a score was -inf, "
+                "and so its mean; mend the scoring or the settings."
             )
         if arm is None or not results.rows:
             limits = {name: getattr(self, name, None) for name in ("budget", "seconds", "timeout")}
@@ -292,13 +292,10 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         self.multimetric_ = False
 
     def _refit(self, task: _Task) -> None:
-        self.best_estimator_ = clone(self.estimator).set_params(
-            **clone(self.best_params_, safe=False)
-        )
+        best = clone(self.estimator).set_params(**clone(self.best_params_, safe=False))
         begun = time.time()
-        self.best_estimator_.fit(
-            task.X, *(() if task.y is None else (task.y,)), **task.passed.for_fit()
-        )
+        best.fit(task.X, *(() if task.y is None else (task.y,)), **task.passed.for_fit())
         self.refit_time_ = time.time() - begun
-        if hasattr(self.best_estimator_, "feature_names_in_"):
-            self.feature_names_in_ = self.best_estimator_.feature_names_in_
+        self.best_estimator_ = best
+        if hasattr(best, "feature_names_in_"):
+            self.feature_names_in_ = best.feature_names_in_

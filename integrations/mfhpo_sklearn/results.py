@@ -51,11 +51,6 @@ class Results:
         found = (row.evaluation for row in self.rows)
         return any(one.error is None and one.has_value for one in found)
 
-    @property
-    def has_worst(self) -> bool:
-        """Whether any score is -inf."""
-        return any(row.evaluation.is_worst for row in self.rows)
-
     def scores_of(self, arm: int, level: int) -> list[float]:
         """Return an arm's scores at a level: the fresh ones, or else all."""
         here = [row for row in self.rows if (row.arm, row.level) == (arm, level)]

@@ -68,10 +68,12 @@ class Bias:
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, get_args(Kind))
         check_choice("source", self.source, ("declared", "estimated", "widened"))
-        bounds = tuple(check_numbers("bias", self.bounds, "one number for each fidelity"))
+        bounds = self.bounds
+        if self.source == "declared":
+            bounds = tuple(check_numbers("bias", self.bounds, "one number for each fidelity"))
         if not bounds:
             raise ValueError("bias must have one bound per fidelity, got none.")
-        for position, bound in enumerate(bounds):
+        for position, bound in enumerate(bounds if self.source == "declared" else ()):
             check_nonnegative(f"bias[{position}]", bound)
         if bounds[-1] != 0.0:
             raise ValueError(

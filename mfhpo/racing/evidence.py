@@ -18,7 +18,7 @@ from mfhpo.knowledge.confidence import (
 from mfhpo.knowledge.noise import Bounded
 from mfhpo.knowledge.normality import FEWEST_VALUES, NORMALITY_LEVEL, departure_in_words
 from mfhpo.knowledge.statistics import PullStatistics
-from mfhpo.problem import Problem
+from mfhpo.problem import LARGEST, Problem
 from mfhpo.racing.noise_evidence import NoiseEvidence
 
 # Where a variance is estimated: by choice, or because a declared scale was contradicted.
@@ -267,6 +267,8 @@ class Evidence:
             variance = self.noise_scale(fidelity) ** 2
             if math.isnan(variance):
                 return np.full(widths.shape, np.nan)
+            if variance > LARGEST:  # no width that a number holds is reached
+                return np.full(widths.shape, np.inf)
         return pulls_until(radius, self.noise.level, widths, variance)
 
 

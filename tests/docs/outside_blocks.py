@@ -134,6 +134,7 @@ GIVEN = {
     "docs/evidence/search.md": "0.5 4 12 33 100 11 1 16 64 5 10 0.05 25",
     "docs/how-to/declare.md": "32 0.05",
     "docs/how-to/pytorch.md": "9 27",
+    "docs/how-to/scikit-learn.md": "1.7",
     "docs/how-to/ray.md": "17 0.05",
     "docs/how-to/replicates.md": "0.05 10,000 30",
     "docs/how-to/report.md": "0 1 2 3 4",

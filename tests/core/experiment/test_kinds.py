@@ -145,3 +145,23 @@ def test_a_search_draws_no_configuration_twice_and_certifies():
     assert answer.certificate is not None
     assert answer.cost <= 60 * 9.0
     assert Experiment.replay(settings, reversed(experiment.events)).answer() == answer
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        {},
+        {"fidelity": Fidelity("epochs", levels=(1, 9)), "bias": (0.1, 0.0)},
+        {"fidelity": Fidelity("epochs", levels=(1, 9)), "estimated_bias": "eliminate"},
+        {"shares_replicates": True},
+    ],
+)
+def test_an_answer_says_what_it_can_about_huge_values(declared):
+    rng = np.random.default_rng(0)
+    experiment = Experiment(RaceSettings.of(CANDIDATES, budget=60.0, epsilon=0.0, **declared))
+
+    def evaluate(work):
+        return {"value": float(rng.choice((-1.0, 1.0)) * 10.0 ** rng.uniform(20.0, 50.0))}
+
+    assert play(experiment, evaluate)
+    assert not experiment.answer().certified
