@@ -1,8 +1,12 @@
 """Who is still in the race, who left it, and why."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
+from mfhpo.knowledge.state import restore, saved
 
 
 class Roster:
@@ -13,6 +17,12 @@ class Roster:
     failures while nobody else was seen to be better. `failures` counts pulls in a row without a
     value, for races that use it.
     """
+
+    # Choices of limits still save them.
+    _arrays = (
+        *("active", "withdrawn", "merged", "led", "failures"),
+        *("_exit_fidelity", "_exit_by", "_exit_excess"),
+    )
 
     def __init__(self, n_arms: int) -> None:
         self.active: BoolArray = np.ones(n_arms, dtype=bool)
@@ -99,4 +109,13 @@ class Roster:
 
     def _set_active(self, chosen: IntArray | BoolArray | int, is_active: bool) -> None:
         self.active[chosen] = is_active
+        self._arms = None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the arrays as lists."""
+        return saved(self, self._arrays)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take up saved arrays."""
+        restore(self, self._arrays, state)
         self._arms = None
