@@ -196,7 +196,7 @@ class Certification:
         """
         self._ruled_out[arm] += 1
         self.policy.held_cost += 1.0
-        self.policy.withdraw(arm)
+        self.policy.rule_out(arm)
 
     def note(self, arm: int, value: float | None) -> None:
         """Take note of an evaluation of which the policy was told by someone else."""

@@ -28,6 +28,7 @@ from mfhpo.policy import Labels, Policy
 from mfhpo.problem import Problem
 from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike
 from mfhpo.racing.options import EstimatedBias
+from mfhpo.racing.race import Race
 from mfhpo.search.budgeted import BudgetedSearch
 from mfhpo.search.declared import DeclaredSearch, certifier_of, has_levels, makes_shortlist
 
@@ -202,8 +203,10 @@ class RaceSettings(Settings):
             _namer(self.fidelity, levels),
             lambda value: self.sign * value + 0.0,  # the sum makes 0 of -0
         )
+        policy = self.make(problem, self.sign, self.options)
+        assert isinstance(policy, Race)
         return RaceRunner(
-            self.make(problem, self.sign, self.options),
+            policy,
             configurations,
             levels,
             labels,

@@ -281,6 +281,14 @@ class Race(Policy):
         else:
             self.course.merge(arm, duplicate_of)
 
+    def rule_out(self, arm: int) -> None:
+        """Take an arm out whose mean is -inf, the worst there is: all others are better.
+
+        It is eliminated for good. The arms that it had eliminated come back.
+        """
+        check_index("arm", arm, self.problem.n_arms)
+        self.course.rule_out(arm)
+
     # What is known so far.
 
     @property

@@ -1,33 +1,25 @@
 """Who is still in the race, who left it, and why."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
-from mfhpo.knowledge.state import restore, saved
 
 
 class Roster:
     """Which of K arms are active, eliminated (by a comparison) or withdrawn (without one).
 
     An elimination remembers its grounds, so that it can be undone when they fall away. All masks
-    have shape (K,): `merged` left as the repeat of another arm, `led` was withdrawn for its
-    failures while nobody else was seen to be better. `failures` counts pulls in a row without a
+    have shape (K,): `merged` left as the repeat of another arm, `ruled_out` was eliminated for good
+    as its mean is -inf, `led` was withdrawn for its failures while nobody else was seen to be
+    better. `failures` counts pulls in a row without a
     value, for races that use it.
     """
-
-    # Choices of limits still save them.
-    _arrays = (
-        *("active", "withdrawn", "merged", "led", "failures"),
-        *("_exit_fidelity", "_exit_by", "_exit_excess"),
-    )
 
     def __init__(self, n_arms: int) -> None:
         self.active: BoolArray = np.ones(n_arms, dtype=bool)
         self.withdrawn: BoolArray = np.zeros(n_arms, dtype=bool)
         self.merged: BoolArray = np.zeros(n_arms, dtype=bool)
+        self.ruled_out: BoolArray = np.zeros(n_arms, dtype=bool)
         self.led: BoolArray = np.zeros(n_arms, dtype=bool)
         self.failures: IntArray = np.zeros(n_arms, dtype=np.int64)
         self._exit_fidelity: IntArray = np.full(n_arms, -1, dtype=np.int64)
@@ -59,6 +51,12 @@ class Roster:
     def withdraw(self, arm: int) -> None:
         """Take an arm out for good, and put back the arms that it had eliminated."""
         self.withdrawn[arm] = True
+        self._set_active(arm, False)
+        self._restore(self._exit_by == arm)
+
+    def rule_out(self, arm: int) -> None:
+        """Eliminate an arm whose mean is -inf, and put back the arms that it had eliminated."""
+        self.ruled_out[arm] = True
         self._set_active(arm, False)
         self._restore(self._exit_by == arm)
 
@@ -102,20 +100,11 @@ class Roster:
         self._restore(np.ones(len(self.active), dtype=bool))
 
     def _restore(self, chosen: BoolArray) -> None:
-        back = chosen & self.eliminated
+        back = chosen & self.eliminated & ~self.ruled_out
         self._set_active(back, True)
         self._exit_fidelity[back] = -1
         self._exit_by[back] = -1
 
     def _set_active(self, chosen: IntArray | BoolArray | int, is_active: bool) -> None:
         self.active[chosen] = is_active
-        self._arms = None
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the arrays as lists."""
-        return saved(self, self._arrays)
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take up saved arrays."""
-        restore(self, self._arrays, state)
         self._arms = None

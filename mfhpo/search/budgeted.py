@@ -213,7 +213,7 @@ class BudgetedSearch(Policy):
         self._budget.pay(pull, observation, is_failure=False)
         self.begun = max(self.begun, pull.arm + 1)
         if not isinstance(pull, Replicate):
-            self.withdraw(pull.arm)
+            self.search.rule_out(pull.arm)
             return
         if not self.shortlist:
             self.agree(pull.shortlist)

@@ -321,6 +321,13 @@ class SearchPolicy(abc.ABC):
                 self._find_initial()
                 return
 
+    def rule_out(self, arm: int) -> None:
+        """Say that an arm's mean at the target is -inf: it leaves, and has not failed."""
+        self._out.add(arm)
+        if arm in self._finished:
+            self._finished.remove(arm)
+        self._changes += 1
+
     def merge(self, arm: int) -> None:
         """Say that an arm turned out to be the same as an earlier one, which has its values."""
         self._merged.add(arm)

@@ -175,3 +175,16 @@ def test_error_score_may_be_minus_infinity():
         with pytest.warns(FitFailedWarning, match="it fails"):
             search.fit(X, y)
         check_is_last(search, 1)
+
+
+def test_a_setting_that_beats_those_at_minus_infinity_is_certified(shown):
+    for given in ([0.0, 1.0], [1.0, 0.0, 1.0], [0.0, 0.0, 1.0]):
+        candidates = [{"worth": 0.1 * (1 + k), "share": share} for k, share in enumerate(given)]
+        search = MFSearchCV(Scored(), candidates, budget=90, epsilon=0.05, random_state=0)
+        answer = search.fit(X, y).certificate_
+        best = max(k for k, share in enumerate(given) if share == 0.0)
+        assert (answer.certified, answer.params) == (True, candidates[best])
+        assert (answer.failures, answer.not_compared) == (0, ())
+    space = {"worth": [0.1, 0.2], "share": [0.0, 1.0]}
+    answer = SpaceSearchCV(Scored(), space, budget=60, random_state=0).fit(X, y).certificate_
+    assert (answer.tried, answer.at_target, answer.failures) == (4, 2, 0)

@@ -11,8 +11,9 @@ from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun, Ended
 from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst, maximised
-from mfhpo.policy import Labels, Policy
+from mfhpo.policy import Labels
 from mfhpo.problem import Observation, Pull
+from mfhpo.racing.race import Race
 
 
 class RaceRunner(Runner):
@@ -43,7 +44,7 @@ class RaceRunner(Runner):
 
     def __init__(
         self,
-        policy: Policy,
+        policy: Race,
         configurations: Configurations,
         levels: Sequence[Any],
         labels: Labels,
@@ -122,7 +123,7 @@ class RaceRunner(Runner):
         if is_worst(observation) and pull.fidelity == self.n_levels - 1:
             self._n_worst += 1
             self._worst_cost += self.cost_of(pull, observation)
-            self.policy.withdraw(pull.arm)
+            self.policy.rule_out(pull.arm)
         else:
             self.policy.tell(pull, observation)
 

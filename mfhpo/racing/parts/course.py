@@ -141,6 +141,11 @@ class Course:
         self.known.roster.withdraw(arm)
         self._go_on()
 
+    def rule_out(self, arm: int) -> None:
+        """Eliminate an arm whose mean is -inf."""
+        self.known.roster.rule_out(arm)
+        self._go_on()
+
     def merge(self, arm: int, into: int) -> None:
         """Take an arm out of the race that is the same as another one."""
         self.known.roster.merge(arm, into)

@@ -227,7 +227,7 @@ def _unseen(known: Known, arm: int | None) -> str:
         return ""
     target, roster = known.problem.target, known.roster
     pulled = known.evidence.counts[:, target]
-    others = np.flatnonzero(~(roster.withdrawn | roster.merged))
+    others = np.flatnonzero(~(roster.withdrawn | roster.merged | roster.ruled_out))
     others = others[others != arm]
     counts = [("this arm", int(pulled[arm]))]
     if others.size:
