@@ -9,7 +9,16 @@ import pytest
 
 import mfhpo
 
-FOLDERS = ("identification", "racing", "regret")
+FOLDERS = (
+    "censored",
+    "certification",
+    "experiment",
+    "games",
+    "identification",
+    "racing",
+    "regret",
+    "search",
+)
 
 
 def classes(folder):
@@ -64,7 +73,8 @@ def test_at_most_two_classes_are_above_each_other(folder):
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_a_class_overrides_only_what_a_contract_declares(folder):
-    assert [found for cls in classes(folder) for found in overridden(cls)] == []
+    those = filter(counts, classes(folder))
+    assert [found for cls in those for found in overridden(cls)] == []
 
 
 def test_the_checks_see_what_they_look_for():
