@@ -48,6 +48,7 @@ __all__ = ["ArmWithdrawnWarning", "Race", "only_steers"]
 def only_steers(problem: Problem, estimated_bias: EstimatedBias = "steer") -> bool:
     """Tell whether cheap fidelities are no evidence, for lack of bias bounds."""
     check_instance("problem", problem, Problem, "a mfhpo.Problem")
+    check_choice("estimated_bias", estimated_bias, get_args(EstimatedBias))
     return problem.bias is None and estimated_bias == "steer"
 
 
@@ -111,7 +112,6 @@ class Race(Policy):
     ) -> None:
         needs = rule.needs
         target_only = only_steers(problem, estimated_bias) or needs.target_only
-        check_choice("estimated_bias", estimated_bias, get_args(EstimatedBias))
         check_choice("audit", audit, (True, False, "bias"))
         if epsilon is not None:
             epsilon = check_nonnegative("epsilon", epsilon)
