@@ -90,7 +90,7 @@ class TestContenders:
     @pytest.mark.parametrize(
         "name",
         [
-            pytest.param(name, marks=[pytest.mark.slow] * contender.slow)
+            pytest.param(name, marks=[pytest.mark.slow] * (contender.slow or "LUCB" in name))
             for name, contender in CONTENDERS.items()
             if contender.rule != "halving"
         ],

@@ -58,6 +58,7 @@ def test_a_search_is_the_same_with_its_certificate():
     assert again.shortlist == policy.shortlist != ()
 
 
+@pytest.mark.slow
 def test_a_long_race_is_replayed_in_seconds():
     policy, replay = race(), Replay()
     for number, value in enumerate(np.random.default_rng(0).normal(size=20_000).tolist()):
