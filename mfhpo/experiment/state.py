@@ -88,7 +88,8 @@ class State:
     def finished(self) -> bool:
         """Whether the experiment is over, whatever is under way."""
         self._tell_costs()
-        return self.runner.finished and not self._is_held_up
+        is_over = self.runner.finished and not self._is_held_up
+        return is_over or self._certificate is not None
 
     @property
     def _is_held_up(self) -> bool:
