@@ -179,9 +179,12 @@ class State:
     def answer(self) -> Answer:
         """Return the best answer so far, with its conditions, and whom it waits for.
 
-        The first certificate stays: what comes later changes nothing.
+        The first certificate stays, unless what comes later certifies the same.
         """
-        return self._certificate or self._answer()
+        answer, first = self._answer(), self._certificate
+        if first is None or (answer.certified and answer.arm == first.arm):
+            return answer
+        return first
 
     def _answer(self) -> Answer:
         self._tell_costs()

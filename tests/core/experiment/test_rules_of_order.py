@@ -138,20 +138,6 @@ def test_r18_d4_others_go_on_while_some_are_full():
     assert work.configuration == {"x": 7}
 
 
-def test_d4_a_crash_is_at_the_lowest_level_that_was_not_reported():
-    story = Story(race(levels=LEVELS))
-    story.begin("0", levels=(0, 1, 2))
-    story.end("0", value=1.0, level=0, last=False)
-    story.end("0", value=None)
-    results = story.experiment.history()
-    assert [(result.pull.fidelity, result.observation.value) for result in results] == [
-        (0, 1.0),
-        (1, None),
-    ]
-    assert story.experiment.next() is not None
-    assert story.answer.cost == 4.0
-
-
 def test_d4_a_claim_has_a_place_at_all_levels_that_it_may_report():
     story = Story(race(levels=LEVELS))
     story.begin("slow", levels=(0, 1, 2))
@@ -193,37 +179,6 @@ def test_r20_a_lease_is_a_condition():
     story.lose("slow", is_sure=False)
     assert "evaluations that run for more than 60 seconds have no worker" in story.conditions
     assert len(story.learned) == 10
-
-
-def test_r20_a_lease_is_renewed_by_a_later_time():
-    story = Story(race(lease_seconds=60.0))
-    story.begin("slow", time=100.0)
-    story.begin("quick", time=100.0)
-    story.end("quick")
-    state = story.experiment._current()
-    renewed = story.begin("slow", time=150.0, worker="another")
-    assert story.experiment._current() is state  # nothing else changes
-    assert story.experiment.overdue(170.0) == []
-    assert story.experiment.overdue(215.0) == ["slow"]
-    assert story.experiment.settle("slow").time == 150.0
-    assert story.experiment.order == renewed.order + 1
-    assert story.learned == []  # it keeps its place
-    again = Story(story.settings, story.experiment.events)
-    assert again.experiment.overdue(170.0) == []
-    assert again.experiment.order == story.experiment.order
-    story.end("slow")
-    assert story.learned == ["slow", "quick"]
-
-
-def test_r32_a_level_that_becomes_known_keeps_the_place():
-    story = Story(race(levels=LEVELS))
-    story.begin("slow", levels=None)
-    story.begin("quick")
-    story.end("quick")
-    story.begin("slow")
-    assert story.learned == []
-    story.begin("slow", levels=(1,))  # another one than is known
-    assert story.learned == ["quick"]
 
 
 def test_r20_how_long_to_wait_at_most():
@@ -269,40 +224,6 @@ def test_r21_the_eleventh_loss_in_a_row_is_a_failure():
     assert story.answer.cost == 3.0
 
 
-def test_r21_a_hundred_losses_in_a_row_of_all_are_the_last_excused():
-    story = Story(race(15))
-    for n in range(102):
-        story.begin(str(n), x=n % 15)
-        story.lose(str(n), cost=0.5)
-    assert story.answer.failures == 2
-    assert story.answer.cost == 51.0
-    story.begin("value", x=14)
-    story.end("value")
-    story.begin("lost", x=14)
-    story.lose("lost")
-    assert story.answer.failures == 2
-    story.end("101", cost=3.0)  # it is paid as a failure already
-    assert story.answer.cost == 52.0
-
-
-def test_r21_conditions_are_about_what_a_claim_rests_on():
-    story = Story(race(sigma=None, shares_replicates=True))
-    story.begin("first", block=0)
-    story.lose("first", is_sure=False)
-    assert "the evaluation that was left out" in story.conditions
-    assert "evaluations that were given up have no worker" in story.conditions
-    story.begin("again", block=0)
-    story.end("again", value=None)
-    assert "the evaluation that was left out" in story.conditions
-    story.begin("once more", block=0)
-    story.end("once more")
-    assert "left out" not in story.conditions
-    assert "no worker" not in story.conditions
-    story = Story(search())
-    story.lose(story.follow("0").id)
-    assert "left out" not in story.conditions
-
-
 def test_r22_d7_a_retry_keeps_its_place_and_all_attempts_are_paid():
     story = Story(race())
     story.begin("first")
@@ -334,49 +255,6 @@ def test_r22_a_retry_is_retried(named):
     assert story.learned == []
     story.end("once more")
     assert story.learned == ["once more", "second"]
-
-
-def test_r22_a_retry_of_what_was_given_up_takes_nothing_back():
-    story = Story(race())
-    story.begin("first")
-    story.begin("second")
-    story.end("second", value=2.0)
-    story.lose("first")
-    assert story.learned == ["second"]
-    story.begin("third", retry_of="first")
-    story.begin("fourth")
-    story.end("fourth")
-    assert story.learned == ["second"]  # its place is at the end
-    story.end("third")
-    assert story.learned == ["second", "third", "fourth"]
-    assert "the evaluation that was left out" in story.conditions
-
-
-def test_r22_a_place_is_given_up_if_no_retry_comes():
-    story = Story(race())
-    story.begin("first")
-    story.begin("second")
-    story.end("second")
-    story.lose("first", cost=2.0, will_retry=True)
-    assert story.learned == []
-    story.lose("first", cost=2.0)
-    assert story.learned == ["second"]
-    assert story.answer.cost == 3.0
-
-
-@pytest.mark.parametrize("other", [{"x": 1}, {"levels": (1,)}, {"x": 7}, {"block": 0}])
-def test_r22_a_retry_of_something_else_has_a_place_of_its_own(other):
-    story = Story(race(levels=LEVELS))
-    story.begin("first")
-    story.begin("second")
-    story.end("second")
-    story.lose("first", will_retry=True)
-    story.begin("third", **{"retry_of": "first"} | other)
-    assert story.learned == ["second"]
-    assert "the evaluation that was left out" in story.conditions
-    story.end("third")
-    if other != {"x": 7}:
-        assert story.learned == ["second", "third"]
 
 
 def test_r22_a_retry_takes_the_place_of_a_claim_that_nobody_gave_up():
