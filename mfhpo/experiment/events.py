@@ -11,7 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from numbers import Integral, Real
 from typing import Any, Literal
+
+from mfhpo._validation import shown
+from mfhpo.knowledge.fidelity import native
 
 Purpose = Literal["given", "search", "again", "certificate"]
 Origin = Literal["chosen", "enqueued", "retry"]
@@ -39,9 +43,12 @@ class Event:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event as plain JSON values, if the configuration's values are."""
-        content = {each.name: getattr(self, each.name) for each in fields(self)}
-        lists = {name: list(value) for name, value in content.items() if isinstance(value, tuple)}
-        return {"event": type(self).__name__, **content, **lists}
+        record: dict[str, Any] = {"event": type(self).__name__}
+        for each in fields(self):
+            value = getattr(self, each.name)
+            is_list = isinstance(value, tuple)
+            record[each.name] = [_plain(part) for part in value] if is_list else _plain(value)
+        return record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +107,9 @@ class Begun(Event):
     shortlist
         Keys of the configurations that a certificate compares.
     origin, retry_of
-        Who chose it; and the claim whose place it takes, or any earlier one in that place.
+        Who chose it; and the claim whose place it takes, or any earlier one in that place. It has
+        a place of its own if that one was given up, or was of another configuration, level or
+        block.
     worker
         Who evaluates it.
     time
@@ -120,6 +129,15 @@ class Begun(Event):
     worker: str = ""
     time: float = 0.0
 
+    def __post_init__(self) -> None:
+        _check_whole("block", self.block)
+        _check_whole("replicate", self.replicate)
+        for level in self.levels or ():
+            _check_whole("levels", level)
+        _check_size("limit", self.limit)
+        if not isinstance(self.time, Real) or not math.isfinite(self.time):
+            raise ValueError(f"time must be a finite number, got {shown(self.time)}.")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ended(Event):
@@ -137,7 +155,7 @@ class Ended(Event):
         The limit at which it was stopped, in seconds.
     level
         Index of the level that the value is of. None: the only one that was claimed; of a failure
-        whose level nobody knew, the lowest.
+        of several, or whose level nobody knew, the lowest without an end.
     last
         Whether the claim ends with it, so that no value at another level follows.
     configuration
@@ -152,6 +170,17 @@ class Ended(Event):
     level: int | None = None
     last: bool = True
     configuration: Mapping[str, Any] | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        for name, value in (
+            ("value", self.value),
+            *(("values", each) for each in self.values or ()),
+        ):
+            if value is not None and (not isinstance(value, Real) or isinstance(value, bool)):
+                raise ValueError(f"{name} must be a number or None, got {shown(value)}.")
+        _check_size("cost", self.cost)
+        _check_size("stopped_at", self.stopped_at)
+        _check_whole("level", self.level)
 
     @property
     def has_value(self) -> bool:
@@ -173,15 +202,22 @@ class Lost(Event):
     why
         In words, such as "its process died".
     cost
-        What was paid all the same.
+        What was paid all the same. None: as declared.
     is_sure
         Whether the worker is surely dead. Else it was given up when its lease was over, and that it
         is dead is a condition of the answer.
+    will_retry
+        Whether another claim will take its place, which is kept open for it (`Begun.retry_of`).
+        Whoever learns that none will come tells the loss again without this.
     """
 
     why: str
-    cost: float = 0.0
+    cost: float | None = 0.0
     is_sure: bool = True
+    will_retry: bool = False
+
+    def __post_init__(self) -> None:
+        _check_size("cost", self.cost)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,5 +252,43 @@ def event_of(record: Mapping[str, Any]) -> Event:
     names = set() if kind is None else {each.name for each in fields(kind)}
     if kind is None or not content.keys() <= names:
         raise ValueError(f"record must be what an event's to_dict gave, got {record!r:.200}.")
-    tuples = {name: tuple(value) for name, value in content.items() if isinstance(value, list)}
-    return kind(**content | tuples)
+    for name, value in content.items():
+        is_list = isinstance(value, list)
+        content[name] = tuple(map(_restored, value)) if is_list else _restored(value)
+    return kind(**content)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value for JSON, which has no tuples and no NumPy numbers."""
+    if isinstance(value, tuple):
+        return {"tuple": [_plain(part) for part in value]}
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
+    if not isinstance(value, Mapping):
+        return native(value)
+    plain = {name: _plain(part) for name, part in value.items()}
+    return {"dict": plain} if plain.keys() in ({"tuple"}, {"dict"}) else plain
+
+
+def _restored(value: Any) -> Any:
+    """Return the value that `_plain` made."""
+    if isinstance(value, list):
+        return [_restored(part) for part in value]
+    if not isinstance(value, Mapping):
+        return value
+    if value.keys() == {"tuple"}:
+        return tuple(map(_restored, value["tuple"]))
+    content = value["dict"] if value.keys() == {"dict"} else value
+    return {name: _restored(part) for name, part in content.items()}
+
+
+def _check_whole(name: str, value: Any) -> None:
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if value is not None and not (is_whole and value >= 0):
+        raise ValueError(f"{name} must be a whole number of at least 0, got {shown(value)}.")
+
+
+def _check_size(name: str, value: Any) -> None:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if value is not None and not (is_number and 0.0 <= float(value) < math.inf):
+        raise ValueError(f"{name} must be a finite number of at least 0, got {shown(value)}.")

@@ -66,7 +66,9 @@ class Experiment:
         """Take an event; nothing else changes the experiment.
 
         Events come in any order, and more than once. Of several about the same claim the one with
-        the largest counter holds; it has its place since it was first told without a change.
+        the largest counter holds; it has its place since it was first told without a change. A
+        lease is renewed by a claim that is told again with a later time: it keeps its place, as one
+        whose level becomes known does.
         """
         self._changed = min(self._changed, self._log.add(event))
 
@@ -98,7 +100,8 @@ class Experiment:
         now
             In seconds, by the clock of `Begun.time`.
         fixed
-            Configuration and level that the user has enqueued: they are not changed.
+            Configuration and level that the user has enqueued: they are not changed. They have to
+            be within the budget, as all others.
         moving
             The claim that has to move (see `settle`), and is not waited for.
 
@@ -109,11 +112,9 @@ class Experiment:
         """
         state = self._current()
         state.check_evaluations()
-        if fixed is not None:
-            return state.enqueued(*fixed)
         if state.finished:
             return Done(self.answer().reason)
-        assignment = state.next(moving)
+        assignment = state.next(moving) if fixed is None else state.enqueued(*fixed)
         if assignment is not None:
             return assignment
         if not state.ledger.pending(moving):
@@ -150,8 +151,8 @@ class Experiment:
         lease = self.settings.lease_seconds
         if lease is None:
             return []
-        claims = self._current().ledger.open
-        return [id for id, claim in claims.items() if now - claim.begun.time > lease]
+        open = self._current().ledger.open
+        return [id for id in open if now - self._claim(id).time > lease]
 
     def answer(self) -> Answer:
         """Return the best answer so far, with its conditions, and whom it waits for."""
@@ -170,7 +171,7 @@ class Experiment:
         lease = self.settings.lease_seconds
         if lease is None or not state.ledger.open:
             return None
-        first = min(claim.begun.time for claim in state.ledger.open.values())
+        first = min(self._claim(id).time for id in state.ledger.open)
         return max(0.0, first + lease - now)
 
     def _current(self) -> State:
@@ -202,7 +203,7 @@ class Experiment:
     def _new_state(self) -> State:
         levels = self._log.levels
         settings = self.settings if levels is None else with_levels(self.settings, levels)
-        return State(settings.runner(), settings, self._log.retries)
+        return State(settings.runner(), settings)
 
     def _take_until(self, end: int) -> None:
         state, events = self._state, self._log.telling

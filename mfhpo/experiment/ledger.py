@@ -21,8 +21,9 @@ from mfhpo.racing.in_order import InOrder, most_held
 # Losses of an arm in a row that are excused. A node that goes down takes some evaluations with it,
 # but hardly as many of one arm.
 _MOST_LOST_IN_A_ROW = 10
+_MOST_LOST_OF_ALL = 100  # in a row, of all arms: a broken storage takes no more
 
-_Kind: TypeAlias = tuple[int, int, str]
+Kind: TypeAlias = tuple[int, int, str]
 """Arm, level and purpose: what is learned in order."""
 
 
@@ -60,8 +61,11 @@ class Claim:
 
     def level_of(self, ended: Ended) -> int:
         """Return the level that an end is about; -1 for a value whose level nobody knows."""
-        if ended.level is not None or self.begun.levels is not None:
-            return self.pull.fidelity if ended.level is None else ended.level
+        if ended.level is not None:
+            return ended.level
+        levels = self.begun.levels
+        if levels is not None and (len(levels) == 1 or ended.has_value):
+            return self.pull.fidelity
         return -1 if ended.has_value else min(self.tickets, default=-1)
 
 
@@ -90,17 +94,21 @@ class Ledger:
         self._ordered = ordered
         self.open: dict[str, Claim] = {}
         self.n_begun: Counter[str] = Counter()  # claims by purpose
-        self.n_lost = 0  # excused losses
+        self.lost: dict[str, Claim] = {}  # excused losses
         self.held: dict[tuple[str, int], Result] = {}
         """Results that wait for earlier claims, by claim and level."""
-        self._orders: defaultdict[_Kind, InOrder[Result]] = defaultdict(InOrder)
+        self._orders: defaultdict[Kind, InOrder[Result]] = defaultdict(InOrder)
         self._most_open = 0
-        self._lost_in_a_row: Counter[int] = Counter()
+        self._lost_in_a_row: Counter[int] = Counter()  # by arm
+        self._lost_of_all = 0  # in a row
 
     def begin(self, begun: Begun, pull: Pull, inherited: Claim | None = None) -> None:
-        """Note a claim; one that retries another takes its place."""
+        """Note a claim; one that retries another takes its place, and closes it."""
         claim = Claim(begun, pull, {} if inherited is None else inherited.tickets)
-        self.n_begun[begun.purpose] += inherited is None
+        if inherited is None:
+            self.n_begun[begun.purpose] += 1
+        else:
+            del self.open[inherited.begun.id]
         for level in range(self._n_levels) if begun.levels is None else begun.levels:
             if level not in claim.tickets:
                 claim.tickets[level] = self._draw(claim, level)
@@ -113,6 +121,7 @@ class Ledger:
         An observation of None is paid and not learned.
         """
         self._lost_in_a_row.pop(claim.pull.arm, None)
+        self._lost_of_all = 0
         ticket = claim.tickets.pop(level, None)
         released: list[Result] = []
         if ticket is not None:
@@ -129,21 +138,20 @@ class Ledger:
         """Give a claim up, and return what may be learned now.
 
         An arm that is lost time and again takes its processes down itself: that is a failure,
-        as it is observed.
+        as it is observed. So is what is lost when all have been lost for long.
         """
-        self._lost_in_a_row[claim.pull.arm] += 1
-        if self._lost_in_a_row[claim.pull.arm] <= _MOST_LOST_IN_A_ROW:
-            self.n_lost += 1
+        arm = claim.pull.arm
+        self._lost_in_a_row[arm] += 1
+        self._lost_of_all += 1
+        is_excused = self._lost_in_a_row[arm] <= _MOST_LOST_IN_A_ROW
+        if is_excused and self._lost_of_all <= _MOST_LOST_OF_ALL:
+            self.lost[claim.begun.id] = claim
             return self._drop(claim)
         level = min(claim.tickets, default=claim.pull.fidelity)
         ticket = claim.tickets.pop(level, 0)
         pull = _at(claim.pull, level)
         result = Result(claim.begun.id, pull, failure, claim.begun.purpose)
         return self._release(claim, level, ticket, result) + self._drop(claim)
-
-    def suspend(self, id: str) -> Claim | None:
-        """Close a claim, and keep its place for the one that retries it; None if it is closed."""
-        return self.open.pop(id, None)
 
     def pending(self, moving: str | None = None) -> list[Pull]:
         """Return the pulls that a policy was not told about: under way, or waiting for earlier.
@@ -172,10 +180,13 @@ class Ledger:
                 found.append(WaitedFor(claim.begun.id, pull, len(held)))
         return sorted(found, key=lambda waited: -waited.n_held)
 
-    def is_full(self, pull: Pull, purpose: str) -> bool:
-        """Tell whether so many results wait for an earlier one that no other like it is begun."""
-        order = self._orders.get((pull.arm, pull.fidelity, purpose))
-        return order is not None and len(order.held) >= most_held(self._most_open)
+    @property
+    def full(self) -> set[Kind]:
+        """Kinds of which so many results wait for an earlier one that no other one is begun."""
+        most = most_held(self._most_open)
+        results = self.held.values()
+        counts = Counter((each.pull.arm, each.pull.fidelity, each.purpose) for each in results)
+        return {kind for kind, n in counts.items() if n >= most}
 
     def _draw(self, claim: Claim, level: int) -> int:
         """Return a claim's place in the order of a level."""
@@ -210,7 +221,7 @@ class Ledger:
     def _is_ordered(self, claim: Claim) -> bool:
         return claim.pull.block is None and claim.begun.purpose in self._ordered
 
-    def _kind_of(self, claim: Claim, level: int) -> _Kind:
+    def _kind_of(self, claim: Claim, level: int) -> Kind:
         return claim.pull.arm, level, claim.begun.purpose
 
 

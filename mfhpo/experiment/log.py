@@ -5,12 +5,17 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from mfhpo.experiment.configurations import key_of
-from mfhpo.experiment.events import Answered, Begun, Event, Found, Joined
+from mfhpo.experiment.events import Answered, Begun, Ended, Event, Found, Joined
 
 Place: TypeAlias = tuple[int, int, str, str, str]
+_Subject: TypeAlias = tuple[str, str]
+
+# A claim that is told again keeps its place unless one of these changes, or a known level.
+_OF_PLACE = ("configuration", "block", "purpose", "replicate", "shortlist", "retry_of")
 
 
 class Log:
@@ -20,36 +25,61 @@ class Log:
     ----------
     telling
         The events that change what is known, in their order.
-    retries
-        By claim, those that take its place.
     n_begun
         Number of evaluations that were begun.
     """
 
     def __init__(self) -> None:
         self.telling: list[Event] = []
-        self.retries: defaultdict[str, set[str]] = defaultdict(set)
         self.n_begun = 0
         self._places: list[Place] = []
-        self._for_readers: list[Event] = []
-        self._versions: dict[tuple[str, str], list[Event]] = {}
+        self._versions: dict[_Subject, list[Event]] = {}
+        self._holding: dict[_Subject, list[Event]] = {}
         self._latest = -1
 
     def add(self, event: Event) -> int:
         """Take an event, and return the first of them that has changed; -1 if all may have."""
-        versions = self._versions.setdefault(event.subject, [])
-        if not versions:
-            self.n_begun += isinstance(event, Begun)
-            versions.append(event)
-            return self._insert(event)
+        subject = type(event).__name__, event.id
+        versions = self._versions.setdefault(subject, [])
         if any(_version(event) == _version(known) for known in versions):
             return len(self.telling)
-        held = _holding(versions)
-        insort(versions, event, key=_version)
-        holding = _holding(versions)
-        if holding is held:
-            return len(self.telling)
-        return min(self._remove(held), self._insert(holding))
+        self._latest = max(self._latest, event.order)
+        self.n_begun += isinstance(event, Begun) and not versions
+        if versions:
+            insort(versions, event, key=_version)
+        else:
+            versions.append(event)
+        changed = self._renew(subject)
+        if isinstance(event, Begun) and ("Ended", event.id) in self._versions:
+            changed = min(changed, self._renew(("Ended", event.id)))
+        return changed
+
+    def _renew(self, subject: _Subject) -> int:
+        """Take in which events about a subject hold now, and return the first that changed."""
+        versions, before = self._versions[subject], self._holding.get(subject)
+        groups = self._by_level(versions) if subject[0] == "Ended" else [versions]
+        self._holding[subject] = holding = [_held(group) for group in groups]
+        if before is None:
+            return min(map(self._insert, holding))
+        old, new = ({_told(event): event for event in events} for events in (before, holding))
+        changed = [self._remove(event) for told, event in old.items() if told not in new]
+        changed += [self._insert(event) for told, event in new.items() if told not in old]
+        return min(changed, default=len(self.telling))
+
+    def _by_level(self, versions: Sequence[Event]) -> list[list[Event]]:
+        """Return the ends of a claim by level; one that names none is about the only one."""
+        ends = [event for event in versions if isinstance(event, Ended)]
+        claim, named = self.claim(ends[0].id), {e.level for e in ends if e.level is not None}
+        levels = None if claim is None else claim.levels
+        level = min(named, default=None) if levels is None else None
+        if levels is not None and len(levels) == 1 and levels[0] in named:
+            level = levels[0]
+        groups: defaultdict[int | None, list[Event]] = defaultdict(list)
+        for end in ends:
+            names_none = end.level is None and level is not None
+            end = replace(end, level=level) if names_none else end
+            groups[end.level].append(end)
+        return list(groups.values())
 
     @property
     def order(self) -> int:
@@ -58,8 +88,11 @@ class Log:
 
     @property
     def events(self) -> list[Event]:
-        """All events that hold, in their order."""
-        return sorted([*self.telling, *self._for_readers], key=_place_of)
+        """All events that hold, in their order, and the last words about those told again."""
+        latest = (versions[-1] for versions in self._versions.values() if len(versions) > 1)
+        events = {_place_of(event): event for event in latest}
+        events |= {_place_of(event): event for held in self._holding.values() for event in held}
+        return [events[place] for place in sorted(events)]
 
     @property
     def last(self) -> Place | None:
@@ -72,9 +105,10 @@ class Log:
 
     def claim(self, id: str) -> Begun | None:
         """Return the claim with an id as it stands, or None."""
-        versions = self._versions.get(("Begun", id))
-        claim = None if versions is None else _holding(versions)
-        return claim if isinstance(claim, Begun) else None
+        for claim in self._holding.get(("Begun", id), ()):
+            if isinstance(claim, Begun):
+                return claim
+        return None
 
     @property
     def levels(self) -> tuple[object, ...] | None:
@@ -83,9 +117,7 @@ class Log:
         return next(filter(None, found), None)
 
     def _insert(self, event: Event) -> int:
-        self._latest = max(self._latest, event.order)
-        if isinstance(event, (Joined, Answered)):
-            self._for_readers.append(event)
+        if isinstance(event, (Joined, Answered)):  # for readers only
             return len(self.telling)
         place = _place_of(event)
         position = len(self._places)
@@ -93,24 +125,19 @@ class Log:
             position = bisect_left(self._places, place)
         self._places.insert(position, place)
         self.telling.insert(position, event)
-        if isinstance(event, Begun) and event.retry_of is not None:
-            self.retries[event.retry_of].add(event.id)
-        return self._first_changed(event, position)
+        return _first_changed(event, position)
 
     def _remove(self, event: Event) -> int:
         if isinstance(event, (Joined, Answered)):
-            self._for_readers.remove(event)
             return len(self.telling)
         position = bisect_left(self._places, _place_of(event))
         del self._places[position], self.telling[position]
-        if isinstance(event, Begun) and event.retry_of is not None:
-            self.retries[event.retry_of].discard(event.id)
-        return self._first_changed(event, position)
+        return _first_changed(event, position)
 
-    def _first_changed(self, event: Event, position: int) -> int:
-        """Return a position, or -1 where an event is known from the beginning: retries, levels."""
-        is_retry = isinstance(event, Begun) and ("Begun", event.retry_of) in self._versions
-        return -1 if is_retry or (isinstance(event, Found) and event.levels) else position
+
+def _first_changed(event: Event, position: int) -> int:
+    """Return a position, or -1 for levels, which are known from the beginning."""
+    return -1 if isinstance(event, Found) and event.levels else position
 
 
 def _place_of(event: Event) -> Place:
@@ -121,16 +148,31 @@ def _version(event: Event) -> tuple[int, str]:
     return event.order, _content(event)
 
 
-def _content(event: Event) -> str:
+def _told(event: Event) -> tuple[int, str]:
+    """Return what experiments are told: when an evaluation began, and where, changes nothing."""
+    return event.order, _content(event, "time", "worker")
+
+
+def _content(event: Event, *without: str) -> str:
     """Return a text that only events share which say the same."""
-    return key_of({name: value for name, value in vars(event).items() if name != "order"})
+    names = vars(event).keys() - {"order", *without}
+    return key_of({name: vars(event)[name] for name in names})
 
 
-def _holding(versions: Sequence[Event]) -> Event:
+def _held(versions: Sequence[Event]) -> Event:
     """Return which of the versions of an event holds: the latest, from when it was first told."""
-    *earlier, held = versions
+    *earlier, latest = versions
+    later, order = latest, latest.order
     for version in reversed(earlier):
-        if _content(version) != _content(held):
+        if not _keeps_place(version, later):
             break
-        held = version
-    return held
+        later, order = version, version.order
+    return latest if order == latest.order else replace(latest, order=order)
+
+
+def _keeps_place(version: Event, later: Event) -> bool:
+    if not (isinstance(version, Begun) and isinstance(later, Begun)):
+        return _content(version) == _content(later)
+    is_of_level = version.levels is None or version.levels == later.levels
+    keys = [key_of({name: vars(each)[name] for name in _OF_PLACE}) for each in (version, later)]
+    return is_of_level and keys[0] == keys[1]

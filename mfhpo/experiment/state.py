@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
-from mfhpo.experiment.answer import Answer
+from mfhpo.experiment.answer import Answer, losses_in_words
 from mfhpo.experiment.assignment import Assignment
 from mfhpo.experiment.events import Begun, Ended, Event, Found, Lost, Origin
 from mfhpo.experiment.kinds.runner import Runner, Wanted
@@ -19,10 +19,11 @@ from mfhpo.problem import Pull
 # A reason names so many of the evaluations that are waited for.
 _MOST_NAMED = 3
 
-# How often a pull whose kind is full is passed over for what is wanted besides it. A policy that
-# takes turns lets the others get so many pulls ahead.
+# How often pulls of full kinds are passed over for what is wanted besides them, and once more for
+# each such kind. A policy that takes turns lets the others get so many pulls ahead.
 _MOST_PASSED_OVER = 4
 
+_OF_CLAIMS = frozenset({"given", "certificate"})  # purposes
 _MOST_FOREIGN = 10  # evaluations in a row of something else than was claimed
 
 
@@ -35,29 +36,32 @@ class State:
         Knows this kind of experiment; nothing was told to it yet.
     settings
         Of the experiment.
-    retries
-        By claim, those that take its place: known beforehand, because a claim whose place is taken
-        does not let later ones go first.
     """
 
-    def __init__(self, runner: Runner, settings: Settings, retries: Mapping[str, Set[str]]) -> None:
+    def __init__(self, runner: Runner, settings: Settings) -> None:
         self.runner = runner
         self.ledger = Ledger(runner.n_levels, runner.ordered)
         self.n_taken = 0  # events
         self.history: list[Result] = []
         self.rivals: set[str] = set()  # claims that an earlier one is equal to
         self._settings = settings
-        self._retries = retries
-        self._suspended: dict[str, Claim] = {}
-        self._before: dict[str, tuple[str, ...]] = {}  # by retry, the claims that it retries
-        self._holders: dict[str, str] = {}  # by the first of these, the last that has its place
-        self._late: dict[str, tuple[Claim, Lost]] = {}  # given up, and may end after all
+        self._firsts: dict[str, str] = {}  # by retry, the first claim in its place
+        self._holders: dict[str, str] = {}  # by the first, the last that has its place
+        self._closed: dict[str, Claim] = {}  # that have not ended, and of no arm
+        self._ended: set[str] = set()
+        self._failed: set[str] = set()  # losses that count as failures, and are paid as such
+        self._unsure: set[str] = set()  # claims that were given up, and may have a worker
+        self._unlearned: dict[tuple[str, int | None], float] = {}
+        """Costs of what is not learned, by claim and level; of losses without a level."""
+        self._certificate: Answer | None = None  # the first one
         self._shortlist: tuple[str, ...] = ()
         self._replicates: defaultdict[str, set[int]] = defaultdict(set)  # by purpose
+        self._n_replicates: int | None = None  # as it was found first
         self._foreign = ""  # the last evaluation of something else than was claimed
         self._n_foreign = 0  # of them in a row
-        self._n_given_up = self._n_stopped = 0
+        self._n_stopped = 0
         self._lost_cost = 0.0
+        runner.held = Counter()
 
     def take(self, event: Event) -> None:
         """Take the next event."""
@@ -68,14 +72,15 @@ class State:
             self._end(event)
         elif isinstance(event, Lost):
             self._lose(event)
-        elif isinstance(event, Found) and event.replicates is not None:
-            self.runner.find_replicates(event.replicates)
+        elif isinstance(event, Found) and self._n_replicates is None:
+            self._n_replicates = event.replicates
+            if event.replicates is not None and self.runner.replicated is not None:
+                self.runner.replicated.most_blocks = event.replicates
 
     def copied(self) -> State:
         """Return a state that takes other events than this one from here on."""
-        shared = [self._settings, self._retries]
-        memo = {id(each): each for each in shared}
-        return deepcopy(self, memo | {id(self.history): list(self.history)})
+        known = {id(self._settings): self._settings, id(self.history): list(self.history)}
+        return deepcopy(self, known)
 
     # What is next.
 
@@ -83,27 +88,46 @@ class State:
     def finished(self) -> bool:
         """Whether the experiment is over, whatever is under way."""
         self._tell_costs()
-        return self.runner.finished
+        is_over = self.runner.finished and not self._is_held_up
+        return is_over or self._certificate is not None
+
+    @property
+    def _is_held_up(self) -> bool:
+        """Whether it is only over by costs of results that wait for what is under way."""
+        if not self.ledger.held:
+            return False
+        self.runner.unlearned_cost = self._lost_cost
+        goes_on = not self.runner.finished
+        self._tell_costs()
+        return goes_on
 
     def next(self, moving: str | None) -> Assignment | None:
         """Return what to evaluate besides what is under way, but for a claim that has to move."""
         self._tell_costs()
-        pending = self.ledger.pending(moving)
-        for _ in range(_MOST_PASSED_OVER):
+        pending, full = self.ledger.pending(moving), self.ledger.full
+        for _ in range(len(full) + _MOST_PASSED_OVER):
             wanted = self.runner.next(pending)
             if wanted is None:
                 return None
-            if not self.ledger.is_full(wanted.pull, wanted.purpose):
+            if (wanted.pull.arm, wanted.pull.fidelity, wanted.purpose) not in full:
                 return self._assigned(wanted, "chosen")
             pending.append(wanted.pull)
+            self.runner.held[wanted.pull] += 1  # nothing is paid for it
         return None
 
-    def enqueued(self, configuration: Mapping[str, Any], level: int) -> Assignment:
-        """Return the assignment of what a user has enqueued, in the arm's first open block."""
+    def enqueued(self, configuration: Mapping[str, Any], level: int) -> Assignment | None:
+        """Return the assignment of what a user has enqueued, in the arm's first open block.
+
+        None: the budget does not pay for it beside what is under way.
+        """
+        self._tell_costs()
         runner, arm, block = self.runner, self.runner.configurations.find(configuration), None
+        pending = self.ledger.pending()
         if arm is not None and runner.open_block is not None:
-            block = runner.open_block(arm, self.ledger.pending())
-        pull = Pull(-1 if arm is None else arm, level, block=block)
+            block = runner.open_block(arm, pending)
+        pull = Pull(len(runner.configurations) if arm is None else arm, level, block=block)
+        if not runner.fits(pull, pending):
+            return None
         return self._assigned(Wanted(pull, configuration, runner.purpose), "enqueued")
 
     def level_of(self, begun: Begun) -> int:
@@ -116,7 +140,7 @@ class State:
 
     def _assigned(self, wanted: Wanted, origin: Origin) -> Assignment:
         runner, pull = self.runner, wanted.pull
-        replicate = runner.replicate_of(wanted, self.ledger.n_begun)
+        replicate = self._replicate_of(wanted)
         if pull.block is None and wanted.purpose != "search":
             while replicate in self._replicates[wanted.purpose]:
                 replicate += 1
@@ -132,6 +156,16 @@ class State:
             origin=origin,
         )
 
+    def _replicate_of(self, wanted: Wanted) -> int:
+        """Return the replicate: the block's, the search's, or one that nothing else has."""
+        block, of_search = wanted.pull.block, self.runner.search_replicate
+        if block is not None:
+            return block
+        n = self.ledger.n_begun[wanted.purpose]
+        if of_search is None:
+            return n
+        return of_search if wanted.purpose == "search" else of_search + 1 + n
+
     def check_evaluations(self) -> None:
         """Raise ValueError if many evaluations in a row were of something else than claimed."""
         if self._n_foreign >= _MOST_FOREIGN:
@@ -143,10 +177,21 @@ class State:
     # The answer.
 
     def answer(self) -> Answer:
-        """Return the best answer so far, with its conditions, and whom it waits for."""
+        """Return the best answer so far, with its conditions, and whom it waits for.
+
+        The first certificate stays, unless what comes later certifies the same.
+        """
+        answer, first = self._answer(), self._certificate
+        if first is None or (answer.certified and answer.arm == first.arm):
+            return answer
+        return first
+
+    def _answer(self) -> Answer:
         self._tell_costs()
         self.runner.conditions = self._conditions()
         answer = self._with_assumptions(self.runner.answer())
+        if answer.finished and self._is_held_up:
+            answer = replace(answer, finished=False)
         if answer.finished or not self.ledger.waited_for:
             return answer
         words = (
@@ -186,17 +231,20 @@ class State:
         )
 
     def _conditions(self) -> tuple[str, ...]:
-        found = []
-        if self.ledger.n_lost:
-            found.append(
-                f"the {self.ledger.n_lost} evaluations that were left out, because their process "
-                f"or the driver died, were like the others"
-            )
-        if self._n_given_up:
-            lease = self._settings.lease_seconds
-            which = "were given up" if lease is None else f"run for more than {lease:g} seconds"
-            found.append(f"evaluations that {which} have no worker")
-        return tuple(found)
+        """Return what must be true about evaluations that a claim would rest on, and were lost."""
+        seen = {
+            (result.pull.arm, result.pull.fidelity, result.pull.block)
+            for result in self.history
+            if result.pull.block is not None and getattr(result.observation, "has_value", False)
+        }
+        missing = [
+            id
+            for id, claim in self.ledger.lost.items()
+            if claim.begun.purpose in _OF_CLAIMS
+            and (claim.pull.arm, claim.pull.fidelity, claim.pull.block) not in seen
+        ]
+        has_unsure = not self._unsure.isdisjoint(missing)
+        return losses_in_words(len(missing), self._settings.lease_seconds, has_unsure)
 
     # What happens.
 
@@ -206,32 +254,31 @@ class State:
             begun = replace(begun, shortlist=self._shortlist)
         levels = () if begun.levels is None else begun.levels or (-1,)
         exist = all(0 <= level < self.runner.n_levels for level in levels)
-        pull, inherited = self.runner.adopt(begun) if exist else None, self._inherited(begun)
-        if pull is None:
-            if inherited is not None:
-                self._learn(self.ledger.lose(inherited, self._failure(inherited.begun)))
+        pull = self.runner.adopt(begun) if exist else None
+        inherited = self._inherited(begun, pull)
+        if pull is None:  # it is paid as if it were of any arm
+            level = begun.levels[0] if exist and begun.levels else self.runner.n_levels - 1
+            self._closed[begun.id] = Claim(begun, Pull(0, level))
             return
         if inherited is None and self._has_rival(begun, pull.arm):
             self.rivals.add(begun.id)
         if begun.replicate is not None:
             self._replicates[begun.purpose].add(begun.replicate)
-        self.ledger.begin(begun, pull if inherited is None else inherited.pull, inherited)
+        if inherited is not None:
+            self._closed[inherited.begun.id] = inherited
+        self.ledger.begin(begun, pull, inherited)
 
-    def _inherited(self, begun: Begun) -> Claim | None:
-        """Return the claim that another one retries, and close it; None if it has ended."""
+    def _inherited(self, begun: Begun, pull: Pull | None) -> Claim | None:
+        """Return the open claim whose place another one takes; one that differs gives it up."""
         if begun.retry_of is None:
             return None
-        earlier = (*self._before.get(begun.retry_of, ()), begun.retry_of)
-        self._before[begun.id] = earlier
-        holder = self._holders.get(earlier[0], earlier[0])
-        self._holders[earlier[0]] = begun.id
-        return self._suspended.pop(holder, None) or self.ledger.suspend(holder)
-
-    def _is_retried(self, id: str) -> bool:
-        """Tell whether a claim that was not begun yet takes the place of a lost one."""
-        same = (id, *self._before.get(id, ()))
-        retries = (retry for each in same for retry in self._retries.get(each, ()))
-        return any(retry not in self._before for retry in retries)
+        first = self._firsts.get(begun.retry_of, begun.retry_of)
+        claim = self.ledger.open.get(self._holders.get(first, first))
+        self._firsts[begun.id], self._holders[first] = first, begun.id
+        if claim is None or (pull is not None and _is_same(claim, begun, pull)):
+            return claim
+        self._give_up(claim, begun)
+        return None
 
     def _has_rival(self, begun: Begun, arm: int) -> bool:
         """Tell whether a claim should move, because an earlier one is equal and under way."""
@@ -244,18 +291,18 @@ class State:
         return any(
             claim.pull.arm == arm
             and claim.begun.block == begun.block
-            and not claim.tickets.keys().isdisjoint(begun.levels or ())
+            and (begun.levels is None or not claim.tickets.keys().isdisjoint(begun.levels))
             for claim in self.ledger.open.values()
         )
 
     def _end(self, ended: Ended) -> None:
         claim = self.ledger.open.get(ended.id)
-        if claim is None and ended.id in self._late:
-            self._end_late(ended, *self._late.pop(ended.id))
-            return
         if claim is None:
-            self._pay(ended.cost)  # of no arm, or given up before
+            self._end_late(ended)
             return
+        if ended.last:
+            self._ended.add(ended.id)
+            self._closed[ended.id] = claim
         observation: Any = None
         level = claim.level_of(ended)
         if level in claim.tickets and self._is_of(claim, ended):
@@ -264,14 +311,19 @@ class State:
         else:
             self._n_foreign += 1
             self._foreign = f"evaluation {ended.id}, claimed as {claim.begun.configuration!r:.200}"
-            self._pay(ended.cost)
+            self._pay(ended, claim, level)
         self._learn(self.ledger.end(claim, level, observation, ended.last))
 
-    def _end_late(self, ended: Ended, claim: Claim, lost: Lost) -> None:
-        """Learn what a claim gave that was given up, where no order matters."""
-        self._pay(-lost.cost)
-        self._n_given_up -= not lost.is_sure
-        self.ledger.n_lost -= 1
+    def _end_late(self, ended: Ended) -> None:
+        """Pay what a closed claim gave, and learn it where no order matters."""
+        if ended.id in self._failed:
+            return
+        self._lost_cost -= self._unlearned.pop((ended.id, None), 0.0)
+        self._ended.add(ended.id)
+        claim = self.ledger.lost.pop(ended.id, None) if self.runner.counts_late else None
+        if claim is None:
+            self._pay(ended, self._closed.get(ended.id), ended.level)
+            return
         result = Result(ended.id, claim.pull, self.runner.observe(ended), claim.begun.purpose)
         self._learn([result])
 
@@ -281,25 +333,36 @@ class State:
         return self.runner.configurations.find(ended.configuration) == claim.pull.arm
 
     def _lose(self, lost: Lost) -> None:
+        if lost.id in self._ended:
+            return
         claim = self.ledger.open.get(lost.id)
-        self._pay(lost.cost)
-        if claim is None:
+        if claim is None or lost.will_retry:
+            self._pay(lost, claim or self._closed.get(lost.id), None)
             return
-        if self._is_retried(lost.id):
-            self.ledger.suspend(lost.id)
-            self._suspended[lost.id] = claim
-            return
-        self._n_given_up += not lost.is_sure
-        results = self.ledger.lose(claim, self._failure(lost))
-        if self.runner.counts_late and not results:
-            self._late[lost.id] = claim, lost
-        self._learn(results)
+        if not lost.is_sure:
+            self._unsure.add(lost.id)
+        self._give_up(claim, lost, lost.cost)
+        if lost.id in self.ledger.lost:
+            self._pay(lost, claim, None)
 
-    def _failure(self, event: Event) -> Any:
-        return self.runner.observe(Ended(id=event.id, order=event.order, value=None, cost=0.0))
+    def _give_up(self, claim: Claim, event: Event, cost: float | None = 0.0) -> None:
+        self._closed[claim.begun.id] = claim
+        self._learn(self.ledger.lose(claim, self._failure(event, cost)))
+        if claim.begun.id not in self.ledger.lost:
+            self._ended.add(claim.begun.id)
+            self._failed.add(claim.begun.id)
 
-    def _pay(self, cost: float | None) -> None:
-        self._lost_cost += cost or 0.0
+    def _failure(self, event: Event, cost: float | None) -> Any:
+        return self.runner.observe(Ended(id=event.id, order=event.order, value=None, cost=cost))
+
+    def _pay(self, event: Ended | Lost, claim: Claim | None, level: int | None) -> None:
+        """Pay for what is not learned, as declared if nothing else is known."""
+        cost = event.cost
+        if cost is None:
+            pull = Pull(0, self.runner.n_levels - 1) if claim is None else claim.pull
+            cost = self.runner.cost_of(pull, self._failure(event, None))
+        self._lost_cost += cost - self._unlearned.get((event.id, level), 0.0)
+        self._unlearned[event.id, level] = cost
 
     def _learn(self, results: list[Result]) -> None:
         for result in results:
@@ -308,6 +371,11 @@ class State:
             self._n_stopped += stopped_at is not None and result.purpose in self.runner.of_means
             self.runner.learn(result.pull, result.observation, result.purpose)
 
+        if results and self._certificate is None:
+            self._tell_costs()
+            answer = self._answer() if self.runner.finished else None
+            self._certificate = answer if answer is not None and answer.certified else None
+
     def _tell_costs(self) -> None:
         """Tell the runner what was paid that it has not learned."""
         runner, held = self.runner, self.ledger.held.values()
@@ -315,3 +383,11 @@ class State:
         runner.held = Counter(result.pull for result in held)
         costs = (runner.cost_of(result.pull, result.observation) for result in held)
         runner.unlearned_cost = self._lost_cost + sum(costs)
+
+
+def _is_same(claim: Claim, begun: Begun, pull: Pull) -> bool:
+    """Tell whether a claim may take the place of another one."""
+    other = claim.begun
+    if (begun.levels, begun.block, begun.purpose) != (other.levels, other.block, other.purpose):
+        return False
+    return pull.arm == claim.pull.arm

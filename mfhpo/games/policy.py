@@ -147,6 +147,8 @@ class GamePolicy:
         """Those of them at the target fidelity for all players."""
         self.cost = 0.0
         """What was paid so far."""
+        self.held_cost = 0.0
+        """What else was paid: for queries of which nothing was told."""
         self._learned = [
             LearnedUtility(of_player, self.points, known)
             for of_player, known in zip(assumptions, declared, strict=True)
@@ -221,7 +223,7 @@ class GamePolicy:
     @property
     def remaining(self) -> float:
         """What is left of the budget."""
-        return self.budget - self.cost
+        return self.budget - self.cost - self.held_cost
 
     def cost_of(self, query: Query) -> float:
         """Return the cost of a query."""

@@ -87,7 +87,7 @@ class Budget:
         is_failure = observation.failed if is_failure is None else is_failure
         cost = observation.cost
         if cost is None:
-            cost = 0.0 if self.is_unknown(pull) else self._expected_cost([pull])[0]
+            cost = self.price_of(pull)
         elif self._prices is not None and not observation.failed:
             goes_on = self._search.continues and not isinstance(pull, Replicate)
             start = self._start_of(pull) if goes_on else -1
@@ -171,6 +171,10 @@ class Budget:
         dear = sum(max(price, one.limit or 0.0) for price, one in prices)
         most = max(self.amount - self.spent - dear, BEYOND * expected)
         return min(limit, most) if most > 0.0 else limit
+
+    def price_of(self, pull: Pull) -> float:
+        """Return what a pull costs, as is declared or expected; 0 where nothing is known."""
+        return 0.0 if self.is_unknown(pull) else self._expected_cost([pull])[0]
 
     def may_be_too_dear(self, pull: Pull, pending: Sequence[Pull]) -> bool:
         """Tell whether a pull has to wait until one under way tells what its level costs."""

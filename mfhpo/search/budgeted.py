@@ -299,6 +299,10 @@ class BudgetedSearch(Policy):
         """Take note of what was paid, in all, for evaluations of which nothing was told."""
         self._budget.lost = cost
 
+    def price_of(self, pull: Pull) -> float:
+        """Return what a pull costs, as is declared or expected; 0 where nothing is known."""
+        return self._budget.price_of(pull)
+
     def fits(self, pull: Pull, pending: Sequence[Pull] = ()) -> bool:
         """Tell whether the budget allows a pull besides what is under way."""
         return self._budget.fits(pull, pending)
@@ -423,6 +427,13 @@ class BudgetedSearch(Policy):
         ):
             return False
         return self._next(()) is None
+
+    @property
+    def is_certified(self) -> bool:
+        """Whether the comparison of the shortlist is over, and its best is certified."""
+        race = self._certifying()
+        certificate = self.certificate() if race is not None and race.finished else None
+        return certificate is not None and certificate.certified
 
     @property
     def stopped_by_chance(self) -> bool:

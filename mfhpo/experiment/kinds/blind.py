@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
-from mfhpo.experiment.events import Begun, Ended
-from mfhpo.experiment.kinds.runner import Runner, Wanted, maximised
+from mfhpo.experiment.events import Begun
+from mfhpo.experiment.kinds.runner import Runner, Wanted, maximised, pull_of
 from mfhpo.policy import Labels
 from mfhpo.problem import Observation, Pull
 
@@ -36,6 +37,7 @@ class BlindRunner(Runner):
     def __init__(self, configurations: Configurations, fidelity: str, in_blocks: bool) -> None:
         self.configurations = configurations
         self.labels = Labels()
+        self.observe = partial(maximised, sign=1.0)
         self._fidelity = fidelity
         self._in_blocks = in_blocks
         self._n_begun = 0
@@ -53,30 +55,20 @@ class BlindRunner(Runner):
         pull = Pull(arm, -1, block=turn if self._in_blocks else None)
         return Wanted(pull, self.configurations[arm], "given")
 
+    def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
+        """Return true: costs are not known yet."""
+        return True
+
     def adopt(self, begun: Begun) -> Pull | None:
         """Return the pull of a claim (see `Runner.adopt`)."""
-        arm = self.configurations.find(begun.configuration)
-        if arm is None or (self._in_blocks and begun.block is None):
-            return None
-        self._n_begun += 1
-        return Pull(arm, 0, begun.limit, begun.block)
-
-    def observe(self, ended: Ended) -> Observation:
-        """Return what a claim gave (see `Runner.observe`)."""
-        return maximised(ended, 1.0)
+        pull = pull_of(begun, self.configurations, in_blocks=self._in_blocks)
+        self._n_begun += pull is not None
+        return pull
 
     def learn(self, pull: Pull, observation: Observation, purpose: str) -> None:
         """Count a failure (see `Runner.learn`)."""
         self._n_failures += observation.failed
         self._paid += observation.cost or 0.0
-
-    def find_replicates(self, number: int) -> None:
-        """Take note of nothing: the race that knows its levels is told."""
-
-    def replicate_of(self, wanted: Wanted, n_begun: Mapping[str, int]) -> int:
-        """Return the replicate (see `Runner.replicate_of`)."""
-        block = wanted.pull.block
-        return n_begun.get("given", 0) if block is None else block
 
     def cost_of(self, pull: Pull, observation: Observation) -> float:
         """Return what an evaluation has cost, if that is known (see `Runner.cost_of`)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
@@ -35,10 +35,21 @@ class GameRunner(Runner):
     def __init__(self, policy: GamePolicy, signs: Sequence[float]) -> None:
         self.policy = policy
         self.configurations = Configurations()
+        self.observe = self._utilities_of
         self._signs = tuple(signs)
         self._shape = [top + 1 for top in policy.costs.tops]
         self.n_levels = math.prod(self._shape)
         self.labels = Labels(self._profile_in_words, self._levels_in_words)
+
+    def _utilities_of(self, ended: Ended) -> _Utilities:
+        """Return each player's utility, larger is better; None for what could not be measured."""
+        values = ended.values or ()
+        if len(values) != len(self._signs):
+            return (None,) * len(self._signs)
+        return tuple(
+            None if value is None else sign * value
+            for sign, value in zip(self._signs, values, strict=True)
+        )
 
     def _profile_in_words(self, arm: int) -> str:
         return f"profile {self.configurations[arm]!r}"
@@ -65,16 +76,24 @@ class GameRunner(Runner):
     @property
     def finished(self) -> bool:
         """Whether the budget is spent."""
+        self.policy.held_cost = self.unlearned_cost
         return self.policy.finished
 
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
         """Return what to evaluate (see `Runner.next`)."""
+        self.policy.held_cost = self.unlearned_cost
         query = self.policy.ask([self._query(pull) for pull in pending])
         if query is None:
             return None
         arm = self.configurations.find(query.profile)
         pull = Pull(len(self.configurations) if arm is None else arm, self._code(query.levels))
         return Wanted(pull, dict(query.profile), "search")
+
+    def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
+        """Tell whether the budget pays for a query (see `Runner.fits`)."""
+        self.policy.held_cost = self.unlearned_cost
+        cost = sum(self.cost_of(each, ()) for each in [pull, *pending])
+        return cost <= self.policy.remaining
 
     def adopt(self, begun: Begun) -> Pull | None:
         """Return the pull of a claim (see `Runner.adopt`); None if it is no profile."""
@@ -85,28 +104,13 @@ class GameRunner(Runner):
         level = self.n_levels - 1 if begun.levels is None else begun.levels[0]
         return Pull(self.configurations.add(begun.configuration), level)
 
-    def observe(self, ended: Ended) -> _Utilities:
-        """Return each player's utility, larger is better; None for what could not be measured."""
-        values = ended.values or (None,) * len(self._signs)
-        return tuple(
-            None if value is None else sign * value
-            for sign, value in zip(self._signs, values, strict=True)
-        )
-
     def learn(self, pull: Pull, observation: _Utilities, purpose: str) -> None:
         """Learn a result (see `Runner.learn`)."""
         self.policy.tell(self._query(pull), observation)
 
-    def find_replicates(self, number: int) -> None:
-        """Take note of nothing: evaluations share no replicates."""
-
-    def replicate_of(self, wanted: Wanted, n_begun: Mapping[str, int]) -> int:
-        """Return a replicate that nothing else has."""
-        return n_begun.get("search", 0)
-
     def cost_of(self, pull: Pull, observation: _Utilities) -> float:
         """Return the declared cost of a query."""
-        return self.policy.cost_of(self._query(pull))
+        return self.policy.costs.of(self._levels(pull.fidelity))
 
     def leader(self) -> tuple[int | None, float, tuple[float, float]]:
         """Return nothing: a profile is not the best, it is settled."""
@@ -114,6 +118,7 @@ class GameRunner(Runner):
 
     def answer(self) -> Answer:
         """Return the profile from which players are believed to gain least by deviating."""
+        self.policy.held_cost = self.unlearned_cost
         found = self.policy.recommend()
         return Answer(
             arm=None,

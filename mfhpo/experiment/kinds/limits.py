@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from mfhpo.censored import CensoredPolicy
 from mfhpo.censored.recommendation import UserLimitRecommendation
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
-from mfhpo.experiment.events import Begun, Ended
-from mfhpo.experiment.kinds.runner import Runner, Wanted, maximised
+from mfhpo.experiment.events import Begun
+from mfhpo.experiment.kinds.runner import Runner, Wanted, leader_of, maximised, pull_of
 from mfhpo.policy import Labels
 from mfhpo.problem import Observation, Pull
 
@@ -41,6 +42,7 @@ class LimitRunner(Runner):
             lambda arm: f"candidate {arm} {configurations[arm]!r}",
             value=lambda value: sign * value + 0.0,  # the sum makes 0 of -0
         )
+        self.observe = partial(maximised, sign=sign)  # a timeout is an observation
         self._sign = sign
 
     @property
@@ -53,25 +55,17 @@ class LimitRunner(Runner):
         pulls = self.policy.ask(1, pending)
         return Wanted(pulls[0], self.configurations[pulls[0].arm], "given") if pulls else None
 
+    def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
+        """Return true: evaluations are counted at the end alone."""
+        return True
+
     def adopt(self, begun: Begun) -> Pull | None:
         """Return the pull of a claim (see `Runner.adopt`)."""
-        arm = self.configurations.find(begun.configuration)
-        return None if arm is None else Pull(arm, 0, begun.limit)
-
-    def observe(self, ended: Ended) -> Observation:
-        """Return what a claim gave (see `Runner.observe`): a timeout is an observation."""
-        return maximised(ended, self._sign)
+        return pull_of(begun, self.configurations)
 
     def learn(self, pull: Pull, observation: Observation, purpose: str) -> None:
         """Learn a result (see `Runner.learn`)."""
         self.policy.tell(pull, observation)
-
-    def find_replicates(self, number: int) -> None:
-        """Take note of nothing: evaluations share no replicates."""
-
-    def replicate_of(self, wanted: Wanted, n_begun: Mapping[str, int]) -> int:
-        """Return a replicate that nothing else has."""
-        return n_begun.get("given", 0)
 
     def cost_of(self, pull: Pull, observation: Observation) -> float:
         """Return the seconds of an evaluation."""
@@ -79,9 +73,7 @@ class LimitRunner(Runner):
 
     def leader(self) -> tuple[int | None, float, tuple[float, float]]:
         """Return the best answer so far in short (see `Runner.leader`)."""
-        arm, gain, bounds, _ = self.policy.leader()
-        low, high = sorted(self._sign * bound for bound in bounds)
-        return arm, self._sign * gain, (low, high)
+        return leader_of(self.policy, self._sign)
 
     def answer(self) -> Answer:
         """Return the best answer so far (see `Runner.answer`)."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
-from mfhpo.experiment.events import Begun, Ended
-from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst, maximised
+from mfhpo.experiment.events import Begun
+from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst, leader_of, maximised, pull_of
 from mfhpo.policy import Labels
 from mfhpo.problem import Observation, Pull
 from mfhpo.racing.race import Race
@@ -64,6 +65,8 @@ class RaceRunner(Runner):
         self._levels = levels
         self._costs = costs
         self._budget = budget
+        self.observe = partial(maximised, sign=sign)
+        self.replicated = policy
         self._sign = sign
         self._in_blocks = in_blocks
         self._paid: dict[int, tuple[int, float]] = {}  # by level, how many have cost how much
@@ -82,16 +85,16 @@ class RaceRunner(Runner):
         if pending and is_ahead is not None and is_ahead(pending):
             return None
         pulls = self.policy.ask(1, pending)
-        if not pulls or (pending and self._is_too_dear(pulls[0], pending)):
+        if not pulls or (pending and not self.fits(pulls[0], pending)):
             return None
         [pull] = pulls
         return Wanted(pull, self.configurations[pull.arm], "given")
 
-    def _is_too_dear(self, pull: Pull, pending: Sequence[Pull]) -> bool:
-        """Tell whether a pull does not fit beside what is open, and what was paid."""
+    def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
+        """Tell whether a pull fits beside what is open, and what was paid."""
         open_pulls = (Counter(pending) - Counter(self.held)).elements()
         promised = sum(self._price(each.fidelity) for each in [*open_pulls, pull])
-        return self.cost + self.unlearned_cost + promised > self._budget
+        return self.cost + self.unlearned_cost + promised <= self._budget
 
     def _price(self, level: int) -> float:
         """Return the cost of a level: declared, or the mean of what was paid, 0 at first."""
@@ -102,15 +105,7 @@ class RaceRunner(Runner):
 
     def adopt(self, begun: Begun) -> Pull | None:
         """Return the pull of a claim (see `Runner.adopt`); None if it is no arm, or in no block."""
-        arm = self.configurations.find(begun.configuration)
-        level = self.n_levels - 1 if begun.levels is None else begun.levels[0]
-        if arm is None or (self._in_blocks and begun.block is None):
-            return None
-        return Pull(arm, level, begun.limit, begun.block)
-
-    def observe(self, ended: Ended) -> Observation:
-        """Return what a claim gave (see `Runner.observe`)."""
-        return maximised(ended, self._sign)
+        return pull_of(begun, self.configurations, self.n_levels - 1, self._in_blocks)
 
     def learn(self, pull: Pull, observation: Observation, purpose: str) -> None:
         """Learn a result (see `Runner.learn`).
@@ -127,24 +122,13 @@ class RaceRunner(Runner):
         else:
             self.policy.tell(pull, observation)
 
-    def find_replicates(self, number: int) -> None:
-        """Take note of the number of replicates (see `Runner.find_replicates`)."""
-        self.policy.most_blocks = number
-
-    def replicate_of(self, wanted: Wanted, n_begun: Mapping[str, int]) -> int:
-        """Return the replicate: the block's, or one that nothing else has."""
-        block = wanted.pull.block
-        return n_begun.get("given", 0) if block is None else block
-
     def cost_of(self, pull: Pull, observation: Observation) -> float:
         """Return what an evaluation has cost (see `Runner.cost_of`)."""
         return self._price(pull.fidelity) if observation.cost is None else observation.cost
 
     def leader(self) -> tuple[int | None, float, tuple[float, float]]:
         """Return the best answer so far in short (see `Runner.leader`)."""
-        arm, mean, bounds, _ = self.policy.leader()
-        low, high = sorted(self._sign * bound for bound in bounds)
-        return arm, self._sign * mean, (low, high)
+        return leader_of(self.policy, self._sign)
 
     def answer(self) -> Answer:
         """Return the best answer so far (see `Runner.answer`)."""

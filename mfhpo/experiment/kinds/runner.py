@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import abc
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun, Ended, Purpose
-from mfhpo.policy import Labels
+from mfhpo.policy import Labels, Policy
 from mfhpo.problem import LARGEST, Observation, Pull
 
 
@@ -29,7 +29,7 @@ class Wanted:
 class Runner(abc.ABC):
     """Knows one kind of experiment: what is next, what was learned, what the answer is.
 
-    It is made anew for a replay, and changes by `adopt`, `learn` and `find_replicates` alone. All
+    It is made anew for a replay, and changes by `adopt`, `learn` and what is set here alone. All
     values are maximised. It knows nothing about workers, order, or losses: see `Ledger`.
 
     Attributes
@@ -50,14 +50,21 @@ class Runner(abc.ABC):
         Whether what was given up counts if it ends after all; then no order may matter.
     purpose
         Of evaluations that a user enqueues.
+    observe
+        Returns what a claim gave, as it is learned.
+    search_replicate
+        The replicate of a search's evaluations; None: each evaluation has one of its own.
+    replicated
+        What is told how many replicates there are, as its `most_blocks`; None: nothing is.
     open_block
         Returns their block, given the arm and what is under way; None: they need none.
     lost_cost
         What was paid for losses, and for what was evaluated though nobody asked for it.
     held
-        How many results of each pull wait for earlier ones; they are among the pending pulls.
+        How many of the pending pulls take no more of the budget: results that wait for earlier
+        ones, and pulls that are passed over.
     unlearned_cost
-        What was paid for these and for losses.
+        What was paid for results that wait, and for losses.
     """
 
     configurations: Configurations
@@ -68,9 +75,12 @@ class Runner(abc.ABC):
     of_means: frozenset[str] = frozenset()
     counts_late: bool = False
     purpose: Purpose = "given"
+    observe: Callable[[Ended], Any]
+    search_replicate: int | None = None
+    replicated: Any = None
     open_block: Callable[[int, Sequence[Pull]], int] | None = None
     lost_cost: float = 0.0
-    held: Mapping[Pull, int] = MappingProxyType({})
+    held: Counter[Pull]
     unlearned_cost: float = 0.0
 
     @property
@@ -86,24 +96,16 @@ class Runner(abc.ABC):
         """
 
     @abc.abstractmethod
+    def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
+        """Tell whether the budget pays for what a user has enqueued, beside what is under way."""
+
+    @abc.abstractmethod
     def adopt(self, begun: Begun) -> Pull | None:
         """Return the pull of a claim; None if it is none of this experiment's."""
 
     @abc.abstractmethod
-    def observe(self, ended: Ended) -> Any:
-        """Return what a claim gave, as it is learned."""
-
-    @abc.abstractmethod
     def learn(self, pull: Pull, observation: Any, purpose: str) -> None:
         """Learn a result whose turn it is."""
-
-    @abc.abstractmethod
-    def find_replicates(self, number: int) -> None:
-        """Take note of how many replicates there are."""
-
-    @abc.abstractmethod
-    def replicate_of(self, wanted: Wanted, n_begun: Mapping[str, int]) -> int:
-        """Return the number of the replicate on which to evaluate; `n_begun` counts by purpose."""
 
     @abc.abstractmethod
     def cost_of(self, pull: Pull, observation: Any) -> float:
@@ -132,6 +134,23 @@ def maximised(ended: Ended, sign: float) -> Observation:
     """Return the observation of a value; `sign` is -1 where it is minimised."""
     value = None if ended.value is None else sign * ended.value
     return Observation(value, ended.cost, ended.stopped_at)
+
+
+def pull_of(
+    begun: Begun, configurations: Configurations, top: int = 0, in_blocks: bool = False
+) -> Pull | None:
+    """Return the pull of a claim, at the top where no level is known; None if it is no arm."""
+    arm = configurations.find(begun.configuration)
+    if arm is None or (in_blocks and begun.block is None):
+        return None
+    return Pull(arm, begun.levels[0] if begun.levels else top, begun.limit, begun.block)
+
+
+def leader_of(policy: Policy, sign: float) -> tuple[int | None, float, tuple[float, float]]:
+    """Return a policy's best answer so far in short (see `Runner.leader`)."""
+    arm, mean, bounds, _ = policy.leader()
+    low, high = sorted(sign * bound for bound in bounds)
+    return arm, sign * mean, (low, high)
 
 
 def is_worst(observation: Observation) -> bool:

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
-from mfhpo.experiment.events import Begun, Ended, Purpose
-from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst, maximised
+from mfhpo.experiment.events import Begun, Purpose
+from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst, leader_of, maximised
 from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace
 from mfhpo.policy import Labels
 from mfhpo.problem import Observation, Pull
@@ -93,7 +94,11 @@ class SearchRunner(Runner):
         self._space = space
         self._sign = sign
         self._seed = seed
-        self._exhausted_at = -1  # number of arms at which no new configuration was found
+        self.observe = partial(maximised, sign=sign)
+        self.search_replicate = SEARCH_BLOCK
+        self.replicated = self.policy
+        # By number of known arms, new arm and point: whether none was drawn that is new.
+        self._exhausted: set[tuple[int, int, str]] = set()
         self._n_again = 0  # evaluations of the only configuration, on fresh replicates
         self._failed: set[int] = set()  # arms whose last evaluation failed
         self._early_failures: int | None = 0  # None: there was a value
@@ -114,7 +119,9 @@ class SearchRunner(Runner):
 
     @property
     def finished(self) -> bool:
-        """Whether the search is over (see `Runner.finished`)."""
+        """Whether the search is over: its best is certified, or nothing works at first."""
+        if self.policy.is_certified:
+            return True
         early = self._early_failures
         return early is not None and early >= _MOST_EARLY_FAILURES
 
@@ -142,7 +149,8 @@ class SearchRunner(Runner):
 
     def _drawn(self, arm: int, point: Point | None) -> tuple[dict[str, Any], Point] | None:
         """Return a new configuration near a point, with its own point; None if there is none."""
-        if self._space is None or self._exhausted_at == len(self.configurations):
+        asked = len(self.configurations), arm, repr(point)
+        if self._space is None or asked in self._exhausted:
             return None
         rng = np.random.default_rng([self._seed, arm])
         for _ in range(_MOST_DRAWS + 1):
@@ -150,7 +158,7 @@ class SearchRunner(Runner):
             if self.configurations.find(configuration) is None:
                 return configuration, own
             point = None
-        self._exhausted_at = len(self.configurations)
+        self._exhausted.add(asked)
         return None
 
     def _without_new_arms(self, pending: Sequence[Pull]) -> Wanted | None:
@@ -198,6 +206,11 @@ class SearchRunner(Runner):
             return None
         return self._wanted(pull, "again")
 
+    def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
+        """Tell whether the budget pays for a pull (see `Runner.fits`)."""
+        self.policy.note_losses(self.lost_cost)
+        return self.policy.fits(pull, pending)
+
     def adopt(self, begun: Begun) -> Pull | None:
         """Return the pull of a claim (see `Runner.adopt`), whose configuration may be a new one."""
         known = len(self.configurations)
@@ -214,10 +227,6 @@ class SearchRunner(Runner):
             shortlist = tuple(each for each in arms if each is not None)
             return Replicate(arm, level, begun.limit, begun.block, shortlist=shortlist)
         return Pull(arm, level, begun.limit, begun.block)
-
-    def observe(self, ended: Ended) -> Observation:
-        """Return what a claim gave (see `Runner.observe`)."""
-        return maximised(ended, self._sign)
 
     def learn(self, pull: Pull, observation: Observation, purpose: str) -> None:
         """Learn a result (see `Runner.learn`)."""
@@ -239,26 +248,13 @@ class SearchRunner(Runner):
                 pull = Replicate(pull.arm, pull.fidelity, block=pull.block)
         self.policy.tell(pull, observation)
 
-    def find_replicates(self, number: int) -> None:
-        """Take note of the number of replicates (see `Runner.find_replicates`)."""
-        self.policy.most_blocks = number
-
-    def replicate_of(self, wanted: Wanted, n_begun: Mapping[str, int]) -> int:
-        """Return the replicate: the block's, the search's, or one that nothing else has."""
-        block = wanted.pull.block
-        if block is None and wanted.purpose == "certificate":
-            return SEARCH_BLOCK + 1 + n_begun.get("certificate", 0)
-        return SEARCH_BLOCK if block is None else block
-
     def cost_of(self, pull: Pull, observation: Observation) -> float:
         """Return what an evaluation has cost (see `Runner.cost_of`)."""
-        return 0.0 if observation.cost is None else observation.cost
+        return self.policy.price_of(pull) if observation.cost is None else observation.cost
 
     def leader(self) -> tuple[int | None, float, tuple[float, float]]:
         """Return the best answer so far in short (see `Runner.leader`)."""
-        arm, mean, bounds, _ = self.policy.leader()
-        low, high = sorted(self._sign * bound for bound in bounds)
-        return arm, self._sign * mean, (low, high)
+        return leader_of(self.policy, self._sign)
 
     def answer(self) -> Answer:
         """Return the best answer so far (see `Runner.answer`)."""

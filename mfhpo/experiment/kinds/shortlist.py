@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from mfhpo.certification.certification import Certification
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
-from mfhpo.experiment.events import Begun, Ended
-from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst, maximised
+from mfhpo.experiment.events import Begun
+from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst, leader_of, maximised, pull_of
 from mfhpo.problem import Observation, Pull
 
 
@@ -52,6 +53,8 @@ class ShortlistRunner(Runner):
         self._about = about
         self._words = words
         self._budget = budget
+        self.observe = partial(maximised, sign=sign)
+        self.replicated = contest.policy
         self._sign = sign
 
     @property
@@ -61,7 +64,7 @@ class ShortlistRunner(Runner):
 
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
         """Return what to evaluate (see `Runner.next`)."""
-        if self.contest.evaluations + len(pending) >= self._budget:
+        if not self.fits(Pull(0, 0), pending):
             return None
         is_ahead = getattr(self.contest.policy, "is_ahead", None)
         if pending and is_ahead is not None and is_ahead(pending):
@@ -71,16 +74,13 @@ class ShortlistRunner(Runner):
             return None
         return Wanted(pull, self.configurations[pull.arm], "certificate")
 
+    def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
+        """Tell whether the budget pays for one more (see `Runner.fits`), losses included."""
+        return self.contest.evaluations + self.lost_cost + len(pending) < self._budget
+
     def adopt(self, begun: Begun) -> Pull | None:
         """Return the pull of a claim (see `Runner.adopt`)."""
-        arm = self.configurations.find(begun.configuration)
-        if arm is None or (self._in_blocks and begun.block is None):
-            return None
-        return Pull(arm, 0, begun.limit, begun.block)
-
-    def observe(self, ended: Ended) -> Observation:
-        """Return what a claim gave (see `Runner.observe`)."""
-        return maximised(ended, self._sign)
+        return pull_of(begun, self.configurations, in_blocks=self._in_blocks)
 
     def learn(self, pull: Pull, observation: Observation, purpose: str) -> None:
         """Learn a result (see `Runner.learn`)."""
@@ -90,24 +90,13 @@ class ShortlistRunner(Runner):
         else:
             self.contest.tell(pull, None if value is None else self._sign * value)
 
-    def find_replicates(self, number: int) -> None:
-        """Take note of the number of replicates (see `Runner.find_replicates`)."""
-        self.contest.policy.most_blocks = number
-
-    def replicate_of(self, wanted: Wanted, n_begun: Mapping[str, int]) -> int:
-        """Return the replicate: the block's, or one that nothing else has."""
-        block = wanted.pull.block
-        return n_begun.get("certificate", 0) if block is None else block
-
     def cost_of(self, pull: Pull, observation: Observation) -> float:
         """Return 1: evaluations are counted."""
         return 1.0
 
     def leader(self) -> tuple[int | None, float, tuple[float, float]]:
         """Return the best answer so far in short (see `Runner.leader`)."""
-        arm, mean, bounds, _ = self.contest.policy.leader()
-        low, high = sorted(self._sign * bound for bound in bounds)
-        return arm, self._sign * mean, (low, high)
+        return leader_of(self.contest.policy, self._sign)
 
     def answer(self) -> Answer:
         """Return the certificate so far (see `Runner.answer`)."""
@@ -124,6 +113,7 @@ class ShortlistRunner(Runner):
             finished=found.finished,
             reason=found.reason,
             certificate=found,
+            cost=answer.cost + self.lost_cost,
             searched=True,
         )
 

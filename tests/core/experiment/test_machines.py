@@ -102,8 +102,8 @@ class Happenings:
     def enqueue(self):
         worker = self.worker
         work = worker.experiment.next(fixed=(self.rng.choice(CANDIDATES), 0))
-        assert isinstance(work, Assignment)
-        self.team.write(worker, work.begun(self.team.new_id(), worker.experiment.order))
+        if isinstance(work, Assignment):
+            self.team.write(worker, work.begun(self.team.new_id(), worker.experiment.order))
 
     def read_twice(self):
         if self.team.written:
@@ -139,7 +139,7 @@ def check_order(experiment):
     places, learned = {}, defaultdict(list)
     for event in experiment.events:
         if isinstance(event, Begun):
-            places[event.id] = event.order, len(event.id), event.id
+            places.setdefault(event.id, (event.order, len(event.id), event.id))
     for result in experiment.history():
         if result.purpose in experiment.runner.ordered and result.pull.block is None:
             kind = result.pull.arm, result.pull.fidelity, result.purpose

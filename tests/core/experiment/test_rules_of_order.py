@@ -15,7 +15,9 @@ R24, R28 and R33 are also rules of the core's policies (tests/core/racing and ce
 
 import pytest
 
+from mfhpo import Pull
 from mfhpo.experiment import Assignment, Done, Ended, Experiment, Wait, key_of
+from mfhpo.experiment.kinds.runner import Wanted
 from mfhpo.experiment.state import State
 from tests.core.experiment.story import LEVELS, Story, race
 from tests.core.experiment.workers import limits, search
@@ -114,6 +116,28 @@ def test_r18_d4_what_waits_is_neither_overtaken_nor_multiplied():
     assert story.learned == [f"quick {n}" for n in range(10)]
 
 
+def test_r18_d4_others_go_on_while_some_are_full():
+    """The policy wants two full ones again and again, which take no more of the budget."""
+    story = Story(race(20, budget=33.0))
+    runner, arms = story.experiment.runner, []
+    for x in range(2):
+        story.begin(f"slow {x}", x=x)
+        for n in range(10):
+            story.begin(f"{x} {n}", x=x)
+            story.end(f"{x} {n}")
+
+    def next_of(pending):
+        arms.append(len(arms) % 2 if len(arms) < 5 else 7)
+        pull = Pull(arms[-1], 0)
+        fits = runner.fits(pull, pending)
+        return Wanted(pull, {"x": arms[-1]}, "given") if fits else None
+
+    runner.next = next_of
+    work = story.experiment.next()
+    assert isinstance(work, Assignment)
+    assert work.configuration == {"x": 7}
+
+
 def test_d4_a_claim_has_a_place_at_all_levels_that_it_may_report():
     story = Story(race(levels=LEVELS))
     story.begin("slow", levels=(0, 1, 2))
@@ -177,7 +201,7 @@ def test_r21_d7_a_loss_is_left_out_under_a_condition():
     assert story.learned == ["1"]
     assert story.answer.failures == 0
     assert story.answer.cost == 1.5
-    assert "the 1 evaluations that were left out, because their process" in story.conditions
+    assert "the evaluation that was left out, because its process" in story.conditions
     assert "have no worker" not in story.conditions
 
 
@@ -205,8 +229,9 @@ def test_r22_d7_a_retry_keeps_its_place_and_all_attempts_are_paid():
     story.begin("first")
     story.begin("second")
     story.end("second", value=2.0)
-    story.lose("first", cost=0.25)
-    assert story.learned == ["second"]  # nobody knew of a retry
+    story.lose("first", cost=0.25, will_retry=True)
+    assert story.learned == []
+    assert story.experiment.overdue(0.0) == []
     story.begin("third", retry_of="first")
     story.begin("fourth")
     assert story.learned == []
@@ -222,9 +247,9 @@ def test_r22_a_retry_is_retried(named):
     story = Story(race())
     story.begin("first")
     story.begin("second")
-    story.lose("first")
+    story.lose("first", will_retry=True)
     story.begin("again", retry_of="first")
-    story.lose("again")
+    story.lose("again", will_retry=True)
     story.begin("once more", retry_of=named)
     story.end("second")
     assert story.learned == []
