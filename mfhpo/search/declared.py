@@ -26,13 +26,9 @@ from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace
 from mfhpo.policy import Policy
 from mfhpo.problem import Problem
 from mfhpo.racing.declaration import Declaration, SigmaLike, as_fidelity, as_noise
-from mfhpo.search.budgeted import (
-    LEAST_OF_FINALISTS,
-    MOST_FINALISTS,
-    USUAL_SHARE_OF_GIVEN,
-    BudgetedSearch,
-    numbered,
-)
+from mfhpo.search.budget import LEAST_OF_FINALISTS, MOST_FINALISTS, USUAL_SHARE_OF_GIVEN
+from mfhpo.search.budgeted import BudgetedSearch
+from mfhpo.search.finalists import numbered
 from mfhpo.search.halving import HalvingSearch
 from mfhpo.search.model_search import ModelSearch
 from mfhpo.search.policy import SearchPolicy
