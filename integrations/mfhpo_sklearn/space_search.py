@@ -11,8 +11,8 @@ import numpy as np
 
 from mfhpo.experiment import Configurations, DistributionSpace, Experiment, SearchSettings
 from mfhpo.experiment.settings import numbered
+from mfhpo.knowledge.candidates import configurations_of
 from mfhpo.search import DeclaredSearch
-from mfhpo.search.declared import configurations_of
 from mfhpo_sklearn.policy_search import PolicySearchCV
 from mfhpo_sklearn.resources import Resource
 from mfhpo_sklearn.shortlist import described

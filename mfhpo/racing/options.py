@@ -11,8 +11,9 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, get_args
 
-from mfhpo._validation import check_choice, unwrapped
+from mfhpo._validation import check_choice, check_instance, unwrapped
 from mfhpo.knowledge.bias import Kind
+from mfhpo.problem import Problem
 from mfhpo.racing.declaration import BiasLike, SigmaLike
 
 Aim = Literal["best arm", "reward per cost", "reward per pull"]
@@ -37,6 +38,13 @@ class _RunsPolicy(Protocol):
 
 
 ClassT = TypeVar("ClassT", bound=type[_RunsPolicy])
+
+
+def only_steers(problem: Problem, estimated_bias: EstimatedBias = "steer") -> bool:
+    """Tell whether cheap fidelities are no evidence, for lack of bias bounds."""
+    check_instance("problem", problem, Problem, "a mfhpo.Problem")
+    check_choice("estimated_bias", estimated_bias, get_args(EstimatedBias))
+    return problem.bias is None and estimated_bias == "steer"
 
 
 class RaceOptions(TypedDict, total=False):

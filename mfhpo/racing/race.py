@@ -8,7 +8,7 @@ must be told in the order in which they were begun.
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.policy import Labels, Policy, check_pull, check_pulls
 from mfhpo.problem import Observation, Problem, Pull, Recommendation
 from mfhpo.racing.evidence import Evidence
-from mfhpo.racing.options import EstimatedBias
+from mfhpo.racing.options import EstimatedBias, only_steers
 from mfhpo.racing.parts.bias_audits import pull_to_audit
 from mfhpo.racing.parts.course import ArmWithdrawnWarning, Course
 from mfhpo.racing.parts.measuring import lacking, next_pull
@@ -43,13 +43,6 @@ from mfhpo.racing.rule import Costs, Expected, Known, Rule
 _BIAS_SHARE = 0.5
 
 __all__ = ["ArmWithdrawnWarning", "Race", "only_steers"]
-
-
-def only_steers(problem: Problem, estimated_bias: EstimatedBias = "steer") -> bool:
-    """Tell whether cheap fidelities are no evidence, for lack of bias bounds."""
-    check_instance("problem", problem, Problem, "a mfhpo.Problem")
-    check_choice("estimated_bias", estimated_bias, get_args(EstimatedBias))
-    return problem.bias is None and estimated_bias == "steer"
 
 
 class Race(Policy):
@@ -246,9 +239,8 @@ class Race(Policy):
 
     def _pull_to_audit(self, leader: int, counts: IntArray) -> Pull | None:
         known = self.known
-        if not (self._audits and known.waits and known.waits_for_repeats):
-            return None
-        return pull_to_audit(known, leader, counts, self._left)
+        is_due = self._audits and known.waits and known.waits_for_repeats
+        return pull_to_audit(known, leader, counts, self._left) if is_due else None
 
     def _awaits(self, winner: int) -> bool:
         """Return whether the race goes on although it has a winner."""

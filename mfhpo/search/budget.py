@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -12,10 +13,19 @@ from mfhpo.identification.group_sequential import FIRST_LOOK, LEAST_FIRST_LOOK
 from mfhpo.knowledge.space import Point
 from mfhpo.problem import Observation, Pull
 from mfhpo.search.measured_costs import MeasuredCosts
-from mfhpo.search.policy import Replicate, SearchPolicy
+from mfhpo.search.policy import Begin, Replicate, SearchPolicy
 from mfhpo.search.prices import BEYOND, Prices
 
 BudgetUnit = Literal["cost", "evaluations"]
+
+# Share of the budget for the certificate, and largest number of finalists: in a space, and among
+# given arms, of which there are fewer, so that the best ones are sooner among the finished.
+USUAL = (0.1, 8)
+MOST_FINALISTS, USUAL_SHARE_OF_GIVEN = 4, 0.2
+"""The same where arms are given and nobody says otherwise."""
+USUAL_OF_GIVEN = (USUAL_SHARE_OF_GIVEN, MOST_FINALISTS)
+LEAST_OF_FINALISTS = 2 * LEAST_FIRST_LOOK
+"""Evaluations at the target without which no finalists are compared, where costs are declared."""
 
 _FIRST_SHARE = 0.5  # of the budget, what the search's first arms may take at most
 _UNKNOWN_SHARE = 0.1  # of the budget, what an evaluation may take while no costs are known
@@ -273,8 +283,39 @@ class Budget:
             )
         return ""
 
-    def largest_shortlist(self) -> int:
-        """Return how many arms can be compared twice, or once if few, failures included."""
+    def next_of_search(
+        self, begun: int, pending: Sequence[Pull], kept: float
+    ) -> tuple[Pull, Point | None] | None:
+        """Return the search's next pull, and the configuration of a new arm; None at the end."""
+        point = None
+        self._search.affordable = self.affordable(pending, kept)
+        begun = max([begun, *(pull.arm + 1 for pull in pending)])
+        step = self._search.ask(
+            begun, [each for each in pending if not isinstance(each, Replicate)]
+        )
+        if isinstance(step, Begin):
+            point, step = step.point, Pull(begun, step.fidelity)
+        # What this arm is too dear for, another one may do.
+        goes_on = self.target_price <= self.left(pending) - kept
+        if step is None:
+            return None
+        is_too_dear = goes_on and not self.fits(step, pending, kept)
+        if is_too_dear or self.may_be_too_dear(step, pending):
+            point, step = None, self._search.another(begun, pending)
+            if step is None:
+                return None
+        limit = self.limit_for(step, pending, self._search.worth, point)
+        return replace(step, limit=limit), point
+
+    @property
+    def pays_for_finalists(self) -> bool:
+        """True if what is left of the budget compares two arms after all."""
+        return not math.isinf(self.amount) and self.pays_for(LEAST_OF_FINALISTS, ())
+
+    def largest_shortlist(self, top: int) -> int:
+        """Return how many arms, 2 to `top`, are compared twice, or once if few; failures cost."""
+        if math.isinf(self.amount):
+            return top
         size, most = FIRST_LOOK, math.inf
         if self.most_replicates is not None:
             size, most = min(size, self.most_replicates), self.most_replicates
@@ -282,7 +323,8 @@ class Budget:
         share = self._paid_for_failures / paid if paid > 0.0 else 0.0
         values = (1.0 - share) * self.left() / self.target_price
         for_one_look = int(values / size + _ROUNDING)
-        return for_one_look if for_one_look < 4 or 2 * size > most else for_one_look // 2
+        is_once = for_one_look < 4 or 2 * size > most
+        return max(2, min(top, for_one_look if is_once else for_one_look // 2))
 
     def first_look(self, n: int) -> int:
         """Return the evaluations of each of n arms before their first comparison."""

@@ -1,7 +1,6 @@
 """Search, then certify: one budget for both."""
 
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,37 +14,20 @@ from mfhpo._validation import (
     check_instance,
     check_probability,
 )
-from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certificate import Certificate
-from mfhpo.certification.certification import Certification, MakeCertifier
-from mfhpo.identification.group_sequential import LEAST_FIRST_LOOK, GroupSequential
+from mfhpo.certification.certification import MakeCertifier
 from mfhpo.knowledge.arrays import IntArray
 from mfhpo.knowledge.space import Point
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Pull, Recommendation
 from mfhpo.racing.declaration import SigmaLike
-from mfhpo.search.budget import Budget, BudgetUnit
-from mfhpo.search.policy import FEWEST_FIRST, Begin, Replicate, SearchPolicy
-from mfhpo.search.recommendation import chance_in_words, failures_in_words, left_in_words
+from mfhpo.search.budget import USUAL, USUAL_OF_GIVEN, Budget, BudgetUnit
+from mfhpo.search.finalists import FIRST_BLOCK, Finalists, numbered
+from mfhpo.search.policy import FEWEST_FIRST, Replicate, SearchPolicy
+from mfhpo.search.recommendation import Answers
 
 SEARCH_BLOCK = 0
 """The block of a search's evaluations; those of its certificate have seen none of its luck."""
-
-_FIRST_BLOCK = SEARCH_BLOCK + 1
-
-# Share of the budget for the certificate, and largest number of finalists: in a space, and among
-# given arms, of which there are fewer, so that the best ones are sooner among the finished.
-_USUAL = (0.1, 8)
-MOST_FINALISTS, USUAL_SHARE_OF_GIVEN = 4, 0.2
-"""The same where arms are given and nobody says otherwise."""
-_USUAL_OF_GIVEN = (USUAL_SHARE_OF_GIVEN, MOST_FINALISTS)
-LEAST_OF_FINALISTS = 2 * LEAST_FIRST_LOOK
-"""Evaluations at the target without which no finalists are compared, where costs are declared."""
-
-
-def numbered(arm: int) -> dict[str, Any]:
-    """Return what stands for the parameters of an arm that nobody has described."""
-    return {"arm": arm}
 
 
 class BudgetedSearch(Policy):
@@ -78,8 +60,8 @@ class BudgetedSearch(Policy):
         evaluations, or of 100. None: .1, or .2 if the search's arms are given.
     top
         Largest number of arms on the shortlist, at least 2. None: 8, or 4 if the search's arms are
-        given. It is smaller where what is left does
-        not pay for two comparisons, after five and after ten evaluations of each.
+        given. It is smaller where what is left does not pay for two comparisons, after five and
+        after ten evaluations of each.
     delta
         Probability of a wrong certificate, in (0, 1).
     epsilon
@@ -118,8 +100,6 @@ class BudgetedSearch(Policy):
 
     Attributes
     ----------
-    shortlist
-        The arms that are compared; empty during the search.
     top
         Largest number of arms on the shortlist.
     begun
@@ -152,13 +132,12 @@ class BudgetedSearch(Policy):
     ) -> None:
         check_instance("search", search, SearchPolicy, "a search such as mfhpo.search.ModelSearch")
         self.search = search
-        self.shortlist: tuple[int, ...] = ()
         self.begun = search.n_given
-        usual_share, usual_top = _USUAL_OF_GIVEN if search.n_given else _USUAL
+        usual_share, usual_top = USUAL_OF_GIVEN if search.n_given else USUAL
         share = usual_share if certify_share is None else certify_share
         self._budget = Budget(budget, unit, share, check_flag("measured", measured), search)
         self.top = check_count("top", usual_top if top is None else top, 2)
-        self._options: dict[str, Any] = {
+        options: dict[str, Any] = {
             "delta": delta,
             "epsilon": epsilon,
             "sigma": sigma,
@@ -171,16 +150,17 @@ class BudgetedSearch(Policy):
                 raise ValueError(f"chance={chance!r} is about a tolerance; give epsilon, too.")
         self._wanted_chance = chance
         self._stopped_at: float | None = None  # the chance by which the search has ended
-        self._sign = sign
-        self._params = params
-        self._in_blocks = check_flag("blocks", blocks)
-        self._certifier = None if blocks else certifier
         self._most_blocks: int | None = None
-        self._certification: Certification | None = None
-        self._replicates: list[tuple[Replicate, float | None]] = []
+        self._finalists = Finalists(
+            search,
+            self._budget,
+            options,
+            sign=sign,
+            params=params,
+            blocks=check_flag("blocks", blocks),
+            certifier=certifier,
+        )
         self._asked: dict[int, Point | None] = {}  # of new arms, by the last `ask`
-        # Raises for a bad delta, epsilon or sigma now, not when the search has spent its share.
-        self._compare([Candidate("arm", {}, 0.0)] * 2, 0)
 
     def tell(self, pull: Pull, observation: Observation) -> None:
         """Learn from an evaluation; the first `Replicate` decides on the shortlist, see `agree`."""
@@ -193,16 +173,9 @@ class BudgetedSearch(Policy):
             if pull.fidelity == self.search.target:
                 self._stop_if_likely()
             if pull.arm in self.shortlist:  # what its certificate compares was not all there
-                self._certification = None
+                self._finalists.forget()
             return
-        if not self.shortlist:
-            self.agree(pull.shortlist)
-        value = None
-        if observation.has_value and observation.value is not None:
-            value = self._sign * float(observation.value)
-        self._replicates.append((pull, value))
-        if self._certification is not None:
-            self._count(self._certification, pull, value)
+        self._finalists.tell(pull, observation)
 
     def rule_out(self, pull: Pull, observation: Observation) -> None:
         """Learn that an evaluation at the target gave the worst value, -inf: no mean is worse.
@@ -212,14 +185,10 @@ class BudgetedSearch(Policy):
         """
         self._budget.pay(pull, observation, is_failure=False)
         self.begun = max(self.begun, pull.arm + 1)
-        if not isinstance(pull, Replicate):
+        if isinstance(pull, Replicate):
+            self._finalists.rule_out(pull)
+        else:
             self.search.rule_out(pull.arm)
-            return
-        if not self.shortlist:
-            self.agree(pull.shortlist)
-        self._replicates.append((pull, -math.inf))
-        if self._certification is not None:
-            self._count(self._certification, pull, -math.inf)
 
     def withdraw(self, arm: int, duplicate_of: int | None = None) -> None:
         """Take an arm out, as a repeat of another one or for a reason that nobody here sees."""
@@ -229,53 +198,12 @@ class BudgetedSearch(Policy):
 
     def agree(self, shortlist: Sequence[int]) -> None:
         """Compare these arms, of all the shortlists that workers drew up at the same moment."""
-        self.shortlist = tuple(shortlist)
-        self._certification = None
+        self._finalists.agree(shortlist)
 
-    def _certifying(self) -> Certification | None:
-        """Return the race among the shortlist; None until it was told something."""
-        if self._certification is None and any(
-            pull.arm in self.shortlist for pull, _ in self._replicates
-        ):
-            claims = [self.search.mean(arm, self.search.target) for arm in self.shortlist]
-            word = "candidate" if self.search.n_given else "arm"
-            candidates = [
-                Candidate(f"{word} {arm}", dict(self._params(arm)), self._sign * claim)
-                for arm, claim in zip(self.shortlist, claims, strict=True)
-            ]
-            luckiest = int(np.argmax(np.nan_to_num(claims, nan=-np.inf)))
-            self._certification = self._compare(candidates, luckiest)
-            for pull, value in self._replicates:
-                self._count(self._certification, pull, value)
-        return self._certification
-
-    def _count(self, certification: Certification, pull: Replicate, value: float | None) -> None:
-        if pull.arm not in self.shortlist:
-            return
-        candidate = self._candidate(self.shortlist, pull)
-        if value == -math.inf:
-            certification.rule_out(candidate.arm)
-        else:
-            certification.tell(candidate, value)
-
-    def _candidate(self, shortlist: Sequence[int], pull: Replicate) -> Pull:
-        """Return a replicate's pull in the shortlist's race, whose first block is 0."""
-        block = None if pull.block is None else pull.block - _FIRST_BLOCK
-        return Pull(shortlist.index(pull.arm), 0, block=block)
-
-    def _compare(self, candidates: Sequence[Candidate], luckiest: int) -> Certification:
-        certification = Certification(
-            candidates,
-            luckiest=luckiest,
-            maximise=self._sign > 0.0,
-            blocks=self._in_blocks,
-            first_look=None if self._certifier else self._budget.first_look(len(candidates)),
-            certifier=self._certifier,
-            measure=0,
-            **self._options,
-        )
-        certification.policy.most_blocks = self._budget.most_replicates
-        return certification
+    @property
+    def shortlist(self) -> tuple[int, ...]:
+        """The arms that are compared; empty during the search."""
+        return self._finalists.shortlist
 
     def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:
         """Return what to evaluate next: up to `n` pulls, none when the race is over."""
@@ -313,105 +241,46 @@ class BudgetedSearch(Policy):
 
     def is_ahead(self, pending: Sequence[Pull]) -> bool:
         """Return whether to wait for what is under way, though the budget pays for more."""
+        budget = self._budget
         if self.finished:
             return False
         if not self.shortlist:
-            return self._waits_for_others(pending)
+            if not self.search.n_given or all(isinstance(pull, Replicate) for pull in pending):
+                return False
+            # All given arms are known or under way, and those may go on.
+            return budget.next_of_search(self.begun, pending, budget.kept) is None
         another = Replicate(self.shortlist[0], self.search.target, shortlist=self.shortlist)
         return self.fits(another, pending) and self._next(pending) is None
-
-    def _waits_for_others(self, pending: Sequence[Pull]) -> bool:
-        """Return whether all given arms are known or under way, and those may go on."""
-        if not self.search.n_given or not self._searched_by(pending):
-            return False
-        return self._search_on(pending, self._budget.kept) is None
-
-    def _searched_by(self, pending: Sequence[Pull]) -> list[Pull]:
-        return [pull for pull in pending if not isinstance(pull, Replicate)]
 
     def _next(self, pending: Sequence[Pull]) -> tuple[Pull, Point | None] | None:
         # A worker that has told nothing yet may have begun to compare a shortlist.
         begun = (pull.shortlist for pull in pending if isinstance(pull, Replicate))
         shortlist = self.shortlist or next(begun, ())
-        if not shortlist and self.stopped_by_chance:
-            return None
         if not shortlist:
+            if self.stopped_by_chance:
+                return None
             kept = self._budget.kept_for(self.top) if len(self.search.finished_arms()) > 1 else 0.0
-            following = self._search_on(pending, kept)
+            following = self._budget.next_of_search(self.begun, pending, kept)
             if following is not None and self._budget.fits(following[0], pending, kept):
-                return following
-            if following is None and self._searched_by(pending):
+                block = SEARCH_BLOCK if self._finalists.in_blocks else None
+                return replace(following[0], block=block), following[1]
+            if following is None and any(not isinstance(pull, Replicate) for pull in pending):
                 return None  # which of these goes on is not known yet
             is_spent = following is not None or not self.search.n_given
-            if self._budget.kept == 0.0 and (is_spent or not self._pays_for_finalists):
+            if self._budget.kept == 0.0 and (is_spent or not self._budget.pays_for_finalists):
                 return None
             shortlist = tuple(self.search.contenders(self.largest_shortlist))
-        chosen = self._next_candidate(shortlist, pending)
-        if chosen is None:
+        replicate = self._finalists.next_pull(shortlist, pending)
+        if replicate is None:
             return None
-        block = None if chosen.block is None else chosen.block + _FIRST_BLOCK
-        arm, target = shortlist[chosen.arm], self.search.target
-        replicate = Replicate(arm, target, block=block, shortlist=shortlist)
         # Only one that hangs is stopped: what takes long may be poor, and is to be counted.
-        limit = self._budget.limit_for(replicate, pending, None)
-        replicate = replace(replicate, limit=limit)
+        replicate = replace(replicate, limit=self._budget.limit_for(replicate, pending, None))
         return (replicate, None) if self.fits(replicate, pending) else None
-
-    @property
-    def _pays_for_finalists(self) -> bool:
-        """True if what is left of the budget compares two arms after all."""
-        return not math.isinf(self._budget.amount) and self._budget.pays_for(LEAST_OF_FINALISTS, ())
 
     @property
     def largest_shortlist(self) -> int:
         """How many arms what is left of the budget compares, from 2 to `top`."""
-        if math.isinf(self._budget.amount):
-            return self.top
-        return max(2, min(self.top, self._budget.largest_shortlist()))
-
-    def _search_on(self, pending: Sequence[Pull], kept: float) -> tuple[Pull, Point | None] | None:
-        """Return the search's next pull, and the configuration of a new arm; None at the end."""
-        budget, point = self._budget, None
-        self.search.affordable = budget.affordable(pending, kept)
-        begun = max([self.begun, *(pull.arm + 1 for pull in pending)])
-        step = self.search.ask(begun, self._searched_by(pending))
-        if isinstance(step, Begin):
-            point, step = step.point, Pull(begun, step.fidelity)
-        # What this arm is too dear for, another one may do.
-        goes_on = budget.target_price <= budget.left(pending) - kept
-        if step is None:
-            return None
-        is_too_dear = goes_on and not budget.fits(step, pending, kept)
-        if is_too_dear or budget.may_be_too_dear(step, pending):
-            point, step = None, self.search.another(begun, pending)
-            if step is None:
-                return None
-        limit = budget.limit_for(step, pending, self.search.worth, point)
-        step = replace(step, limit=limit)
-        return (replace(step, block=SEARCH_BLOCK) if self._in_blocks else step), point
-
-    def _next_candidate(self, shortlist: Sequence[int], pending: Sequence[Pull]) -> Pull | None:
-        """Return the next pull of the shortlist's race, with the candidate's number as its arm."""
-        certification = self._certifying()
-        if len(shortlist) < 2 or (certification is not None and certification.finished):
-            return None
-        under_way = [
-            self._candidate(shortlist, pull)
-            for pull in pending
-            if isinstance(pull, Replicate) and pull.arm in shortlist
-        ]
-        if certification is None:  # nothing is known yet
-            return self._compare([Candidate("arm", {}, 0.0)] * len(shortlist), 0).ask(under_way)
-        chosen = certification.ask(under_way)
-        policy = certification.policy
-        if chosen is None or not isinstance(policy, GroupSequential):
-            return chosen
-        # Further evaluations are only worth it if they will be looked at; the first ones are.
-        if policy.looks_with(under_way) and not self._budget.pays_for(
-            policy.missing(under_way), pending
-        ):
-            return None
-        return chosen
+        return self._budget.largest_shortlist(self.top)
 
     @property
     def finished(self) -> bool:
@@ -419,12 +288,11 @@ class BudgetedSearch(Policy):
         budget = self._budget
         if self.stopped_by_chance:
             return True
-        if (
-            not self.shortlist
-            and budget.target_price <= budget.left() - budget.kept
-            # Of arms that are given, there may be none left.
-            and not (self.search.n_given and self._search_on((), budget.kept) is None)
-        ):
+        pays = not self.shortlist and budget.target_price <= budget.left() - budget.kept
+        if pays and not self.search.n_given:
+            return False
+        # Of arms that are given, there may be none left.
+        if pays and budget.next_of_search(self.begun, (), budget.kept) is not None:
             return False
         return self._next(()) is None
 
@@ -447,174 +315,34 @@ class BudgetedSearch(Policy):
             return
         leader = self.search.leader()
         if leader is not None:
-            epsilon = self._options["epsilon"]
+            epsilon = self._finalists.options["epsilon"]
             found = self.search.chance(leader, epsilon, among_given=True, at_least=wanted)
             self._stopped_at = found if found >= wanted else None
 
-    def chance(self) -> float | None:
-        """Return how likely the recommended arm is within epsilon of the best finished one.
-
-        It is the model's estimate, with all values. None without a model or epsilon, before two
-        arms are finished, and in blocks, since the search sees one of them.
-        """
-        arm, certificate = self.leader()[0], self.certificate()
-        if arm is None or self._in_blocks:
-            return None
-        epsilon = self._options["epsilon"]
-        if certificate is not None and math.isfinite(certificate.epsilon):
-            epsilon = certificate.epsilon
-        if epsilon is None or len(self.search.finished_arms()) < 2:
-            return None
-        fresh: dict[int, list[float]] = {}
-        for pull, value in self._replicates:
-            if value is None or math.isinf(value):
-                continue
-            if self.search.count(pull.arm, self.search.target):
-                fresh.setdefault(pull.arm, []).append(self._sign * value)
-        found = self.search.chance(arm, epsilon, fresh=fresh)
-        return None if math.isnan(found) else found
-
     def recommend(self) -> Recommendation:
         """Return the certified arm, or the best by all that is known so far."""
-        certificate = self.certificate()
-        arm, mean, interval, fidelity = self.leader()
-        epsilon = self._options["epsilon"]
-        budget = self._budget
-        answer = Recommendation(
-            arm=arm,
-            mean=mean,
-            interval=interval,
-            fidelity=fidelity,
-            delta=self._options["delta"],
-            epsilon=math.nan if epsilon is None else epsilon,
-            finished=self.finished,
-            certified=False,
-            reason=self._why_no_certificate(),
-            cost=budget.cost,
-            pulls=budget.evaluations - budget.failures,
-            failures=budget.failures,
-            survivors=tuple(self.search.finished_arms()),
-            compared=len(self.search.finished_arms()),
-            notices=self._notices(),
-        )
-        if certificate is None:
-            return answer
-        low, high = sorted(self._sign * bound for bound in certificate.interval)
-        return replace(
-            answer,
-            interval=interval if certificate.winner is None else (low, high),
-            epsilon=certificate.epsilon,
-            certified=certificate.certified,
-            reason=certificate.reason,
-            survivors=self.shortlist,
-            compared=certificate.compared,
-            assumptions=certificate.assumptions,
-            conditions=certificate.conditions,
-            unseen=certificate.unseen,
-            not_compared=tuple(
-                f"{result.name}: {result.outcomes}" for result in certificate.not_compared
-            ),
-            notices=certificate.notices,
-            remaining_cost=budget.cost_at_target(certificate.remaining),
-        )
-
-    def _why_no_certificate(self) -> str:
-        evaluations = self._budget.evaluations
-        if evaluations and self.search.leader() is None:
-            failed = ""
-            if self.search.target and self._budget.failures:
-                where = failures_in_words(self._budget.failures_at, self.labels.fidelity)
-                failed = f" (failed: {where})"
-            return f"none of {evaluations} evaluations gave a value{failed}"
-        why = self._budget.why_nothing_is_kept
-        if self.stopped_by_chance and self._stopped_at is not None:
-            why = (
-                f"by the model's estimate ({chance_in_words(self._stopped_at)}), no other of the "
-                f"{self.n_candidates} candidates is better by more than epsilon; this is not "
-                f"certified"
-            )
-        elif not why and self.finished:
-            why = "the budget was spent before a shortlist could be evaluated"
-        lucky = "the mean is the search's own, of a configuration selected for it"
-        if evaluations and not self.search.finished_arms():
-            lucky = f"nothing was evaluated at the target yet; {lucky}"
-        return f"{why or 'the search goes on'}; {lucky}"
-
-    def _notices(self) -> tuple[str, ...]:
-        """Return a notice where new configurations begin at a higher level, as most failed."""
-        found = self.search.most_failed()
-        if found is None:
-            return ()
-        level, failed, tried = found
-        name = self.labels.fidelity
-        return (
-            f"{failed} of {tried} configurations failed at {name(level)}, so that new ones begin "
-            f"at {name(level + 1)}",
-        )
+        return self._answers.recommend()
 
     def findings(self) -> dict[str, Any]:
         """Return what an answer adds to `recommend`: see `UserSearchRecommendation`."""
-        return {
-            "tried": self.tried,
-            "stopped": self._budget.stopped,
-            "saved": self._budget.saved,
-            "at_target": len(self.search.finished_arms()),
-            "left": self.left,
-            "chance": self.chance(),
-            "certificate": self.certificate(),
-        }
+        return self._answers.findings()
 
     def certificate(self) -> Certificate | None:
         """Return the answer of the shortlist's race so far; None during the search."""
-        certification = self._certifying()
-        if certification is None:
-            return None
-        n, given = len(self.shortlist), self.n_candidates
-        finished_arms = len(self.search.finished_arms())
-        about = f"the shortlist of {n} configurations"
-        words = (
-            f"of {self.tried} configurations that were tried, the search brought {finished_arms} "
-            f"to the target; {n} of these may be the best by what it knew"
-        )
-        if given:
-            about = f"the {n} finalists of {given} candidates"
-            others = left_in_words({**self.left, "brought to the target": finished_arms})
-            words = (
-                f"of {given} candidates: {others}; {n} finalists may be the best by what the "
-                f"search knew"
-            )
-        certification.policy.withheld = self.withheld
-        words += "; the means below use new evaluations only"
-        answer = certification.certificate(about, words)
-        finished = self.finished
-        reason = answer.reason
-        if finished and not certification.finished:
-            reason = f"the budget is spent: {reason}"
-        conditions = (*answer.conditions, *self.provisos)
-        return replace(
-            answer,
-            finished=finished,
-            reason=reason,
-            conditions=conditions,
-            notices=(*self._notices(), *answer.notices),
-        )
+        return self._answers.certificate()
 
     def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
         """Return the best answer so far in short (see `Policy.leader`)."""
-        everything = (-math.inf, math.inf)
-        certificate = self.certificate()
-        if certificate is not None and certificate.winner is not None:
-            certification = self._certifying()
-            assert certification is not None
-            bounds = certification.interval(certificate.winner)
-            low, high = sorted(self._sign * bound for bound in bounds)
-            arm = self.shortlist[certificate.winner]
-            return arm, self._sign * certificate.mean, (low, high), self.search.target
-        leader = self.search.leader()
-        if leader is None:
-            return None, math.nan, everything, self.search.target
-        level = self.search.level_of(leader)
-        return leader, self.search.mean(leader, level), everything, level
+        return self._answers.leader()
+
+    def chance(self) -> float | None:
+        """Return how likely the recommended arm is within epsilon of the best finished one."""
+        return self._answers.chance()
+
+    @property
+    def _answers(self) -> Answers:
+        stopped_at = self._stopped_at if self.stopped_by_chance else None
+        return Answers(self, self.search, self._budget, self._finalists, stopped_at)
 
     def summary(self, arm: int, fidelity: int) -> tuple[int, float, float]:
         """Count and mean of what the search has seen of an arm at a level; no radius is known."""
@@ -630,8 +358,8 @@ class BudgetedSearch(Policy):
     def most_blocks(self, most: int | None) -> None:
         if most != self._most_blocks:
             self._most_blocks = most
-            self._budget.most_replicates = None if most is None else most - _FIRST_BLOCK
-            self._certification = None  # it is planned for so many
+            self._budget.most_replicates = None if most is None else most - FIRST_BLOCK
+            self._finalists.forget()  # it is planned for so many
 
     @property
     def tried(self) -> int:
@@ -641,26 +369,12 @@ class BudgetedSearch(Policy):
     @property
     def left(self) -> dict[str, int]:
         """Numbers of arms that were left below the target or were not tried, by where."""
-        levels = Counter(self._budget.reached.values())
-        found = {
-            f"left at {self.labels.fidelity(level)}": levels[level]
-            for level in range(self.search.target)
-            if levels[level]
-        }
-        lost = [arm for arm, level in self._budget.reached.items() if level < 0]
-        failed = Counter(map(self.search.cheap_failures.highest, lost))
-        for level in sorted(failed):
-            is_named = level >= 0 and self.search.target
-            where = f"failed at {self.labels.fidelity(level)}" if is_named else "without a value"
-            found[where] = found.get(where, 0) + failed[level]
-        if self.n_candidates > self.tried:
-            found["not tried"] = self.n_candidates - self.tried
-        return found
+        return self._answers.left
 
     @property
     def n_candidates(self) -> int:
         """Number of arms that were given, repeats of others not counted."""
-        return self.search.n_given - self.search.n_merged_given
+        return self.search.n_candidates
 
     @property
     def active(self) -> IntArray:

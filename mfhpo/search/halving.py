@@ -151,7 +151,7 @@ def plan_for_given(search: SearchPolicy) -> dict[int, int]:
     """
     from scipy.optimize import brentq  # slow to import, and not needed before
 
-    n = search.n_given - search.n_merged_given
+    n = search.n_candidates
     lowest, target = search.lowest, search.target
     levels, allowance = range(lowest, target + 1), search.allowance
     if math.isinf(allowance):

@@ -3,20 +3,19 @@
 import math
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
-from scipy.special import ndtri
 
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.problem import Pull
 from mfhpo.racing.native import one_thread
 from mfhpo.search.by_thirds import first_step, highest_open, promotion
 from mfhpo.search.halving import next_of_given
-from mfhpo.search.model.acquisition import best_place, expected_improvement
+from mfhpo.search.model.acquisition import best_place
 from mfhpo.search.model.process import LevelData, LevelProcess
 from mfhpo.search.model.rows import Told
+from mfhpo.search.model.view import View
 from mfhpo.search.policy import FEWEST_FIRST, Begin, SearchPolicy
 
 # Observations that the model is conditioned on, and that its parameters are fitted to: the time
@@ -34,24 +33,6 @@ _PATIENCE = 0.75
 _DRAWS, _OF_EACH, _MOST_RIVALS = 16, 250, 100
 _MOST_WORTH = 100.0  # of a step, as a multiple of what would be done in its place
 _RANDOM_SHARE = 0.05  # of new arms, against a model that is wrong
-# Equally likely outcomes of a step, in standard deviations, the best first.
-_OUTCOMES = -ndtri((np.arange(50) + 0.5) / 50)
-
-
-@dataclass(frozen=True)
-class _View:
-    """The model after some observations, and the arms that it knows: not all, if there are many."""
-
-    process: LevelProcess
-    features: FloatArray
-    arms: list[int]
-    means: FloatArray
-    spreads: FloatArray
-    best: float
-
-    def improvement(self, means: FloatArray, spreads: FloatArray) -> FloatArray:
-        """Return the possible gain at the target, less what noise hides."""
-        return expected_improvement(means, spreads, self.best, self.process.target_noise)
 
 
 class ModelSearch(SearchPolicy):
@@ -117,8 +98,8 @@ class ModelSearch(SearchPolicy):
         self._fits: dict[int, tuple[tuple[int, int, int], LevelProcess]] = {}
         self._told_so_far = Told(len(self.costs))
         # What the most probable and the drawn parameters say, each with what it was made from.
-        self._views: dict[int, tuple[int, _View]] = {}
-        self._drawn_view: tuple[object, _View] | None = None
+        self._views: dict[int, tuple[int, View]] = {}
+        self._drawn_view: tuple[object, View] | None = None
 
     @one_thread()
     def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull | None:
@@ -272,7 +253,7 @@ class ModelSearch(SearchPolicy):
         finished = set(self.finished_arms())
         return [index for index, arm in enumerate(self._see().arms) if arm in finished]
 
-    def _see(self, level: int | None = None) -> _View:
+    def _see(self, level: int | None = None) -> View:
         """Return what the most probable parameters say about a level, by default the target."""
         top = self.target if level is None else level
         if top not in self._views or self._views[top][0] != self._changes:
@@ -290,7 +271,7 @@ class ModelSearch(SearchPolicy):
         means, _ = self._see(next(known, level)).process.at_target(features)
         return [float(mean) for mean in means]
 
-    def _see_by_draw(self, pending: Sequence[Pull], begun: int, top: int) -> _View:
+    def _see_by_draw(self, pending: Sequence[Pull], begun: int, top: int) -> View:
         """Return the sampled model by which the next arm is chosen."""
         key = (self._changes, tuple(pending), begun)
         if self._drawn_view is None or self._drawn_view[0] != key:
@@ -303,7 +284,7 @@ class ModelSearch(SearchPolicy):
             self._drawn_view = (key, view)
         return self._drawn_view[1]
 
-    def _new_view(self, process: LevelProcess, pending: Sequence[Pull], top: int) -> _View:
+    def _new_view(self, process: LevelProcess, pending: Sequence[Pull], top: int) -> View:
         rows = self._told_so_far.rows(top + 1, self._unknown).most_telling(_MOST)
         under_way = [pull for pull in pending if pull.arm in self._points]
         without_value = self._without_value - self._unfit
@@ -331,7 +312,7 @@ class ModelSearch(SearchPolicy):
             finished += [place for place, level in zip(places, levels, strict=True) if level == top]
         means, spreads = process.at_target(features)
         best = float(means[finished].max()) if finished else float(means.max())
-        return _View(process, features, arms, means, spreads, best)
+        return View(process, features, arms, means, spreads, best)
 
     def _fit(self, top: int) -> LevelProcess:
         """Return the model, fitted anew after so many more values, or new scores of others.
@@ -356,7 +337,7 @@ class ModelSearch(SearchPolicy):
         return self._fits[top][1]
 
     def _new_arm(
-        self, view: _View, begun: int, rng: np.random.Generator
+        self, view: View, begun: int, rng: np.random.Generator
     ) -> tuple[FloatArray | None, float]:
         """Return a new arm's place in the unit cube, None for any, and its gain at usual cost."""
         known = set(_keys(view.features))
@@ -378,33 +359,19 @@ class ModelSearch(SearchPolicy):
         return None if at_random else place, gain
 
     def _level(
-        self, view: _View, features: FloatArray, lowest: int, arms: Sequence[int] = ()
+        self, view: View, features: FloatArray, lowest: int, arms: Sequence[int] = ()
     ) -> int:
         """Return the level at which to evaluate next.
 
-        It is the next one if evaluations continue earlier ones. Otherwise it is the level that
-        gains most for its cost, if many such arms are evaluated there and only the best at the
-        target.
+        It is the next one if evaluations continue earlier ones; else see `View.best_level`.
         """
         top = view.process.n_levels - 1
         if self.continues or lowest >= top:
             return lowest
-        levels = np.arange(lowest, top)
         n = top + 1
         everywhere = np.repeat(features, n, axis=0)
         dearness = self.dearness(everywhere, -1, np.arange(n), [*arms] * n)
-        costs = np.array(self.costs[:n]) * dearness
-        repeated = np.repeat(features, len(levels), axis=0)
-        mean, moved, left = view.process.learnt_at(repeated, levels)
-        means = mean[:, None] + moved[:, None] * _OUTCOMES
-        spreads = np.repeat(left[:, None], len(_OUTCOMES), axis=1)
-        improvements = view.improvement(means, spreads)
-        share = np.arange(1, len(_OUTCOMES) + 1) / len(_OUTCOMES)
-        gains = np.cumsum(improvements, axis=1) / len(_OUTCOMES)
-        rates = (gains / (costs[levels, None] + share * costs[-1])).max(axis=1)
-        now, spread = view.process.at_target(features)
-        at_once = float(view.improvement(now, spread)[0]) / costs[-1]
-        return int(levels[np.argmax(rates)]) if rates.max() > at_once else top
+        return view.best_level(features, lowest, np.array(self.costs[:n]) * dearness)
 
 
 def _keys(features: FloatArray) -> list[bytes]:

@@ -211,9 +211,9 @@ class SearchPolicy(abc.ABC):
         return len(self._given)
 
     @property
-    def n_merged_given(self) -> int:
-        """Number of given arms that turned out to repeat earlier ones."""
-        return len(self._merged.intersection(self._given))
+    def n_candidates(self) -> int:
+        """Number of arms that were given, repeats of others not counted."""
+        return len(self._given) - len(self._merged.intersection(self._given))
 
     def give(self, points: Sequence[Point]) -> None:
         """Say that the arms 0, 1, ... are these configurations, and that no others are begun."""

@@ -1,11 +1,18 @@
 """The answer of a search in the terms of whoever asked."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from mfhpo.certification.certificate import Certificate
+from mfhpo.policy import Policy
+from mfhpo.problem import Recommendation
 from mfhpo.racing.recommendation import UserRecommendation, cut, params_in_words
+from mfhpo.search.budget import Budget
+from mfhpo.search.finalists import Finalists
+from mfhpo.search.policy import SearchPolicy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,3 +98,200 @@ def failures_in_words(failures: Mapping[int, int], name: Callable[[int], str]) -
     '9 at epochs=0, 2 at epochs=1'
     """
     return ", ".join(f"{n} at {name(level)}" for level, n in sorted(failures.items()) if n)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The answers at one moment.
+
+    Parameters
+    ----------
+    policy, search, budget, finalists
+        What is asked, and what it knows.
+    stopped_at
+        The chance by which a search among given arms has ended; else None.
+    """
+
+    policy: Policy
+    search: SearchPolicy
+    budget: Budget
+    finalists: Finalists
+    stopped_at: float | None
+
+    def recommend(self) -> Recommendation:
+        """Return the certified arm, or the best by all that is known so far."""
+        certificate = self.certificate()
+        arm, mean, interval, fidelity = self.leader()
+        epsilon = self.finalists.options["epsilon"]
+        budget = self.budget
+        answer = Recommendation(
+            arm=arm,
+            mean=mean,
+            interval=interval,
+            fidelity=fidelity,
+            delta=self.finalists.options["delta"],
+            epsilon=math.nan if epsilon is None else epsilon,
+            finished=self.policy.finished,
+            certified=False,
+            reason=self._why_no_certificate(),
+            cost=budget.cost,
+            pulls=budget.evaluations - budget.failures,
+            failures=budget.failures,
+            survivors=tuple(self.search.finished_arms()),
+            compared=len(self.search.finished_arms()),
+            notices=self._notices(),
+        )
+        if certificate is None:
+            return answer
+        low, high = sorted(self.finalists.sign * bound for bound in certificate.interval)
+        return replace(
+            answer,
+            interval=interval if certificate.winner is None else (low, high),
+            epsilon=certificate.epsilon,
+            certified=certificate.certified,
+            reason=certificate.reason,
+            survivors=self.finalists.shortlist,
+            compared=certificate.compared,
+            assumptions=certificate.assumptions,
+            conditions=certificate.conditions,
+            unseen=certificate.unseen,
+            not_compared=tuple(
+                f"{result.name}: {result.outcomes}" for result in certificate.not_compared
+            ),
+            notices=certificate.notices,
+            remaining_cost=budget.cost_at_target(certificate.remaining),
+        )
+
+    def _why_no_certificate(self) -> str:
+        evaluations = self.budget.evaluations
+        if evaluations and self.search.leader() is None:
+            failed = ""
+            if self.search.target and self.budget.failures:
+                where = failures_in_words(self.budget.failures_at, self.policy.labels.fidelity)
+                failed = f" (failed: {where})"
+            return f"none of {evaluations} evaluations gave a value{failed}"
+        why = self.budget.why_nothing_is_kept
+        if self.stopped_at is not None:
+            why = (
+                f"by the model's estimate ({chance_in_words(self.stopped_at)}), no other of the "
+                f"{self.search.n_candidates} candidates is better by more than epsilon; this is "
+                f"not certified"
+            )
+        elif not why and self.policy.finished:
+            why = "the budget was spent before a shortlist could be evaluated"
+        lucky = "the mean is the search's own, of a configuration selected for it"
+        if evaluations and not self.search.finished_arms():
+            lucky = f"nothing was evaluated at the target yet; {lucky}"
+        return f"{why or 'the search goes on'}; {lucky}"
+
+    def _notices(self) -> tuple[str, ...]:
+        """Return a notice where new configurations begin at a higher level, as most failed."""
+        found = self.search.most_failed()
+        if found is None:
+            return ()
+        level, failed, tried = found
+        name = self.policy.labels.fidelity
+        return (
+            f"{failed} of {tried} configurations failed at {name(level)}, so that new ones begin "
+            f"at {name(level + 1)}",
+        )
+
+    def findings(self) -> dict[str, Any]:
+        """Return what an answer adds to `recommend`: see `UserSearchRecommendation`."""
+        return {
+            "tried": len(self.budget.reached),
+            "stopped": self.budget.stopped,
+            "saved": self.budget.saved,
+            "at_target": len(self.search.finished_arms()),
+            "left": self.left,
+            "chance": self.chance(),
+            "certificate": self.certificate(),
+        }
+
+    def certificate(self) -> Certificate | None:
+        """Return the answer of the shortlist's race so far; None during the search."""
+        certification = self.finalists.certification()
+        if certification is None:
+            return None
+        n, given = len(self.finalists.shortlist), self.search.n_candidates
+        finished_arms = len(self.search.finished_arms())
+        about = f"the shortlist of {n} configurations"
+        words = (
+            f"of {len(self.budget.reached)} configurations that were tried, the search brought "
+            f"{finished_arms} to the target; {n} of these may be the best by what it knew"
+        )
+        if given:
+            about = f"the {n} finalists of {given} candidates"
+            others = left_in_words({**self.left, "brought to the target": finished_arms})
+            words = (
+                f"of {given} candidates: {others}; {n} finalists may be the best by what the "
+                f"search knew"
+            )
+        certification.policy.withheld = self.policy.withheld
+        words += "; the means below use new evaluations only"
+        answer = certification.certificate(about, words)
+        finished, reason = self.policy.finished, answer.reason
+        if finished and not certification.finished:
+            reason = f"the budget is spent: {reason}"
+        return replace(
+            answer,
+            finished=finished,
+            reason=reason,
+            conditions=(*answer.conditions, *self.policy.provisos),
+            notices=(*self._notices(), *answer.notices),
+        )
+
+    def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
+        """Return the best answer so far in short (see `Policy.leader`)."""
+        everything = (-math.inf, math.inf)
+        certificate = self.certificate()
+        if certificate is not None and certificate.winner is not None:
+            certification = self.finalists.certification()
+            assert certification is not None
+            bounds = certification.interval(certificate.winner)
+            low, high = sorted(self.finalists.sign * bound for bound in bounds)
+            arm = self.finalists.shortlist[certificate.winner]
+            return arm, self.finalists.sign * certificate.mean, (low, high), self.search.target
+        leader = self.search.leader()
+        if leader is None:
+            return None, math.nan, everything, self.search.target
+        level = self.search.level_of(leader)
+        return leader, self.search.mean(leader, level), everything, level
+
+    def chance(self) -> float | None:
+        """Return how likely the recommended arm is within epsilon of the best finished one.
+
+        It is the model's estimate, with all values. None without a model or epsilon, before two
+        arms are finished, and in blocks, since the search sees one of them.
+        """
+        arm, certificate = self.leader()[0], self.certificate()
+        if arm is None or self.finalists.in_blocks:
+            return None
+        epsilon = self.finalists.options["epsilon"]
+        if certificate is not None and math.isfinite(certificate.epsilon):
+            epsilon = certificate.epsilon
+        if epsilon is None or len(self.search.finished_arms()) < 2:
+            return None
+        found = self.search.chance(arm, epsilon, fresh=self.finalists.fresh_values())
+        return None if math.isnan(found) else found
+
+    @property
+    def left(self) -> dict[str, int]:
+        """Numbers of arms that were left below the target or were not tried, by where."""
+        levels = Counter(self.budget.reached.values())
+        found = {
+            f"left at {self.policy.labels.fidelity(level)}": levels[level]
+            for level in range(self.search.target)
+            if levels[level]
+        }
+        lost = [arm for arm, level in self.budget.reached.items() if level < 0]
+        failed = Counter(map(self.search.cheap_failures.highest, lost))
+        for level in sorted(failed):
+            is_named = level >= 0 and self.search.target
+            where = (
+                f"failed at {self.policy.labels.fidelity(level)}" if is_named else "without a value"
+            )
+            found[where] = found.get(where, 0) + failed[level]
+        if self.search.n_candidates > len(self.budget.reached):
+            found["not tried"] = self.search.n_candidates - len(self.budget.reached)
+        return found

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mfhpo import Fidelity, Gaussian
+from mfhpo.knowledge.candidates import configurations_of, space_of
 from mfhpo.problem import Observation, Pull
 from mfhpo.search import (
     BudgetedSearch,
@@ -19,7 +20,7 @@ from mfhpo.search import (
     Replicate,
     has_levels,
 )
-from mfhpo.search.declared import configurations_of, makes_shortlist, space_of
+from mfhpo.search.declared import makes_shortlist
 from tests.core.search.played import replayed
 
 COSTLY = Fidelity("epochs", levels=[1, 9], costs=[1.0, 9.0])

@@ -79,7 +79,7 @@ def test_finalists_are_chosen_by_cheap_levels_and_compared_anew_by_the_policy_of
     assert sum(answer.left.values()) + answer.at_target == N
     assert answer.compared == n <= 4
     assert plot_race(study) is not None
-    assert type(sampler._read(study).policy._certifying().policy).__name__ == name
+    assert type(sampler._read(study).policy._finalists.certification().policy).__name__ == name
     if make is MFSampler:
         assert sampler.choice(study).policy is BudgetedSearch
         assert f"comparing all {N} configurations" in sampler.choice(study).reason

@@ -71,7 +71,7 @@ def test_cheap_levels_choose_finalists_which_are_evaluated_anew(cls, options, ce
 def test_finalists_are_compared_by_the_policy_with_the_options_of_the_user(cls, mode):
     search = make_many(cls, max_failures=7, delta=0.02, mode=mode)
     run(search, lambda config: loss(config) if mode == "min" else -loss(config))
-    policy = search._policy._certification.policy
+    policy = search._policy._finalists.certification().policy
     assert type(policy) is (GroupSequential if cls is MFSearch else cls._policy_class)
     assert policy.delta == 0.02
     assert policy.known.max_failures == 7

@@ -1,0 +1,112 @@
+"""Configurations that users give to choose from: read from a table, and described to a model."""
+
+from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any, TypeAlias
+
+from mfhpo._validation import (
+    MOST_ARMS,
+    check_configurations,
+    check_count,
+    check_dictionaries,
+    check_parameters,
+    check_sequence,
+)
+from mfhpo.knowledge.fidelity import native
+from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace
+
+CandidatesLike: TypeAlias = Any
+"""A number; a list of configurations; or columns, as a mapping or a DataFrame of pandas."""
+
+
+def configurations_of(
+    candidates: CandidatesLike, owned: Sequence[str] = (), *, may_repeat: bool = False
+) -> int | list[dict[str, Any]]:
+    """Take what a user gives: at least two configurations, all different unless they `may_repeat`.
+
+    Cells of a table that are NaN or None stand for parameters that do not apply. Raises TypeError
+    or ValueError if it is anything else, or has parameters that are `owned`: the search sets them.
+
+    Examples
+    --------
+    >>> configurations_of({"lr": [0.1, 0.2], "depth": [3, 4]})
+    [{'lr': 0.1, 'depth': 3}, {'lr': 0.2, 'depth': 4}]
+    """
+    if isinstance(candidates, Integral) and not isinstance(candidates, bool):
+        return check_count("candidates", int(candidates), 2, MOST_ARMS)
+    right = "a number, a list of dictionaries, a dictionary of columns or a DataFrame"
+    rows = candidates
+    if hasattr(candidates, "to_dict") and getattr(candidates, "ndim", None) != 1:
+        rows = candidates.to_dict(orient="records")
+    elif isinstance(candidates, Mapping):
+        columns = {
+            name: check_sequence(f"candidates[{name!r}]", column, "a column of values")
+            for name, column in candidates.items()
+        }
+        lengths = {name: len(column) for name, column in columns.items()}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"candidates must have columns of one length, got {lengths}.")
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    is_table = rows is not candidates
+    listed = [
+        {
+            name: native(value)
+            for name, value in row.items()
+            if not (is_table and (value is None or value != value))
+        }
+        for row in check_dictionaries("candidates", rows, right)
+    ]
+    if is_table:
+        check_parameters("candidates", set().union(*listed), owned)
+        _restore_integers(listed)
+    if len(listed) < 2:
+        raise ValueError(f"candidates must be at least 2 configurations, got {len(listed)}.")
+    if not may_repeat:
+        check_configurations("candidates", listed, owned=owned)
+    return listed
+
+
+def _restore_integers(rows: Sequence[dict[str, Any]]) -> None:
+    """Make integers of a column's whole floats, which a DataFrame makes beside missing values."""
+    for name in {name for row in rows for name in row}:
+        values = [row[name] for row in rows if name in row]
+        are_whole = all(isinstance(value, float) and value.is_integer() for value in values)
+        if are_whole and len(values) < len(rows):
+            for row in rows:
+                if name in row:
+                    row[name] = int(row[name])
+
+
+def space_of(configurations: Sequence[Mapping[str, Any]]) -> tuple[SearchSpace, list[Point]]:
+    """Describe configurations to a model.
+
+    A number's place is its rank among the values that occur. Other values are choices without an
+    order. What never varies, and choices that no two configurations share, such as names, say
+    nothing about other configurations and are left out.
+
+    Examples
+    --------
+    >>> space, points = space_of([{"lr": 0.1, "act": "relu"}, {"lr": 10, "act": "relu"}])
+    >>> space.parameters, points
+    ({'lr': Numeric(places=(0.0, 1.0))}, [{'lr': 0.0}, {'lr': 1.0}])
+    """
+    kinds: dict[str, Numeric | OneOf] = {}
+    points: list[dict[str, float]] = [{} for _ in configurations]
+    for name in dict.fromkeys(name for each in configurations for name in each):
+        values = {i: each[name] for i, each in enumerate(configurations) if name in each}
+        ordered = all(_is_number(value) for value in values.values())
+        keys = {i: value if ordered else repr(value) for i, value in values.items()}
+        different = sorted(set(keys.values()))
+        n = len(different)
+        if n < 2 or (not ordered and n == len(keys)):
+            continue
+        last = n - 1 if ordered else 1
+        place = {key: rank / last for rank, key in enumerate(different)}
+        kinds[name] = Numeric(tuple(place.values())) if ordered else OneOf(n)
+        for i, key in keys.items():
+            points[i][name] = place[key]
+    return SearchSpace(kinds), list(points)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
