@@ -39,12 +39,12 @@ class Evaluation:
 
     @property
     def is_worst(self) -> bool:
-        """Whether the setting is worse than any other: no mean with such a score is finite."""
+        """True if the setting is worse than any other: no mean with such a score is finite."""
         return self.score is not None and self.score < -LARGEST
 
     @property
     def has_value(self) -> bool:
-        """Whether the score is one that a mean can be made of."""
+        """True if the score is one that a mean can be made of."""
         return self.score is not None and not self.is_worst
 
     def with_error_score(self, error_score: Any) -> Evaluation:

@@ -47,7 +47,7 @@ class Results:
 
     @property
     def any_fit_succeeded(self) -> bool:
-        """Whether any fit gave a finite score of its own, not that of `error_score`."""
+        """True if any fit gave a finite score of its own, not that of `error_score`."""
         found = (row.evaluation for row in self.rows)
         return any(one.error is None and one.has_value for one in found)
 

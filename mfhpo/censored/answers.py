@@ -1,4 +1,4 @@
-"""What is said about arms and limits: bounds that hold together, and what they rest on."""
+"""Statements about arms and limits: bounds that hold together, and what they rest on."""
 
 from dataclasses import dataclass
 

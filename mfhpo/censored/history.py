@@ -75,7 +75,7 @@ class RewardRange:
 
     @property
     def is_known(self) -> bool:
-        """Whether the range is declared, or two different rewards were seen."""
+        """True if the range is declared, or two different rewards were seen."""
         return self.declared is not None or self._history.lowest < self._history.highest
 
     def check(self, reward: float, labels: Labels) -> None:

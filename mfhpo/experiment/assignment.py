@@ -1,4 +1,4 @@
-"""What a worker is told when it asks for work: evaluate this, wait, or it is over."""
+"""The replies to a worker that asks for work: evaluate this, wait, or it is over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened in an experiment: frozen values, as plain JSON and back.
+"""The events of an experiment: frozen values, as plain JSON and back.
 
 An event names what it is about (`id`: an evaluation, a worker) and carries a counter, one more than
 the largest that its writer had read. So a value that somebody chose by comes before the choice, and
@@ -38,7 +38,7 @@ class Event:
 
     @property
     def subject(self) -> tuple[str, str]:
-        """What it is about: of two events about the same, the later one holds."""
+        """The subject of the event: of two about the same, the later one holds."""
         return type(self).__name__, self.id
 
     def to_dict(self) -> dict[str, Any]:
@@ -184,12 +184,12 @@ class Ended(Event):
 
     @property
     def has_value(self) -> bool:
-        """Whether it gave anything that may be a value."""
+        """True if it gave anything that may be a value."""
         return (self.value is not None and not math.isnan(self.value)) or bool(self.values)
 
     @property
     def subject(self) -> tuple[str, str]:
-        """What it is about: a claim, at a level."""
+        """The subject of the event: a claim, at a level."""
         return type(self).__name__, f"{self.id} {self.level}"
 
 

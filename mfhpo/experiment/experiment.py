@@ -164,7 +164,7 @@ class Experiment:
 
     @property
     def runner(self) -> Runner:
-        """What knows this kind of experiment, for progress and pictures; only to be read."""
+        """The runner of this kind of experiment, for progress and pictures; only to be read."""
         return self._current().runner
 
     def _seconds_to_lease(self, state: State, now: float) -> float | None:

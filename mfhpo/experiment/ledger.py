@@ -1,4 +1,4 @@
-"""Who evaluates what, and in which order results may be learned.
+"""The claims of workers, and the order in which results may be learned.
 
 The values of an arm at a level are learned in the order in which their evaluations began: what
 takes long may be poor, and the first n values to arrive are no sample of the arm's. A result waits
@@ -29,7 +29,7 @@ Kind: TypeAlias = tuple[int, int, str]
 
 @dataclass(frozen=True)
 class Result:
-    """What an evaluation gave, as it is told.
+    """A result of an evaluation, as a policy is told.
 
     Parameters
     ----------

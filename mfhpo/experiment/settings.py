@@ -43,7 +43,7 @@ _CERTIFY_SHARE = 0.5  # where a search sees one replicate alone
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(abc.ABC):
-    """What every kind of experiment declares.
+    """The settings that all kinds of experiments have.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ class SearchSettings(Settings):
 
     @property
     def in_blocks(self) -> bool:
-        """Whether evaluations share replicates."""
+        """True if evaluations share replicates."""
         return self.declared.replicate is not None
 
     def runner(self) -> SearchRunner:

@@ -1,4 +1,4 @@
-"""What is known after some events: the arms, the open claims, and what was learned."""
+"""The state after some events: the arms, the open claims, and the results that were learned."""
 
 from __future__ import annotations
 
@@ -86,14 +86,14 @@ class State:
 
     @property
     def finished(self) -> bool:
-        """Whether the experiment is over, whatever is under way."""
+        """True if the experiment is over, whatever is under way."""
         self._tell_costs()
         is_over = self.runner.finished and not self._is_held_up
         return is_over or self._certificate is not None
 
     @property
     def _is_held_up(self) -> bool:
-        """Whether it is only over by costs of results that wait for what is under way."""
+        """True if it is only over by costs of results that wait for what is under way."""
         if not self.ledger.held:
             return False
         self.runner.unlearned_cost = self._lost_cost

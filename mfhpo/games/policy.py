@@ -146,7 +146,7 @@ class GamePolicy:
         self.evaluated: list[Query] = []
         """Those of them at the target fidelity for all players."""
         self.cost = 0.0
-        """What was paid so far."""
+        """The cost paid so far."""
         self.held_cost = 0.0
         """What else was paid: for queries of which nothing was told."""
         self._learned = [

@@ -168,7 +168,7 @@ class Race(Policy):
 
     @property
     def labels(self) -> Labels:
-        """How arms and fidelities are named in warnings and answers."""
+        """Names of arms and fidelities in warnings and answers."""
         return self.known.labels
 
     @labels.setter
@@ -177,7 +177,7 @@ class Race(Policy):
 
     @property
     def most_blocks(self) -> int | None:
-        """How many replicates there are, where pulls carry blocks; None: as many as wanted."""
+        """Number of replicates, where pulls carry blocks; None: as many as wanted."""
         return self.known.most_blocks
 
     @most_blocks.setter
@@ -320,7 +320,7 @@ class Race(Policy):
 
     @property
     def piloting(self) -> bool:
-        """Whether what was not declared is still being found out."""
+        """True if what was not declared is still being found out."""
         return self.known.piloting or self.known.found_epsilon is None
 
     @property
@@ -338,7 +338,7 @@ class Race(Policy):
 
     @property
     def finished(self) -> bool:
-        """Whether the race is over (see `Policy.finished`)."""
+        """True if the race is over (see `Policy.finished`)."""
         known, winner = self.known, self.winner
         if not known.arms.size or (winner is not None and not self._awaits(winner)):
             return True

@@ -82,7 +82,7 @@ class Roster:
 
     @property
     def is_lonely(self) -> bool:
-        """Whether arms left, all of them without a comparison."""
+        """True if arms left, all of them without a comparison."""
         return bool(self.withdrawn.any() and not self.eliminated.any())
 
     @property

@@ -86,7 +86,7 @@ def _goes_on(known: "Known") -> str:
 
 @dataclass(frozen=True)
 class Needs:
-    """What a rule needs from the race that runs it."""
+    """The needs of a rule, which the race that runs it meets."""
 
     # What a certificate rests on that is given while several arms are left, in words; of a rule
     # that certifies nothing, what it is for.
@@ -122,7 +122,7 @@ class Needs:
 
 @dataclass
 class Known:
-    """What a rule decides by. The race alone changes it."""
+    """The knowledge that a rule decides by. The race alone changes it."""
 
     problem: Problem
     needs: Needs
@@ -182,7 +182,7 @@ class Known:
 
 @dataclass
 class Expected:
-    """What there will be when all pulls under way have given values.
+    """The counts once all pulls under way have given values.
 
     `counts` has shape (K, M), and is that of the evidence itself where nothing is under way.
     """
@@ -198,7 +198,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a rule has found out. The race applies it before it asks for the next one."""
+    """A finding of a rule. The race applies it before it asks for the next one."""
 
     eliminated: IntArray | None = None  # arms that leave, shape (n,)
     by: IntArray | int = -1  # who was found to be better than each
@@ -227,7 +227,7 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class Words:
-    """What an answer says; `remaining_cost` is None if unknown."""
+    """The words of an answer; `remaining_cost` is None if unknown."""
 
     reason: str
     conditions: tuple[str, ...]
@@ -254,7 +254,7 @@ class Intake(Protocol):
 
     @property
     def n_values(self) -> IntArray:
-        """How many values each arm gave, shape (K,)."""
+        """Number of values of each arm, shape (K,)."""
 
     def lost_leader(self, roster: Roster, failures: IntArray, winner: int) -> int | None:
         """Return an arm that left for failures, and was or would be the best."""

@@ -1,4 +1,4 @@
-"""What rules that maximise reward share: the scale of the noise, radii, and words."""
+"""The parts that rules for reward share: the scale of the noise, radii, and words."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -298,8 +298,8 @@ class BudgetedSearch(Policy):
 
     @property
     def is_certified(self) -> bool:
-        """Whether the comparison of the shortlist is over, and its best is certified."""
-        race = self._certifying()
+        """True if the comparison of the shortlist is over, and its best is certified."""
+        race = self._finalists.certification()
         certificate = self.certificate() if race is not None and race.finished else None
         return certificate is not None and certificate.certified
 

@@ -1,4 +1,4 @@
-"""Which arm goes up where a third of each level does: of the first arms, and of all."""
+"""Promotions where a third of each level goes up: of the first arms, and of all."""
 
 from collections.abc import Sequence
 from itertools import islice

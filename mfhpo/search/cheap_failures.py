@@ -1,4 +1,4 @@
-"""What failures at cheap levels mean: for the configuration, and for the level."""
+"""Failures at cheap levels, and what follows for the configuration and the level."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""What a search did to its policy, so that a restart makes the same policy by doing it again."""
+"""A record of all calls that changed a policy, so that a restart can repeat them."""
 
 import json
 import warnings
@@ -10,7 +10,7 @@ from mfhpo.search import BudgetedSearch, Point, Replicate
 
 
 class Replay:
-    """What was done to a policy, in order.
+    """A record of all calls that changed a policy, in order.
 
     Each entry is a line of JSON, written once: saving a long race costs hardly more than copying.
 

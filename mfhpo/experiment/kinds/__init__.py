@@ -1,1 +1,1 @@
-"""What an experiment may be: a race, a search, a choice of time limits, a game."""
+"""The kinds of experiments: a race, a search, a choice of time limits, a game."""

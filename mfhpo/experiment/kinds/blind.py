@@ -46,7 +46,7 @@ class BlindRunner(Runner):
 
     @property
     def finished(self) -> bool:
-        """Whether so many evaluations failed that none may ever ask (see `Runner.finished`)."""
+        """True if so many evaluations failed that none may ever ask (see `Runner.finished`)."""
         return self._n_failures >= _FAILURES_PER_ARM * len(self.configurations)
 
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
@@ -106,7 +106,7 @@ class BlindRunner(Runner):
 
     @property
     def cost(self) -> float:
-        """What was paid (see `Runner.cost`)."""
+        """The cost paid (see `Runner.cost`)."""
         return self._paid
 
     @property

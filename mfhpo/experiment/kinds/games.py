@@ -75,7 +75,7 @@ class GameRunner(Runner):
 
     @property
     def finished(self) -> bool:
-        """Whether the budget is spent."""
+        """True if the budget is spent."""
         self.policy.held_cost = self.unlearned_cost
         return self.policy.finished
 
@@ -141,7 +141,7 @@ class GameRunner(Runner):
 
     @property
     def cost(self) -> float:
-        """What was paid."""
+        """The cost paid."""
         return self.policy.cost
 
     @property

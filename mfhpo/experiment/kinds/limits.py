@@ -47,7 +47,7 @@ class LimitRunner(Runner):
 
     @property
     def finished(self) -> bool:
-        """Whether the experiment is over (see `Runner.finished`)."""
+        """True if the experiment is over (see `Runner.finished`)."""
         return self.policy.finished
 
     def next(self, pending: Sequence[Pull]) -> Wanted | None:

@@ -75,7 +75,7 @@ class RaceRunner(Runner):
 
     @property
     def finished(self) -> bool:
-        """Whether the race is over (see `Runner.finished`)."""
+        """True if the race is over (see `Runner.finished`)."""
         self.policy.held_cost = self.unlearned_cost + self._worst_cost
         return self.policy.finished
 
@@ -145,7 +145,7 @@ class RaceRunner(Runner):
 
     @property
     def cost(self) -> float:
-        """What was paid (see `Runner.cost`)."""
+        """The cost paid (see `Runner.cost`)."""
         return self.policy.cost + self._worst_cost
 
     @property

@@ -1,4 +1,4 @@
-"""What an experiment asks of the kind that it is: a race, a search, a choice of limits."""
+"""The contract between an experiment and its kind: a race, a search, a choice of limits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mfhpo.problem import LARGEST, Observation, Pull
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be evaluated next: see `mfhpo.experiment.Begun` for purpose and point."""
+    """An evaluation that is wanted: see `mfhpo.experiment.Begun` for purpose and point."""
 
     pull: Pull
     configuration: Mapping[str, Any]
@@ -86,7 +86,7 @@ class Runner(abc.ABC):
     @property
     @abc.abstractmethod
     def finished(self) -> bool:
-        """Whether the experiment is over, whatever is under way."""
+        """True if the experiment is over, whatever is under way."""
 
     @abc.abstractmethod
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
@@ -122,7 +122,7 @@ class Runner(abc.ABC):
     @property
     @abc.abstractmethod
     def cost(self) -> float:
-        """What was paid for what was learned."""
+        """The cost of all results that were learned."""
 
     @property
     @abc.abstractmethod

@@ -119,7 +119,7 @@ class SearchRunner(Runner):
 
     @property
     def finished(self) -> bool:
-        """Whether the search is over: its best is certified, or nothing works at first."""
+        """True if the search is over: its best is certified, or nothing works at first."""
         if self.policy.is_certified:
             return True
         early = self._early_failures
@@ -271,7 +271,7 @@ class SearchRunner(Runner):
 
     @property
     def _is_alone(self) -> bool:
-        """Whether all of the space were begun, and a single one has a value at the target."""
+        """True if all of the space were begun, and a single one has a value at the target."""
         if self._n_again:
             return True
         if self.policy.shortlist or self._drawn(len(self.configurations), None) is not None:
@@ -280,7 +280,7 @@ class SearchRunner(Runner):
 
     @property
     def cost(self) -> float:
-        """What was paid (see `Runner.cost`)."""
+        """The cost paid (see `Runner.cost`)."""
         return self.policy.cost
 
     @property

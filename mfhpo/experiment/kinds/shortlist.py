@@ -59,7 +59,7 @@ class ShortlistRunner(Runner):
 
     @property
     def finished(self) -> bool:
-        """Whether the contest is over (see `Runner.finished`)."""
+        """True if the contest is over (see `Runner.finished`)."""
         return self.contest.finished
 
     def next(self, pending: Sequence[Pull]) -> Wanted | None:

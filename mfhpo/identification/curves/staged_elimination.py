@@ -22,7 +22,7 @@ _ROUNDING = 1e-12
 
 
 class Shown:
-    """What the runs of each arm have shown at each stage, added up."""
+    """Sums of the values of each arm's runs at each stage."""
 
     def __init__(self, n_stages: int) -> None:
         self._n_stages = n_stages

@@ -1,4 +1,4 @@
-"""What bias bounds say about pairs of arms, given how much each observation weighs.
+"""Pairs of arms under bias bounds, given how much each observation weighs.
 
 Both kinds answer the same questions: where each arm's target mean seems to be, how strongly the
 observations speak against another arm being better, and where another pull would tell most.
@@ -215,4 +215,4 @@ def _joint(one: FloatArray, other: FloatArray) -> FloatArray:
 
 
 BiasModel: TypeAlias = OwnBias | OrderBias
-"""What is known about the bias; `free` says how many fidelities may be chosen freely of two."""
+"""Bounds on the bias; `free` says how many fidelities may be chosen freely of two."""

@@ -35,7 +35,7 @@ def prior_count(level: float) -> float:
 
 
 class PairLikelihood:
-    """How strongly the observations speak against other arms than the leader.
+    """Evidence of the observations against other arms than the leader.
 
     Parameters
     ----------

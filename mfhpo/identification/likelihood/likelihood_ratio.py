@@ -81,7 +81,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Bar:
-    """What the statistic against an arm must reach.
+    """The threshold of the statistic against an arm.
 
     Attributes
     ----------

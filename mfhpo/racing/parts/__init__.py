@@ -1,1 +1,1 @@
-"""What a race consists of beside its rule: pilot, costs, failures, the winner, audits, words."""
+"""The parts of a race beside its rule: pilot, costs, failures, the winner, audits, words."""

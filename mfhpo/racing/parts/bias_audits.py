@@ -1,4 +1,4 @@
-"""Whether bias bounds hold: what shows it, what to evaluate for that, and wider ones if not."""
+"""Audits of bias bounds: evaluations that check them, and wider ones where they fail."""
 
 import warnings
 

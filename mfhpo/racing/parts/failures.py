@@ -1,4 +1,4 @@
-"""Whether an arm fails so often that it leaves a race, and what that means for the others."""
+"""Failures of arms: when an arm leaves a race for them, and what that means for the others."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""How often a winner is evaluated before the race is over."""
+"""Evaluations of a winner before the race is over."""
 
 from mfhpo.problem import Pull
 from mfhpo.racing.claims import evaluations_to_see

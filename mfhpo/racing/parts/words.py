@@ -1,4 +1,4 @@
-"""What an answer says about a race: why it stands as it does, and on what that rests."""
+"""The words of a race's answer: why it stands as it does, and on what that rests."""
 
 import math
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ def hides_noise(known: Known) -> bool:
 
 @dataclass(frozen=True)
 class Stage:
-    """How far a race is; for the others see `Policy`."""
+    """The stage of a race; for the others see `Policy`."""
 
     finished: bool
     awaits: bool  # whether the race goes on although it has a winner
