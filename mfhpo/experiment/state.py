@@ -192,6 +192,9 @@ class State:
         answer = self._with_assumptions(self.runner.answer())
         if answer.finished and self._is_held_up:
             answer = replace(answer, finished=False)
+        if not (answer.finished or self.ledger.open) and self.next(None) is None:
+            why = answer.reason.removeprefix("the search goes on; ")
+            return replace(answer, finished=True, reason=f"nothing is left to evaluate; {why}")
         if answer.finished or not self.ledger.waited_for:
             return answer
         words = (

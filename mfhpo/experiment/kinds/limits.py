@@ -64,7 +64,9 @@ class LimitRunner(Runner):
         return pull_of(begun, self.configurations)
 
     def learn(self, pull: Pull, observation: Observation, purpose: str) -> None:
-        """Learn a result (see `Runner.learn`)."""
+        """Learn a result (see `Runner.learn`); a value without its seconds is a failure."""
+        if observation.has_value and observation.cost is None:
+            observation = Observation(None)
         self.policy.tell(pull, observation)
 
     def cost_of(self, pull: Pull, observation: Observation) -> float:

@@ -110,9 +110,12 @@ class RaceRunner(Runner):
     def learn(self, pull: Pull, observation: Observation, purpose: str) -> None:
         """Learn a result (see `Runner.learn`).
 
-        An arm with a value of -inf at the target leaves: its mean is -inf, whatever comes.
+        An arm with a value of -inf at the target leaves: its mean is -inf, whatever comes. Of costs
+        that are measured, one that nobody knows counts at the mean.
         """
-        if self._costs is None and observation.cost is not None:
+        if self._costs is None and observation.cost is None and observation.has_value:
+            observation = replace(observation, cost=self._price(pull.fidelity))
+        elif self._costs is None and observation.cost is not None:
             n, total = self._paid.get(pull.fidelity, (0, 0.0))
             self._paid[pull.fidelity] = n + 1, total + observation.cost
         if is_worst(observation) and pull.fidelity == self.n_levels - 1:

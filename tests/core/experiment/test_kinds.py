@@ -165,3 +165,32 @@ def test_an_answer_says_what_it_can_about_huge_values(declared):
 
     assert play(experiment, evaluate)
     assert not experiment.answer().certified
+
+
+@pytest.mark.parametrize("kind", ["race", "limits"])
+def test_an_end_without_its_cost_ends_nothing(kind):
+    settings = LimitSettings(candidates=CANDIDATES, limits=[1.0, 2.0])
+    if kind == "race":
+        epochs = Fidelity("epochs", levels=LEVELS, costs="measured")
+        settings = RaceSettings.of(CANDIDATES, fidelity=epochs, budget=60.0)
+    experiment = Experiment(settings)
+    play(experiment, lambda work: {"value": 0.5, "cost": 0.4}, most=8)
+    cost, begun = experiment.answer().cost, experiment.next().begun("late", experiment.order)
+    experiment.apply(begun)
+    experiment.apply(Ended(id="late", order=experiment.order, value=0.5))
+    assert experiment.answer().cost == pytest.approx(cost + 0.4 * (kind == "race"))
+    assert Experiment.replay(settings, experiment.events).answer() == experiment.answer()
+
+
+def test_a_search_with_nothing_left_is_over():
+    from mfhpo.experiment import DistributionSpace
+
+    declared = DeclaredSearch.of(Fidelity("epochs", levels=LEVELS), budget=90.0)
+    space = DistributionSpace({"x": [1, 2, 3]})
+    settings = SearchSettings(declared=declared, levels=LEVELS, space=space)
+    experiment = Experiment(settings)
+    play(experiment, lambda work: {"value": None if work.level else work.configuration["x"]})
+    answer = experiment.answer()
+    assert answer.finished
+    assert answer.cost < 90.0
+    assert answer.reason.startswith("nothing is left to evaluate; ")
