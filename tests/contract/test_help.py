@@ -90,6 +90,7 @@ def test_what_is_said_about_all_options_is_shown():
     assert "**options Without a budget" in " ".join(doc.split())
 
 
+@pytest.mark.slow
 def test_without_docstrings_all_can_be_imported():
     ours = [package for package in PACKAGES if package != "mfhpo_ray"]  # Ray needs its docstrings
     code = f"import {', '.join(ours)}\nfrom mfhpo_optuna import *"

@@ -47,6 +47,7 @@ def runs_of(experiment):
     return mlflow.search_runs(experiment_names=[experiment], output_format="list")
 
 
+@pytest.mark.slow
 def test_the_dashboard_has_note_plot_and_report(page):
     _, folder, _ = page
     study = optuna.load_study(study_name="race", storage=f"sqlite:///{folder / 'study.db'}")

@@ -18,6 +18,7 @@ def test_the_best_rate_is_by_hand():
     assert best_rate(made_up()) == pytest.approx(0.81 / (0.09 + 0.1 * limits[0]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [*METHODS, HALVING])
 def test_all_spend_the_same_seconds(method):
     played = play(method, made_up(), 0, 60.0)

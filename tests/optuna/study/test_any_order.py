@@ -244,3 +244,4 @@ TestGame = machine(
     examples=2,  # its models are fitted whenever it is read
     steps=8,
 )
+TestGame.pytestmark = pytest.mark.slow

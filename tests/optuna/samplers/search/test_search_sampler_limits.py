@@ -95,6 +95,7 @@ def slow_ones_hang(trial):
             return (x - 0.3) ** 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("enforcer", ["time_limited", "TimeLimitPruner"])
 def test_nothing_hangs(enforcer):
     sampler = SearchSampler("epochs", seconds=2.0, certify_share=0.0, seed=0)

@@ -126,7 +126,13 @@ RACES = {
 }
 
 
-@pytest.mark.parametrize(("make", "objectives"), RACES.values(), ids=RACES)
+@pytest.mark.parametrize(
+    ("make", "objectives"),
+    [
+        pytest.param(*race, id=name, marks=[pytest.mark.slow] * (name == "game"))
+        for name, race in RACES.items()
+    ],
+)
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_a_study_with_forged_attributes_goes_on_or_says_why_not(make, objectives, data):
