@@ -79,7 +79,7 @@ class Experiment:
 
     @property
     def events(self) -> list[Event]:
-        """All events that hold, in their order."""
+        """All events that hold, in their order, and the last words about those told again."""
         return self._log.events
 
     @property

@@ -88,10 +88,16 @@ class Log:
 
     @property
     def events(self) -> list[Event]:
-        """All events that hold, in their order, and the last words about those told again."""
-        latest = (versions[-1] for versions in self._versions.values() if len(versions) > 1)
-        events = {_place_of(event): event for event in latest}
-        events |= {_place_of(event): event for held in self._holding.values() for event in held}
+        """All events that hold, in their order, and the last words about those told again.
+
+        Where some ends of a claim name a level and others do not, it is all that was told: which
+        ones are about the same depends on the claim.
+        """
+        events: dict[Place, Event] = {}
+        for subject, versions in self._versions.items():
+            named = {event.level is None for event in versions if isinstance(event, Ended)}
+            told = versions if len(named) > 1 else [versions[-1], *self._holding[subject]]
+            events |= {_place_of(event): event for event in told}
         return [events[place] for place in sorted(events)]
 
     @property
