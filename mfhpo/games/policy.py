@@ -148,7 +148,7 @@ class GamePolicy:
         self.cost = 0.0
         """The cost paid so far."""
         self.held_cost = 0.0
-        """What else was paid: for queries of which nothing was told."""
+        """The cost of queries of which nothing was told."""
         self._learned = [
             LearnedUtility(of_player, self.points, known)
             for of_player, known in zip(assumptions, declared, strict=True)

@@ -1,4 +1,4 @@
-"""What the model says about the arms that it knows, and about what else may be evaluated."""
+"""A view of the model: the arms that it knows, and others that may be evaluated."""
 
 from dataclasses import dataclass
 
