@@ -36,8 +36,7 @@ from mfhpo.knowledge.noise import (
     NoiseContradictedWarning,
     SubGaussian,
 )
-from mfhpo.policy import Labels, Policy
-from mfhpo.problem import Observation, Problem, Pull, Recommendation
+from mfhpo.problem import Labels, Observation, Policy, Problem, Pull, Recommendation
 from mfhpo.racing.noise_evidence import NoNoiseWarning
 from mfhpo.racing.race import ArmWithdrawnWarning, Race
 from mfhpo.regret import MFUCB, MFElimination

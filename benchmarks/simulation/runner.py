@@ -7,8 +7,7 @@ import numpy as np
 
 from benchmarks.simulation.instances import Instance
 from mfhpo._validation import check_nonnegative
-from mfhpo.policy import Policy
-from mfhpo.problem import Observation, Pull
+from mfhpo.problem import Observation, Policy, Pull
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ import numpy as np
 from mfhpo._validation import check_count
 from mfhpo.identification.gradient import Gradient
 from mfhpo.knowledge.arrays import FloatArray, IntArray
-from mfhpo.policy import check_pull
-from mfhpo.problem import Pull
+from mfhpo.problem import Pull, check_pull
 from mfhpo.racing.race import Race
 
 # Arms (n,), fidelity, number of their values so far, sums of these (n,), and the numbers of values

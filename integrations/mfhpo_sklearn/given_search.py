@@ -12,8 +12,7 @@ from mfhpo._validation import check_choice, check_dictionaries, shown
 from mfhpo.certification.choice import make_elimination
 from mfhpo.experiment import Experiment, RaceSettings, SearchSettings
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.policy import Policy
-from mfhpo.problem import Problem
+from mfhpo.problem import Policy, Problem
 from mfhpo.racing.declaration import BiasLike, SigmaLike
 from mfhpo.racing.options import EstimatedBias
 from mfhpo_sklearn.policy_search import PolicySearchCV

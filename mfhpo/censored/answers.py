@@ -10,7 +10,7 @@ from mfhpo.censored.limits import SharedLimits
 from mfhpo.censored.recommendation import SurvivalPoint
 from mfhpo.censored.zooming import Refinement
 from mfhpo.knowledge.arrays import FloatArray, IntArray
-from mfhpo.policy import Labels
+from mfhpo.problem import Labels
 from mfhpo.racing.roster import Roster
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from mfhpo.censored.gain import check_range
 from mfhpo.knowledge.arrays import FloatArray, IntArray
-from mfhpo.policy import Labels
+from mfhpo.problem import Labels
 
 
 class History:

@@ -39,8 +39,7 @@ from mfhpo.censored.recommendation import LimitRecommendation, SurvivalPoint
 from mfhpo.censored.upper_bounds import CONFIDENCES, PLAYS, Rule, choose
 from mfhpo.censored.zooming import Refinement, planned_rounds
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
-from mfhpo.policy import Policy
-from mfhpo.problem import Observation, Pull
+from mfhpo.problem import Observation, Policy, Pull
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo.racing.roster import Roster
 

@@ -26,8 +26,7 @@ from mfhpo.identification.likelihood.blocks import Blocks
 from mfhpo.knowledge.arrays import BoolArray, IntArray
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import Bounded, SubGaussian, within_range
-from mfhpo.policy import Labels, Policy
-from mfhpo.problem import Observation, Problem, Pull
+from mfhpo.problem import Labels, Observation, Policy, Problem, Pull
 from mfhpo.racing.claims import joined, unseen_in_words
 from mfhpo.racing.declaration import SigmaLike, as_noise, mirrored_noise
 from mfhpo.racing.race import Race

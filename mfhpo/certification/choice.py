@@ -10,8 +10,7 @@ from mfhpo.identification.elimination import IISE, MaximumFidelityExploit, Succe
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.noise import EstimatedNoise, SubGaussian
-from mfhpo.policy import Policy
-from mfhpo.problem import Problem
+from mfhpo.problem import Policy, Problem
 from mfhpo.racing.options import Aim
 from mfhpo.racing.race import Race
 from mfhpo.regret.elimination import MFElimination

@@ -24,8 +24,7 @@ from mfhpo.experiment.kinds.shortlist import ShortlistRunner
 from mfhpo.games import MFUCBPNE, GamePolicy
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.space import Numeric, OneOf
-from mfhpo.policy import Labels, Policy
-from mfhpo.problem import Problem
+from mfhpo.problem import Labels, Policy, Problem
 from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike
 from mfhpo.racing.options import EstimatedBias
 from mfhpo.racing.race import Race

@@ -19,8 +19,7 @@ from mfhpo.identification.likelihood.blocks import (
 )
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.noise import Gaussian
-from mfhpo.policy import check_pulls
-from mfhpo.problem import Problem, Pull
+from mfhpo.problem import Problem, Pull, check_pulls
 from mfhpo.racing.answer import surest_at_target
 from mfhpo.racing.parts.measuring import lacking, usually_lacking
 from mfhpo.racing.race import Race

@@ -7,8 +7,7 @@ from typing import Any
 from mfhpo._validation import check_count, check_instance
 from mfhpo.identification.looks import FIRST_LOOK, LEAST_FIRST_LOOK, Looks
 from mfhpo.knowledge.noise import EstimatedNoise, Gaussian, declared_sigmas
-from mfhpo.policy import check_pulls
-from mfhpo.problem import Problem, Pull
+from mfhpo.problem import Problem, Pull, check_pulls
 from mfhpo.racing.race import Race
 
 __all__ = ["FIRST_LOOK", "LEAST_FIRST_LOOK", "GroupSequential"]

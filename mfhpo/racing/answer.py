@@ -11,7 +11,7 @@ from mfhpo.knowledge.confidence import StudentMixtureRadius
 from mfhpo.knowledge.noise import CONTRADICTED
 from mfhpo.knowledge.normality import REMEDY
 from mfhpo.knowledge.statistics import PullStatistics
-from mfhpo.policy import Labels
+from mfhpo.problem import Labels
 from mfhpo.racing.evidence import Evidence
 
 # Of the average of all values: finite from two values on, and wrong in one case of twenty on the

@@ -27,8 +27,16 @@ from mfhpo.knowledge.arrays import IntArray
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.confidence import Radius
 from mfhpo.knowledge.noise import SubGaussian
-from mfhpo.policy import Labels, Policy, check_pull, check_pulls
-from mfhpo.problem import Observation, Problem, Pull, Recommendation
+from mfhpo.problem import (
+    Labels,
+    Observation,
+    Policy,
+    Problem,
+    Pull,
+    Recommendation,
+    check_pull,
+    check_pulls,
+)
 from mfhpo.racing.evidence import Evidence
 from mfhpo.racing.options import EstimatedBias, only_steers
 from mfhpo.racing.parts.bias_audits import pull_to_audit

@@ -13,8 +13,7 @@ import numpy as np
 
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.bias import Bias, Kind
-from mfhpo.policy import Labels
-from mfhpo.problem import Observation, Problem, Pull
+from mfhpo.problem import Labels, Observation, Problem, Pull
 from mfhpo.racing.answer import surest_arm
 from mfhpo.racing.evidence import Evidence
 from mfhpo.racing.roster import Roster

@@ -18,8 +18,7 @@ from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.certification import MakeCertifier
 from mfhpo.knowledge.arrays import IntArray
 from mfhpo.knowledge.space import Point
-from mfhpo.policy import Policy
-from mfhpo.problem import Observation, Pull, Recommendation
+from mfhpo.problem import Observation, Policy, Pull, Recommendation
 from mfhpo.racing.declaration import SigmaLike
 from mfhpo.search.budget import USUAL, USUAL_OF_GIVEN, Budget, BudgetUnit
 from mfhpo.search.finalists import FIRST_BLOCK, Finalists, numbered

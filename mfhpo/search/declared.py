@@ -18,8 +18,7 @@ from mfhpo.knowledge.candidates import CandidatesLike, configurations_of, space_
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, SubGaussian
 from mfhpo.knowledge.space import Point, SearchSpace
-from mfhpo.policy import Policy
-from mfhpo.problem import Problem
+from mfhpo.problem import Policy, Problem
 from mfhpo.racing.declaration import Declaration, SigmaLike, as_fidelity, as_noise
 from mfhpo.search.budget import LEAST_OF_FINALISTS, MOST_FINALISTS, USUAL_SHARE_OF_GIVEN
 from mfhpo.search.budgeted import BudgetedSearch

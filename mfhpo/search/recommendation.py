@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mfhpo.certification.certificate import Certificate
-from mfhpo.policy import Policy
-from mfhpo.problem import Recommendation
+from mfhpo.problem import Policy, Recommendation
 from mfhpo.racing.recommendation import UserRecommendation, cut, params_in_words
 from mfhpo.search.budget import Budget
 from mfhpo.search.finalists import Finalists

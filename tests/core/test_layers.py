@@ -12,8 +12,8 @@ def test_each_layer_imports_from_those_below_only(monkeypatch):
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_a_package_has_at_most_nine_floors(package):
-    deep = {name: height for name, height in floors(package).items() if height > 9}
+def test_a_package_has_at_most_eight_floors(package):
+    deep = {name: height for name, height in floors(package).items() if height > 8}
     assert not deep
 
 

@@ -10,8 +10,7 @@ from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun
 from mfhpo.experiment.kinds.runner import Runner, Wanted, maximised, pull_of
-from mfhpo.policy import Labels
-from mfhpo.problem import Observation, Pull
+from mfhpo.problem import Labels, Observation, Pull
 
 _FAILURES_PER_ARM = 3  # before any evaluation has asked for the fidelity
 

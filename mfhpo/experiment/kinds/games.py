@@ -10,8 +10,7 @@ from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun, Ended
 from mfhpo.experiment.kinds.runner import Runner, Wanted
 from mfhpo.games import GamePolicy, Query
-from mfhpo.policy import Labels
-from mfhpo.problem import Pull
+from mfhpo.problem import Labels, Pull
 
 _Utilities = tuple[float | None, ...]
 

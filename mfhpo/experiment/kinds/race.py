@@ -12,8 +12,7 @@ from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun
 from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst, leader_of, maximised, pull_of
-from mfhpo.policy import Labels
-from mfhpo.problem import Observation, Pull
+from mfhpo.problem import Labels, Observation, Pull
 from mfhpo.racing.race import Race
 
 

@@ -11,8 +11,7 @@ from typing import Any
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun, Ended, Purpose
-from mfhpo.policy import Labels, Policy
-from mfhpo.problem import LARGEST, Observation, Pull
+from mfhpo.problem import LARGEST, Labels, Observation, Policy, Pull
 
 
 @dataclass(frozen=True)

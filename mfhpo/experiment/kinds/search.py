@@ -19,8 +19,7 @@ from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun, Purpose
 from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst, leader_of, maximised
 from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace
-from mfhpo.policy import Labels
-from mfhpo.problem import Observation, Pull
+from mfhpo.problem import Labels, Observation, Pull
 from mfhpo.search.budgeted import SEARCH_BLOCK, BudgetedSearch
 from mfhpo.search.policy import Replicate
 

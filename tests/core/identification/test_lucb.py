@@ -30,8 +30,7 @@ from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.bias import Bias, BiasContradictedWarning
 from mfhpo.knowledge.noise import SubGaussian
-from mfhpo.policy import Labels
-from mfhpo.problem import Observation, Problem, Pull
+from mfhpo.problem import Labels, Observation, Problem, Pull
 
 EXPLORE = ("A", "B", "C", "AB", "top")
 

@@ -4,7 +4,7 @@ from scipy.stats import binom, skewtest
 
 from mfhpo import Gaussian, Problem
 from mfhpo.knowledge.normality import departure_in_words
-from mfhpo.policy import Labels
+from mfhpo.problem import Labels
 from mfhpo.racing.answer import notices
 from mfhpo.racing.evidence import Evidence
 

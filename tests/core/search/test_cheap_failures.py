@@ -4,8 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from mfhpo.policy import Labels
-from mfhpo.problem import Observation, Pull
+from mfhpo.problem import Labels, Observation, Pull
 from mfhpo.search import Begin, BudgetedSearch, HalvingSearch, ModelSearch
 from mfhpo.search.cheap_failures import CheapFailures
 from tests.core.search.played import drawn, next_pull, plane, replayed
