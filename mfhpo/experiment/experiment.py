@@ -83,6 +83,11 @@ class Experiment:
         return self._log.events
 
     @property
+    def open(self) -> list[str]:
+        """The claims that are under way."""
+        return list(self._current().ledger.open)
+
+    @property
     def n_begun(self) -> int:
         """Number of evaluations that were begun."""
         return self._log.n_begun
