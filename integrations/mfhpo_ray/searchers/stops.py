@@ -17,9 +17,7 @@ from mfhpo_ray.schedulers.pull_scheduler import PullScheduler, stoppers_in
 _ELSE = "another scheduler"
 
 
-def cut_by(
-    result: Mapping[str, Any] | None, iteration: Any, stop: Mapping[str, Any]
-) -> str | None:
+def cut_by(result: Mapping[str, Any] | None, iteration: Any, stop: Mapping[str, Any]) -> str | None:
     """Return who has ended a trial with this last result; None if it has ended by itself.
 
     A training function that returns has its last result reported again, so that the searcher has
