@@ -5,7 +5,6 @@ import json
 import logging
 import secrets
 import time
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +22,7 @@ from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.metric import as_number, check_aim
 from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.experiment.pulls import scalars
-from mfhpo_ray.experiment.recommendation import RECOMMENDATION, Answer, in_terms_of_tune
+from mfhpo_ray.experiment.recommendation import Answer, in_terms_of_tune
 from mfhpo_ray.experiment.space import (
     FUNCTIONS,
     Config,
@@ -35,6 +34,8 @@ from mfhpo_ray.experiment.space import (
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.searchers.candidates import ArmsLike, Candidates
 from mfhpo_ray.searchers.evaluations import Evaluations
+from mfhpo_ray.searchers.notices import Notices
+from mfhpo_ray.searchers.saved import STATE_VERSION, check_state, events_of, records_of
 from mfhpo_ray.searchers.shown import Shown, ran_with
 from mfhpo_ray.searchers.stops import cut_by
 from mfhpo_ray.searchers.trials import Source, Trials
@@ -45,14 +46,6 @@ _logger = logging.getLogger("mfhpo_ray")
 
 # Seconds after which the answer so far is written to the experiment's storage again.
 _ANSWER_PERIOD = 5.0
-
-_STATE_VERSION = 3  # of saved states; those of mfhpo 0.1.4 have none
-
-_IN_VAIN = (
-    "%d trials of the saved experiment are waited for. If Tune is not to run them again, as after "
-    "Tuner.restore(resume_unfinished=False), they are waited for in vain: restore with "
-    "TuneConfig(scheduler=search.scheduler()), which tells."
-)
 
 
 class ExperimentSearch(Searcher, Generic[AnswerT]):
@@ -105,8 +98,8 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         self.evaluations = Evaluations(trials, self._now)
         self._shown = Shown()
         self._written_at = float("-inf")
-        self._warned: set[str] = set()
-        self._object_to_budget(stacklevel=4)
+        self._notices = Notices()
+        self._object_to_budget()
 
     # What users call.
 
@@ -144,19 +137,14 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         stop = spec.get("stop")
         self._stop = stop if isinstance(stop, Mapping) else {}
         if stop:
-            self.warn_of_stop(repr(stop))
+            self._notices.of_stop(repr(stop))
         if spec.get("num_samples") == 1:
-            self._warn_once(
-                "num_samples",
-                "num_samples=1 lets the race make a single trial: give "
-                "TuneConfig(num_samples=-1), the race ends by itself.",
-                stacklevel=3,
-            )
+            self._notices.of_single_trial()
         if self.evaluations.log is not None:
             return True  # the experiment goes on with the configurations that it has
         taken = self._candidates.take(config)
         self._trials.look_up(self._candidates.space)
-        self._object_to_budget(stacklevel=3)
+        self._object_to_budget()
         return taken
 
     def set_max_concurrency(self, max_concurrent: int) -> bool:
@@ -180,13 +168,13 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
             self._check_companion()
         if self._most is not None and len(experiment.open) >= self._most:
             if n_awaited >= self._most:
-                _logger.warning(_IN_VAIN, n_awaited)
+                self._notices.of_waiting_in_vain(n_awaited)
             return None
         wanted = experiment.next()
         if isinstance(wanted, Done):
             return self._finish(experiment)
         if isinstance(wanted, Wait):
-            self._warn_of(wanted)
+            self._notices.of_wait(wanted)
             return None
         config = self._config(wanted, experiment)
         evaluations.begin(trial_id, wanted, config)
@@ -211,7 +199,8 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         who = None if error else cut_by(result, running.iteration, self._stop)
         result = {} if result is None else result
         if who is not None:
-            self._warn_of_cut(trial_id, who, running.iteration is not None or bool(result))
+            if result or running.iteration is not None:  # it has run
+                self._notices.of_cut(who, trial_id)
             evaluations.cut(trial_id, who, result)
         else:
             ran = self._learn_what_ran(evaluations.begun(trial_id), result)
@@ -226,8 +215,7 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         """Write each event to the experiment's journal, and learn from what is there."""
         self.evaluations.is_watched = True
         if self.evaluations.log is None:
-            records = journal.read()
-            records.pop(RECOMMENDATION, None)
+            records = self._notebook.read(journal)
             if not records:
                 self._notebook.connect(journal)
                 return
@@ -241,12 +229,7 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
 
     def warn_of_stop(self, what: str) -> None:
         """Warn about the ``stop`` of the ``RunConfig``, named by `what`."""
-        self._warn_once(
-            "stop",
-            f"RunConfig(stop={what}) may end trials early, which are paid and do not count. Drop "
-            f"it: trials end by themselves, and search.scheduler(limit=...) ends those that hang.",
-            stacklevel=4,
-        )
+        self._notices.of_stop(what)
 
     @property
     def finished(self) -> bool:
@@ -260,34 +243,20 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
 
         The events are in the journal, if there is one.
         """
-        log, journal = self.evaluations.log, self._notebook.journal
-        place = None if log is None or journal is None else journal.to_record()
         return {
-            "version": _STATE_VERSION,
+            "version": STATE_VERSION,
             "search": type(self).__name__,
             "metric": self._metric,
             "mode": self._mode,
             "seed": self._seed,
             "most": self._most,
             "space": encode(self._candidates.tuner_space),
-            "run": None if log is None else log.run,
-            "journal": place,
-            "records": None if log is None or place is not None else log.records,
+            **events_of(self.evaluations.log),
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from what `get_state` gave, in a search made with the same arguments."""
-        if state.get("version") != _STATE_VERSION:
-            raise ValueError(
-                "the saved state of the search is of another version of mfhpo, such as 0.1.4, "
-                "whose states are read by that version alone. Go on with that version, or begin "
-                "the experiment anew, under another RunConfig(name=...)."
-            )
-        if state["search"] != type(self).__name__:
-            raise ValueError(
-                f"the state is that of a {state['search']}, but this is a {type(self).__name__}; "
-                f"restore the search that was saved."
-            )
+        check_state(state, type(self).__name__)
         self._take("metric", state["metric"])
         self._take("mode", state["mode"])
         self._seed = int(state["seed"])
@@ -295,10 +264,7 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
             self._most = state["most"]
         if not self._candidates.tuner_space:
             self._candidates.tuner_space = decode(state["space"])
-        records = state["records"]
-        if state["journal"] is not None:
-            records = Journal.read_at(state["journal"])
-            records.pop(RECOMMENDATION, None)
+        records = records_of(state)
         if records is not None:
             self._begin(records, state["run"])
             self.evaluations.await_open()
@@ -315,8 +281,7 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         self.set_state(json.loads(head))
 
     def __getstate__(self) -> dict[str, Any]:
-        log = self.evaluations.log
-        state = {**self.get_state(), "journal": None, "records": log and log.records}
+        state = self.get_state() | events_of(self.evaluations.log, without_journal=True)
         # A log holds functions, and a journal may hold an open connection.
         anew = {"evaluations": None, "_notebook": Notebook()}
         return {"attributes": self.__dict__ | anew, "state": state}
@@ -428,12 +393,7 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         reported = result.get(str(self._metric))
         value = as_number(reported)
         if value is None and reported is not None:
-            self._warn_once(
-                "no number",
-                f"trial {trial_id} reported {self._metric}={reported!r}, which is no number: it "
-                f"counts as failed. Report float(...).",
-                stacklevel=3,
-            )
+            self._notices.of_no_number(trial_id, self._metric, reported)
         return value if value is not None and Observation(value).has_value else None
 
     def _learn_what_ran(self, begun: Begun, result: Mapping[str, Any]) -> Config:
@@ -442,13 +402,7 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         rest = without(self._candidates.tuner_space, self._keys)
         ran = ran_with(result, [*own, *placeholders_in(rest, FUNCTIONS)])
         for name in self._shown.learn(begun.configuration, ran):
-            self._warn_once(
-                f"redrawn {name}",
-                f"param_space[{name!r}] is drawn anew in each trial, so that values of one "
-                f"configuration differ by it as well. To draw it once for each configuration, give "
-                f"the search its space=....",
-                stacklevel=3,
-            )
+            self._notices.of_redrawn(name)
         return ran
 
     def _relearn_what_ran(self) -> None:
@@ -460,43 +414,11 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         is_there = self.evaluations.is_watched
         self._trials.check_companion(is_there)
         if not is_there and (consequence := self._trials.without_companion):
-            self._warn_once(
-                "companion",
-                f"nobody enforces the limits: {consequence}. Give the Tuner "
-                f"TuneConfig(scheduler=search.scheduler()), which stops any trial.",
-                stacklevel=3,
-            )
+            self._notices.of_companion(consequence)
 
-    def _object_to_budget(self, stacklevel: int) -> None:
+    def _object_to_budget(self) -> None:
         if (objection := self._trials.objection()) is not None:
-            self._warn_once("budget", objection, stacklevel + 1)
-
-    def _warn_of_cut(self, trial_id: str, who: str, has_run: bool) -> None:
-        if has_run:
-            self._warn_once(
-                "stop",
-                f"{who} has stopped trial {trial_id} before its end: it is paid, and gives neither "
-                f"a value nor a failure. What is left of a configuration is then no fair sample of "
-                f"it. Drop it: the search ends what is not worth going on, and "
-                f"search.scheduler(limit=...) what hangs.",
-                stacklevel=3,
-            )
-
-    def _warn_of(self, waits: Wait) -> None:
-        about = waits.why.partition(" of ")[0]
-        if waits.is_held_up and about not in self._warned:
-            self._warned.add(about)
-            _logger.warning(
-                "The race waits for %s. Values count in the order in which their trials began, so "
-                "no more of this configuration is begun at this level until that trial ends. If it "
-                "hangs, stop it; search.scheduler(limit=...) does so by itself.",
-                waits.why,
-            )
-
-    def _warn_once(self, about: str, message: str, stacklevel: int) -> None:
-        if about not in self._warned:
-            self._warned.add(about)
-            warnings.warn(message, stacklevel=stacklevel + 1)
+            self._notices.of_budget(objection)
 
     def _write_answer(self, urgent: bool) -> None:
         now = self._clock()
