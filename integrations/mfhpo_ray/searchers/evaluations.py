@@ -101,15 +101,10 @@ class Evaluations:
         notes: Mapping[str, Any],
     ) -> None:
         """End an evaluation with a value, or None for a failure."""
-        running = self._running[trial_id]
-        outcome = self._trials.outcome(
-            self.begun(trial_id),
-            value,
-            running.took(result, self._clock()),
-            as_number(result.get(CENSORED_KEY)),
-            running.resources,
-        )
-        self._tell_end(trial_id, notes, **vars(outcome))
+        running, stopped_at = self._running[trial_id], as_number(result.get(CENSORED_KEY))
+        cost = self._trials.cost(running.took(result, self._clock()), running.resources)
+        outcome = self._trials.outcome(self.begun(trial_id), value, cost, stopped_at)
+        self._tell_end(trial_id, notes, **outcome)
 
     def cut(self, trial_id: str, who: str, result: Mapping[str, Any]) -> None:
         """End an evaluation that somebody has stopped: it is paid, and was of nothing asked for."""

@@ -23,22 +23,26 @@ from mfhpo_ray.experiment.metric import as_number, check_aim
 from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.experiment.pulls import scalars
 from mfhpo_ray.experiment.recommendation import Answer, in_terms_of_tune
-from mfhpo_ray.experiment.space import (
-    FUNCTIONS,
-    Config,
-    assign,
-    fingerprint,
-    placeholders_in,
-    without,
-)
+from mfhpo_ray.experiment.space import Config, assign, fingerprint, placeholders_in
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.searchers.candidates import ArmsLike, Candidates
 from mfhpo_ray.searchers.evaluations import Evaluations
-from mfhpo_ray.searchers.notices import Notices
-from mfhpo_ray.searchers.saved import STATE_VERSION, check_state, events_of, records_of
+from mfhpo_ray.searchers.notices import (
+    CUT,
+    IN_VAIN,
+    MAY_CUT,
+    NO_NUMBER,
+    REDRAWN,
+    SINGLE,
+    UNWATCHED,
+    WAITS,
+    Notices,
+)
 from mfhpo_ray.searchers.shown import Shown, ran_with
 from mfhpo_ray.searchers.stops import cut_by
-from mfhpo_ray.searchers.trials import Source, Trials
+from mfhpo_ray.searchers.trials import Trials
+
+_STATE_VERSION = 3  # of saved states; those of mfhpo 0.1.4 have none
 
 AnswerT = TypeVar("AnswerT", bound=Answer)
 
@@ -79,11 +83,10 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         check_aim(metric, mode)
         if seed_key is not None:
             check_name("seed_key", seed_key, "a key of the configuration or None")
-        if seed_key == trials.owned:
+        if seed_key == trials.keys[0]:
             raise ValueError(f"seed_key={seed_key!r} is what the search sets to something else.")
         super().__init__(metric=metric, mode=mode)
-        own = (trials.owned, seed_key, *trials.others)
-        self._keys = tuple(key for key in own if key is not None)
+        self._keys = (*trials.keys, *([] if seed_key is None else [seed_key]))
         self._trials = trials
         self._candidates = Candidates(arms, space, self._keys)
         self._seed_key = seed_key
@@ -137,9 +140,9 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         stop = spec.get("stop")
         self._stop = stop if isinstance(stop, Mapping) else {}
         if stop:
-            self._notices.of_stop(repr(stop))
+            self._notices.warn("stop", MAY_CUT.format(repr(stop)))
         if spec.get("num_samples") == 1:
-            self._notices.of_single_trial()
+            self._notices.warn("num_samples", SINGLE)
         if self.evaluations.log is not None:
             return True  # the experiment goes on with the configurations that it has
         taken = self._candidates.take(config)
@@ -168,13 +171,14 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
             self._check_companion()
         if self._most is not None and len(experiment.open) >= self._most:
             if n_awaited >= self._most:
-                self._notices.of_waiting_in_vain(n_awaited)
+                _logger.warning(IN_VAIN, n_awaited)
             return None
         wanted = experiment.next()
         if isinstance(wanted, Done):
             return self._finish(experiment)
         if isinstance(wanted, Wait):
-            self._notices.of_wait(wanted)
+            if wanted.is_held_up and self._notices.are_new(wanted.why.partition(" of ")[0]):
+                _logger.warning(WAITS, wanted.why)
             return None
         config = self._config(wanted, experiment)
         evaluations.begin(trial_id, wanted, config)
@@ -200,7 +204,7 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         result = {} if result is None else result
         if who is not None:
             if result or running.iteration is not None:  # it has run
-                self._notices.of_cut(who, trial_id)
+                self._notices.warn("stop", CUT.format(who, trial_id))
             evaluations.cut(trial_id, who, result)
         else:
             ran = self._learn_what_ran(evaluations.begun(trial_id), result)
@@ -229,7 +233,7 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
 
     def warn_of_stop(self, what: str) -> None:
         """Warn about the ``stop`` of the ``RunConfig``, named by `what`."""
-        self._notices.of_stop(what)
+        self._notices.warn("stop", MAY_CUT.format(what))
 
     @property
     def finished(self) -> bool:
@@ -244,19 +248,29 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         The events are in the journal, if there is one.
         """
         return {
-            "version": STATE_VERSION,
+            "version": _STATE_VERSION,
             "search": type(self).__name__,
             "metric": self._metric,
             "mode": self._mode,
             "seed": self._seed,
             "most": self._most,
             "space": encode(self._candidates.tuner_space),
-            **events_of(self.evaluations.log),
+            "events": self.evaluations.log and self.evaluations.log.saved(),
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from what `get_state` gave, in a search made with the same arguments."""
-        check_state(state, type(self).__name__)
+        if state.get("version") != _STATE_VERSION:
+            raise ValueError(
+                "the saved state of the search is of another version of mfhpo, such as 0.1.4, "
+                "whose states are read by that version alone. Go on with that version, or begin "
+                "the experiment anew, under another RunConfig(name=...)."
+            )
+        if state["search"] != type(self).__name__:
+            raise ValueError(
+                f"the state is that of a {state['search']}, but this is a {type(self).__name__}; "
+                f"restore the search that was saved."
+            )
         self._take("metric", state["metric"])
         self._take("mode", state["mode"])
         self._seed = int(state["seed"])
@@ -264,9 +278,8 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
             self._most = state["most"]
         if not self._candidates.tuner_space:
             self._candidates.tuner_space = decode(state["space"])
-        records = records_of(state)
-        if records is not None:
-            self._begin(records, state["run"])
+        if state["events"] is not None:
+            self._begin(*EventLog.records_in(state["events"]))
             self.evaluations.await_open()
 
     def save(self, checkpoint_path: str) -> None:
@@ -281,7 +294,8 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         self.set_state(json.loads(head))
 
     def __getstate__(self) -> dict[str, Any]:
-        state = self.get_state() | events_of(self.evaluations.log, without_journal=True)
+        log = self.evaluations.log
+        state = self.get_state() | {"events": log and log.saved(elsewhere=False)}
         # A log holds functions, and a journal may hold an open connection.
         anew = {"evaluations": None, "_notebook": Notebook()}
         return {"attributes": self.__dict__ | anew, "state": state}
@@ -308,11 +322,14 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         trials = self._trials
         trials.look_up(self._candidates.space)
         known = None if records is None else EventLog.shared_notes(records).get("drawn")
-        source, notes = self._source(None if known is None else decode(known))
-        digest = {"search": type(self).__name__, **trials.digest}
-        if isinstance(self._candidates.given, list):
-            digest["arms"] = list(map(fingerprint, self._candidates.given))
-        settings = trials.settings(source, self._seed, self._sign)
+        candidates = self._candidates
+        source = candidates.source(self._seed, trials.levels[-1], known and decode(known))
+        digest = {"search": type(self).__name__, **trials.plan.digest(trials.levels)}
+        if isinstance(candidates.given, list):
+            digest["arms"] = list(map(fingerprint, candidates.given))
+        is_drawn = isinstance(candidates.given, int)
+        notes = {"drawn": encode(source)} if is_drawn else {}
+        settings = trials.plan.settings(trials.levels, source, self._seed, self._sign)
         log = EventLog(replace(settings, describe=described), digest, self._notebook)
         n = None if trials.replicate is None else len(trials.replicates)
         log.tell(Found(id="replicates", order=log.experiment.order, replicates=n), **notes)
@@ -324,23 +341,9 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
             self._relearn_what_ran()
         return log
 
-    def _source(self, drawn: list[Config] | None) -> tuple[Source, dict[str, Any]]:
-        """Return where configurations come from, and notes for a restart.
-
-        Those that were drawn before a restart are the same after it: functions of a space may draw
-        others.
-        """
-        candidates, target = self._candidates, self._trials.while_drawing
-        if candidates.given is None:
-            return candidates.parameters(self._seed, target), {}
-        if isinstance(candidates.given, list):
-            return candidates.given, {}
-        arms = candidates.drawn(self._seed, target) if drawn is None else drawn
-        return arms, {"drawn": encode(arms)}
-
     def _announce(self, settings: Any) -> None:
         """Log what is done that nobody has declared, as the experiment begins."""
-        words = self._trials.in_words(len(settings.candidates))
+        words = self._trials.plan.in_words(self._trials.levels, len(settings.candidates))
         if words:
             _logger.info("%s: %s.", type(self).__name__, words)
 
@@ -393,16 +396,15 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         reported = result.get(str(self._metric))
         value = as_number(reported)
         if value is None and reported is not None:
-            self._notices.of_no_number(trial_id, self._metric, reported)
+            self._notices.warn("no number", NO_NUMBER.format(trial_id, self._metric, reported))
         return value if value is not None and Observation(value).has_value else None
 
     def _learn_what_ran(self, begun: Begun, result: Mapping[str, Any]) -> Config:
         """Learn and return what a trial ran with where Tune has placeholders."""
-        own = placeholders_in(begun.configuration)
-        rest = without(self._candidates.tuner_space, self._keys)
-        ran = ran_with(result, [*own, *placeholders_in(rest, FUNCTIONS)])
+        names = [*placeholders_in(begun.configuration), *self._candidates.redrawn]
+        ran = ran_with(result, names)
         for name in self._shown.learn(begun.configuration, ran):
-            self._notices.of_redrawn(name)
+            self._notices.warn(f"redrawn {name}", REDRAWN.format(name))
         return ran
 
     def _relearn_what_ran(self) -> None:
@@ -414,11 +416,12 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         is_there = self.evaluations.is_watched
         self._trials.check_companion(is_there)
         if not is_there and (consequence := self._trials.without_companion):
-            self._notices.of_companion(consequence)
+            self._notices.warn("companion", UNWATCHED.format(consequence))
 
     def _object_to_budget(self) -> None:
-        if (objection := self._trials.objection()) is not None:
-            self._notices.of_budget(objection)
+        objection = self._trials.plan.objection(self._trials.levels)
+        if objection is not None:
+            self._notices.warn("budget", objection, stacklevel=4)
 
     def _write_answer(self, urgent: bool) -> None:
         now = self._clock()
@@ -427,5 +430,5 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         if urgent or now - self._written_at >= _ANSWER_PERIOD:
             self._written_at = now
             answer: Answer = self.recommendation()
-            names = [*self._candidates.names, self._trials.owned]
+            names = [*self._candidates.names, self._trials.keys[0]]
             self._notebook.write_answer(answer, self._metric, self._mode, names)
