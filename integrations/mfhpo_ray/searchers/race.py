@@ -80,7 +80,13 @@ class DeclaredRace:
         declaration = Declaration.of(fidelity, own.pop("sigma"), own.pop("bias"), kind)
         compares = "" if looks or replicate is not None else search._policy_class.__name__
         race = cls(declaration, own, make, replicate, compares)
-        trials = Trials(race, declaration.fidelity, prices=host.pop("prices"), replicate=replicate)
+        trials = Trials(
+            race,
+            declaration.fidelity,
+            prices=host.pop("prices"),
+            replicate=replicate,
+            seed_key=host.pop("seed_key"),
+        )
         signs = {"max": (1.0,), "min": (-1.0,)}.get(host["mode"], (1.0, -1.0))
         declaration.rehearse(race.policy, own, trials.levels, signs)
         return race, trials, host

@@ -31,7 +31,7 @@ class _Limits:
         self.host = {name: own.pop(name) for name in SearchOptions.__annotations__}
         limit_key = own.pop("limit_key")
         check_name("limit_key", limit_key, "a key of the configuration such as 'time_limit_s'")
-        self.trials = TrialsWithinLimits(self, limit_key)
+        self.trials = TrialsWithinLimits(self, limit_key, self.host.pop("seed_key"))
         self._options = own
         self._policy_class = search._policy_class
         self._make(2, (), **own)

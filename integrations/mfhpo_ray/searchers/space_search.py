@@ -124,12 +124,11 @@ class SpaceSearch(ExperimentSearch[TuneSearchRecommendation]):
             prices=prices,
             replicate=declared.replicate,
             training=_TRAINING if declared.checkpoints else None,
-            without_companion="a trial that hangs is waited for" if is_measured else "",
+            seed_key=seed_key,
+            hangs="a trial that hangs is waited for" if is_measured else "",
         )
         listed = declared.candidates if isinstance(declared.candidates, list) else None
-        super().__init__(
-            trials, listed, metric=metric, mode=mode, space=space, seed_key=seed_key, seed=seed
-        )
+        super().__init__(trials, listed, metric=metric, mode=mode, space=space, seed=seed)
 
 
 @dataclass(frozen=True)
