@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class _Limits:
-    """What a user declares of a search that `runs` a policy of limits.
+    """The declaration of a search that `runs` a policy of limits.
 
     Options are tried at once, so that wrong ones raise here and not in the first trial.
     """

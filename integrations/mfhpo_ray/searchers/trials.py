@@ -29,7 +29,7 @@ Source: TypeAlias = list[Config] | Parameters
 
 
 class Plan(Protocol):
-    """What a user declares of a search."""
+    """The declaration of a search by its user."""
 
     def settings(self, levels: tuple[Any, ...], source: Source, seed: int, sign: float) -> Settings:
         """Return the settings; `sign` is -1 where values are minimised."""
