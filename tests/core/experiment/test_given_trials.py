@@ -110,3 +110,21 @@ def test_r25_one_value_is_enough_to_go_on():
         begun = story.follow(str(n))
         story.end(begun.id, value=None if n else 1.0)
     assert isinstance(story.experiment.next(), Assignment)
+
+
+def test_d2_what_somebody_else_has_stopped_is_paid_and_left_out_under_a_condition():
+    story = Story(race(2))
+    story.begin("slow", x=1)
+    story.begin("quick", x=1)
+    story.end("quick", value=1.0)
+    story.lose("slow", why="ASHA stopped trials", cost=0.25, is_cut=True)
+    assert story.learned == ["quick"]
+    assert story.answer.cost == 1.25
+    assert story.answer.failures == 0
+    left_out = "the evaluation that was left out, because ASHA stopped trials, was like the others"
+    assert story.conditions.endswith(left_out)
+    for n in range(10):
+        story.begin(str(n))
+        story.lose(str(n), why="ASHA stopped trials", is_cut=True)
+    with pytest.raises(ValueError, match=r"something else .* ASHA stopped trials"):
+        story.experiment.next()
