@@ -87,25 +87,6 @@ def test_warmup_steps_are_not_checked():
     assert verdict(patient, 0.0, step=3)
 
 
-def test_repeats_are_averaged_and_give_a_margin():
-    pruner = small(coverage=0.5, replicate_params=("seed",))
-    study = optuna.create_study(direction="maximize", pruner=pruner)
-    # The hand-worked example of the core's tests: arm 0 is the incumbent, not the luckier arm 2.
-    for x, seed, curve in [
-        (0, 0, (0.0, 4.0)),
-        (0, 1, (2.0, 6.0)),
-        (1, 0, (0, 3)),
-        (2, 0, (1, 5.1)),
-    ]:
-        add(study, x, curve, seed=seed)
-    q = 6.313752  # t quantile, .95, one degree of freedom; radii q sqrt(2 / n), bar 5 - q
-    limit = 5 - q - 4 - q * math.sqrt(2)
-    assert pruner.prune(study, running(limit - 0.01))
-    assert not pruner.prune(study, running(limit + 0.01))
-    assert not pruner.prune(study, running(-1e6, x=0.0))  # a repeat of the incumbent
-    assert pruner.prune(study, running(-1e6, x=1.0))
-
-
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
 @pytest.mark.parametrize(
     ("make", "share"),
