@@ -101,25 +101,6 @@ def test_without_a_budget_the_study_goes_on_and_answers_at_any_time(make):
     assert per_arm[2] == max(per_arm)
 
 
-@both_directions
-@two
-def test_a_lucky_early_answer_gives_way_to_a_later_one(make, direction, sign):
-    """Of the cheapest level alone, which flatters, nothing is certain."""
-
-    def flattering(trial):
-        x, epochs = trial.suggest_float("x", -1, 1), trial.suggest_int("epochs", 1, 9)
-        noise = 0.05 * np.random.default_rng(trial.number).normal()
-        return sign * (x**2 + noise - (5.0 if epochs == 1 else 0.0))
-
-    study = optuna.create_study(direction=direction)
-    for budget in (6, 500):
-        study.sampler = make("epochs", ARMS, budget=budget, seed=0)
-        study.optimize(flattering)
-    answer = study.sampler.recommendation(study)
-    assert study.best_trial.user_attrs[CERTIFICATE]["cost"] == answer.cost
-    assert sign * study.best_value > -1.0
-
-
 BOUNDS = {"explore": "A", "best_no_better_than": -0.1, "second_no_worse_than": 0.4}
 MIRRORED = {
     "estimated": {},
