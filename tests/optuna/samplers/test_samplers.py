@@ -136,17 +136,6 @@ def test_minimising_and_maximising_are_mirror_images(make, declared):
     assert down.sampler.recommendation(down).interval == (-high, -low)
 
 
-@pytest.mark.parametrize(
-    ("direction", "best", "second"), [("minimize", 0.4, -0.1), ("maximize", 0.2, 0.9)]
-)
-def test_bounds_on_the_two_best_means_that_contradict_the_direction(direction, best, second):
-    sampler = MFLUCBSampler(
-        "epochs", ARMS, explore="A", best_no_better_than=best, second_no_worse_than=second
-    )
-    with pytest.raises(ValueError, match=rf"second_no_worse_than={second} must be worse"):
-        run(sampler, n_trials=1, direction=direction)
-
-
 @pytest.mark.parametrize("make", [IISESampler, MFLUCBSampler, MFUCBSampler])
 def test_a_resumed_study_goes_on_as_if_nothing_had_happened(make):
     def sampler():
