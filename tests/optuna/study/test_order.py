@@ -20,6 +20,7 @@ from mfhpo_optuna.samplers.policy_sampler import PolicySampler
 from mfhpo_optuna.samplers.replicates import ReplicateRace
 from mfhpo_optuna.study.fidelity_race import FidelityRace
 from mfhpo_optuna.study.trials.processes import is_surely_dead, worker_name
+from tests.optuna.samplers.races import Clock
 
 ARMS = [{"x": 0.0}, {"x": 1.0}]
 CERTIFICATE = "mfhpo:certificate"
@@ -343,28 +344,17 @@ def test_an_answer_is_brought_up_to_date_when_the_last_trial_fails():
     )
 
 
-class Clock:
-    """A clock that goes on while somebody sleeps."""
-
-    now = 0.0
-
-    def monotonic(self):
-        return self.now
-
-    def sleep(self, seconds):
-        self.now += seconds
-
-
 def test_a_timeout_ends_a_study_that_waits(monkeypatch):
     """Who waits looks at the timeout after 10 and 20 seconds, and then after 40."""
     clock = Clock()
     monkeypatch.setattr(policy_sampler, "time", clock)
+    began = clock.now
     of_day = SimpleNamespace(now=lambda: datetime.fromtimestamp(clock.now))
     monkeypatch.setattr("optuna.study._optimize.datetime", SimpleNamespace(datetime=of_day))
     rng = np.random.default_rng(1)
     study, slow = with_an_overtaken_trial(epsilon=0.5)
     study.optimize(lambda trial: minimised(study, trial, rng), timeout=30)
-    assert 30.0 <= clock.now <= 41.0
+    assert clock.now - began == pytest.approx(40.0)
     assert study.trials[slow.number].state == TrialState.RUNNING
     assert not study.sampler.recommendation(study).certified
 
