@@ -36,9 +36,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:the reward per pull is maximised
 best_arm = pytest.mark.parametrize("make", BEST_ARM.values(), ids=BEST_ARM.keys())
 reward = pytest.mark.parametrize("make", REWARD.values(), ids=REWARD.keys())
 two = pytest.mark.parametrize("make", [IISESampler, MFUCBSampler])
-both_directions = pytest.mark.parametrize(
-    ("direction", "sign"), [("minimize", 1.0), ("maximize", -1.0)]
-)
 
 EPOCHS = Fidelity("epochs", levels=[1, 3, 9], costs=[1, 3, 9])
 
