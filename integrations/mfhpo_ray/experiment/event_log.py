@@ -14,9 +14,9 @@ from mfhpo_ray.experiment.encoding import decode, encode
 from mfhpo_ray.experiment.journal import Journal, of_this_version
 from mfhpo_ray.experiment.notebook import Notebook
 
-_DRIVER = "driver"  # the only worker that tells events
-_SHARED = "experiment"  # the record of what is about no trial
-_EVENTS = "events"
+DRIVER = "driver"  # the only worker that tells events
+SHARED = "experiment"  # the record of what is about no trial
+EVENTS = "events"
 _LEFT = "the run that began it was left for another one"
 
 
@@ -51,15 +51,15 @@ class EventLog:
         self._begun_here: set[str] = set()
         self._run: str | None = None  # whose events are known
         self._digest = json.dumps(dict(digest))
-        self.tell(Joined(id=_DRIVER, order=0, digest=self._digest, version=__version__))
+        self.tell(Joined(id=DRIVER, order=0, digest=self._digest, version=__version__))
 
     def tell(self, event: Event, **notes: Any) -> None:
         """Store an event with notes for its trial, as plain JSON values; then apply it."""
         if isinstance(event, Begun):
             self._begun_here.add(event.id)
         name = _record_of(event)
-        record = self._records.setdefault(name, {_EVENTS: []})
-        record[_EVENTS].append(encode(event.to_dict()))
+        record = self._records.setdefault(name, {EVENTS: []})
+        record[EVENTS].append(encode(event.to_dict()))
         record.update(notes)
         self._known.add(_subject(event))
         self.notebook.write(name, record)
@@ -99,17 +99,17 @@ class EventLog:
         self._run = self._run or run
         news: list[Event] = []
         with of_this_version("the journal in the experiment's storage"):
-            told = {name: record[_EVENTS] for name, record in records.items()}
+            told = {name: record[EVENTS] for name, record in records.items()}
         for name, encoded in told.items():
-            mine = self._records.setdefault(name, {_EVENTS: []})
-            self._records[name] = {**mine, **records[name], _EVENTS: mine[_EVENTS]}
+            mine = self._records.setdefault(name, {EVENTS: []})
+            self._records[name] = {**mine, **records[name], EVENTS: mine[EVENTS]}
             for one in encoded:
                 event = event_of(decode(one))
                 if isinstance(event, Joined):
                     self._check_digest(event.digest)
                 if _subject(event) not in self._known:
                     self._known.add(_subject(event))
-                    mine[_EVENTS].append(one)
+                    mine[EVENTS].append(one)
                     news.append(event)
         if news:
             events = [*self.experiment.events, *news]
@@ -127,8 +127,13 @@ class EventLog:
                 )
 
 
+def events_in(record: Mapping[str, Any]) -> list[Event]:
+    """Return the events of a record, in the order in which they were told."""
+    return [event_of(decode(one)) for one in record[EVENTS]]
+
+
 def _record_of(event: Event) -> str:
-    return event.id.partition(":")[0] if isinstance(event, (Begun, Ended, Lost)) else _SHARED
+    return event.id.partition(":")[0] if isinstance(event, (Begun, Ended, Lost)) else SHARED
 
 
 def _subject(event: Event) -> tuple[Any, ...]:

@@ -1,8 +1,8 @@
 """The answer of a race in the terms of Ray Tune, beside the trial that looks best."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeAlias, TypeVar
 
 from ray.tune import ResultGrid
 from ray.tune.utils import flatten_dict
@@ -107,6 +107,13 @@ class TuneLimitRecommendation(_BesideLuckiest, UserLimitRecommendation):
 
 
 Answer: TypeAlias = TuneRecommendation | TuneLimitRecommendation
+AnswerT = TypeVar("AnswerT", bound=TuneRecommendation | TuneLimitRecommendation)
+
+
+def as_tune(kind: type[AnswerT], answer: UserRecommendation | UserLimitRecommendation) -> AnswerT:
+    """Return an answer as one of these kinds; what a kind has no field for is left out."""
+    names = [each.name for each in fields(kind) if hasattr(answer, each.name)]
+    return kind(**{name: getattr(answer, name) for name in names})
 
 
 def recommendation(what: Any) -> Answer:

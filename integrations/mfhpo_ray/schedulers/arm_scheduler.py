@@ -2,6 +2,7 @@
 
 Ray starts whatever is PENDING, in the order of arrival. So these schedulers set what arrives to
 PAUSED. `choose_trial_to_run`, which Ray calls at every step of its loop, names the trial to start.
+What becomes of a trial is told as events, which are stored with the experiment.
 """
 
 from __future__ import annotations
@@ -11,31 +12,28 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 from ray.tune.search import BasicVariantGenerator
 from ray.tune.utils import flatten_dict
 
-from mfhpo import Recommendation
 from mfhpo._validation import check_count, check_names
+from mfhpo.experiment import Experiment
+from mfhpo.experiment.settings import Settings
 from mfhpo_ray.experiment.checkpoints import can_be_saved
-from mfhpo_ray.experiment.encoding import decode, encode
-from mfhpo_ray.experiment.journal import of_this_version
-from mfhpo_ray.experiment.losses import Losses, is_tried_again, was_lost
+from mfhpo_ray.experiment.losses import is_tried_again, was_lost
 from mfhpo_ray.experiment.metric import as_number, check_aim
 from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.experiment.recommendation import Answer
 from mfhpo_ray.experiment.time_limits import TimeLimits, finite_limit, give_folder, stop_at_once
+from mfhpo_ray.schedulers.claims import Claims, Stored
 from mfhpo_ray.schedulers.room import live_trials, most_at_once, slots_for, suggests
 from mfhpo_ray.schedulers.runs import Run, Runs
 
 if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController
-
-AnswerT = TypeVar("AnswerT", bound=Recommendation)
 
 # Seconds after which the cluster is asked for its size again.
 _CLUSTER_PERIOD = 5.0
@@ -43,18 +41,8 @@ _CLUSTER_PERIOD = 5.0
 _NOTE_PERIOD = 5.0
 # Seconds that a running trial of an arm that is out has to report before it is killed.
 _PATIENCE = 1.0
-# The journal's record of what the race was begun with.
-RACE = "race"
 # More samples than this are meant as "without end".
 _MANY = 1_000_000
-
-
-class Entry(NamedTuple):
-    """What was written of a trial before a restart: its arm, and its run unless Ray forgot it."""
-
-    record: Mapping[str, Any]
-    arm: int
-    run: Run | None
 
 
 class ArmScheduler(FIFOScheduler, abc.ABC):
@@ -109,10 +97,10 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._busy: dict[str, Run] = {}
         self._doomed: list[Run] = []
         self._patience_ends: dict[str, float] = {}
-        self._losses = Losses()
         self._limit = finite_limit("limit", limit)
         self._time_limits = TimeLimits(self._now)
         self._notebook = Notebook()
+        self._claims = Claims(self._runs, self._notebook, self._cost_of)
         self._noted_at = -math.inf
         # The race is open from its first choice on, and closed when it has ended; it is complete
         # when no other trials will come.
@@ -130,25 +118,29 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     # What differs from scheduler to scheduler.
 
+    _n_levels: int  # those that trials pause at
+
     @abc.abstractmethod
     def recommendation(self) -> Answer:
         """Return the best answer so far."""
 
     @abc.abstractmethod
-    def _open(self, n_arms: int, search: Any) -> None:
-        """Begin the race, now that the number of arms is known; the first runs wait."""
+    def _settings(
+        self, candidates: Sequence[Mapping[str, Any]], n_arms: int, search: Any
+    ) -> Settings:
+        """Return the settings of the race, now that the number of arms is known."""
 
     @abc.abstractmethod
-    def _recover(self, entries: Sequence[Entry]) -> None:
-        """Take in what was written before a restart."""
+    def _on_open(self) -> None:
+        """Begin the race: the events of an earlier driver are known, and the runs wait."""
 
     @abc.abstractmethod
     def _next(self) -> Run | None:
-        """Return the run to start or resume, marked with what it is granted; None for none."""
+        """Send the run that is to be started or resumed, and return it; None for none."""
 
     @abc.abstractmethod
-    def _grant_first(self, run: Run) -> None:
-        """Note that a new run is started by Ray itself."""
+    def _send_first(self, run: Run) -> None:
+        """Send a new run that is started by Ray itself."""
 
     @abc.abstractmethod
     def _on_result(self, run: Run, result: Mapping[str, Any]) -> str:
@@ -159,28 +151,30 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         """Learn from the last result of a trial that ended by itself."""
 
     @abc.abstractmethod
-    def _on_failure(self, run: Run) -> None:
-        """Learn that a run failed before it came to where it was sent."""
-
-    @abc.abstractmethod
-    def _on_retry(self, run: Run) -> None:
-        """Learn that a run failed without its arm's fault, or that Ray tries it again."""
-
-    def _on_timeout(self, run: Run, limit: float) -> None:
-        """Learn that a run was stopped at its time limit."""
-        self._on_failure(run)
-
-    def _on_complete_search(self) -> None:
-        """Learn that the search is over: all arms are known."""
-
-    @property
-    @abc.abstractmethod
-    def _over(self) -> bool:
-        """Whether the race has ended."""
+    def _cost_of(self, run: Run) -> float:
+        """Return what a run has cost that does not come to where it was sent; it is paid then."""
 
     @abc.abstractmethod
     def _is_out(self, arm: int) -> bool:
         """Return whether an arm is not in the race, or not any more."""
+
+    def _on_failure(self, run: Run) -> None:
+        """Act on what was told about a run that has not come to where it was sent."""
+
+    def _on_timeout(self, run: Run, limit: float) -> None:
+        """Learn that a run was stopped at its time limit."""
+        self._claims.end(run, None)
+        self._on_failure(run)
+
+    def _on_complete_search(self) -> None:
+        """Learn that the search is over: all arms are known."""
+        if self._runs.n_arms < self._n_raced:
+            self._claims.find(arms=self._runs.n_arms)
+
+    @property
+    def _over(self) -> bool:
+        """Whether the race has ended."""
+        return self._is_open and self._experiment.finished
 
     # What Tune calls.
 
@@ -203,8 +197,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._notebook.open(trial, type(self).__name__)
         self._may_find_one = True
         if trial in self._runs:  # it failed, and Ray tries it again
-            run = self._runs[trial]
-            run.granted, run.began_at = None, None
             if trial.status == Trial.PENDING:
                 tune_controller._set_trial_status(trial, Trial.PAUSED)
             return
@@ -215,11 +207,11 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
                 f"num_samples=-1 makes trials without end; give tune.TuneConfig(num_samples=...)."
             )
         run = self._runs.add(trial)
-        record = self._notebook.records.get(trial.trial_id)
-        had_begun = record is not None or trial.run_metadata.start_time is not None
+        is_stored = trial.trial_id in self._notebook.records
+        had_begun = is_stored or trial.run_metadata.start_time is not None
         if trial.is_finished():
             self._runs.retire(run)
-        elif self._closed or (record is not None and record.get("over")):
+        elif self._closed or (is_stored and self._was_seen_to_its_end(trial)):
             give_folder(trial)
             trial.set_status(Trial.TERMINATED)
             self._runs.retire(run)
@@ -238,7 +230,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         else:
             # A model is to see results before it suggests more: what it suggests is started as
             # soon as there is room, and it is asked for one at a time.
-            self._grant_first(run)
+            if self._is_open and not self._is_out(run.arm):
+                self._send_first(run)
             self._make_busy(run)
         if self._is_open and self._is_out(run.arm):
             self._doom(run)
@@ -253,7 +246,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         run = self._runs[trial]
         if run.doomed or self._closed or self._time_limits.exceeded(trial, result):
             return str(TrialScheduler.STOP)
-        self._losses.forget(run.arm)
         decision = self._on_result(run, result)
         if decision == TrialScheduler.PAUSE:
             # Its result is there: saving the checkpoint is no longer limited.
@@ -270,7 +262,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
     ) -> None:
         """Learn from a trial that has ended."""
         run = self._runs[trial]
-        if not run.doomed and not self._closed:
+        if run.begun is not None and not run.doomed and not self._closed:
             limit = self._time_limits.settle(trial)
             if limit is None:
                 self._on_end(run, result)
@@ -282,13 +274,9 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         """Learn that a trial has failed; Ray adds it again if it may be tried again."""
         run = self._runs[trial]
         again = is_tried_again(trial)
-        if not run.doomed:
-            if again or (was_lost(trial) and self._losses.excuse(run.arm)):
-                self._on_retry(run)
-            else:
-                self._on_failure(run)
-        run.granted = None
         self._busy.pop(trial.trial_id, None)
+        if self._is_open and not (run.doomed or self._closed):
+            self._fail(run, again, was_lost(trial))
         self._time_limits.forget(trial)
         if not again:
             self._leave(run)
@@ -316,7 +304,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             return None
         if not self._may_find_one or not self._has_room(search):
             return None
-        chosen = self._next()
+        chosen = self._claims.send_again() or self._next()
         if chosen is None:
             # Until something happens, there will be none.
             self._may_find_one = False
@@ -337,21 +325,18 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         if not self._is_open:
             raise ValueError("there is nothing to recommend yet: no trial was started.")
 
-    def _without_more(self, answer: AnswerT, nothing_is_left: bool) -> AnswerT:
-        """Return an answer that says so if no trials are left to change it."""
-        if answer.finished or not (self._closed or nothing_is_left):
-            return answer
-        reason = f"no replicates are left to tell: {answer.reason}"
-        return replace(answer, finished=True, reason=reason)
+    @property
+    def _experiment(self) -> Experiment:
+        return self._claims.experiment
 
     @property
     def _sign(self) -> float:
         return -1.0 if self._mode == "min" else 1.0
 
-    def _value(self, result: Mapping[str, Any]) -> float | None:
-        """Return a result's metric, larger is better; None if it is missing or no number."""
+    def _value(self, result: Mapping[str, Any]) -> float:
+        """Return a result's metric; NaN if it is missing or no number."""
         value = as_number(result.get(str(self._metric)))
-        return None if value is None else self._sign * value
+        return math.nan if value is None else value
 
     def _warn_once(
         self, about: object, message: str, category: type[Warning] = UserWarning
@@ -360,18 +345,30 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             self._warned.add(about)
             warnings.warn(message, category, stacklevel=3)
 
+    def _fail(self, run: Run, again: bool, is_lost: bool) -> None:
+        """Tell that a run has failed; it is tried again, or was lost with its process."""
+        if again:
+            self._claims.lose(run, "its trial is run again", will_retry=True)
+        elif is_lost:
+            self._claims.lose(run, "its process has died")
+        elif run.begun is not None:
+            self._claims.end(run, None)
+        self._may_find_one = True
+        if not again:
+            self._on_failure(run)
+
     def _doom(self, run: Run) -> None:
         """Have a run stopped at the next step."""
-        if not run.doomed:
-            run.doomed = True
-            self._doomed.append(run)
+        if run.doomed:
+            return
+        run.doomed = True
+        self._doomed.append(run)
+        if not self._closed:
+            self._claims.lose(run, "its configuration has left the race", is_withdrawn=True)
 
     def _doom_arm(self, arm: int) -> None:
         for run in self._runs.of(arm):
             self._doom(run)
-
-    def _write(self, run: Run, record: Mapping[str, Any]) -> None:
-        self._notebook.write(run.trial.trial_id, {"config": encode(run.trial.config), **record})
 
     def _note_answer(self) -> None:
         self._noted_at = self._clock()
@@ -389,14 +386,23 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     def _leave(self, run: Run) -> None:
         """Let go of a run whose trial is over."""
-        run.granted = None
+        if not (run.doomed or self._closed):
+            self._claims.lose(run, "its trial was stopped")
         self._time_limits.forget(run.trial)
         self._busy.pop(run.trial.trial_id, None)
         self._runs.retire(run)
         self._may_find_one = True
+        if self._is_open and self._complete and self._nothing_is_left:
+            self._claims.find(is_exhausted=True)
         if self._is_open and not self._busy and self._runs.all_over:
             # Ray may end the experiment without another step of its loop.
             self._note_answer()
+
+    @property
+    def _nothing_is_left(self) -> bool:
+        """Whether all trials of all arms in the race are over."""
+        arms = range(self._n_raced)
+        return not any(self._runs.of(arm) and not self._is_out(arm) for arm in arms)
 
     def _finish(self, tune_controller: TuneController) -> None:
         """End the experiment, now that the race has ended."""
@@ -406,6 +412,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         if self._closed:
             return
         self._closed = True
+        self._claims.find(is_exhausted=True)
         tune_controller.search_alg.set_finished()
         for run in self._runs:
             if not run.trial.is_finished():
@@ -418,8 +425,14 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     def _make_busy(self, run: Run) -> None:
         self._busy[run.trial.trial_id] = run
-        if self._limit is not None:
-            self._time_limits.set(run.trial, self._limit)
+        run.began_at = None
+        limit = self._limit_of(run)
+        if limit is not None:
+            self._time_limits.set(run.trial, limit)
+
+    def _limit_of(self, run: Run) -> float | None:
+        """Return the seconds that a run may take."""
+        return self._limit
 
     def _notice_ends(self) -> None:
         for name, run in list(self._busy.items()):
@@ -429,48 +442,69 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             self._may_find_one = True
             self._time_limits.forget(run.trial)
             if run.trial.status == Trial.ERROR:  # a reset that failed is told to nobody
-                self._on_failure(run)
+                if not run.doomed:
+                    self._fail(run, again=False, is_lost=False)
                 self._leave(run)
 
     def _open_if_ready(self, search: Any) -> bool:
         if not (search.is_finished() or suggests(search)):
             return False  # more trials are on their way
-        records = self._notebook.records
-        if RACE in records:
-            n_arms = int(records.pop(RACE)["n_arms"])
-        elif search.is_finished():
-            n_arms = self._runs.n_arms
-            if self._n_arms is not None and suggests(search):
-                n_arms = min(n_arms, self._n_arms)
-        else:
-            n_arms = search.total_samples if self._n_arms is None else self._n_arms
-            if n_arms > _MANY:
-                raise ValueError(
-                    f"{type(self).__name__} needs the number of arms where the search goes on "
-                    f"without end; give arms=... to it, or num_samples to tune.TuneConfig."
-                )
+        stored = Stored(self._notebook.records)
+        n_arms = stored.n_arms or self._number_of_arms(search)
         if n_arms == 0:
             return False
         self._runs.sort()
-        self._open(n_arms, search)
+        n_known = self._runs.n_arms
+        for config in stored.configurations:
+            self._runs.arm(config)
+        # Those that Ray has no trial of any more come on top, as the search knows none of them.
+        self._n_raced = n_raced = n_arms + self._runs.n_arms - n_known
+        known = min(n_raced, self._runs.n_arms)
+        candidates = [self._runs.configurations[arm] for arm in range(known)]
+        self._claims.begin(self._settings(candidates, n_raced, search), n_arms, stored)
         self._is_open = True
-        self._n_raced = n_arms
-        self._notebook.write(RACE, {"n_arms": n_arms})
-        runs = {run.trial.trial_id: run for run in self._runs}
-        with of_this_version("the journal in the experiment's storage"):
-            entries = []
-            for name, record in records.items():
-                run = runs.get(name)
-                arm = self._runs.arm(decode(record["config"])) if run is None else run.arm
-                if arm < n_arms:
-                    entries.append(Entry(record, arm, run))
-            self._recover(entries)
+        self._on_open()
+        self._claims.settle(self._is_out)
         self._notebook.records = {}
-        if self._runs.n_arms > n_arms:  # several trials may be suggested before the race begins
-            for arm in range(n_arms, self._runs.n_arms):
+        for run in list(self._busy.values()):  # suggested before the race began
+            if run.begun is None and not self._is_out(run.arm):
+                self._send_first(run)
+        if self._runs.n_arms > n_raced:  # several trials may be suggested before the race begins
+            for arm in range(n_raced, self._runs.n_arms):
                 self._doom_arm(arm)
             search.set_finished()
         return True
+
+    def _number_of_arms(self, search: Any) -> int:
+        if search.is_finished():
+            self._warn_if_redrawn()
+            n_arms = self._runs.n_arms
+            if self._n_arms is not None and suggests(search):
+                n_arms = min(n_arms, self._n_arms)
+            return n_arms
+        n_arms = int(search.total_samples) if self._n_arms is None else self._n_arms
+        if n_arms > _MANY:
+            raise ValueError(
+                f"{type(self).__name__} needs the number of arms where the search goes on "
+                f"without end; give arms=... to it, or num_samples to tune.TuneConfig."
+            )
+        return n_arms
+
+    def _warn_if_redrawn(self) -> None:
+        redrawn, replicate = self._runs.redrawn(), " and ".join(map(repr, self._replicate_keys))
+        if redrawn:
+            self._warn_once(
+                "redrawn",
+                f"{' and '.join(map(repr, redrawn))} differ from replicate to replicate, so that "
+                f"each of the {self._runs.n_arms} trials is a configuration of its own. Give "
+                f"search_alg=BasicVariantGenerator(constant_grid_search=True), which keeps what "
+                f"is sampled for all values of {replicate}, or name what does not matter in "
+                f"replicate=...",
+            )
+
+    def _was_seen_to_its_end(self, trial: Trial) -> bool:
+        records = {trial.trial_id: self._notebook.records[trial.trial_id]}
+        return Stored(records).is_over(trial.trial_id, self._n_levels - 1)
 
     def _stop_doomed(self, tune_controller: TuneController) -> None:
         """Stop the doomed; a trial that runs is killed if it does not report within a second."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from ray.tune.result import DONE
 
 from mfhpo._validation import check_count, check_number, check_numbers, shown
 from mfhpo.identification.curves.curves import check_reduction_factor, check_steps
@@ -93,22 +94,24 @@ class Meter:
             run.began_at, run.began_with = 0.0, 0.0
             saved = saved_metrics(run.trial)
             time = float(saved.get(self._name, 0.0))
-            if 0.0 < time < shown:  # else it has begun anew, though it may have a checkpoint
+            # One that returns when it is resumed shows its checkpoint's result again.
+            returned = time == shown and result.get(DONE)
+            # Else it has begun anew, though it may have a checkpoint.
+            if 0.0 < time < shown or returned:
                 run.began_at, run.began_with = time, float(saved.get("time_total_s", 0.0))
         run.shown = shown
         run.seconds = float(result.get("time_total_s", 0.0))
 
     def pay(self, run: Run) -> float:
         """Return what a run has cost as far as it has reported; it is paid then."""
-        owed, run.owed = run.owed, 0.0
         if run.began_at is None:
-            return owed
+            return 0.0
         before, seconds_before = run.began_at, run.began_with
         run.began_at, run.began_with = run.shown, run.seconds
         if self._costs is None:
             seconds = max(0.0, run.seconds - seconds_before)
-            return owed + seconds * self._prices.of(required_resources(run.trial))
+            return seconds * self._prices.of(required_resources(run.trial))
         # Linear between the levels.
         marks, costs = (0.0, *self._levels), (0.0, *self._costs)
         cost, paid = (float(np.interp(time, marks, costs)) for time in (run.shown, before))
-        return owed + max(0.0, cost - paid)
+        return max(0.0, cost - paid)
