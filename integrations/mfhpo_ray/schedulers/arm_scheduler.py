@@ -27,22 +27,23 @@ from mfhpo_ray.experiment.losses import is_tried_again, was_lost
 from mfhpo_ray.experiment.metric import as_number, check_aim
 from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.experiment.recommendation import Answer
-from mfhpo_ray.experiment.time_limits import TimeLimits, finite_limit, give_folder, stop_at_once
+from mfhpo_ray.experiment.time_limits import TimeLimits, finite_limit, give_folder
 from mfhpo_ray.schedulers.claims import Claims, Stored
-from mfhpo_ray.schedulers.room import live_trials, most_at_once, slots_for, suggests
-from mfhpo_ray.schedulers.runs import Run, Runs
+from mfhpo_ray.schedulers.room import (
+    MOST_SAMPLES,
+    expected_arms,
+    live_trials,
+    slots_for,
+    suggests,
+)
+from mfhpo_ray.schedulers.runs import Run, Runs, warn_if_redrawn
+from mfhpo_ray.schedulers.slots import Slots
 
 if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController
 
-# Seconds after which the cluster is asked for its size again.
-_CLUSTER_PERIOD = 5.0
 # Seconds between two notes of the answer so far.
 _NOTE_PERIOD = 5.0
-# Seconds that a running trial of an arm that is out has to report before it is killed.
-_PATIENCE = 1.0
-# More samples than this are meant as "without end".
-_MANY = 1_000_000
 
 
 class ArmScheduler(FIFOScheduler, abc.ABC):
@@ -94,9 +95,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._replicate_keys = check_names("replicate", keys, right)
         # Tune's Repeater numbers its repeats under this key.
         self._runs = Runs((*self._replicate_keys, "__trial_index__"))
-        self._busy: dict[str, Run] = {}
-        self._doomed: list[Run] = []
-        self._patience_ends: dict[str, float] = {}
+        self._slots = Slots(self._now, lambda trial: self._count_slots(trial))
         self._limit = finite_limit("limit", limit)
         self._time_limits = TimeLimits(self._now)
         self._notebook = Notebook()
@@ -110,8 +109,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._n_raced = 0
         self._may_find_one = True
         self._warned: set[object] = set()
-        self._slots = math.inf
-        self._slots_known_at = -math.inf
         # A simulation has another clock, and other slots.
         self._clock = time.monotonic
         self._count_slots = slots_for
@@ -201,7 +198,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
                 tune_controller._set_trial_status(trial, Trial.PAUSED)
             return
         search = tune_controller.search_alg
-        if not suggests(search) and search.total_samples > _MANY:
+        if not suggests(search) and search.total_samples > MOST_SAMPLES:
             raise ValueError(
                 f"{type(self).__name__} looks at all trials before it starts one, but "
                 f"num_samples=-1 makes trials without end; give tune.TuneConfig(num_samples=...)."
@@ -232,7 +229,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             # soon as there is room, and it is asked for one at a time.
             if self._is_open and not self._is_out(run.arm):
                 self._send_first(run)
-            self._make_busy(run)
+            self._start(run)
         if self._is_open and self._is_out(run.arm):
             self._doom(run)
             if run.arm >= self._n_raced:
@@ -274,7 +271,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         """Learn that a trial has failed; Ray adds it again if it may be tried again."""
         run = self._runs[trial]
         again = is_tried_again(trial)
-        self._busy.pop(trial.trial_id, None)
+        self._slots.leave(run)
         if self._is_open and not (run.doomed or self._closed):
             self._fail(run, again, was_lost(trial))
         self._time_limits.forget(trial)
@@ -302,22 +299,24 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         if self._over:
             self._finish(tune_controller)
             return None
-        if not self._may_find_one or not self._has_room(search):
+        if not self._may_find_one or not self._slots.has_room(search):
             return None
         chosen = self._claims.send_again() or self._next()
         if chosen is None:
             # Until something happens, there will be none.
             self._may_find_one = False
-            if not self._busy and search.is_finished():
+            if not self._slots.busy and search.is_finished():
                 self._close(tune_controller)
             return None
-        self._make_busy(chosen)
+        self._start(chosen)
         live_trials(search).add(chosen.trial.trial_id)
         return chosen.trial
 
     def debug_string(self) -> str:
         """Return the scheduler's line in Tune's report."""
-        return f"Using {type(self).__name__}: {self._runs.n_arms} arms, {len(self._busy)} busy"
+        return (
+            f"Using {type(self).__name__}: {self._runs.n_arms} arms, {len(self._slots.busy)} busy"
+        )
 
     # What subclasses use.
 
@@ -361,8 +360,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         """Have a run stopped at the next step."""
         if run.doomed:
             return
-        run.doomed = True
-        self._doomed.append(run)
+        self._slots.doom(run)
         if not self._closed:
             self._claims.lose(run, "its configuration has left the race", is_withdrawn=True)
 
@@ -376,25 +374,17 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             answer, names = self.recommendation(), self._runs.names
             self._notebook.write_answer(answer, self._metric, self._mode, names)
 
-    def _room(self) -> float:
-        """Return how many trials the cluster can run at once; infinite if that is not known."""
-        now = self._clock()
-        if now - self._slots_known_at > _CLUSTER_PERIOD:
-            self._slots_known_at = now
-            self._slots = self._count_slots(next(iter(self._busy.values())).trial)
-        return self._slots
-
     def _leave(self, run: Run) -> None:
         """Let go of a run whose trial is over."""
         if not (run.doomed or self._closed):
             self._claims.lose(run, "its trial was stopped")
         self._time_limits.forget(run.trial)
-        self._busy.pop(run.trial.trial_id, None)
+        self._slots.leave(run)
         self._runs.retire(run)
         self._may_find_one = True
         if self._is_open and self._complete and self._nothing_is_left:
             self._claims.find(is_exhausted=True)
-        if self._is_open and not self._busy and self._runs.all_over:
+        if self._is_open and not self._slots.busy and self._runs.all_over:
             # Ray may end the experiment without another step of its loop.
             self._note_answer()
 
@@ -423,9 +413,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
     def _now(self) -> float:
         return self._clock()
 
-    def _make_busy(self, run: Run) -> None:
-        self._busy[run.trial.trial_id] = run
-        run.began_at = None
+    def _start(self, run: Run) -> None:
+        self._slots.take(run)
         limit = self._limit_of(run)
         if limit is not None:
             self._time_limits.set(run.trial, limit)
@@ -435,10 +424,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         return self._limit
 
     def _notice_ends(self) -> None:
-        for name, run in list(self._busy.items()):
-            if run.trial.status in (Trial.PENDING, Trial.RUNNING):
-                continue
-            del self._busy[name]
+        for run in self._slots.ended():
             self._may_find_one = True
             self._time_limits.forget(run.trial)
             if run.trial.status == Trial.ERROR:  # a reset that failed is told to nobody
@@ -450,7 +436,10 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         if not (search.is_finished() or suggests(search)):
             return False  # more trials are on their way
         stored = Stored(self._notebook.records)
-        n_arms = stored.n_arms or self._number_of_arms(search)
+        n_arms = stored.n_arms
+        if n_arms is None:
+            n_arms = expected_arms(search, self._n_arms, self._runs.n_arms, type(self).__name__)
+            warn_if_redrawn(self._runs, self._replicate_keys)
         if n_arms == 0:
             return False
         self._runs.sort()
@@ -466,7 +455,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._on_open()
         self._claims.settle(self._is_out)
         self._notebook.records = {}
-        for run in list(self._busy.values()):  # suggested before the race began
+        for run in list(self._slots.busy.values()):  # suggested before the race began
             if run.begun is None and not self._is_out(run.arm):
                 self._send_first(run)
         if self._runs.n_arms > n_raced:  # several trials may be suggested before the race begins
@@ -475,63 +464,10 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             search.set_finished()
         return True
 
-    def _number_of_arms(self, search: Any) -> int:
-        if search.is_finished():
-            self._warn_if_redrawn()
-            n_arms = self._runs.n_arms
-            if self._n_arms is not None and suggests(search):
-                n_arms = min(n_arms, self._n_arms)
-            return n_arms
-        n_arms = int(search.total_samples) if self._n_arms is None else self._n_arms
-        if n_arms > _MANY:
-            raise ValueError(
-                f"{type(self).__name__} needs the number of arms where the search goes on "
-                f"without end; give arms=... to it, or num_samples to tune.TuneConfig."
-            )
-        return n_arms
-
-    def _warn_if_redrawn(self) -> None:
-        redrawn, replicate = self._runs.redrawn(), " and ".join(map(repr, self._replicate_keys))
-        if redrawn:
-            self._warn_once(
-                "redrawn",
-                f"{' and '.join(map(repr, redrawn))} differ from replicate to replicate, so that "
-                f"each of the {self._runs.n_arms} trials is a configuration of its own. Give "
-                f"search_alg=BasicVariantGenerator(constant_grid_search=True), which keeps what "
-                f"is sampled for all values of {replicate}, or name what does not matter in "
-                f"replicate=...",
-            )
-
     def _was_seen_to_its_end(self, trial: Trial) -> bool:
         records = {trial.trial_id: self._notebook.records[trial.trial_id]}
         return Stored(records).is_over(trial.trial_id, self._n_levels - 1)
 
     def _stop_doomed(self, tune_controller: TuneController) -> None:
-        """Stop the doomed; a trial that runs is killed if it does not report within a second."""
-        patient: list[Run] = []
-        while self._doomed:
-            run = self._doomed.pop()
-            trial = run.trial
-            if trial.status == Trial.RUNNING:
-                now = self._clock()
-                if now < self._patience_ends.setdefault(trial.trial_id, now + _PATIENCE):
-                    # With its next result it ends by itself, and its process can be used again.
-                    patient.append(run)
-                    continue
-                stop_at_once(tune_controller, trial)
-            elif not trial.is_finished():
-                live_trials(tune_controller.search_alg).add(trial.trial_id)
-                give_folder(trial)
-                tune_controller.stop_trial(trial)
-            self._patience_ends.pop(trial.trial_id, None)
+        for run in self._slots.stop_doomed(tune_controller):
             self._leave(run)
-        self._doomed = patient
-
-    def _has_room(self, search: Any) -> bool:
-        """Return whether another trial may be started: Ray must not be told more than fit."""
-        if not self._busy:
-            return True
-        room = min(most_at_once(search), self._room())
-        if math.isinf(room):
-            return all(run.trial.status == Trial.RUNNING for run in self._busy.values())
-        return len(self._busy) < room

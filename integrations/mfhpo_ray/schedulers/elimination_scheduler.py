@@ -343,9 +343,9 @@ class MFEliminationScheduler(ArmScheduler):
 
     def _without_slot(self) -> list[Run]:
         """Return the chosen runs that wait for another one to leave its slot."""
-        if not self._busy or len(self._busy) <= self._room() < math.inf:
+        if not self._slots.busy or len(self._slots.busy) <= self._slots.number() < math.inf:
             return []
-        return [run for run in self._busy.values() if run.trial.status == Trial.PENDING]
+        return [run for run in self._slots.busy.values() if run.trial.status == Trial.PENDING]
 
     def _warn_of_contradiction(self, run: Run, contradicted: Sequence[int]) -> None:
         curve = self._sign * self._curves[run.trial.trial_id]

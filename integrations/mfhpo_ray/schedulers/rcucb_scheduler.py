@@ -104,7 +104,7 @@ class RCUCBScheduler(ArmScheduler):
             if not run.trial.is_finished() and not self._may_end(run):
                 self._doom(run)
         self._stop_doomed(tune_controller)
-        if not self._busy:
+        if not self._slots.busy:
             self._close(tune_controller)
 
     def _may_end(self, run: Run) -> bool:

@@ -10,6 +10,8 @@ from ray.tune.search import BasicVariantGenerator, ConcurrencyLimiter
 
 from mfhpo_ray.experiment.prices import required_resources
 
+MOST_SAMPLES = 1_000_000
+"""More are meant as "without end"."""
 _PARTS = 10_000  # of a resource: to these Ray rounds what it counts
 
 
@@ -51,6 +53,19 @@ def slots_for(trial: Trial) -> float:
         round(there.get(name, 0.0) * _PARTS) // amount for name, amount in parts.items() if amount
     ]
     return max(1.0, min(fitting, default=math.inf))
+
+
+def expected_arms(search: Any, declared: int | None, n_arms: int, owner: str) -> int:
+    """Return how many arms there will be, of which `n_arms` are known; those declared at most."""
+    if search.is_finished():
+        return min(n_arms, declared) if declared is not None and suggests(search) else n_arms
+    expected = int(search.total_samples) if declared is None else declared
+    if expected > MOST_SAMPLES:
+        raise ValueError(
+            f"{owner} needs the number of arms where the search goes on without end; give "
+            f"arms=... to it, or num_samples to tune.TuneConfig."
+        )
+    return expected
 
 
 def _limiter_of(search: Any) -> ConcurrencyLimiter | None:

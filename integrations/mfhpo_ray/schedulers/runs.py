@@ -1,6 +1,7 @@
 """Which trials there are: each is one replicate of an arm, and how far it has come."""
 
 import math
+import warnings
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -157,23 +158,6 @@ class Runs:
             if run not in over:
                 self._by_arm[run.arm].append(run)
 
-    def redrawn(self) -> list[str]:
-        """Return the keys that were drawn anew for each replicate, so that no arm has two.
-
-        Each value of the replicate's keys occurs equally often then, and some key has more values
-        than there are trials of one replicate.
-        """
-        flat = [flatten_dict(run.trial.config) for run in self]
-        names = {name for config in flat for name in config}
-        replicates = Counter(_key(config, names & self._replicate_keys) for config in flat)
-        n_configurations = min(replicates.values(), default=0)
-        is_grid = len(set(replicates.values())) == 1 and len(replicates) > 1
-        if not is_grid or n_configurations < 2 or self.n_arms < len(flat):
-            return []
-        n_values = {name: len({_key(config, {name}) for config in flat}) for name in names}
-        kept = sorted(names - self._replicate_keys)
-        return [name for name in kept if n_values[name] > n_configurations]
-
     def retire(self, run: Run) -> None:
         """Forget that a run could go on; its trial is over."""
         if run in self._by_arm[run.arm]:
@@ -184,6 +168,34 @@ class Runs:
         arm = self.configurations.add(_without(config, self._replicate_keys))
         self._by_arm += [[] for _ in range(self.n_arms - len(self._by_arm))]
         return arm
+
+
+def warn_if_redrawn(runs: Runs, replicate_keys: Collection[str]) -> None:
+    """Warn if something was drawn anew for each replicate, so that no arm has two.
+
+    Each value of the replicate's keys occurs equally often then, and some key has more values than
+    there are trials of one replicate.
+    """
+    flat = [flatten_dict(run.trial.config) for run in runs]
+    names = {name for config in flat for name in config}
+    replicates = Counter(_key(config, names.intersection(replicate_keys)) for config in flat)
+    n_configurations = min(replicates.values(), default=0)
+    is_grid = len(set(replicates.values())) == 1 and len(replicates) > 1
+    if not is_grid or n_configurations < 2 or runs.n_arms < len(flat):
+        return
+    n_values = {name: len({_key(config, {name}) for config in flat}) for name in names}
+    redrawn = [
+        name for name in names.difference(replicate_keys) if n_values[name] > n_configurations
+    ]
+    if redrawn:
+        warnings.warn(
+            f"{' and '.join(map(repr, sorted(redrawn)))} differ from replicate to replicate, so "
+            f"that each of the {len(flat)} trials is a configuration of its own. Give "
+            f"search_alg=BasicVariantGenerator(constant_grid_search=True), which keeps what is "
+            f"sampled for all values of {' and '.join(map(repr, replicate_keys))}, or name what "
+            f"does not matter in replicate=...",
+            stacklevel=2,
+        )
 
 
 def _key(config: Mapping[str, Any], names: Collection[str]) -> str:
