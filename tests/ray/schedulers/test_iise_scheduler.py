@@ -121,7 +121,7 @@ def test_replicates_that_run_out_are_not_pulled_twice():
     run = race(scheduler, grid(2, 3), curves_of([0.5, 0.5]), slots=2, checkpoints=True)
     answer = scheduler.recommendation()
     assert (answer.finished, answer.certified) == (True, False)
-    assert "no replicates are left" in answer.reason
+    assert "nothing is left to evaluate" in answer.reason
     assert Counter(level for _, level in scheduler.pairs)[3] == 6
     assert run.iterations == 6 * 27
 
