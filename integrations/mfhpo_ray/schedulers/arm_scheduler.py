@@ -28,7 +28,7 @@ from mfhpo_ray.experiment.metric import as_number, check_aim
 from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.experiment.recommendation import Answer
 from mfhpo_ray.experiment.time_limits import TimeLimits, finite_limit, give_folder
-from mfhpo_ray.schedulers.claims import Claims, Stored
+from mfhpo_ray.schedulers.claims import AGAIN, Claims, Stored
 from mfhpo_ray.schedulers.room import (
     MOST_SAMPLES,
     expected_arms,
@@ -347,7 +347,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
     def _fail(self, run: Run, again: bool, is_lost: bool) -> None:
         """Tell that a run has failed; it is tried again, or was lost with its process."""
         if again:
-            self._claims.lose(run, "its trial is run again", will_retry=True)
+            self._claims.lose(run, AGAIN, will_retry=True)
         elif is_lost:
             self._claims.lose(run, "its process has died")
         elif run.begun is not None:

@@ -16,6 +16,8 @@ from mfhpo_ray.experiment.journal import of_this_version
 from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.schedulers.runs import Run, Runs
 
+AGAIN = "its trial is run again"
+
 
 class Stored:
     """What was told before a restart.
@@ -53,11 +55,12 @@ class Stored:
         return last.level == target or not abs(last.value) <= LARGEST
 
     def take_back_failure(self, trial_id: str) -> None:
-        """Let the failure of a trial that Ray runs again be none."""
+        """Let the failure, or the loss, of a trial that Ray runs again be none."""
         last = next(reversed(self._events.get(trial_id, ())), None)
-        if isinstance(last, Ended) and last.value is None and last.stopped_at is None:
-            why = "its trial is run again"
-            lost = Lost(id=last.id, order=last.order, why=why, cost=last.cost, will_retry=True)
+        has_failed = isinstance(last, Ended) and last.value is None and last.stopped_at is None
+        if has_failed or (isinstance(last, Lost) and not last.is_withdrawn):
+            assert isinstance(last, Ended | Lost)
+            lost = Lost(id=last.id, order=last.order, why=AGAIN, cost=last.cost, will_retry=True)
             self.records[trial_id][EVENTS][-1] = encode(lost.to_dict())
 
 
@@ -94,10 +97,10 @@ class Claims:
         self._log = EventLog(settings, {"n_arms": n_arms}, self._notebook)
         self._log.take_over(stored.records)
         for event in self.experiment.events:
-            run = self._run_of(event.id)
-            if run is not None:
-                run.n_claims += isinstance(event, Begun)
-                run.note(event)
+            found = self._run_of(event.id)
+            if found is not None:
+                found.n_claims += isinstance(event, Begun)
+                found.note(event)
 
     def settle(self, is_out: Callable[[int], bool]) -> None:
         """Give up the claims of runs that Ray will not go on with; others are sent again."""

@@ -27,13 +27,13 @@ from mfhpo.identification.curves.staged_elimination import (
 )
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.bias import BiasContradictedWarning
-from mfhpo_ray.experiment.checkpoints import loses_nothing_by_a_pause, saved_metrics
+from mfhpo_ray.experiment.checkpoints import loses_nothing_by_a_pause
 from mfhpo_ray.experiment.encoding import described
 from mfhpo_ray.experiment.recommendation import TuneRecommendation
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler
 from mfhpo_ray.schedulers.curves import CurveSettings
-from mfhpo_ray.schedulers.levels import levels_of, levels_with_bounds, time_in
+from mfhpo_ray.schedulers.levels import levels_of, levels_with_bounds, set_out_with, time_in
 from mfhpo_ray.schedulers.runs import Run
 from mfhpo_ray.schedulers.turn_queue import TurnQueue
 
@@ -183,12 +183,12 @@ class MFEliminationScheduler(ArmScheduler):
         ended = set()
         for result in self._experiment.history():
             name, value = result.id.partition(":")[0], result.observation.value
-            run, stage = self._runs.find(name), result.pull.fidelity
+            known, stage = self._runs.find(name), result.pull.fidelity
             if value is None or not math.isfinite(value) or stage == self._last:
                 ended.add(name)
             if value is not None and math.isfinite(value):
-                if run is not None:
-                    run.reached = stage
+                if known is not None:
+                    known.reached = stage
                 self._learn(name, result.pull.arm, stage, value)
         # What a time budget or a stopper of Tune has ended says nothing against its arm, nor does
         # it that Ray has no trial of an arm any more.
@@ -283,8 +283,7 @@ class MFEliminationScheduler(ArmScheduler):
         shown = time_in(result, self._time_attr)
         trained = shown - run.shown
         if trained < 0.0 or run.began_at is None:  # it has begun anew, or from a checkpoint
-            before = float(saved_metrics(run.trial).get(self._time_attr, 0.0))
-            run.began_at = before if before < shown else 0.0
+            run.began_at, _ = set_out_with(run, result, self._time_attr)
             trained = shown - run.began_at
         run.owed += trained
         run.shown = shown

@@ -209,8 +209,9 @@ class IISEScheduler(ArmScheduler):
         self._sweep()
         # What waited for more suggestions waits no longer.
         self._may_find_one = True
-        policy, active = self._experiment.runner.policy, self._race.active
-        if policy.piloting and active and not self._closed:
+        runner: Any = self._experiment.runner
+        active = self._race.active
+        if runner.policy.piloting and active and not self._closed:
             numbers = self._runs.n_replicates
             self._check_replicates(len(active), min(numbers[arm] for arm in active))
 

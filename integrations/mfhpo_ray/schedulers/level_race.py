@@ -86,7 +86,8 @@ class LevelRace:
 
         Those that wait do so until the end: an arm that is put back needs them.
         """
-        arms = self._claims.experiment.runner.policy.active  # type: ignore[attr-defined]
+        runner: Any = self._claims.experiment.runner
+        arms = runner.policy.active
         if np.array_equal(arms, self._arms):
             return []
         left = self.active.difference(arms.tolist())

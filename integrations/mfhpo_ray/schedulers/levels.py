@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from ray.tune.result import DONE
+from ray.tune.result import DONE, TIME_TOTAL_S
 
 from mfhpo._validation import check_count, check_number, check_numbers, shown
 from mfhpo.identification.curves.curves import check_reduction_factor, check_steps
@@ -78,6 +78,19 @@ def time_in(result: Mapping[str, Any], name: str) -> float:
     return check_number(name, result[name])
 
 
+def set_out_with(run: Run, result: Mapping[str, Any], name: str) -> tuple[float, float]:
+    """Return time and seconds that a run went on from, by its first result; 0 if it began anew.
+
+    It may begin anew though it has a checkpoint: the result is no later then. A trial that returns
+    when it is resumed shows the result of its checkpoint again, and is done.
+    """
+    shown, saved = time_in(result, name), saved_metrics(run.trial)
+    time = float(saved.get(name, 0.0))
+    if time < shown or (time == shown and result.get(DONE)):
+        return time, float(saved.get(TIME_TOTAL_S, 0.0))
+    return 0.0, 0.0
+
+
 class Meter:
     """Follows runs by their results, and charges for increments."""
 
@@ -89,17 +102,9 @@ class Meter:
 
     def note(self, run: Run, result: Mapping[str, Any]) -> None:
         """Take in how far a run has come, and where it set out if this is its first result."""
-        shown = time_in(result, self._name)
         if run.began_at is None:
-            run.began_at, run.began_with = 0.0, 0.0
-            saved = saved_metrics(run.trial)
-            time = float(saved.get(self._name, 0.0))
-            # One that returns when it is resumed shows its checkpoint's result again.
-            returned = time == shown and result.get(DONE)
-            # Else it has begun anew, though it may have a checkpoint.
-            if 0.0 < time < shown or returned:
-                run.began_at, run.began_with = time, float(saved.get("time_total_s", 0.0))
-        run.shown = shown
+            run.began_at, run.began_with = set_out_with(run, result, self._name)
+        run.shown = time_in(result, self._name)
         run.seconds = float(result.get("time_total_s", 0.0))
 
     def pay(self, run: Run) -> float:

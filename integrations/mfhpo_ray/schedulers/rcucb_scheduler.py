@@ -74,8 +74,10 @@ class RCUCBScheduler(ArmScheduler):
         self._check_open()
         answer = self._experiment.answer()
         assert answer.time_limit is not None
-        final = {"finished": answer.finished, "reason": answer.reason, "seconds": answer.cost}
-        return as_tune(TuneLimitRecommendation, replace(answer.time_limit, **final))
+        limit = replace(
+            answer.time_limit, finished=answer.finished, reason=answer.reason, seconds=answer.cost
+        )
+        return as_tune(TuneLimitRecommendation, limit)
 
     # What `ArmScheduler` asks.
 
@@ -117,16 +119,16 @@ class RCUCBScheduler(ArmScheduler):
 
     @property
     def _policy(self) -> Any:
-        return self._experiment.runner.policy
+        runner: Any = self._experiment.runner
+        return runner.policy
 
     def _send_first(self, run: Run) -> None:
         self._claims.send(run, limit=self._largest_limit())
 
     def _largest_limit(self) -> float | None:
-        limits = self._policy.limits if self._is_open else self._limits
-        if limits is None or isinstance(limits, Integral):
-            return self._options["longest"]
-        return float(limits[-1])
+        limits: Any = self._policy.limits if self._is_open else self._limits
+        longest: float | None = self._options["longest"]
+        return longest if limits is None or isinstance(limits, Integral) else float(limits[-1])
 
     def _limit_of(self, run: Run) -> float | None:
         return self._largest_limit() if run.begun is None else run.begun.limit
