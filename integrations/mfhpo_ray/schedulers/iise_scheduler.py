@@ -196,7 +196,7 @@ class IISEScheduler(ArmScheduler):
         self._warn_if_not_repeated(search)
         if len(candidates) < n_arms:
             return self._settings_for(candidates, n_arms, None)
-        replicates = min(self._runs.n_replicates[:n_arms])
+        replicates = min(filter(None, self._runs.n_replicates[:n_arms]))
         self._check_replicates(n_arms, replicates)
         return self._settings_for(candidates, n_arms, replicates)
 
