@@ -22,7 +22,7 @@ from mfhpo.problem import LARGEST
 from mfhpo.racing.declaration import Declaration
 from mfhpo.racing.options import IISEOptions, runs, with_defaults
 from mfhpo_ray.experiment.encoding import described
-from mfhpo_ray.experiment.recommendation import TuneRecommendation, as_tune
+from mfhpo_ray.experiment.recommendation import TuneRecommendation, in_terms_of_tune
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler
 from mfhpo_ray.schedulers.level_race import LevelRace
 from mfhpo_ray.schedulers.levels import Meter, levels_of
@@ -131,7 +131,9 @@ class IISEScheduler(ArmScheduler):
     def recommendation(self) -> TuneRecommendation:
         """Return the best answer so far; ValueError before any trial."""
         self._check_open()
-        return as_tune(TuneRecommendation, self._experiment.answer())
+        answer = in_terms_of_tune(self._experiment.answer(), dict)
+        assert isinstance(answer, TuneRecommendation)
+        return answer
 
     def _settings_for(
         self, candidates: Sequence[Mapping[str, Any]], n_arms: int, replicates: int | None
