@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import abc
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from mfhpo.experiment import Assignment, Begun, Ended, Event, Experiment, Found, Joined, Lost
 from mfhpo.experiment.settings import Settings
@@ -15,6 +16,8 @@ from mfhpo_ray.experiment.event_log import DRIVER, EVENTS, SHARED, EventLog, eve
 from mfhpo_ray.experiment.journal import of_this_version
 from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.schedulers.runs import Run, Runs
+
+ValueOf: TypeAlias = Callable[[Mapping[str, Any]], float | None]
 
 AGAIN = "its trial is run again"
 
@@ -204,3 +207,61 @@ class Claims:
 
     def _run_of(self, id: str) -> Run | None:
         return self._runs.find(id.partition(":")[0])
+
+
+class Course(abc.ABC):
+    """Decides which run is sent where, and tells what runs show there.
+
+    Parameters
+    ----------
+    claims
+        Of an experiment that has begun.
+    runs
+        The trials.
+    value_of
+        Returns the metric in a result; NaN if it is no number, None if it is not there.
+    """
+
+    def __init__(self, claims: Claims, runs: Runs, value_of: ValueOf) -> None:
+        self._claims = claims
+        self._runs = runs
+        self._value_of = value_of
+
+    @abc.abstractmethod
+    def is_out(self, arm: int) -> bool:
+        """Return whether an arm has left the race."""
+
+    @abc.abstractmethod
+    def to_stop(self) -> list[Run]:
+        """Return the runs to stop, as their arms have left."""
+
+    @abc.abstractmethod
+    def next(self) -> Run | None:
+        """Send the run that is to be started or resumed, and return it; None for none."""
+
+    @abc.abstractmethod
+    def send_first(self, run: Run) -> None:
+        """Send a new run that was suggested, and that Ray starts itself."""
+
+    def take(self, run: Run, result: Mapping[str, Any]) -> bool:
+        """Take a result in; return whether the run has come to where it was sent."""
+        return False
+
+    def goes_on(self, run: Run, result: Mapping[str, Any]) -> bool:
+        """Send a run on that has come to where it was sent; else it is to pause."""
+        return True
+
+    @abc.abstractmethod
+    def take_last(self, run: Run, result: Mapping[str, Any]) -> None:
+        """Take in the last result of a trial that ended by itself."""
+
+    def time_out(self, run: Run, limit: float) -> None:
+        """Take in that a run was stopped at its time limit: here, it has failed."""
+        self._claims.end(run, None)
+
+    def fail(self, run: Run) -> None:  # noqa: B027
+        """Act on the failure of a run, or on its loss, which was told."""
+
+    @abc.abstractmethod
+    def cost_of(self, run: Run) -> float:
+        """Return what a run has cost since that was asked for last."""
