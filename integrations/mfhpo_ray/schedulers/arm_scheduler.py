@@ -441,6 +441,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             return False
         self._runs.sort()
         n_known = self._runs.n_arms
+        for run in self._runs:
+            stored.renew(run, self._runs.configurations[run.arm])
         for config in stored.configurations:
             self._runs.arm(config)
         # Those that Ray has no trial of any more come on top, as the search knows none of them.

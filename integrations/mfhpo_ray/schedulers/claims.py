@@ -57,14 +57,26 @@ class Stored:
             return last.stopped_at is not None
         return last.level == target or not abs(last.value) <= LARGEST
 
-    def take_back_failure(self, trial_id: str) -> None:
-        """Let the failure, or the loss, of a trial that Ray runs again be none."""
-        last = next(reversed(self._events.get(trial_id, ())), None)
+    def renew(self, run: Run, configuration: Mapping[str, Any]) -> None:
+        """Let a trial's claims be of its configuration, as Ray has restored it: tuples are lists.
+
+        The failure, or the loss, of one that Ray runs again is none.
+        """
+        name = run.trial.trial_id
+        events = self._events.get(name)
+        if not events:
+            return
+        for place, event in enumerate(events):
+            if isinstance(event, Begun):
+                events[place] = replace(event, configuration=configuration)
+        last = events[-1]
         has_failed = isinstance(last, Ended) and last.value is None and last.stopped_at is None
-        if has_failed or (isinstance(last, Lost) and not last.is_withdrawn):
-            assert isinstance(last, Ended | Lost)
-            lost = Lost(id=last.id, order=last.order, why=AGAIN, cost=last.cost, will_retry=True)
-            self.records[trial_id][EVENTS][-1] = encode(lost.to_dict())
+        is_lost = isinstance(last, Lost) and not last.is_withdrawn
+        if not run.trial.is_finished() and (has_failed or is_lost):
+            cost = getattr(last, "cost", None)
+            lost = Lost(id=last.id, order=last.order, why=AGAIN, cost=cost, will_retry=True)
+            events[-1] = lost
+        self.records[name][EVENTS] = [encode(event.to_dict()) for event in events]
 
 
 class Claims:
@@ -95,9 +107,6 @@ class Claims:
 
     def begin(self, settings: Settings, n_arms: int, stored: Stored) -> None:
         """Begin the experiment, or go on with what was told before a restart."""
-        for run in self._runs:
-            if not run.trial.is_finished():
-                stored.take_back_failure(run.trial.trial_id)
         self._log = EventLog(settings, {"n_arms": n_arms}, self._notebook)
         self._log.take_over(stored.records)
         for event in self.experiment.events:
