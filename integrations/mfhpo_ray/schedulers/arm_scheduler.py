@@ -10,7 +10,6 @@ from __future__ import annotations
 import abc
 import math
 import time
-import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -95,11 +94,11 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._replicate_keys = check_names("replicate", keys, right)
         # Tune's Repeater numbers its repeats under this key.
         self._runs = Runs((*self._replicate_keys, "__trial_index__"))
-        self._slots = Slots(self._now, lambda trial: self._count_slots(trial))
+        self._slots = Slots(self._now, self._count)
         self._limit = finite_limit("limit", limit)
         self._time_limits = TimeLimits(self._now)
         self._notebook = Notebook()
-        self._claims = Claims(self._runs, self._notebook, lambda run: self._course.cost_of(run))
+        self._claims = Claims(self._runs, self._notebook, self._cost_of)
         self._noted_at = -math.inf
         # The race is open from its first choice on, and closed when it has ended; it is complete
         # when no other trials will come.
@@ -108,7 +107,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._closed = False
         self._n_raced = 0
         self._may_find_one = True
-        self._warned: set[object] = set()
         # A simulation has another clock, and other slots.
         self._clock = time.monotonic
         self._count_slots = slots_for
@@ -222,17 +220,16 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         if run.has_failed or run.doomed or run.reached == self._n_levels - 1 or self._over:
             return str(TrialScheduler.STOP)
         # An arm that is out may come back, if bounds that were declared are contradicted.
-        decision = str(TrialScheduler.CONTINUE)
-        if self._is_out(run.arm) or not self._course.goes_on(run, result):
-            decision = str(TrialScheduler.PAUSE)
-            # Its result is there: saving the checkpoint is no longer limited.
-            self._time_limits.forget(trial)
-            # What pauses is not running: others may be suggested in its place.
-            live_trials(tune_controller.search_alg).discard(trial.trial_id)
-            if not can_be_saved(trial):
-                tune_controller.pause_trial(trial, should_checkpoint=False)
-                return str(TrialScheduler.NOOP)
-        return decision
+        if not self._is_out(run.arm) and self._course.goes_on(run, result):
+            return str(TrialScheduler.CONTINUE)
+        # Its result is there: saving the checkpoint is no longer limited.
+        self._time_limits.forget(trial)
+        # What pauses is not running: others may be suggested in its place.
+        live_trials(tune_controller.search_alg).discard(trial.trial_id)
+        if not can_be_saved(trial):
+            tune_controller.pause_trial(trial, should_checkpoint=False)
+            return str(TrialScheduler.NOOP)
+        return str(TrialScheduler.PAUSE)
 
     def on_trial_complete(
         self, tune_controller: TuneController, trial: Trial, result: dict[str, Any]
@@ -324,13 +321,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         value = as_number(result[name])
         return math.nan if value is None else value
 
-    def _warn_once(
-        self, about: object, message: str, category: type[Warning] = UserWarning
-    ) -> None:
-        if about not in self._warned:
-            self._warned.add(about)
-            warnings.warn(message, category, stacklevel=3)
-
     def _fail(self, run: Run, again: bool, is_lost: bool) -> None:
         """Tell that a run has failed; it is tried again, or was lost with its process."""
         if again:
@@ -410,15 +400,18 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
     def _now(self) -> float:
         return self._clock()
 
+    def _count(self, trial: Trial) -> float:
+        return self._count_slots(trial)
+
+    def _cost_of(self, run: Run) -> float:
+        return self._course.cost_of(run)
+
     def _start(self, run: Run) -> None:
         self._slots.take(run)
-        limit = self._limit_of(run)
+        limit = None if run.begun is None else run.begun.limit
+        limit = self._limit if limit is None else limit
         if limit is not None:
             self._time_limits.set(run.trial, limit)
-
-    def _limit_of(self, run: Run) -> float | None:
-        """Return the seconds that a run may take."""
-        return self._limit
 
     def _notice_ends(self) -> None:
         for run in self._slots.ended():
