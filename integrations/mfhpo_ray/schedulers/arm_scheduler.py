@@ -30,13 +30,13 @@ from mfhpo_ray.experiment.time_limits import TimeLimits, finite_limit, give_fold
 from mfhpo_ray.schedulers.claims import AGAIN, Claims, Course, Stored
 from mfhpo_ray.schedulers.room import (
     MOST_SAMPLES,
+    Slots,
     expected_arms,
     live_trials,
     slots_for,
     suggests,
 )
 from mfhpo_ray.schedulers.runs import Run, Runs, warn_if_redrawn
-from mfhpo_ray.schedulers.slots import Slots
 
 if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController

@@ -25,8 +25,8 @@ from mfhpo_ray.experiment.checkpoints import loses_nothing_by_a_pause
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY
 from mfhpo_ray.schedulers.claims import Claims, Course, ValueOf
 from mfhpo_ray.schedulers.levels import Meter
+from mfhpo_ray.schedulers.room import Slots
 from mfhpo_ray.schedulers.runs import Run, Runs
-from mfhpo_ray.schedulers.slots import Slots
 from mfhpo_ray.schedulers.turn_queue import TurnQueue
 
 
