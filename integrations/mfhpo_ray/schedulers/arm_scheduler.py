@@ -25,10 +25,17 @@ from mfhpo_ray.experiment.checkpoints import can_be_saved
 from mfhpo_ray.experiment.encoding import decode, encode
 from mfhpo_ray.experiment.journal import of_this_version
 from mfhpo_ray.experiment.losses import Losses, is_tried_again, was_lost
+from mfhpo_ray.experiment.memory_limits import MemoryLimits
 from mfhpo_ray.experiment.metric import as_number, check_aim
 from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.experiment.recommendation import Answer
-from mfhpo_ray.experiment.time_limits import TimeLimits, finite_limit, give_folder, stop_at_once
+from mfhpo_ray.experiment.time_limits import (
+    TimeLimits,
+    finite_limit,
+    give_folder,
+    is_over_memory,
+    stop_at_once,
+)
 from mfhpo_ray.schedulers.room import live_trials, most_at_once, slots_for, suggests
 from mfhpo_ray.schedulers.runs import Run, Runs
 
@@ -77,6 +84,9 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         Seconds that a trial may run from one start or resumption on, above 0. One that is stopped
         there, also if it hangs, has failed. None: no limit, so that a trial which hangs holds its
         slot, and the race, for ever.
+    memory_limit
+        Bytes that a trial may hold with its child processes; None for no limit. One that holds more
+        is ended, and has failed (see `PullScheduler`).
     """
 
     # Decisions are about single results.
@@ -95,6 +105,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         replicate: str | Collection[str],
         arms: int | None,
         limit: float | None = None,
+        memory_limit: float | None = None,
     ) -> None:
         FIFOScheduler.__init__(self)  # untyped in Ray, and only by its name exempt from the check
         check_aim(metric, mode)
@@ -112,6 +123,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._losses = Losses()
         self._limit = finite_limit("limit", limit)
         self._time_limits = TimeLimits(self._now)
+        self._memory_limits = MemoryLimits(memory_limit)
         self._notebook = Notebook()
         self._noted_at = -math.inf
         # The race is open from its first choice on, and closed when it has ended; it is complete
@@ -272,10 +284,12 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         run = self._runs[trial]
         if not run.doomed and not self._closed:
             limit = self._time_limits.settle(trial)
-            if limit is None:
-                self._on_end(run, result)
-            else:
+            if limit is not None:
                 self._on_timeout(run, limit)
+            elif is_over_memory(trial):
+                self._on_failure(run)
+            else:
+                self._on_end(run, result)
         self._leave(run)
 
     def on_trial_error(self, tune_controller: TuneController, trial: Trial) -> None:
@@ -303,6 +317,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         search = tune_controller.search_alg
         self._notice_ends()
         self._time_limits.enforce(tune_controller)
+        self._memory_limits.enforce(tune_controller)
         if self._is_open and self._clock() - self._noted_at > _NOTE_PERIOD:
             self._note_answer()
         if not self._is_open and not self._open_if_ready(search):

@@ -27,7 +27,7 @@ from mfhpo.knowledge.bias import BiasContradictedWarning
 from mfhpo_ray.experiment.checkpoints import loses_nothing_by_a_pause, saved_metrics
 from mfhpo_ray.experiment.losses import is_tried_again
 from mfhpo_ray.experiment.recommendation import TuneRecommendation
-from mfhpo_ray.experiment.time_limits import CENSORED_KEY
+from mfhpo_ray.experiment.time_limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Entry
 from mfhpo_ray.schedulers.levels import levels_of, levels_with_bounds, time_in
 from mfhpo_ray.schedulers.runs import Run
@@ -69,7 +69,7 @@ class MFEliminationScheduler(ArmScheduler):
     * Replicates. With bounds, an arm's second trial starts only if its first has ended and the arm
       may still be the best. The heuristic compares means of replicates, at the last level to which
       all that have begun have come.
-    * Failures. A trial fails that crashes for good, runs into its `limit`, or reports a value that
+    * Failures. A trial fails that crashes for good, runs into a limit, or reports a value that
       is no finite number. An arm whose every trial failed counts against no other.
     * Contradictions. Where a trial that has ended contradicts the bounds beyond the noise, a
       `mfhpo.BiasContradictedWarning` says so. The bound is widened as far as needed, and nothing is
@@ -103,8 +103,16 @@ class MFEliminationScheduler(ArmScheduler):
         metric: str | None = None,
         mode: str | None = None,
         limit: float | None = None,
+        memory_limit: float | None = None,
     ) -> None:
-        super().__init__(metric=metric, mode=mode, replicate=replicate, arms=arms, limit=limit)
+        super().__init__(
+            metric=metric,
+            mode=mode,
+            replicate=replicate,
+            arms=arms,
+            limit=limit,
+            memory_limit=memory_limit,
+        )
         self._time_attr = check_name("time_attr", time_attr, "the key of a result")
         self._bias: Mapping[float, Bound] | Callable[[float], Bound] | None
         if bias is None or callable(bias):
@@ -353,7 +361,8 @@ class MFEliminationScheduler(ArmScheduler):
         That says nothing against its arm.
         """
         trial = run.trial
-        if trial.status != Trial.TERMINATED or CENSORED_KEY in trial.run_metadata.last_result:
+        by_limit = {CENSORED_KEY, MEMORY_KEY} & trial.run_metadata.last_result.keys()
+        if trial.status != Trial.TERMINATED or by_limit:
             return False
         return not self._written.get(trial.trial_id, {}).get("over")
 

@@ -59,10 +59,13 @@ class RCUCBScheduler(ArmScheduler):
         arms: int | None = None,
         metric: str | None = None,
         mode: str | None = None,
+        memory_limit: float | None = None,
         **options: Unpack[RCUCBOptions],
     ) -> None:
         own = with_defaults(type(self), options)
-        super().__init__(metric=metric, mode=mode, replicate=replicate, arms=arms)
+        super().__init__(
+            metric=metric, mode=mode, replicate=replicate, arms=arms, memory_limit=memory_limit
+        )
         self._options = {**own, "limits": check_limits(limits)}
         RCUCB(2, **self._options)  # raises before any trial runs
         self._policy: RCUCB  # from `_open` on

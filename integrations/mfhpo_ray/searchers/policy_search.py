@@ -25,7 +25,7 @@ from mfhpo_ray.experiment.pulls import Ended, UnderWay, replicate_seed, scalars
 from mfhpo_ray.experiment.recommendation import Answer
 from mfhpo_ray.experiment.replay import Replay
 from mfhpo_ray.experiment.space import Config, assign
-from mfhpo_ray.experiment.time_limits import CENSORED_KEY
+from mfhpo_ray.experiment.time_limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.searchers.arms import Arms, ArmsLike
 from mfhpo_ray.searchers.candidates import Candidates
@@ -146,18 +146,25 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         """Return whether the answer is about the mean of values of such pulls."""
         return True
 
+    def _stopped_at(self, result: Mapping[str, Any]) -> Any:
+        """Return the limit of time at which a trial was stopped; None if it was for its memory."""
+        return None if MEMORY_KEY in result else result.get(CENSORED_KEY)
+
     def _check_companion(self) -> None:
         """Raise or warn if the search needs its scheduler, and runs without."""
 
     # What users call.
 
-    def scheduler(self, limit: float | None = None) -> PullScheduler:
+    def scheduler(
+        self, limit: float | None = None, memory_limit: float | None = None
+    ) -> PullScheduler:
         """Return the scheduler to run the search with: ``scheduler=search.scheduler()``.
 
         A trial that is stopped at `limit` seconds gives no value, and the answer says how many were
-        stopped. See `PullScheduler`.
+        stopped. One that is stopped for holding more than `memory_limit` bytes is a failure. See
+        `PullScheduler`.
         """
-        return PullScheduler(limit=limit)
+        return PullScheduler(limit=limit, memory_limit=memory_limit)
 
     def recommendation(self) -> Answer:
         """Return the best answer so far; ValueError before the race has begun."""
@@ -237,8 +244,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             return
         result = {} if result is None else result
         seconds = begun.took(result, self._clock())
-        value = None if error else self._value(trial_id, result)
-        observation = self._observed(trial_id, begun, value, seconds, result.get(CENSORED_KEY))
+        value = None if error or MEMORY_KEY in result else self._value(trial_id, result)
+        observation = self._observed(trial_id, begun, value, seconds, self._stopped_at(result))
         arms = self._arms
         arms.learn(begun.pull.arm, result)
         ended = Ended(

@@ -13,6 +13,7 @@ from mfhpo.censored.options import check_limits, mirrored
 from mfhpo.racing.options import runs, with_defaults
 from mfhpo_ray.experiment.pulls import UnderWay
 from mfhpo_ray.experiment.recommendation import TuneLimitRecommendation
+from mfhpo_ray.experiment.time_limits import CENSORED_KEY
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.searchers.arms import ArmsLike
 from mfhpo_ray.searchers.options import RCUCBSearchOptions, SearchOptions, ZoomingRCUCBSearchOptions
@@ -55,7 +56,9 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
 
     # What users call.
 
-    def scheduler(self, limit: float | None = None) -> PullScheduler:
+    def scheduler(
+        self, limit: float | None = None, memory_limit: float | None = None
+    ) -> PullScheduler:
         """Return the scheduler to run the search with, which keeps the limits that the search sets.
 
         A `limit` has no part in it, and is a ValueError.
@@ -65,7 +68,7 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
                 f"limit={shown(limit)} has no part: each trial has the limit that the search sets; "
                 f"leave it out, and declare limits=... or longest=... of the search."
             )
-        return PullScheduler(limit_key=self._owned)
+        return PullScheduler(limit_key=self._owned, memory_limit=memory_limit)
 
     def recommendation(self) -> TuneLimitRecommendation:
         """Return the best arm, limit and gain so far; ValueError before any suggestion."""
@@ -112,6 +115,9 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
 
     def _load_details(self, state: Mapping[str, Any]) -> None:
         self._owed = float(state["owed"])
+
+    def _stopped_at(self, result: Mapping[str, Any]) -> Any:
+        return result.get(CENSORED_KEY)
 
     def _check_companion(self) -> None:
         self._warn_without_companion(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -25,6 +26,7 @@ from mfhpo_ray.experiment.pulls import Ended
 from mfhpo_ray.experiment.recommendation import TuneRecommendation, TuneSearchRecommendation
 from mfhpo_ray.experiment.replay import as_search
 from mfhpo_ray.experiment.space import Config, assign, fingerprint
+from mfhpo_ray.experiment.time_limits import MEMORY_KEY
 from mfhpo_ray.searchers.arms import Arms
 from mfhpo_ray.searchers.candidates import Candidates, OpenCandidates
 from mfhpo_ray.searchers.fidelity_search import FidelitySearch
@@ -173,6 +175,10 @@ class SpaceSearch(FidelitySearch):
         return begun.pull.limit / price if price > 0.0 else None
 
     # What the base asks.
+
+    def _stopped_at(self, result: Mapping[str, Any]) -> Any:
+        # A larger limit of time may be worth it; one of memory there will not be.
+        return math.inf if MEMORY_KEY in result else super()._stopped_at(result)
 
     def _make_policy(self, n_arms: int, sign: float) -> BudgetedSearch:
         race = self._declared.race(self._levels, seed=self._seed, sign=sign, params=self._params)

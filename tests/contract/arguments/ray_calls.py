@@ -42,7 +42,7 @@ KINDS: dict[str, Kind] = core_calls.KINDS | named(
     (nothing, "costs levels prices"),
     (text, "fidelity limit_key time_attr training_key"),
     (optional(count(1, 9)), "grace_period"),
-    (optional(UNLIMITED), "limit"),
+    (optional(UNLIMITED), "limit memory_limit"),
     (optuna_calls.KINDS["limits"], "limits"),
     (count(1), "max_concurrent"),
     (count(2), "max_t"),
