@@ -36,6 +36,7 @@ from mfhpo_ray.experiment.time_limits import (
     is_over_memory,
     stop_at_once,
 )
+from mfhpo_ray.schedulers.reuse import check_reuse
 from mfhpo_ray.schedulers.room import live_trials, most_at_once, slots_for, suggests
 from mfhpo_ray.schedulers.runs import Run, Runs
 
@@ -212,6 +213,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
                     f"{type(self).__name__} needs to know {missing}; give it to "
                     f"tune.TuneConfig(metric=..., mode=...) or to the scheduler."
                 )
+        check_reuse(tune_controller, trial)
         self._notebook.open(trial, type(self).__name__)
         self._may_find_one = True
         if trial in self._runs:  # it failed, and Ray tries it again

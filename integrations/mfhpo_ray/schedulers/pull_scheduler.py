@@ -25,6 +25,7 @@ from mfhpo_ray.experiment.time_limits import (
     stop_at_once,
     unwrapped,
 )
+from mfhpo_ray.schedulers.reuse import check_reuse
 from mfhpo_ray.schedulers.room import searchers_of
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ class PullScheduler(FIFOScheduler):
 
     def on_trial_add(self, tune_controller: TuneController, trial: Trial) -> None:
         """Limit a trial, and tell the searcher what it holds."""
+        check_reuse(tune_controller, trial)
         self._connect(tune_controller, Journal.of(trial))
         search = self._search
         result = None if search is None else search.completed(trial.trial_id)
