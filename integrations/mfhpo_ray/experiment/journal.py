@@ -29,6 +29,11 @@ class Journal:
         self.folder = folder
         self._made = False
 
+    @property
+    def run(self) -> str:
+        """The run's name: the time at which it began."""
+        return posixpath.basename(self.folder)
+
     @classmethod
     def of(cls, trial: Trial) -> Journal | None:
         """Return the journal of a trial's run, the same after ``Tuner.restore``.
