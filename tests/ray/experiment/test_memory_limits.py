@@ -1,6 +1,7 @@
 """Trials that hold too much memory: told by samples that the tests make, and once in real ones."""
 
 import gc
+import math
 import pickle
 import subprocess
 import sys
@@ -12,11 +13,15 @@ from ray import cloudpickle, tune
 from ray.tune.experiment import Trial
 
 from mfhpo import _memory
+from mfhpo.experiment import Ended
+from mfhpo_ray import RCUCBSearch, SpaceSearch
 from mfhpo_ray.experiment.memory_limits import MemoryLimits
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from tests.ray.experiments import tuner_of
 from tests.ray.schedulers.test_pull_scheduler import Run, Search
+from tests.ray.searchers.searching import ARMS, SPACE, make
+from tests.ray.searchers.searching import limited as limits_of
 
 LIMIT = 1_000
 MEGABYTE = 2**20
@@ -74,6 +79,30 @@ def test_a_trial_that_ends_or_is_saved_is_let_alone(tmp_path, ending):
     run.samples["a"] = LIMIT + 1
     run.turn()
     assert trial.status == Trial.RUNNING
+
+
+@pytest.mark.parametrize(
+    ("search", "observed"),
+    [
+        (make(), (None, None)),
+        (
+            SpaceSearch("epochs", budget=30, metric="loss", mode="min", space=SPACE),
+            (None, math.inf),
+        ),
+        (limits_of(ARMS), (None, 2.0)),
+    ],
+    ids=["race", "search", "limits"],
+)
+def test_to_a_search_it_is_a_failure_or_what_a_larger_limit_would_not_change(search, observed):
+    if not isinstance(search, RCUCBSearch):
+        search.set_search_properties(None, None, SPACE)
+    config = search.suggest("a")
+    limit = {CENSORED_KEY: config["time_limit_s"]} if "time_limit_s" in config else {}
+    result = {"loss": 1.0, MEMORY_KEY: 2_000, "done": False, "time_total_s": 0.5, **limit}
+    search.on_trial_complete("a", result)
+    events = search.evaluations.log.experiment.events
+    [ended] = [event for event in events if isinstance(event, Ended)]
+    assert (ended.value, ended.stopped_at) == observed
 
 
 def test_without_a_limit_nothing_is_measured(tmp_path):

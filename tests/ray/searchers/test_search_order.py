@@ -10,7 +10,7 @@ from mfhpo import Fidelity, Observation, Pull
 from mfhpo_ray import MFSearch
 from mfhpo_ray.experiment.open_pulls import OpenPulls
 from mfhpo_ray.experiment.pulls import Ended
-from mfhpo_ray.experiment.time_limits import CENSORED_KEY, MEMORY_KEY
+from mfhpo_ray.experiment.time_limits import CENSORED_KEY
 from tests.ray.searchers.searching import Memory, make
 
 THREE = [{"x": 0.0}, {"x": 0.1}, {"x": 1.0}]
@@ -110,15 +110,6 @@ def test_one_that_is_stopped_at_its_limit_counts_in_its_turn():
     assert _told(search) == (1, 1.0)
     assumptions = search.recommendation().assumptions
     assert any("2 were stopped at a time limit" in assumed for assumed in assumptions)
-
-
-def test_one_that_is_stopped_for_its_memory_has_failed():
-    search, _ = _begun(2)
-    for trial_id in "01":
-        over = {"loss": 1.0, CENSORED_KEY: 5.0, MEMORY_KEY: 2_000, "time_total_s": 5.0}
-        search.on_trial_complete(trial_id, over)
-    assert _told(search)[0] == 0
-    assert not any("time limit" in assumed for assumed in search.recommendation().assumptions)
 
 
 def test_what_is_held_when_the_race_ends_is_left_out():
