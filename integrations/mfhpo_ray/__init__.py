@@ -17,6 +17,7 @@ from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.schedulers.rcucb_scheduler import RCUCBScheduler
 from mfhpo_ray.searchers.best_arm import IISESearch, MFGradSearch, MFLUCBSearch, MFSearch
 from mfhpo_ray.searchers.rcucb import RCUCBSearch, ZoomingRCUCBSearch
+from mfhpo_ray.searchers.reward import MFEliminationSearch, MFUCBSearch
 from mfhpo_ray.searchers.space_search import SpaceSearch
 
 __all__ = [
@@ -24,9 +25,11 @@ __all__ = [
     "IISESearch",
     "Luckiest",
     "MFEliminationScheduler",
+    "MFEliminationSearch",
     "MFGradSearch",
     "MFLUCBSearch",
     "MFSearch",
+    "MFUCBSearch",
     "PullScheduler",
     "RCUCBScheduler",
     "RCUCBSearch",

@@ -62,7 +62,7 @@ class MFEliminationScheduler(ArmScheduler):
     Notes
     -----
     * It is not Algorithm 3 of "Multi-Fidelity Multi-Armed Bandits Revisited" (NeurIPS 2023), which
-      `mfhpo_optuna.MFEliminationSampler` runs.
+      `MFEliminationSearch` runs.
     * The order. Where trials pause at no cost, all come to the first level. From there on, the one
       that may get highest goes first; in the heuristic, all trials come to a level before any goes
       on. A trial that would begin anew after a pause runs on until it is stopped.

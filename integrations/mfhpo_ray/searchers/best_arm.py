@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mfhpo import IISE, Policy, Problem
+from mfhpo import IISE
 from mfhpo.certification.choice import (
     LOSSES_ARE_MAXIMISED,
     PolicyChoice,
@@ -116,7 +115,7 @@ class MFGradSearch(ExperimentSearch[TuneRecommendation]):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[MFGradSearchOptions]
     ) -> None:
-        _, trials, host = DeclaredRace.of(self, fidelity, options, _make_gradient)
+        _, trials, host = DeclaredRace.of(self, fidelity, options)
         super().__init__(trials, arms, **host)
 
 
@@ -196,7 +195,3 @@ class MFSearch(ExperimentSearch[TuneRecommendation]):
             _logger.info("%s is chosen: %s.", choice.policy.__name__, choice.reason.rstrip("."))
             if self._race.options["aim"] == "reward per pull" and settings.sign < 0.0:
                 warnings.warn(LOSSES_ARE_MAXIMISED.format(self._metric), stacklevel=5)
-
-
-def _make_gradient(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
-    return MFGrad(problem, **options)

@@ -13,8 +13,10 @@ from mfhpo.racing.options import (
     BlockOptions,
     ChoiceOptions,
     IISEOptions,
+    MFEliminationOptions,
     MFGradOptions,
     MFLUCBOptions,
+    MFUCBOptions,
 )
 
 
@@ -82,6 +84,14 @@ class MFGradSearchOptions(MFGradOptions, BlockOptions, FidelitySearchOptions):
 
 class MFLUCBSearchOptions(MFLUCBOptions, BlockOptions, FidelitySearchOptions):
     """Options of `MFLUCBSearch`."""
+
+
+class MFUCBSearchOptions(MFUCBOptions, FidelitySearchOptions):
+    """Options of `MFUCBSearch`."""
+
+
+class MFEliminationSearchOptions(MFEliminationOptions, FidelitySearchOptions):
+    """Options of `MFEliminationSearch`."""
 
 
 class MFSearchOptions(ChoiceOptions, BlockOptions, FidelitySearchOptions):

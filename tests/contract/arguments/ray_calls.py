@@ -132,9 +132,11 @@ CALLS: dict[str, Call] = core_calls._of(
             "replicate": _NAMES,
         },
     ),
+    MFEliminationSearch=_search(mfhpo_ray.MFEliminationSearch, **_FIDELITY),
     MFGradSearch=_search(mfhpo_ray.MFGradSearch, **_FIDELITY),
     MFLUCBSearch=_search(mfhpo_ray.MFLUCBSearch, **_FIDELITY),
     MFSearch=_search(mfhpo_ray.MFSearch, **_FIDELITY),
+    MFUCBSearch=_search(mfhpo_ray.MFUCBSearch, **_FIDELITY),
     PullScheduler=Call(PullScheduler),
     RCUCBScheduler=Call(
         mfhpo_ray.RCUCBScheduler,
