@@ -13,10 +13,8 @@ from mfhpo.racing.options import (
     BlockOptions,
     ChoiceOptions,
     IISEOptions,
-    MFEliminationOptions,
     MFGradOptions,
     MFLUCBOptions,
-    MFUCBOptions,
 )
 
 
@@ -84,14 +82,6 @@ class MFGradSearchOptions(MFGradOptions, BlockOptions, FidelitySearchOptions):
 
 class MFLUCBSearchOptions(MFLUCBOptions, BlockOptions, FidelitySearchOptions):
     """Options of `MFLUCBSearch`."""
-
-
-class MFUCBSearchOptions(MFUCBOptions, FidelitySearchOptions):
-    """Options of `MFUCBSearch`."""
-
-
-class MFEliminationSearchOptions(MFEliminationOptions, FidelitySearchOptions):
-    """Options of `MFEliminationSearch`."""
 
 
 class MFSearchOptions(ChoiceOptions, BlockOptions, FidelitySearchOptions):

@@ -8,19 +8,27 @@ from typing import TYPE_CHECKING
 from mfhpo.certification.choice import LOSSES_ARE_MAXIMISED
 from mfhpo.experiment.settings import Settings
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.racing.options import runs
+from mfhpo.racing.options import MFEliminationOptions, MFUCBOptions, runs
 from mfhpo.regret import MFUCB, MFElimination
 from mfhpo_ray.experiment.recommendation import TuneRecommendation
 from mfhpo_ray.searchers.candidates import ArmsLike
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
-from mfhpo_ray.searchers.options import MFEliminationSearchOptions, MFUCBSearchOptions
+from mfhpo_ray.searchers.options import FidelitySearchOptions
 from mfhpo_ray.searchers.race import DeclaredRace
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-@runs(MFUCB, MFUCBSearchOptions, seed_key="seed")
+class _MFUCB(MFUCBOptions, FidelitySearchOptions):
+    pass
+
+
+class _MFElimination(MFEliminationOptions, FidelitySearchOptions):
+    pass
+
+
+@runs(MFUCB, _MFUCB, seed_key="seed")
 class MFUCBSearch(ExperimentSearch[TuneRecommendation]):
     """Evaluates good configurations more and more often: for what the trials earn, per cost.
 
@@ -40,13 +48,13 @@ class MFUCBSearch(ExperimentSearch[TuneRecommendation]):
     """
 
     def __init__(
-        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[MFUCBSearchOptions]
+        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFUCB]
     ) -> None:
         _, trials, host = DeclaredRace.of(self, fidelity, options)
         super().__init__(trials, arms, **host)
 
 
-@runs(MFElimination, MFEliminationSearchOptions, seed_key="seed")
+@runs(MFElimination, _MFElimination, seed_key="seed")
 class MFEliminationSearch(ExperimentSearch[TuneRecommendation]):
     """Compares configurations at the target, then runs the best of them where it is cheap.
 
@@ -66,10 +74,7 @@ class MFEliminationSearch(ExperimentSearch[TuneRecommendation]):
     """
 
     def __init__(
-        self,
-        fidelity: str | Fidelity,
-        arms: ArmsLike = 32,
-        **options: Unpack[MFEliminationSearchOptions],
+        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFElimination]
     ) -> None:
         _, trials, host = DeclaredRace.of(self, fidelity, options)
         super().__init__(trials, arms, **host)
