@@ -86,7 +86,7 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         check_aim(metric, mode)
         if seed_key is not None:
             check_name("seed_key", seed_key, "a key of the configuration or None")
-        if seed_key == trials.owned:
+        if seed_key == trials.owned and seed_key is not None:
             raise ValueError(f"seed_key={seed_key!r} is what the search sets to something else.")
         super().__init__(metric=metric, mode=mode)
         own = (trials.owned, seed_key, *trials.others)
@@ -508,5 +508,5 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         if urgent or now - self._written_at >= _ANSWER_PERIOD:
             self._written_at = now
             answer: Answer = self.recommendation()
-            names = [*self._candidates.names, self._trials.owned]
+            names = [*self._candidates.names, *filter(None, [self._trials.owned])]
             self._notebook.write_answer(answer, self._metric, self._mode, names)

@@ -75,7 +75,7 @@ class Trials(abc.ABC):
         What happens without the search's scheduler, in words; empty: nothing.
     """
 
-    owned: str
+    owned: str | None
     others: tuple[str, ...] = ()
     replicate: str | None = None
     replicates: Sequence[Any] = ()
@@ -176,7 +176,7 @@ class TrialsAtLevels(Trials):
         training: str | None = None,
         without_companion: str = "",
     ) -> None:
-        self.owned = fidelity.name
+        self.owned: str = fidelity.name
         self.without_companion = without_companion
         self.replicate = replicate
         self.others = tuple(key for key in (replicate, training) if key is not None)
@@ -293,7 +293,7 @@ class TrialsWithinLimits(Trials):
     def __init__(
         self, limit_key: str, make: Callable[[list[Config], float], LimitSettings]
     ) -> None:
-        self.owned = limit_key
+        self.owned: str = limit_key
         self._make = make
 
     def stopped_at(self, begun: Begun, result: Mapping[str, Any]) -> float | None:

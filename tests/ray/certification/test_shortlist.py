@@ -3,24 +3,9 @@
 import math
 
 import pytest
-from ray.tune import Result, ResultGrid
 
-from mfhpo_ray.searchers.shortlist import shortlist_of
-
-
-class Grid(ResultGrid):
-    """Results of trials, each a configuration with what it reported last."""
-
-    def __init__(self, *trials):
-        self._results = [
-            Result(metrics and {**metrics, "config": config, "trial_id": str(k)}, None, error, "")
-            for k, (config, metrics, error) in enumerate(trials)
-        ]
-
-
-def trial(x, acc, error=None, iteration=1, **config):
-    reported = {"acc": acc, "training_iteration": iteration}
-    return {"model": {"x": x}, **config}, reported, error
+from mfhpo_ray.certification.shortlist import shortlist_of
+from tests.ray.certification.grids import Grid, trial
 
 
 def of(grid, top=8, **options):
