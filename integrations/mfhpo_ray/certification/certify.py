@@ -15,8 +15,8 @@ from mfhpo._validation import check_limit, check_name
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.choice import check_blocks
 from mfhpo.racing.declaration import SigmaLike
+from mfhpo_ray.certification.plan import ShortlistSearch
 from mfhpo_ray.certification.shortlist import shortlist_of
-from mfhpo_ray.certification.trials import ShortlistSearch, TrialsOfShortlist
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.metric import check_aim
 from mfhpo_ray.experiment.recommendation import with_flat_candidates
@@ -193,11 +193,11 @@ def certify(
         "max_failures": max_failures,
     }
     search = ShortlistSearch(
-        TrialsOfShortlist(shortlist, options, replicate),
-        [candidate.params for candidate in shortlist.candidates],
+        shortlist,
+        options,
+        replicate,
         metric=metric,
         mode=mode,
-        space=None,
         seed_key=None if seed_key == replicate else seed_key,
         seed=zlib.crc32(name.encode()),
     )

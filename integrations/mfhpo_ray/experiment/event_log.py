@@ -85,6 +85,20 @@ class EventLog:
         """Return the notes in a log's records that are about no trial."""
         return records.get(_SHARED, {})
 
+    def saved(self, elsewhere: bool = True) -> dict[str, Any]:
+        """Return where the events are, as plain JSON values: in the journal, or else here."""
+        journal = self.notebook.journal if elsewhere else None
+        place = None if journal is None else journal.to_record()
+        return {"run": self.run, "at": place, "records": None if place else self.records}
+
+    @staticmethod
+    def records_in(saved: Mapping[str, Any]) -> tuple[Records, str | None]:
+        """Return the records of what was `saved`, none if they are not there, and their run."""
+        records: Records = saved["records"]
+        if saved["at"] is not None:
+            records = Notebook.read(Journal.at(saved["at"]))
+        return records, saved["run"]
+
     @property
     def run(self) -> str | None:
         """The run whose journal has the events, or had them."""

@@ -66,12 +66,9 @@ class Journal:
             return None
 
     @classmethod
-    def read_at(cls, record: dict[str, Any]) -> dict[str, dict[str, Any]]:
-        """Return all records of the journal at a place; none if they are there no more."""
-        try:
-            return cls(*decode(record)).read()
-        except Exception:  # file systems raise errors of their own
-            return {}
+    def at(cls, record: dict[str, Any]) -> Journal:
+        """Return the journal at a place that `to_record` gave."""
+        return cls(*decode(record))
 
     def write(self, name: str, record: Mapping[str, Any]) -> None:
         """Write a record, in place of an earlier one of that name."""

@@ -36,10 +36,15 @@ class Notebook:
 
     def connect(self, journal: Journal) -> None:
         """Write to a journal from now on, and read what is there."""
+        self.journal, self.records = journal, self.read(journal)
+        self._unwritten.clear()  # another experiment's
+
+    @staticmethod
+    def read(journal: Journal) -> dict[str, dict[str, Any]]:
+        """Return the records of a journal, but for the answer."""
         records = journal.read()
         records.pop(RECOMMENDATION, None)
-        self.journal, self.records = journal, records
-        self._unwritten.clear()  # another experiment's
+        return records
 
     def open(self, trial: Trial, owner: str) -> None:
         """Connect to the journal of a trial's experiment; it must be the same for all trials."""

@@ -23,7 +23,7 @@ from mfhpo.search.declared import (
 )
 from mfhpo_ray.experiment.space import Config
 from mfhpo_ray.searchers.options import FidelitySearchOptions
-from mfhpo_ray.searchers.trials import Source, TrialsAtLevels
+from mfhpo_ray.searchers.trials import Source, Trials
 
 MakePolicy = Callable[[Problem, float, Mapping[str, Any]], Policy]
 
@@ -63,7 +63,7 @@ class DeclaredRace:
         options: Mapping[str, Any],
         make: MakePolicy | None = None,
         looks: bool = False,
-    ) -> tuple[DeclaredRace, TrialsAtLevels, dict[str, Any]]:
+    ) -> tuple[DeclaredRace, Trials, dict[str, Any]]:
         """Return what a user declares of a search that `runs` a policy, its trials, and the rest.
 
         With `looks` finalists are compared by a few planned looks. The policy takes its options as
@@ -81,9 +81,7 @@ class DeclaredRace:
         declaration = Declaration.of(fidelity, own.pop("sigma"), own.pop("bias", None), kind)
         compares = "" if looks or replicate is not None else search._policy_class.__name__
         race = cls(declaration, own, make or _maker_of(search), replicate, compares)
-        trials = TrialsAtLevels(
-            race, declaration.fidelity, prices=host.pop("prices"), replicate=replicate
-        )
+        trials = Trials(race, declaration.fidelity, prices=host.pop("prices"), replicate=replicate)
         signs = {"max": (1.0,), "min": (-1.0,)}.get(host["mode"], (1.0, -1.0))
         declaration.rehearse(race.policy, own, trials.levels, signs)
         return race, trials, host
@@ -129,6 +127,12 @@ class DeclaredRace:
         """Return what cheap levels are used for; empty where users have declared that."""
         costs = self.declaration.fidelity.costs_of(levels)
         return cheap_levels_in_words(self._whole, n_arms, costs, self.compares)
+
+    def digest(self, levels: Sequence[Any]) -> dict[str, Any]:
+        """Return what must be the same after a restart."""
+        costs = self.declaration.fidelity.costs_of(levels)
+        words = f"{costs} and {self.declaration.bias}"
+        return {"levels": repr(list(levels)), "costs and bias": words}
 
     @property
     def _whole(self) -> dict[str, Any]:

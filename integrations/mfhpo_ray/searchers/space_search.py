@@ -14,7 +14,7 @@ from mfhpo.racing.options import runs, with_defaults
 from mfhpo.search import BudgetedSearch, DeclaredSearch, SearchOptions
 from mfhpo_ray.experiment.recommendation import TuneSearchRecommendation
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
-from mfhpo_ray.searchers.trials import Source, TrialsAtLevels
+from mfhpo_ray.searchers.trials import Source, Trials
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -118,7 +118,7 @@ class SpaceSearch(ExperimentSearch[TuneSearchRecommendation]):
         if declared.checkpoints and _TRAINING in keys:
             raise ValueError(f"{_TRAINING!r} is what checkpoints are kept under; rename that key.")
         is_measured = declared.fidelity.costs == "measured"
-        trials = TrialsAtLevels(
+        trials = Trials(
             _DeclaredSpace(declared, Declaration.of(declared.fidelity, own["sigma"], None)),
             declared.fidelity,
             prices=prices,
@@ -160,3 +160,6 @@ class _DeclaredSpace:
 
     def in_words(self, levels: Sequence[Any], n_arms: int) -> str:
         return ""
+
+    def digest(self, levels: Sequence[Any]) -> dict[str, Any]:
+        return {"levels": repr(list(levels)), "costs": repr(self.declared.fidelity.costs)}

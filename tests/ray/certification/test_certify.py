@@ -6,8 +6,8 @@ from ray import tune
 
 from mfhpo_ray import certify, recommendation
 from mfhpo_ray.certification.certify import TuneCertificate
+from mfhpo_ray.certification.plan import ShortlistSearch
 from mfhpo_ray.certification.shortlist import shortlist_of
-from mfhpo_ray.certification.trials import ShortlistSearch, TrialsOfShortlist
 from tests.ray.certification.grids import Grid, trial
 from tests.ray.experiments import tuner_of
 from tests.ray.searchers.searching import run
@@ -18,10 +18,8 @@ def search_of(replicate=None, seed_key="seed", **options):
     owned = [key for key in (seed_key, replicate) if key]
     given = {"metric": "acc", "mode": "max", "fidelity": None, "time_attr": "training_iteration"}
     shortlist = shortlist_of(grid, 4, owned=owned, **given)
-    configs = [candidate.params for candidate in shortlist.candidates]
-    trials = TrialsOfShortlist(shortlist, {"delta": 0.05, "epsilon": 0.1, **options}, replicate)
-    names = {"metric": "loss", "mode": "max", "space": None, "seed_key": seed_key, "seed": 7}
-    return ShortlistSearch(trials, configs, **names)
+    host = {"metric": "loss", "mode": "max", "seed_key": seed_key, "seed": 7}
+    return ShortlistSearch(shortlist, {"epsilon": 0.1, **options}, replicate, **host)
 
 
 def value(config):

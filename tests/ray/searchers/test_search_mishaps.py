@@ -60,7 +60,7 @@ def test_arms_of_any_kind_are_restored(arms):
     ],
 )
 def test_other_arms_are_refused_where_that_can_be_seen(arms, others):
-    with pytest.raises(ValueError, match="arms: .*, but .* in what was saved"):
+    with pytest.raises(ValueError, match=r"arms: .*, but .* in what was saved"):
         _restored(arms, others)
 
 
