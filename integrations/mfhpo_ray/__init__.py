@@ -16,9 +16,15 @@ from mfhpo_ray.schedulers.elimination_scheduler import MFEliminationScheduler
 from mfhpo_ray.schedulers.iise_scheduler import IISEScheduler
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.schedulers.rcucb_scheduler import RCUCBScheduler
-from mfhpo_ray.searchers.best_arm import IISESearch, MFGradSearch, MFLUCBSearch, MFSearch
+from mfhpo_ray.searchers.best_arm import (
+    IISESearch,
+    MFEliminationSearch,
+    MFGradSearch,
+    MFLUCBSearch,
+    MFSearch,
+    MFUCBSearch,
+)
 from mfhpo_ray.searchers.rcucb import RCUCBSearch, ZoomingRCUCBSearch
-from mfhpo_ray.searchers.reward import MFEliminationSearch, MFUCBSearch
 from mfhpo_ray.searchers.space_search import SpaceSearch
 
 __all__ = [
