@@ -23,11 +23,18 @@ from mfhpo.experiment import Experiment
 from mfhpo.experiment.settings import Settings
 from mfhpo_ray.experiment.checkpoints import can_be_saved
 from mfhpo_ray.experiment.losses import is_tried_again, was_lost
+from mfhpo_ray.experiment.memory_limits import MemoryLimits
 from mfhpo_ray.experiment.metric import as_number, check_aim
 from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.experiment.recommendation import Answer
-from mfhpo_ray.experiment.time_limits import TimeLimits, finite_limit, give_folder
+from mfhpo_ray.experiment.time_limits import (
+    TimeLimits,
+    finite_limit,
+    give_folder,
+    is_over_memory,
+)
 from mfhpo_ray.schedulers.claims import AGAIN, Claims, Course, Stored
+from mfhpo_ray.schedulers.reuse import check_reuse
 from mfhpo_ray.schedulers.room import (
     MOST_SAMPLES,
     Slots,
@@ -65,6 +72,9 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         Seconds that a trial may run from one start or resumption on, above 0. One that is stopped
         there, also if it hangs, has failed. None: no limit, so that a trial which hangs holds its
         slot, and the race, for ever.
+    memory_limit
+        Bytes that a trial may hold with its child processes; None for no limit. One that holds more
+        is ended, and has failed (see `PullScheduler`).
     """
 
     # Decisions are about single results.
@@ -83,6 +93,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         replicate: str | Collection[str],
         arms: int | None,
         limit: float | None = None,
+        memory_limit: float | None = None,
     ) -> None:
         FIFOScheduler.__init__(self)  # untyped in Ray, and only by its name exempt from the check
         check_aim(metric, mode)
@@ -97,6 +108,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._slots = Slots(self._now, self._count)
         self._limit = finite_limit("limit", limit)
         self._time_limits = TimeLimits(self._now)
+        self._memory_limits = MemoryLimits(memory_limit)
         self._notebook = Notebook()
         self._claims = Claims(self._runs, self._notebook, self._cost_of)
         self._noted_at = -math.inf
@@ -161,6 +173,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
                     f"{type(self).__name__} needs to know {missing}; give it to "
                     f"tune.TuneConfig(metric=..., mode=...) or to the scheduler."
                 )
+        check_reuse(tune_controller, trial)
         self._notebook.open(trial, type(self).__name__)
         self._may_find_one = True
         if trial in self._runs:  # it failed, and Ray tries it again
@@ -241,7 +254,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             if limit is not None:
                 self._course.time_out(run, limit)
                 self._course.fail(run)
-            elif self._metric not in result:
+            elif is_over_memory(trial) or self._metric not in result:
                 self._fail(run, again=False, is_lost=False)
             else:
                 self._course.take_last(run, result)
@@ -269,6 +282,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         search = tune_controller.search_alg
         self._notice_ends()
         self._time_limits.enforce(tune_controller)
+        self._memory_limits.enforce(tune_controller)
         if self._is_open and self._clock() - self._noted_at > _NOTE_PERIOD:
             self._note_answer()
         if not self._is_open and not self._open_if_ready(search):

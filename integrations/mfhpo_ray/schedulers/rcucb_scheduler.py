@@ -62,10 +62,13 @@ class RCUCBScheduler(ArmScheduler):
         arms: int | None = None,
         metric: str | None = None,
         mode: str | None = None,
+        memory_limit: float | None = None,
         **options: Unpack[RCUCBOptions],
     ) -> None:
         own = with_defaults(type(self), options)
-        super().__init__(metric=metric, mode=mode, replicate=replicate, arms=arms)
+        super().__init__(
+            metric=metric, mode=mode, replicate=replicate, arms=arms, memory_limit=memory_limit
+        )
         self._options, self._limits = own, check_limits(limits)
         RCUCB(2, self._limits, **own)  # raises before any trial runs
         self._limit = _largest(self._limits, own["longest"])
