@@ -196,9 +196,9 @@ def certify(
         shortlist,
         options,
         replicate,
+        seed_key,
         metric=metric,
         mode=mode,
-        seed_key=None if seed_key == replicate else seed_key,
         seed=zlib.crc32(name.encode()),
     )
     folder = posixpath.join(parent, name)

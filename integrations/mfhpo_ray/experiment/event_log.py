@@ -14,7 +14,7 @@ from mfhpo_ray.experiment.journal import Journal, of_this_version
 from mfhpo_ray.experiment.notebook import Notebook
 
 Records: TypeAlias = Mapping[str, Mapping[str, Any]]
-"""By name, the records of a journal: one for each trial, and one for all else."""
+"""The records of a journal by name: one for each trial, and one for all else."""
 
 _DRIVER = "driver"  # the only worker that tells events
 _SHARED = "experiment"  # the record of what is about no trial

@@ -1,4 +1,4 @@
-"""What a search or a scheduler writes down at once, so that a restart finds it."""
+"""The notes that a search or a scheduler stores at once, so that a restart finds them."""
 
 import logging
 from collections.abc import Collection, Mapping
@@ -31,7 +31,7 @@ class Notebook:
 
     @property
     def is_kept(self) -> bool:
-        """Whether the experiment is stored anywhere."""
+        """True if the experiment is stored anywhere."""
         return self.journal is not None
 
     def connect(self, journal: Journal) -> None:

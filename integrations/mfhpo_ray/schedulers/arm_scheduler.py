@@ -21,7 +21,7 @@ from ray.tune.utils import flatten_dict
 
 from mfhpo import Recommendation
 from mfhpo._validation import check_count, check_names
-from mfhpo_ray.experiment.checkpoints import can_be_saved
+from mfhpo_ray.experiment.checkpoints import can_be_saved, check_reuse
 from mfhpo_ray.experiment.encoding import decode, encode
 from mfhpo_ray.experiment.journal import of_this_version
 from mfhpo_ray.experiment.losses import Losses, is_tried_again, was_lost
@@ -36,7 +36,6 @@ from mfhpo_ray.experiment.time_limits import (
     is_over_memory,
     stop_at_once,
 )
-from mfhpo_ray.schedulers.reuse import check_reuse
 from mfhpo_ray.schedulers.room import live_trials, most_at_once, slots_for, suggests
 from mfhpo_ray.schedulers.runs import Run, Runs
 

@@ -35,7 +35,7 @@ ArmsLike: TypeAlias = int | Sequence[Mapping[str, Any]]
 
 
 class Candidates:
-    """What is evaluated, before and after the Tuner has handed over its search space.
+    """The configurations of a search, before and after the Tuner has handed over its space.
 
     Parameters
     ----------

@@ -124,19 +124,19 @@ class Evaluations:
 
     def _lose(self, trial_id: str, why: str, cost: float | None = 0.0, **content: Any) -> None:
         self._awaited.discard(trial_id)
-        order = self._log.experiment.order
-        self._log.tell(Lost(id=trial_id, order=order, why=why, cost=cost, **content))
+        claim, order = self._again.pop(trial_id, trial_id), self._log.experiment.order
+        self._log.tell(Lost(id=claim, order=order, why=why, cost=cost, **content))
 
     # What the search's scheduler calls: see `PullScheduler`.
 
     @property
     def finished(self) -> bool:
-        """Whether the experiment is over."""
+        """True if the experiment is over."""
         return self.is_over or (self.log is not None and self.log.experiment.finished)
 
     @property
     def stops_surplus(self) -> bool:
-        """Whether trials that still run when the experiment is over are stopped."""
+        """True if trials that still run when the experiment is over are stopped."""
         return self._trials.stops_surplus
 
     def note_resources(self, trial_id: str, resources: Mapping[str, float]) -> None:

@@ -1,6 +1,5 @@
 """The base of the searches: Tune's conventions around an experiment."""
 
-import copy
 import json
 import logging
 import secrets
@@ -13,17 +12,16 @@ from typing import Any, Generic, TypeVar, cast
 from ray.tune.search import Searcher
 
 from mfhpo import Observation
-from mfhpo._validation import MOST_SEED, check_count, check_dictionaries, check_name, shown
-from mfhpo.experiment import Assignment, Begun, Done, Experiment, Found, Wait
-from mfhpo.knowledge.replicate import replicate_of
+from mfhpo._validation import MOST_SEED, check_count, check_dictionaries, shown
+from mfhpo.experiment import Begun, Done, Experiment, Found, Wait
 from mfhpo_ray.experiment.encoding import decode, described, encode
 from mfhpo_ray.experiment.event_log import EventLog, Records
-from mfhpo_ray.experiment.journal import Journal
+from mfhpo_ray.experiment.journal import Journal, check_state
 from mfhpo_ray.experiment.metric import as_number, check_aim
 from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.experiment.pulls import scalars
 from mfhpo_ray.experiment.recommendation import Answer, in_terms_of_tune
-from mfhpo_ray.experiment.space import Config, assign, fingerprint, placeholders_in
+from mfhpo_ray.experiment.space import Config, fingerprint, placeholders_in
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.searchers.candidates import ArmsLike, Candidates
 from mfhpo_ray.searchers.evaluations import Evaluations
@@ -61,7 +59,7 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         What a trial is given, and what came back from it.
     arms
         See `IISESearch`; None: the search draws its own.
-    metric, mode, space, seed_key, seed
+    metric, mode, space, seed
         See `SearchOptions`.
     """
 
@@ -77,19 +75,12 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         metric: str | None,
         mode: str | None,
         space: Mapping[str, Any] | None,
-        seed_key: str | None,
         seed: int | None,
     ) -> None:
         check_aim(metric, mode)
-        if seed_key is not None:
-            check_name("seed_key", seed_key, "a key of the configuration or None")
-        if seed_key == trials.keys[0]:
-            raise ValueError(f"seed_key={seed_key!r} is what the search sets to something else.")
         super().__init__(metric=metric, mode=mode)
-        self._keys = (*trials.keys, *([] if seed_key is None else [seed_key]))
         self._trials = trials
-        self._candidates = Candidates(arms, space, self._keys)
-        self._seed_key = seed_key
+        self._candidates = Candidates(arms, space, trials.keys)
         # Without a seed, one is drawn here, and saved with the experiment.
         self._seed = (
             secrets.randbits(31) if seed is None else check_count("seed", seed, 0, MOST_SEED)
@@ -170,8 +161,8 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
             return self._finish(experiment)
         n_awaited = evaluations.lose_awaited()
         experiment = self._log.experiment
-        if experiment.n_begun:
-            self._check_companion()
+        if experiment.n_begun and not evaluations.is_watched:
+            self._warn_without_companion()
         if self._most is not None and len(experiment.open) >= self._most:
             if n_awaited >= self._most:
                 _logger.warning(IN_VAIN, n_awaited)
@@ -183,7 +174,7 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
             if wanted.is_held_up and self._notices.are_new(wanted.why.partition(" of ")[0]):
                 _logger.warning(WAITS, wanted.why)
             return None
-        config = self._config(wanted, experiment)
+        config = self._trials.configured(wanted, experiment.runner.configurations, self._seed)
         evaluations.begin(trial_id, wanted, config)
         return config
 
@@ -229,7 +220,7 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
             self._begin(records)
         if n := self._log.connect(journal):
             _logger.info("%d events are taken over from the journal.", n)
-            self._relearn_what_ran()
+            self._shown.relearn(self._log)
         if self._log.experiment.history():
             self._write_answer(urgent=True)
         self.evaluations.await_open()
@@ -240,7 +231,7 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
 
     @property
     def finished(self) -> bool:
-        """Whether the experiment is over."""
+        """True if the experiment is over."""
         return self.evaluations.finished
 
     # What is saved.
@@ -263,17 +254,7 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from what `get_state` gave, in a search made with the same arguments."""
-        if state.get("version") != _STATE_VERSION:
-            raise ValueError(
-                "the saved state of the search is of another version of mfhpo, such as 0.1.4, "
-                "whose states are read by that version alone. Go on with that version, or begin "
-                "the experiment anew, under another RunConfig(name=...)."
-            )
-        if state["search"] != type(self).__name__:
-            raise ValueError(
-                f"the state is that of a {state['search']}, but this is a {type(self).__name__}; "
-                f"restore the search that was saved."
-            )
+        check_state(state, _STATE_VERSION, type(self).__name__)
         self._take("metric", state["metric"])
         self._take("mode", state["mode"])
         self._seed = int(state["seed"])
@@ -341,7 +322,7 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
             self._announce(settings)
         else:
             log.take_over(records, run)
-            self._relearn_what_ran()
+            self._shown.relearn(self._log)
         return log
 
     def _announce(self, settings: Any) -> None:
@@ -380,20 +361,6 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
             self._write_answer(urgent=True)
         return str(self.FINISHED)
 
-    def _config(self, wanted: Assignment, experiment: Experiment) -> Config:
-        config: Config = copy.deepcopy(dict(wanted.configuration))
-        known = experiment.runner.configurations
-        arm = known.find(wanted.configuration)
-        arm = len(known) if arm is None else arm
-        trials = self._trials
-        trials.assign(config, wanted, arm)
-        if self._seed_key is not None:
-            assign(config, self._seed_key, trials.seed_of(wanted, arm, len(known), self._seed))
-        if trials.replicate is not None and wanted.block is not None:
-            chosen = replicate_of(wanted.block, self._seed, len(trials.replicates))
-            assign(config, trials.replicate, trials.replicates[chosen])
-        return config
-
     def _value(self, trial_id: str, result: Mapping[str, Any]) -> float | None:
         """Return the metric; None if it is missing, no number or not finite."""
         reported = result.get(str(self._metric))
@@ -410,15 +377,8 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
             self._notices.warn(f"redrawn {name}", REDRAWN.format(name))
         return ran
 
-    def _relearn_what_ran(self) -> None:
-        for trial_id, begun in self._log.claims.items():
-            if ran := self._log.notes(trial_id).get("ran"):
-                self._shown.learn(begun.configuration, decode(ran))
-
-    def _check_companion(self) -> None:
-        is_there = self.evaluations.is_watched
-        self._trials.check_companion(is_there)
-        if not is_there and (consequence := self._trials.without_companion):
+    def _warn_without_companion(self) -> None:
+        if consequence := self._trials.without_companion():
             self._notices.warn("companion", UNWATCHED.format(consequence))
 
     def _object_to_budget(self) -> None:

@@ -21,6 +21,7 @@ from mfhpo.search.declared import (
     declared_shortlist,
     makes_shortlist,
 )
+from mfhpo_ray.experiment.metric import check_aim
 from mfhpo_ray.experiment.space import Config
 from mfhpo_ray.searchers.options import FidelitySearchOptions
 from mfhpo_ray.searchers.trials import Source, Trials
@@ -81,8 +82,15 @@ class DeclaredRace:
         declaration = Declaration.of(fidelity, own.pop("sigma"), own.pop("bias", None), kind)
         compares = "" if looks or replicate is not None else search._policy_class.__name__
         race = cls(declaration, own, make or _maker_of(search), replicate, compares)
-        trials = Trials(race, declaration.fidelity, prices=host.pop("prices"), replicate=replicate)
-        signs = {"max": (1.0,), "min": (-1.0,)}.get(host["mode"], (1.0, -1.0))
+        trials = Trials(
+            race,
+            declaration.fidelity,
+            prices=host.pop("prices"),
+            replicate=replicate,
+            seed_key=host.pop("seed_key"),
+        )
+        check_aim(host["metric"], host["mode"])
+        signs = (1.0, -1.0) if host["mode"] is None else (-1.0 if host["mode"] == "min" else 1.0,)
         declaration.rehearse(race.policy, own, trials.levels, signs)
         return race, trials, host
 

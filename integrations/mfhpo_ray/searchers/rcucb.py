@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class _Limits:
-    """What a user declares of a search that `runs` a policy of limits.
+    """The declaration of a search that `runs` a policy of limits.
 
     Options are tried at once, so that wrong ones raise here and not in the first trial.
     """
@@ -31,7 +31,7 @@ class _Limits:
         self.host = {name: own.pop(name) for name in SearchOptions.__annotations__}
         limit_key = own.pop("limit_key")
         check_name("limit_key", limit_key, "a key of the configuration such as 'time_limit_s'")
-        self.trials = TrialsWithinLimits(self, limit_key)
+        self.trials = TrialsWithinLimits(self, limit_key, self.host.pop("seed_key"))
         self._options = own
         self._policy_class = search._policy_class
         self._make(2, (), **own)
@@ -77,6 +77,8 @@ class RCUCBSearch(ExperimentSearch[TuneLimitRecommendation]):
 
     Parameters
     ----------
+    arms
+        See `IISESearch`.
     limits
         Time limits in seconds to choose from, positive and increasing. Or how many to derive from
         the first durations, equidistant over their interquartile range, 50 at most. None: 10
@@ -119,6 +121,8 @@ class ZoomingRCUCBSearch(ExperimentSearch[TuneLimitRecommendation]):
 
     Parameters
     ----------
+    arms
+        See `IISESearch`.
     longest
         The largest limit, in seconds.
     """

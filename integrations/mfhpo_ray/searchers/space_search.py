@@ -38,8 +38,8 @@ class SpaceSearch(ExperimentSearch[TuneSearchRecommendation]):
     outside the shortlist. The intervals rest on the evaluations of the shortlist alone, never on
     values that the search has selected. With `replicate` it is about the mean over replicates.
 
-    Each trial is one evaluation of one configuration at one level of the fidelity. Schedulers that
-    stop trials early, such as ASHA, falsify the values.
+    Each trial is one evaluation of one configuration at one level of the fidelity. What
+    another scheduler stops early, such as ASHA, is paid and gives no value.
 
     Parameters
     ----------
@@ -124,12 +124,11 @@ class SpaceSearch(ExperimentSearch[TuneSearchRecommendation]):
             prices=prices,
             replicate=declared.replicate,
             training=_TRAINING if declared.checkpoints else None,
-            without_companion="a trial that hangs is waited for" if is_measured else "",
+            seed_key=seed_key,
+            hangs="a trial that hangs is waited for" if is_measured else "",
         )
         listed = declared.candidates if isinstance(declared.candidates, list) else None
-        super().__init__(
-            trials, listed, metric=metric, mode=mode, space=space, seed_key=seed_key, seed=seed
-        )
+        super().__init__(trials, listed, metric=metric, mode=mode, space=space, seed=seed)
 
 
 @dataclass(frozen=True)

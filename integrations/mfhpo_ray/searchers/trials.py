@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from mfhpo._validation import shown
-from mfhpo.experiment import Assignment, Begun
+from mfhpo._validation import check_name, shown
+from mfhpo.experiment import Assignment, Begun, Configurations
 from mfhpo.experiment.settings import Settings
 from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.knowledge.replicate import replicate_of
 from mfhpo.search.declared import has_levels
 from mfhpo_ray.experiment.metric import as_number
 from mfhpo_ray.experiment.prices import Prices
@@ -23,12 +25,14 @@ from mfhpo_ray.searchers.parameters import Parameters
 # Seeds differ between so many configurations of a search, whose number may grow.
 _MOST_ARMS = 1 << 16
 
+_NOTHING = object()
+
 Source: TypeAlias = list[Config] | Parameters
 """The configurations, or where a search draws its own from."""
 
 
 class Plan(Protocol):
-    """What a user declares of a search."""
+    """The declaration of a search by its user."""
 
     def settings(self, levels: tuple[Any, ...], source: Source, seed: int, sign: float) -> Settings:
         """Return the settings; `sign` is -1 where values are minimised."""
@@ -58,13 +62,15 @@ class Trials:
         The key that evaluations of a block share, or None.
     training
         The key that names a training with checkpoints, or None.
-    without_companion
+    seed_key
+        See `mfhpo_ray.searchers.options.SearchOptions`.
+    hangs
         What happens without the search's scheduler, in words; empty: nothing.
 
     Attributes
     ----------
     keys
-        What is set in a configuration but for the seed, the level first.
+        What is set in a configuration, the level first.
     levels, replicates
         Their values, as far as they are known.
     stops_surplus
@@ -81,14 +87,20 @@ class Trials:
         prices: Mapping[str, float] | None = None,
         replicate: str | None = None,
         training: str | None = None,
-        without_companion: str = "",
+        seed_key: str | None = None,
+        hangs: str = "",
     ) -> None:
-        own = (fidelity.name, replicate, training)
+        if seed_key is not None:
+            check_name("seed_key", seed_key, "a key of the configuration or None")
+        if seed_key == fidelity.name:
+            raise ValueError(f"seed_key={seed_key!r} is what the search sets to something else.")
+        own = (fidelity.name, seed_key, replicate, training)
         self.keys = tuple(key for key in own if key is not None)
         self.levels = tuple(fidelity.levels or ())
         self.replicate = replicate
         self.replicates: Sequence[Any] = ()
-        self.without_companion = without_companion
+        self._hangs = hangs
+        self._seed_key = seed_key
         self.plan = plan
         self._fidelity = fidelity
         self._training = training
@@ -104,30 +116,43 @@ class Trials:
         if self.replicate is not None:
             self.replicates = replicates_of(self.replicate, space)
 
-    def check_companion(self, is_there: bool) -> None:
-        """Raise RuntimeError if the search's scheduler is needed, and not there."""
-        if self._has_prices and not is_there:
+    def without_companion(self) -> str:
+        """Return what happens without the search's scheduler; RuntimeError if it is needed."""
+        if self._has_prices:
             raise RuntimeError(
                 "prices=... need to know which resources a trial holds, which only the search's "
                 "own scheduler tells: TuneConfig(search_alg=search, scheduler=search.scheduler())."
             )
+        return self._hangs
 
     def scheduler(self, limit: float | None, memory_limit: float | None) -> PullScheduler:
         """Return the companion of the search; a trial may take so many seconds and bytes."""
         return PullScheduler(limit=limit, memory_limit=memory_limit)
 
-    def assign(self, config: Config, wanted: Assignment, arm: int) -> None:
-        """Set the level, and the name of the training."""
-        if has_levels(self._fidelity):
-            assign(config, self._fidelity.name, self.levels[wanted.level])
+    def configured(self, wanted: Assignment, known: Configurations, seed: int) -> Config:
+        """Return the configuration of a trial, with all keys that are set."""
+        config: Config = copy.deepcopy(dict(wanted.configuration))
+        arm = known.find(wanted.configuration)
+        arm = len(known) if arm is None else arm
+        if (value := self.set_by(wanted)) is not _NOTHING:
+            assign(config, self.keys[0], value)
         if self._training is not None:
             digest = zlib.crc32(fingerprint(wanted.configuration).encode())
             name = f"configuration-{arm}-{digest:08x}"
             is_new = wanted.purpose != "search"
             assign(config, self._training, f"{name}-replicate-{wanted.repeat}" if is_new else name)
+        if self._seed_key is not None:
+            assign(config, self._seed_key, self._seed_of(wanted, arm, len(known), seed))
+        if self.replicate is not None and wanted.block is not None:
+            chosen = replicate_of(wanted.block, seed, len(self.replicates))
+            assign(config, self.replicate, self.replicates[chosen])
+        return config
 
-    def seed_of(self, wanted: Assignment, arm: int, n_arms: int, seed: int) -> int:
-        """Return the seed of a trial; new evaluations are numbered apart from a search's."""
+    def set_by(self, wanted: Assignment) -> Any:
+        """Return the value of the first key."""
+        return self.levels[wanted.level] if has_levels(self._fidelity) else _NOTHING
+
+    def _seed_of(self, wanted: Assignment, arm: int, n_arms: int, seed: int) -> int:
         n, level, repeat = len(self.levels), wanted.level, wanted.repeat
         if wanted.purpose == "given":
             return replicate_seed(seed, arm, level, repeat, n_arms=n_arms, n_fidelities=n)
@@ -172,17 +197,17 @@ class TrialsWithinLimits(Trials):
     ----------
     plan
         What the user declares.
-    limit_key
-        The key of the configuration that gets the limit.
+    limit_key, seed_key
+        The keys of the configuration that get the limit and the seed.
     """
 
     # The trials that still run at the horizon are the slow ones: without them, arms look quicker.
     stops_surplus = False
 
-    def __init__(self, plan: Plan, limit_key: str) -> None:
-        end = "trials run to their end, and count as stopped if they took longer"
+    def __init__(self, plan: Plan, limit_key: str, seed_key: str | None) -> None:
+        hangs = "trials run to their end, and count as stopped if they took longer"
         fidelity = Fidelity(limit_key, levels=(None,), costs="measured")
-        super().__init__(plan, fidelity, without_companion=end)
+        super().__init__(plan, fidelity, seed_key=seed_key, hangs=hangs)
 
     def look_up(self, space: Mapping[str, Any]) -> None:
         """Find nothing: limits are not in the search space."""
@@ -196,9 +221,9 @@ class TrialsWithinLimits(Trials):
             )
         return PullScheduler(limit_key=self._fidelity.name, memory_limit=memory_limit)
 
-    def assign(self, config: Config, wanted: Assignment, arm: int) -> None:
-        """Set the limit."""
-        assign(config, self._fidelity.name, wanted.limit)
+    def set_by(self, wanted: Assignment) -> float | None:
+        """Return the limit."""
+        return wanted.limit
 
     def stopped_at(self, begun: Begun, result: Mapping[str, Any]) -> float | None:
         """Return the limit at which a trial was stopped, be it for its time or its memory."""
