@@ -80,11 +80,13 @@ class ShortlistSearch(ExperimentSearch[TuneSearchRecommendation]):
         super().__init__(trials, configs, space=None, **host)
 
     def go_on(self, journal: Journal | None) -> None:
-        """Go on with what an earlier run has recorded, if there is one."""
+        """Go on with what an earlier run has recorded; begin if there is none."""
         records = {} if journal is None else journal.read()
         records.pop(RECOMMENDATION, None)
         if journal is not None and records:
             self._begin(records, journal.run)
+        else:
+            self._begin()
 
     def _announce(self, settings: Any) -> None:
         """Log nothing: all is declared."""
