@@ -14,7 +14,7 @@ from mfhpo.experiment import Assignment, Begun, Ended, Event, Lost
 from mfhpo_ray.experiment.event_log import EventLog
 from mfhpo_ray.experiment.metric import as_number
 from mfhpo_ray.experiment.space import Config, fingerprint
-from mfhpo_ray.experiment.time_limits import CENSORED_KEY
+from mfhpo_ray.experiment.time_limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.searchers.trials import Trials
 
 
@@ -101,9 +101,11 @@ class Evaluations:
         notes: Mapping[str, Any],
     ) -> None:
         """End an evaluation with a value, or None for a failure."""
-        running, stopped_at = self._running[trial_id], as_number(result.get(CENSORED_KEY))
+        running, begun = self._running[trial_id], self.begun(trial_id)
         cost = self._trials.cost(running.took(result, self._clock()), running.resources)
-        outcome = self._trials.outcome(self.begun(trial_id), value, cost, stopped_at)
+        stopped_at = self._trials.stopped_at(begun, result)
+        value = None if MEMORY_KEY in result else value
+        outcome = self._trials.outcome(begun, value, cost, stopped_at)
         self._tell_end(trial_id, notes, **outcome)
 
     def cut(self, trial_id: str, who: str, result: Mapping[str, Any]) -> None:

@@ -97,13 +97,16 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
 
     # What users call.
 
-    def scheduler(self, limit: float | None = None) -> PullScheduler:
+    def scheduler(
+        self, limit: float | None = None, memory_limit: float | None = None
+    ) -> PullScheduler:
         """Return the scheduler to run the search with: ``scheduler=search.scheduler()``.
 
         A trial that is stopped at `limit` seconds gives no value, and the answer says how many were
-        stopped. A search that sets limits itself takes none. See `PullScheduler`.
+        stopped. A search that sets limits itself takes none. A trial that is stopped for holding
+        more than `memory_limit` bytes is a failure. See `PullScheduler`.
         """
-        return self._trials.scheduler(limit)
+        return self._trials.scheduler(limit, memory_limit)
 
     def recommendation(self) -> AnswerT:
         """Return the best answer so far; ValueError before the experiment has begun.

@@ -62,13 +62,14 @@ class DeclaredRace:
         search: Any,
         fidelity: str | Fidelity,
         options: Mapping[str, Any],
-        make: MakePolicy,
+        make: MakePolicy | None = None,
         looks: bool = False,
     ) -> tuple[DeclaredRace, Trials, dict[str, Any]]:
         """Return what a user declares of a search that `runs` a policy, its trials, and the rest.
 
-        With `looks` finalists are compared by a few planned looks. Options are tried at once, so
-        that wrong ones raise here.
+        With `looks` finalists are compared by a few planned looks. The policy takes its options as
+        they are, unless a function is given to `make` it. Options are tried at once, so that wrong
+        ones raise here.
         """
         own = with_defaults(type(search), options)
         host = {name: own.pop(name) for name in FidelitySearchOptions.__annotations__}
@@ -78,9 +79,9 @@ class DeclaredRace:
             given = {name: options[name] for name in options.keys() - host.keys()}
             check_blocks(replicate, declared.name, {"bias": declared.bias} | given)
         kind: Kind = "order" if own.get("variant") == "order" else "max"
-        declaration = Declaration.of(fidelity, own.pop("sigma"), own.pop("bias"), kind)
+        declaration = Declaration.of(fidelity, own.pop("sigma"), own.pop("bias", None), kind)
         compares = "" if looks or replicate is not None else search._policy_class.__name__
-        race = cls(declaration, own, make, replicate, compares)
+        race = cls(declaration, own, make or _maker_of(search), replicate, compares)
         trials = Trials(
             race,
             declaration.fidelity,
@@ -145,6 +146,11 @@ class DeclaredRace:
     def _whole(self) -> dict[str, Any]:
         declaration = self.declaration
         return {**self.options, "bias": declaration.bias, "sigma": declaration.noise}
+
+
+def _maker_of(search: Any) -> MakePolicy:
+    policy = search._policy_class
+    return lambda problem, sign, options: policy(problem, **options)
 
 
 def _described(arms: Sequence[Config], name: str) -> list[Config]:

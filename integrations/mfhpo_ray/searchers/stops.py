@@ -11,7 +11,7 @@ from ray.air.constants import TRAINING_ITERATION
 from ray.tune.result import DONE
 from ray.tune.schedulers import FIFOScheduler
 
-from mfhpo_ray.experiment.time_limits import CENSORED_KEY
+from mfhpo_ray.experiment.time_limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler, stoppers_in
 
 _ELSE = "another scheduler"
@@ -22,7 +22,7 @@ def cut_by(result: Mapping[str, Any] | None, iteration: Any, stop: Mapping[str, 
 
     A training function that returns has its last result reported again, so that the searcher has
     seen its `iteration`. A class may say that it is done. Else somebody has stopped it at a result
-    that no searcher was shown. A trial that was ended at its limit is none of these.
+    that no searcher was shown. A trial that was ended at a limit is none of these.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def cut_by(result: Mapping[str, Any] | None, iteration: Any, stop: Mapping[str, 
     stop
         Criteria of ``RunConfig(stop={...})``.
     """
-    if result is not None and CENSORED_KEY in result:
+    if result is not None and (CENSORED_KEY in result or MEMORY_KEY in result):
         return None
     if result is None or result.get(DONE) is False:
         return _who_stops() or _ELSE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
@@ -13,9 +14,11 @@ from mfhpo.experiment.settings import Settings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.replicate import replicate_of
 from mfhpo.search.declared import has_levels
+from mfhpo_ray.experiment.metric import as_number
 from mfhpo_ray.experiment.prices import Prices
 from mfhpo_ray.experiment.pulls import replicate_seed
 from mfhpo_ray.experiment.space import Config, assign, fingerprint, levels_of, replicates_of
+from mfhpo_ray.experiment.time_limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.searchers.parameters import Parameters
 
@@ -122,9 +125,9 @@ class Trials:
             )
         return self._hangs
 
-    def scheduler(self, limit: float | None) -> PullScheduler:
-        """Return the companion of the search; a trial may run for `limit` seconds."""
-        return PullScheduler(limit=limit)
+    def scheduler(self, limit: float | None, memory_limit: float | None) -> PullScheduler:
+        """Return the companion of the search; a trial may take so many seconds and bytes."""
+        return PullScheduler(limit=limit, memory_limit=memory_limit)
 
     def configured(self, wanted: Assignment, known: Configurations, seed: int) -> Config:
         """Return the configuration of a trial, with all keys that are set."""
@@ -158,6 +161,15 @@ class Trials:
         elif self._training is not None:
             level = repeat = 0
         return replicate_seed(seed, arm, level, repeat, n_arms=_MOST_ARMS, n_fidelities=n + 1)
+
+    def stopped_at(self, begun: Begun, result: Mapping[str, Any]) -> float | None:
+        """Return the limit of time at which a trial was stopped, by its last result.
+
+        To a search, one that was stopped for its memory would be at any limit; else it has failed.
+        """
+        if MEMORY_KEY in result:
+            return math.inf if begun.purpose == "search" else None
+        return as_number(result.get(CENSORED_KEY))
 
     def outcome(
         self, begun: Begun, value: float | None, cost: float | None, stopped_at: float | None
@@ -200,18 +212,22 @@ class TrialsWithinLimits(Trials):
     def look_up(self, space: Mapping[str, Any]) -> None:
         """Find nothing: limits are not in the search space."""
 
-    def scheduler(self, limit: float | None) -> PullScheduler:
+    def scheduler(self, limit: float | None, memory_limit: float | None) -> PullScheduler:
         """Return the companion of the search, which keeps the limits that the search sets."""
         if limit is not None:
             raise ValueError(
                 f"limit={shown(limit)} has no part: each trial has the limit that the search sets; "
                 f"leave it out, and declare limits=... or longest=... of the search."
             )
-        return PullScheduler(limit_key=self._fidelity.name)
+        return PullScheduler(limit_key=self._fidelity.name, memory_limit=memory_limit)
 
     def set_by(self, wanted: Assignment) -> float | None:
         """Return the limit."""
         return wanted.limit
+
+    def stopped_at(self, begun: Begun, result: Mapping[str, Any]) -> float | None:
+        """Return the limit at which a trial was stopped, be it for its time or its memory."""
+        return as_number(result.get(CENSORED_KEY))
 
     def outcome(
         self, begun: Begun, value: float | None, cost: float | None, stopped_at: float | None
