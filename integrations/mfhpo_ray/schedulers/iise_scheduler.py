@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import warnings
-from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from ray.tune.schedulers import TrialScheduler
 from ray.tune.search import Repeater
 from ray.tune.utils import flatten_dict
 
 from mfhpo import IISE
 from mfhpo._validation import check_count, check_name
 from mfhpo.certification.choice import make_elimination
-from mfhpo.experiment import RaceSettings
+from mfhpo.experiment import RaceSettings, SearchSettings
 from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import EstimatedNoise
-from mfhpo.problem import LARGEST
 from mfhpo.racing.declaration import Declaration
 from mfhpo.racing.options import IISEOptions, runs, with_defaults
 from mfhpo_ray.experiment.encoding import described
-from mfhpo_ray.experiment.recommendation import TuneRecommendation, as_tune
+from mfhpo_ray.experiment.recommendation import TuneRecommendation
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler
-from mfhpo_ray.schedulers.level_race import LevelRace
-from mfhpo_ray.schedulers.levels import Meter, levels_of
+from mfhpo_ray.schedulers.level_runs import LevelRuns
+from mfhpo_ray.schedulers.levels import levels_of
 from mfhpo_ray.schedulers.room import searchers_of
 from mfhpo_ray.schedulers.runs import Run
 
@@ -117,8 +114,8 @@ class IISEScheduler(ArmScheduler):
         given = levels_of(levels, max_t, grace_period, reduction_factor)
         check_name("time_attr", time_attr, "the key of a result")
         self._fidelity = Fidelity(time_attr, given, costs)
-        self._meter = Meter(self._fidelity, prices)
-        self._levels: tuple[Any, ...] = tuple(self._fidelity.levels or ())
+        self._by_level = LevelRuns(self, self._fidelity, prices)
+        self._levels = self._by_level.levels
         kind: Kind = "order" if own["variant"] == "order" else "max"
         self._declaration = Declaration.of(self._fidelity, own.pop("sigma"), own.pop("bias"), kind)
         if own["measure"] is not None:
@@ -126,12 +123,11 @@ class IISEScheduler(ArmScheduler):
         self._options = {**own, "seed": seed}
         self._n_levels = len(self._levels)
         self._settings_for([], 2, None).runner()  # raises for what is wrong before any trial runs
-        self._race: LevelRace  # from `_on_open` on
 
     def recommendation(self) -> TuneRecommendation:
         """Return the best answer so far; ValueError before any trial."""
         self._check_open()
-        return as_tune(TuneRecommendation, self._experiment.answer())
+        return self._by_level.recommendation()
 
     def _settings_for(
         self, candidates: Sequence[Mapping[str, Any]], n_arms: int, replicates: int | None
@@ -192,81 +188,49 @@ class IISEScheduler(ArmScheduler):
 
     def _settings(
         self, candidates: Sequence[Mapping[str, Any]], n_arms: int, search: Any
-    ) -> RaceSettings:
+    ) -> RaceSettings | SearchSettings:
         self._warn_if_not_repeated(search)
         if len(candidates) < n_arms:
             return self._settings_for(candidates, n_arms, None)
-        replicates = min(self._runs.n_replicates[:n_arms])
-        self._check_replicates(n_arms, replicates)
-        return self._settings_for(candidates, n_arms, replicates)
+        replicates = self._runs.n_replicates[:n_arms]
+        if "bias" in self._undeclared() and max(replicates) == 1 < n_arms:
+            return self._by_level.search_settings(candidates, self._options)
+        self._check_replicates(n_arms, min(replicates))
+        return self._settings_for(candidates, n_arms, min(replicates))
 
     def _on_open(self) -> None:
-        self._race = LevelRace(self._claims, self._runs, self._n_raced, self._n_levels)
-        self._sweep()
+        self._by_level.begin()
 
     def _on_complete_search(self) -> None:
         super()._on_complete_search()
-        self._sweep()
+        self._by_level.sweep()
         # What waited for more suggestions waits no longer.
         self._may_find_one = True
         runner: Any = self._experiment.runner
-        active = self._race.active
-        if runner.policy.piloting and active and not self._closed:
+        active = self._by_level.race.active
+        if self._by_level.searches or not active or self._closed:
+            return
+        if runner.policy.piloting:
             numbers = self._runs.n_replicates
             self._check_replicates(len(active), min(numbers[arm] for arm in active))
 
     def _is_out(self, arm: int) -> bool:
-        return not self._is_open or arm not in self._race.active
+        return self._by_level.is_out(arm)
 
     def _send_first(self, run: Run) -> None:
-        self._race.send(run, 0)
+        self._by_level.race.send(run, 0)
 
     def _next(self) -> Run | None:
-        return self._race.next()
+        return self._by_level.race.next()
 
     def _on_result(self, run: Run, result: Mapping[str, Any]) -> str:
-        if run.begun is None:
-            return str(TrialScheduler.CONTINUE)
-        self._meter.note(run, result)
-        if run.shown < self._levels[run.level] or self._metric not in result:
-            return str(TrialScheduler.CONTINUE)
-        value = self._value(result)
-        self._race.tell(run, value, bisect_right(self._levels, run.shown) - 1)
-        self._sweep()
-        if not abs(value) <= LARGEST or run.reached == self._n_levels - 1 or self._over:
-            return str(TrialScheduler.STOP)
-        # An arm that is out may come back, if bounds that were declared are contradicted.
-        if not self._is_out(run.arm) and self._race.goes_on(run):
-            return str(TrialScheduler.CONTINUE)
-        return str(TrialScheduler.PAUSE)
+        return self._by_level.on_result(run, result)
 
     def _on_end(self, run: Run, result: Mapping[str, Any]) -> None:
-        if self._metric not in result:
-            self._fail(run, again=False, is_lost=False)
-            return
-        self._meter.note(run, result)
-        level = self._levels[run.level]
-        if run.shown < level:
-            self._warn_once(
-                "length",
-                f"trial {run.trial.trial_id} ended at {self._fidelity.name}={run.shown:g}, before "
-                f"the level {level!r}: its last value counts as the one there, and so will others. "
-                f"Give max_t={run.shown:g}, or levels that trials reach.",
-            )
-        # There will be no other value of it, at any level.
-        self._race.tell(run, self._value(result), self._n_levels - 1)
-        self._sweep()
+        self._by_level.on_end(run, result)
 
     def _on_failure(self, run: Run) -> None:
-        self._sweep()
+        self._by_level.sweep()
 
     def _cost_of(self, run: Run) -> float:
-        return self._meter.pay(run)
-
-    def _sweep(self) -> None:
-        """Stop the running trials of arms that have left the race."""
-        self._may_find_one = True
-        for run in self._race.sweep():
-            self._doom(run)
-        if self._over:
-            self._note_answer()
+        return self._by_level.cost_of(run)

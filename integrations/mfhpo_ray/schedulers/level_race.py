@@ -1,7 +1,7 @@
 """Which run goes to which level next: what an experiment wants, by the trials that wait."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,9 @@ class LevelRace:
         Number of configurations in the race, some of which may be suggested later.
     n_levels
         Number of levels.
+    add
+        Adds a trial of an arm that has come to the last level, to evaluate it again, and returns
+        its run. None: there are no others than those given.
 
     Attributes
     ----------
@@ -35,12 +38,20 @@ class LevelRace:
         The arms in the race.
     """
 
-    def __init__(self, claims: Claims, runs: Runs, n_arms: int, n_levels: int) -> None:
+    def __init__(
+        self,
+        claims: Claims,
+        runs: Runs,
+        n_arms: int,
+        n_levels: int,
+        add: Callable[[int], Run] | None = None,
+    ) -> None:
         self.active = set(range(n_arms))
         self._claims = claims
         self._runs = runs
         self._n_arms = n_arms
         self._n_levels = n_levels
+        self._add = add
         self._arms: IntArray = np.arange(n_arms)  # the active ones, in order
         self._ladder = Ladder(n_arms, n_levels)
         for run in runs:
@@ -86,7 +97,9 @@ class LevelRace:
 
         Those that wait do so until the end: an arm that is put back needs them.
         """
-        runner: Any = self._claims.experiment.runner
+        runner = self._claims.experiment.runner
+        if not isinstance(runner, RaceRunner):
+            return []  # nobody leaves a search
         arms = runner.policy.active
         if np.array_equal(arms, self._arms):
             return []
@@ -97,21 +110,27 @@ class LevelRace:
 
     def _choose(self, at_rest: Run | None) -> tuple[Run, Assignment] | None:
         """Return what is wanted next and the run for it, maybe the one `at_rest`."""
-        found: list[Run] = []
+        found: list[Run | None] = []
         absent: list[int] = []
 
         def is_available(configuration: Mapping[str, Any], level: int) -> bool:
-            run = self._furthest_below(self._runs.arm(configuration), level, at_rest)
-            if run is None:
+            arm = self._runs.arm(configuration)
+            run = self._furthest_below(arm, level, at_rest)
+            is_absent = run is None and not self._may_add(arm, level)
+            if is_absent:
                 absent.append(level)
             else:
                 found.append(run)
-            return run is not None
+            return not is_absent
 
         experiment = self._claims.experiment
         work = experiment.next(available=is_available)
         if isinstance(work, Assignment):
-            return found[-1], work
+            run = found[-1]
+            if run is None and self._add is not None and at_rest is None:
+                run = self._add(self._runs.arm(work.configuration))
+                self._ladder.put(run)
+            return None if run is None else (run, work)
         if not absent and self._runs.n_arms < self._n_arms:
             absent.append(0)  # for an arm that was not suggested yet
         if isinstance(work, Done) or not absent:
@@ -138,6 +157,11 @@ class LevelRace:
                     work = experiment.next(fixed=(runner.configurations[arm], level))
                     return (run, work) if isinstance(work, Assignment) else None
         return None
+
+    def _may_add(self, arm: int, level: int) -> bool:
+        """Return whether a configuration is to be evaluated again that has come to the end."""
+        is_last = self._add is not None and level == self._n_levels - 1
+        return is_last and any(run.arm == arm and run.reached == level for run in self._runs)
 
     def _furthest_below(self, arm: int, level: int, at_rest: Run | None) -> Run | None:
         """Return the run below a level that has the least left to pay."""
