@@ -109,7 +109,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._n_raced = 0
         self._may_find_one = True
         self._warned: set[object] = set()
-        self._add_trial: Callable[[Trial], None]  # of Tune, once it asks what to run
+        self._controller: TuneController  # once it asks what to run
         # A simulation has another clock, and other slots.
         self._clock = time.monotonic
         self._count_slots = slots_for
@@ -286,7 +286,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     def choose_trial_to_run(self, tune_controller: TuneController) -> Trial | None:
         """Return the trial to start or resume, if there is room for one."""
-        search, self._add_trial = tune_controller.search_alg, tune_controller.add_trial
+        search, self._controller = tune_controller.search_alg, tune_controller
         self._notice_ends()
         self._time_limits.enforce(tune_controller)
         if self._is_open and self._clock() - self._noted_at > _NOTE_PERIOD:

@@ -104,7 +104,7 @@ class LevelRuns:
         host = self._host
         assert self.replicate_key is not None
         trial = repeated(host._runs, arm, self.replicate_key)
-        host._add_trial(trial)
+        host._controller.add_trial(trial)
         return host._runs[trial]
 
     def is_out(self, arm: int) -> bool:
