@@ -82,6 +82,7 @@ class Claims:
         self._notebook = notebook
         self._cost_of = cost_of
         self._log: EventLog  # from `begin` on
+        self._found: list[dict[str, Any]] = []
         self._unsent: dict[str, Run] = {}  # that have claims, and are to be sent again
 
     @property
@@ -189,7 +190,9 @@ class Claims:
 
     def find(self, **found: Any) -> None:
         """Tell what was found out; it is not stored, as it may be different after a restart."""
-        self.experiment.apply(Found(id=DRIVER, order=self.experiment.order, **found))
+        if found not in self._found:
+            self._found.append(found)
+            self.experiment.apply(Found(id=DRIVER, order=self.experiment.order, **found))
 
     def _set_out(self, run: Run, begun: Begun) -> None:
         self._record(run, begun)

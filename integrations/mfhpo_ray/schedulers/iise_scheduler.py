@@ -192,7 +192,7 @@ class IISEScheduler(ArmScheduler):
         self._warn_if_not_repeated(search)
         if len(candidates) < n_arms:
             return self._settings_for(candidates, n_arms, None)
-        replicates = self._runs.n_replicates[:n_arms]
+        replicates = list(filter(None, self._runs.n_replicates[:n_arms]))
         if "bias" in self._undeclared() and max(replicates) == 1 < n_arms:
             return self._by_level.search_settings(candidates, self._options)
         self._check_replicates(n_arms, min(replicates))
