@@ -140,7 +140,8 @@ class Experiment:
             if state.wants(moving):
                 return Wait("what is wanted cannot be evaluated now")
             return Done(self.answer().reason)
-        return Wait(state.whom_it_waits_for(), self._seconds_to_lease(state, now))
+        seconds = self._seconds_to_lease(state, now)
+        return Wait(state.whom_it_waits_for(), seconds, is_held_up=bool(state.ledger.full))
 
     def settle(self, id: str) -> Begun | None:
         """Return the claim as it stands; None if an earlier one is equal, and it must move.

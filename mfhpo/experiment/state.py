@@ -239,7 +239,10 @@ class State:
             f"{answer.reason}; values count in the order in which evaluations began, and the "
             f"experiment waits for {self.whom_it_waits_for()}"
         )
-        return replace(answer, reason=words)
+        certificate = answer.certificate
+        if certificate is not None:
+            certificate = replace(certificate, reason=words)
+        return replace(answer, reason=words, certificate=certificate)
 
     def _with_assumptions(self, answer: Answer) -> Answer:
         about = (self._settings.about_evaluations,) if self._settings.about_evaluations else ()
@@ -352,6 +355,8 @@ class State:
         else:
             self._n_foreign += 1
             self._foreign = f"evaluation {ended.id}, claimed as {claim.begun.configuration!r:.200}"
+            if ended.configuration is not None:
+                self._foreign += f", was {ended.configuration!r:.200}"
             self._pay(ended, claim, level)
         self._learn(self.ledger.end(claim, level, observation, ended.last))
 

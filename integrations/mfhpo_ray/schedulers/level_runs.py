@@ -13,11 +13,7 @@ from mfhpo.experiment.settings import SearchSettings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.problem import LARGEST
 from mfhpo_ray.experiment.checkpoints import loses_nothing_by_a_pause
-from mfhpo_ray.experiment.recommendation import (
-    TuneRecommendation,
-    TuneSearchRecommendation,
-    as_tune,
-)
+from mfhpo_ray.experiment.recommendation import TuneRecommendation, in_terms_of_tune
 from mfhpo_ray.schedulers.level_race import LevelRace
 from mfhpo_ray.schedulers.levels import Meter
 from mfhpo_ray.schedulers.promotion import repeated, replicate_key, search_settings
@@ -77,15 +73,15 @@ class LevelRuns:
     def recommendation(self) -> TuneRecommendation:
         """Return the best answer so far."""
         answer = self._host._experiment.answer()
-        if not self.searches:
-            return as_tune(TuneRecommendation, answer)
-        if self.replicate_key is None:
+        if self.searches and self.replicate_key is None:
             why = (
                 f"no trial has a seed under {self._host._replicate_keys[0]!r}, so that finalists "
                 f"cannot be evaluated again: nothing is certified"
             )
             answer = replace(answer, reason=why)
-        return as_tune(TuneSearchRecommendation, answer)
+        found = in_terms_of_tune(answer, dict)
+        assert isinstance(found, TuneRecommendation)
+        return found
 
     @property
     def searches(self) -> bool:

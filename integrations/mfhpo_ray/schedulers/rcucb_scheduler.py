@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from mfhpo.experiment.settings import LimitSettings
 from mfhpo.racing.options import runs, with_defaults
 from mfhpo_ray.experiment.encoding import described
 from mfhpo_ray.experiment.losses import is_tried_again
-from mfhpo_ray.experiment.recommendation import TuneLimitRecommendation, as_tune
+from mfhpo_ray.experiment.recommendation import TuneLimitRecommendation, in_terms_of_tune
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler
 from mfhpo_ray.schedulers.runs import Run
 
@@ -72,12 +71,9 @@ class RCUCBScheduler(ArmScheduler):
     def recommendation(self) -> TuneLimitRecommendation:
         """Return the best arm, limit and gain so far; ValueError before any trial."""
         self._check_open()
-        answer = self._experiment.answer()
-        assert answer.time_limit is not None
-        limit = replace(
-            answer.time_limit, finished=answer.finished, reason=answer.reason, seconds=answer.cost
-        )
-        return as_tune(TuneLimitRecommendation, limit)
+        answer = in_terms_of_tune(self._experiment.answer(), dict)
+        assert isinstance(answer, TuneLimitRecommendation)
+        return answer
 
     # What `ArmScheduler` asks.
 

@@ -55,7 +55,7 @@ def test_arms_of_any_kind_are_restored(arms):
     ],
 )
 def test_other_arms_are_refused_where_that_can_be_seen(arms, others):
-    with pytest.raises(ValueError, match="which are not the 1 of the saved race"):
+    with pytest.raises(ValueError, match="arms: .*, but .* in what was saved"):
         _restored(arms, others)
 
 
@@ -70,7 +70,7 @@ def again():
 
 def test_a_trial_is_waited_for_if_it_is_run_again(again):
     again.connect(Memory())
-    again.note_resources("a", {"CPU": 1})
+    again.evaluations.note_resources("a", {"CPU": 1})
     assert again.suggest("b") is None
     again.on_trial_complete("a", {"loss": 0.5})
     assert isinstance(again.suggest("b"), dict)
