@@ -27,8 +27,8 @@ from mfhpo_ray.experiment.losses import is_tried_again, was_lost
 from mfhpo_ray.experiment.metric import as_number, check_aim
 from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.experiment.recommendation import Answer
-from mfhpo_ray.experiment.time_limits import TimeLimits, finite_limit, give_folder
-from mfhpo_ray.schedulers.claims import AGAIN, Claims, Stored
+from mfhpo_ray.experiment.time_limits import TimeLimits, finite_limit, give_folder, unwrapped
+from mfhpo_ray.schedulers.claims import AGAIN, Claims, Course, Stored
 from mfhpo_ray.schedulers.room import (
     MOST_SAMPLES,
     expected_arms,
@@ -99,7 +99,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._limit = finite_limit("limit", limit)
         self._time_limits = TimeLimits(self._now)
         self._notebook = Notebook()
-        self._claims = Claims(self._runs, self._notebook, self._cost_of)
+        self._claims = Claims(self._runs, self._notebook, lambda run: self._course.cost_of(run))
         self._noted_at = -math.inf
         # The race is open from its first choice on, and closed when it has ended; it is complete
         # when no other trials will come.
@@ -117,6 +117,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
     # What differs from scheduler to scheduler.
 
     _n_levels: int  # those that trials pause at
+    _course: Course  # from the first choice on
 
     @abc.abstractmethod
     def recommendation(self) -> Answer:
@@ -129,45 +130,16 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         """Return the settings of the race, now that the number of arms is known."""
 
     @abc.abstractmethod
-    def _on_open(self) -> None:
-        """Begin the race: the events of an earlier driver are known, and the runs wait."""
-
-    @abc.abstractmethod
-    def _next(self) -> Run | None:
-        """Send the run that is to be started or resumed, and return it; None for none."""
-
-    @abc.abstractmethod
-    def _send_first(self, run: Run) -> None:
-        """Send a new run that is started by Ray itself."""
-
-    @abc.abstractmethod
-    def _on_result(self, run: Run, result: Mapping[str, Any]) -> str:
-        """Learn from a result, and decide what becomes of its trial."""
-
-    @abc.abstractmethod
-    def _on_end(self, run: Run, result: Mapping[str, Any]) -> None:
-        """Learn from the last result of a trial that ended by itself."""
-
-    @abc.abstractmethod
-    def _cost_of(self, run: Run) -> float:
-        """Return what a run has cost that does not come to where it was sent; it is paid then."""
-
-    @abc.abstractmethod
-    def _is_out(self, arm: int) -> bool:
-        """Return whether an arm is not in the race, or not any more."""
-
-    def _on_failure(self, run: Run) -> None:
-        """Act on what was told about a run that has not come to where it was sent."""
-
-    def _on_timeout(self, run: Run, limit: float) -> None:
-        """Learn that a run was stopped at its time limit."""
-        self._claims.end(run, None)
-        self._on_failure(run)
+    def _make_course(self) -> Course:
+        """Return who decides, now that the experiment has begun."""
 
     def _on_complete_search(self) -> None:
         """Learn that the search is over: all arms are known."""
         if self._runs.n_arms < self._n_raced:
             self._claims.find(arms=self._runs.n_arms)
+        self._stop_those_out()
+        # What waited for more suggestions waits no longer.
+        self._may_find_one = True
 
     @property
     def _over(self) -> bool:
@@ -229,7 +201,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             # A model is to see results before it suggests more: what it suggests is started as
             # soon as there is room, and it is asked for one at a time.
             if self._is_open and not self._is_out(run.arm):
-                self._send_first(run)
+                self._course.send_first(run)
             self._start(run)
         if self._is_open and self._is_out(run.arm):
             self._doom(run)
@@ -244,8 +216,16 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         run = self._runs[trial]
         if run.doomed or self._closed or self._time_limits.exceeded(trial, result):
             return str(TrialScheduler.STOP)
-        decision = self._on_result(run, result)
-        if decision == TrialScheduler.PAUSE:
+        if run.begun is None or not self._course.take(run, result):
+            return str(TrialScheduler.CONTINUE)
+        self._may_find_one = True
+        self._stop_those_out()
+        if run.has_failed or run.doomed or run.reached == self._n_levels - 1 or self._over:
+            return str(TrialScheduler.STOP)
+        # An arm that is out may come back, if bounds that were declared are contradicted.
+        decision = str(TrialScheduler.CONTINUE)
+        if self._is_out(run.arm) or not self._course.goes_on(run, result):
+            decision = str(TrialScheduler.PAUSE)
             # Its result is there: saving the checkpoint is no longer limited.
             self._time_limits.forget(trial)
             # What pauses is not running: others may be suggested in its place.
@@ -262,10 +242,14 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         run = self._runs[trial]
         if run.begun is not None and not run.doomed and not self._closed:
             limit = self._time_limits.settle(trial)
-            if limit is None:
-                self._on_end(run, result)
+            if limit is not None:
+                self._course.time_out(run, limit)
+                self._course.fail(run)
+            elif self._metric not in result:
+                self._fail(run, again=False, is_lost=False)
             else:
-                self._on_timeout(run, limit)
+                self._course.take_last(run, result)
+            self._stop_those_out()
         self._leave(run)
 
     def on_trial_error(self, tune_controller: TuneController, trial: Trial) -> None:
@@ -302,7 +286,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             return None
         if not self._may_find_one or not self._slots.has_room(search):
             return None
-        chosen = self._claims.send_again() or self._next()
+        chosen = self._claims.send_again() or self._course.next()
         if chosen is None:
             # Until something happens, there will be none.
             self._may_find_one = False
@@ -333,9 +317,12 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
     def _sign(self) -> float:
         return -1.0 if self._mode == "min" else 1.0
 
-    def _value(self, result: Mapping[str, Any]) -> float:
-        """Return a result's metric; NaN if it is missing or no number."""
-        value = as_number(result.get(str(self._metric)))
+    def _value_in(self, result: Mapping[str, Any]) -> float | None:
+        """Return a result's metric; NaN if it is no number, None if it is missing."""
+        name = str(self._metric)
+        if name not in result:
+            return None
+        value = as_number(result[name])
         return math.nan if value is None else value
 
     def _warn_once(
@@ -355,15 +342,25 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             self._claims.end(run, None)
         self._may_find_one = True
         if not again:
-            self._on_failure(run)
+            self._course.fail(run)
+            self._stop_those_out()
+
+    def _stop_those_out(self) -> None:
+        for run in self._course.to_stop():
+            self._doom(run)
+        if self._over:
+            self._note_answer()
+
+    def _is_out(self, arm: int) -> bool:
+        return self._is_open and (arm >= self._n_raced or self._course.is_out(arm))
 
     def _doom(self, run: Run) -> None:
         """Have a run stopped at the next step."""
         if run.doomed:
             return
         self._slots.doom(run)
-        if not self._closed:
-            self._claims.lose(run, "its configuration has left the race", is_withdrawn=True)
+        why = "the race is over" if self._closed else "its configuration has left the race"
+        self._claims.lose(run, why, is_withdrawn=True)
 
     def _doom_arm(self, arm: int) -> None:
         for run in self._runs.of(arm):
@@ -383,7 +380,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._slots.leave(run)
         self._runs.retire(run)
         self._may_find_one = True
-        if self._is_open and self._complete and self._nothing_is_left:
+        is_spent = self._is_open and self._complete and self._nothing_is_left
+        if is_spent and (self._closed or not self._course.has_more()):
             self._claims.find(is_exhausted=True)
         if self._is_open and not self._slots.busy and self._runs.all_over:
             # Ray may end the experiment without another step of its loop.
@@ -403,13 +401,16 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         if self._closed:
             return
         self._closed = True
-        self._claims.find(is_exhausted=True)
         tune_controller.search_alg.set_finished()
         for run in self._runs:
             if not run.trial.is_finished():
                 self._doom(run)
+        self._claims.find(is_exhausted=True)
         self._stop_doomed(tune_controller)
         self._note_answer()
+
+    def _add_trial(self, trial: Trial) -> None:
+        unwrapped(self._controller).add_trial(trial)
 
     def _now(self) -> float:
         return self._clock()
@@ -445,6 +446,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             return False
         self._runs.sort()
         n_known = self._runs.n_arms
+        for run in self._runs:
+            stored.renew(run, self._runs.configurations[run.arm])
         for config in stored.configurations:
             self._runs.arm(config)
         # Those that Ray has no trial of any more come on top, as the search knows none of them.
@@ -452,13 +455,14 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         known = min(n_raced, self._runs.n_arms)
         candidates = [self._runs.configurations[arm] for arm in range(known)]
         self._claims.begin(self._settings(candidates, n_raced, search), n_arms, stored)
+        self._course = self._make_course()
         self._is_open = True
-        self._on_open()
+        self._stop_those_out()
         self._claims.settle(self._is_out)
         self._notebook.records = {}
         for run in list(self._slots.busy.values()):  # suggested before the race began
             if run.begun is None and not self._is_out(run.arm):
-                self._send_first(run)
+                self._course.send_first(run)
         if self._runs.n_arms > n_raced:  # several trials may be suggested before the race begins
             for arm in range(n_raced, self._runs.n_arms):
                 self._doom_arm(arm)

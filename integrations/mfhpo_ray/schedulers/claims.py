@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import abc
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from mfhpo.experiment import Assignment, Begun, Ended, Event, Experiment, Found, Joined, Lost
 from mfhpo.experiment.settings import Settings
@@ -15,6 +16,8 @@ from mfhpo_ray.experiment.event_log import DRIVER, EVENTS, SHARED, EventLog, eve
 from mfhpo_ray.experiment.journal import of_this_version
 from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.schedulers.runs import Run, Runs
+
+ValueOf: TypeAlias = Callable[[Mapping[str, Any]], float | None]
 
 AGAIN = "its trial is run again"
 
@@ -54,14 +57,26 @@ class Stored:
             return last.stopped_at is not None
         return last.level == target or not abs(last.value) <= LARGEST
 
-    def take_back_failure(self, trial_id: str) -> None:
-        """Let the failure, or the loss, of a trial that Ray runs again be none."""
-        last = next(reversed(self._events.get(trial_id, ())), None)
+    def renew(self, run: Run, configuration: Mapping[str, Any]) -> None:
+        """Let a trial's claims be of its configuration, as Ray has restored it: tuples are lists.
+
+        The failure, or the loss, of one that Ray runs again is none.
+        """
+        name = run.trial.trial_id
+        events = self._events.get(name)
+        if not events:
+            return
+        for place, event in enumerate(events):
+            if isinstance(event, Begun):
+                events[place] = replace(event, configuration=configuration)
+        last = events[-1]
         has_failed = isinstance(last, Ended) and last.value is None and last.stopped_at is None
-        if has_failed or (isinstance(last, Lost) and not last.is_withdrawn):
-            assert isinstance(last, Ended | Lost)
-            lost = Lost(id=last.id, order=last.order, why=AGAIN, cost=last.cost, will_retry=True)
-            self.records[trial_id][EVENTS][-1] = encode(lost.to_dict())
+        is_lost = isinstance(last, Lost) and not last.is_withdrawn
+        if not run.trial.is_finished() and (has_failed or is_lost):
+            cost = getattr(last, "cost", None)
+            lost = Lost(id=last.id, order=last.order, why=AGAIN, cost=cost, will_retry=True)
+            events[-1] = lost
+        self.records[name][EVENTS] = [encode(event.to_dict()) for event in events]
 
 
 class Claims:
@@ -92,9 +107,6 @@ class Claims:
 
     def begin(self, settings: Settings, n_arms: int, stored: Stored) -> None:
         """Begin the experiment, or go on with what was told before a restart."""
-        for run in self._runs:
-            if not run.trial.is_finished():
-                stored.take_back_failure(run.trial.trial_id)
         self._log = EventLog(settings, {"n_arms": n_arms}, self._notebook)
         self._log.take_over(stored.records)
         for event in self.experiment.events:
@@ -194,6 +206,11 @@ class Claims:
             self._found.append(found)
             self.experiment.apply(Found(id=DRIVER, order=self.experiment.order, **found))
 
+    def find_first(self, **found: Any) -> None:
+        """Tell what was found out, unless something was told about the same before."""
+        if not any(known.keys() == found.keys() for known in self._found):
+            self.find(**found)
+
     def _set_out(self, run: Run, begun: Begun) -> None:
         self._record(run, begun)
         run.is_sent = True
@@ -204,3 +221,65 @@ class Claims:
 
     def _run_of(self, id: str) -> Run | None:
         return self._runs.find(id.partition(":")[0])
+
+
+class Course(abc.ABC):
+    """Decides which run is sent where, and tells what runs show there.
+
+    Parameters
+    ----------
+    claims
+        Of an experiment that has begun.
+    runs
+        The trials.
+    value_of
+        Returns the metric in a result; NaN if it is no number, None if it is not there.
+    """
+
+    def __init__(self, claims: Claims, runs: Runs, value_of: ValueOf) -> None:
+        self._claims = claims
+        self._runs = runs
+        self._value_of = value_of
+
+    @abc.abstractmethod
+    def is_out(self, arm: int) -> bool:
+        """Return whether an arm has left the race."""
+
+    @abc.abstractmethod
+    def to_stop(self) -> list[Run]:
+        """Return the runs to stop, as their arms have left."""
+
+    @abc.abstractmethod
+    def next(self) -> Run | None:
+        """Send the run that is to be started or resumed, and return it; None for none."""
+
+    @abc.abstractmethod
+    def send_first(self, run: Run) -> None:
+        """Send a new run that was suggested, and that Ray starts itself."""
+
+    def take(self, run: Run, result: Mapping[str, Any]) -> bool:
+        """Take a result in; return whether the run has come to where it was sent."""
+        return False
+
+    def goes_on(self, run: Run, result: Mapping[str, Any]) -> bool:
+        """Send a run on that has come to where it was sent; else it is to pause."""
+        return True
+
+    def has_more(self) -> bool:
+        """Return whether there is a trial to run after all, now that all are over."""
+        return False
+
+    @abc.abstractmethod
+    def take_last(self, run: Run, result: Mapping[str, Any]) -> None:
+        """Take in the last result of a trial that ended by itself."""
+
+    def time_out(self, run: Run, limit: float) -> None:
+        """Take in that a run was stopped at its time limit: here, it has failed."""
+        self._claims.end(run, None)
+
+    def fail(self, run: Run) -> None:  # noqa: B027
+        """Act on the failure of a run, or on its loss, which was told."""
+
+    @abc.abstractmethod
+    def cost_of(self, run: Run) -> float:
+        """Return what a run has cost since that was asked for last."""

@@ -19,12 +19,12 @@ from mfhpo.knowledge.noise import EstimatedNoise
 from mfhpo.racing.declaration import Declaration
 from mfhpo.racing.options import IISEOptions, runs, with_defaults
 from mfhpo_ray.experiment.encoding import described
-from mfhpo_ray.experiment.recommendation import TuneRecommendation
+from mfhpo_ray.experiment.recommendation import TuneRecommendation, in_terms_of_tune
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler
-from mfhpo_ray.schedulers.level_runs import LevelRuns
-from mfhpo_ray.schedulers.levels import levels_of
+from mfhpo_ray.schedulers.level_race import LevelRace
+from mfhpo_ray.schedulers.levels import Meter, levels_of
+from mfhpo_ray.schedulers.promotion import Promotion
 from mfhpo_ray.schedulers.room import searchers_of
-from mfhpo_ray.schedulers.runs import Run
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -114,20 +114,25 @@ class IISEScheduler(ArmScheduler):
         given = levels_of(levels, max_t, grace_period, reduction_factor)
         check_name("time_attr", time_attr, "the key of a result")
         self._fidelity = Fidelity(time_attr, given, costs)
-        self._by_level = LevelRuns(self, self._fidelity, prices)
-        self._levels = self._by_level.levels
+        self._meter = Meter(self._fidelity, prices)
+        self._levels: tuple[Any, ...] = tuple(self._fidelity.levels or ())
         kind: Kind = "order" if own["variant"] == "order" else "max"
         self._declaration = Declaration.of(self._fidelity, own.pop("sigma"), own.pop("bias"), kind)
         if own["measure"] is not None:
             check_count("measure", own["measure"], 1)
         self._options = {**own, "seed": seed}
         self._n_levels = len(self._levels)
+        self._promotion: Promotion | None = None  # where each configuration has one trial
         self._settings_for([], 2, None).runner()  # raises for what is wrong before any trial runs
 
     def recommendation(self) -> TuneRecommendation:
         """Return the best answer so far; ValueError before any trial."""
         self._check_open()
-        return self._by_level.recommendation()
+        if self._promotion is not None:
+            return self._promotion.recommendation(self._experiment.answer())
+        answer = in_terms_of_tune(self._experiment.answer(), dict)
+        assert isinstance(answer, TuneRecommendation)
+        return answer
 
     def _settings_for(
         self, candidates: Sequence[Mapping[str, Any]], n_arms: int, replicates: int | None
@@ -193,44 +198,28 @@ class IISEScheduler(ArmScheduler):
         if len(candidates) < n_arms:
             return self._settings_for(candidates, n_arms, None)
         replicates = list(filter(None, self._runs.n_replicates[:n_arms]))
-        if "bias" in self._undeclared() and max(replicates) == 1 < n_arms:
-            return self._by_level.search_settings(candidates, self._options)
+        if n_arms > 1 and max(replicates) == 1 and "bias" in self._undeclared():
+            self._promotion = Promotion(
+                self._runs,
+                self._replicate_keys,
+                self._fidelity,
+                self._declaration.noise,
+                **self._options,
+            )
+            return self._promotion.settings(candidates, self._sign)
         self._check_replicates(n_arms, min(replicates))
         return self._settings_for(candidates, n_arms, min(replicates))
 
-    def _on_open(self) -> None:
-        self._by_level.begin()
+    def _make_course(self) -> LevelRace:
+        add = None if self._promotion is None else self._promotion.adding(self._add_trial)
+        return LevelRace(self._claims, self._runs, self._value_in, self._meter, self._n_raced, add)
 
     def _on_complete_search(self) -> None:
         super()._on_complete_search()
-        self._by_level.sweep()
-        # What waited for more suggestions waits no longer.
-        self._may_find_one = True
-        runner: Any = self._experiment.runner
-        active = self._by_level.race.active
-        if self._by_level.searches or not active or self._closed:
+        if self._promotion is not None:
             return
-        if runner.policy.piloting:
+        runner: Any = self._experiment.runner
+        active = runner.policy.active.tolist()
+        if runner.policy.piloting and active and not self._closed:
             numbers = self._runs.n_replicates
             self._check_replicates(len(active), min(numbers[arm] for arm in active))
-
-    def _is_out(self, arm: int) -> bool:
-        return self._by_level.is_out(arm)
-
-    def _send_first(self, run: Run) -> None:
-        self._by_level.race.send(run, 0)
-
-    def _next(self) -> Run | None:
-        return self._by_level.race.next()
-
-    def _on_result(self, run: Run, result: Mapping[str, Any]) -> str:
-        return self._by_level.on_result(run, result)
-
-    def _on_end(self, run: Run, result: Mapping[str, Any]) -> None:
-        self._by_level.on_end(run, result)
-
-    def _on_failure(self, run: Run) -> None:
-        self._by_level.sweep()
-
-    def _cost_of(self, run: Run) -> float:
-        return self._by_level.cost_of(run)

@@ -1,5 +1,6 @@
 """Which run goes to which level next: what an experiment wants, by the trials that wait."""
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -11,26 +12,26 @@ from mfhpo.experiment import Assignment, Done
 from mfhpo.experiment.kinds.race import RaceRunner
 from mfhpo.knowledge.arrays import IntArray
 from mfhpo.problem import LARGEST
-from mfhpo_ray.schedulers.claims import Claims
+from mfhpo_ray.experiment.checkpoints import loses_nothing_by_a_pause
+from mfhpo_ray.schedulers.claims import Claims, Course, ValueOf
+from mfhpo_ray.schedulers.levels import Meter
 from mfhpo_ray.schedulers.runs import Run, Runs
 
 
-class LevelRace:
+class LevelRace(Course):
     """Runs that pause at levels, and go on as an experiment assigns levels to configurations.
 
     Parameters
     ----------
-    claims
-        Of an experiment that has begun, whatever its kind.
-    runs
-        The trials.
+    claims, runs, value_of
+        See `Course`; the experiment may be of any kind.
+    meter
+        Knows the levels, and how far runs have come.
     n_arms
         Number of configurations in the race, some of which may be suggested later.
-    n_levels
-        Number of levels.
     add
-        Adds a trial of an arm that has come to the last level, to evaluate it again, and returns
-        its run. None: there are no others than those given.
+        Adds a trial of an arm that has come to the last level, to evaluate it again. None: there
+        are no others than those that were given or suggested.
 
     Attributes
     ----------
@@ -42,37 +43,52 @@ class LevelRace:
         self,
         claims: Claims,
         runs: Runs,
+        value_of: ValueOf,
+        meter: Meter,
         n_arms: int,
-        n_levels: int,
         add: Callable[[int], Run] | None = None,
     ) -> None:
+        super().__init__(claims, runs, value_of)
         self.active = set(range(n_arms))
-        self._claims = claims
-        self._runs = runs
+        self._meter = meter
         self._n_arms = n_arms
-        self._n_levels = n_levels
         self._add = add
+        self._n_levels = n_levels = len(meter.levels)
         self._arms: IntArray = np.arange(n_arms)  # the active ones, in order
         self._ladder = Ladder(n_arms, n_levels)
         for run in runs:
             if run.arm < n_arms:
                 self._ladder.put(run)
 
-    def send(self, run: Run, level: int, work: Assignment | None = None) -> None:
-        """Send a run to a level; where results are far apart, it may jump over some."""
-        self._ladder.put(run)
-        self._claims.send(run, range(level, self._n_levels), work)
+    def is_out(self, arm: int) -> bool:
+        """Return whether an arm has left the race."""
+        return arm not in self.active
 
     def next(self) -> Run | None:
         """Send a run where the experiment wants one next; None if none can go."""
         found = self._choose(None)
-        if found is None:
-            return None
-        run, work = found
-        self.send(run, work.level, work)
-        return run
+        return None if found is None else self._send(*found)
 
-    def goes_on(self, run: Run) -> bool:
+    def send_first(self, run: Run) -> None:
+        """Send a run to the first level, which a search algorithm has suggested."""
+        self._send(run, 0)
+
+    def take(self, run: Run, result: Mapping[str, Any]) -> bool:
+        """Take a result in; return whether the run has come to its level.
+
+        Where results are far apart, the levels that it jumps over have the same value.
+        """
+        self._meter.note(run, result)
+        value = self._value_of(result)
+        if value is None or run.shown < self._meter.levels[run.level]:
+            return False
+        self._tell(run, value, self._meter.stage(run))
+        if run.reached < self._n_levels - 1:
+            resumes = loses_nothing_by_a_pause(run.trial, result)
+            self._claims.find_first(resumes=resumes)
+        return True
+
+    def goes_on(self, run: Run, result: Mapping[str, Any]) -> bool:
         """Send a run at rest to a level, if it is what the experiment wants; else it is to pause.
 
         It only goes on when its value counts: else the quick ones would be the first at the next
@@ -81,25 +97,28 @@ class LevelRace:
         found = None if self._is_held(run) else self._choose(run)
         if found is None or found[0] is not run:
             return False
-        self.send(run, found[1].level, found[1])
+        self._send(*found)
         return True
 
-    def tell(self, run: Run, value: float, last: int) -> None:
-        """Tell what a run has shown at its level and the next ones, up to the `last`."""
-        first = run.level
-        last = max(first, last) if abs(value) <= LARGEST else first
-        for level in range(first, last + 1):
-            self._claims.end(run, value, level=level, last=level == last)
-        self._ladder.put(run)
+    def take_last(self, run: Run, result: Mapping[str, Any]) -> None:
+        """Take in the last result of a trial: there will be no other value of it, at any level."""
+        self._meter.note(run, result)
+        self._meter.warn_if_short(run)
+        value = self._value_of(result)
+        self._tell(run, math.nan if value is None else value, self._n_levels - 1)
 
-    def sweep(self) -> list[Run]:
+    def cost_of(self, run: Run) -> float:
+        """Return what a run has cost since that was asked for last."""
+        return self._meter.pay(run)
+
+    def to_stop(self) -> list[Run]:
         """Return the runs to stop of arms that have left the race: under way, or held back.
 
         Those that wait do so until the end: an arm that is put back needs them.
         """
         runner = self._claims.experiment.runner
         if not isinstance(runner, RaceRunner):
-            return []  # nobody leaves a search
+            return []  # a search lets nobody go
         arms = runner.policy.active
         if np.array_equal(arms, self._arms):
             return []
@@ -107,6 +126,25 @@ class LevelRace:
         self._arms, self.active = arms, set(arms.tolist())
         runs = (run for arm in sorted(left) for run in self._runs.of(arm))
         return [run for run in runs if run.begun is not None or self._is_held(run)]
+
+    def has_more(self) -> bool:
+        """Return whether a trial was added, or is waiting, now that all are over."""
+        return self._add is not None and self._choose(None) is not None
+
+    def _send(self, run: Run, to: Assignment | int) -> Run:
+        work = None if isinstance(to, int) else to
+        level = to if isinstance(to, int) else to.level
+        self._ladder.put(run)
+        self._claims.send(run, range(level, self._n_levels), work)
+        return run
+
+    def _tell(self, run: Run, value: float, last: int) -> None:
+        """Tell the value of a run at its level and the next ones, up to the last."""
+        first = run.level
+        last = max(first, last) if abs(value) <= LARGEST else first
+        for level in range(first, last + 1):
+            self._claims.end(run, value, level=level, last=level == last)
+        self._ladder.put(run)
 
     def _choose(self, at_rest: Run | None) -> tuple[Run, Assignment] | None:
         """Return what is wanted next and the run for it, maybe the one `at_rest`."""
@@ -116,12 +154,12 @@ class LevelRace:
         def is_available(configuration: Mapping[str, Any], level: int) -> bool:
             arm = self._runs.arm(configuration)
             run = self._furthest_below(arm, level, at_rest)
-            is_absent = run is None and not self._may_add(arm, level)
-            if is_absent:
-                absent.append(level)
-            else:
+            is_there = run is not None or self._may_add(arm, level)
+            if is_there:
                 found.append(run)
-            return not is_absent
+            else:
+                absent.append(level)
+            return is_there
 
         experiment = self._claims.experiment
         work = experiment.next(available=is_available)
@@ -159,7 +197,7 @@ class LevelRace:
         return None
 
     def _may_add(self, arm: int, level: int) -> bool:
-        """Return whether a configuration is to be evaluated again that has come to the end."""
+        """Return whether an arm that has come to the last level is to be evaluated again."""
         is_last = self._add is not None and level == self._n_levels - 1
         return is_last and any(run.arm == arm and run.reached == level for run in self._runs)
 

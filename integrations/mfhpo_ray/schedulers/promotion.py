@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from numbers import Integral
 from typing import Any
@@ -12,108 +13,152 @@ from ray.tune.experiment import Trial
 from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import shown
+from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.settings import SearchSettings, numbered
 from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.knowledge.noise import EstimatedNoise, Noise, SubGaussian
+from mfhpo.racing.declaration import SigmaLike
 from mfhpo.search import DeclaredSearch
 from mfhpo_ray.experiment.encoding import described
-from mfhpo_ray.schedulers.runs import ADDED, Runs
+from mfhpo_ray.experiment.recommendation import TuneRecommendation, in_terms_of_tune
+from mfhpo_ray.schedulers.runs import ADDED, Run, Runs
 
 # The budget where none is declared: so many trainings to the end, and so many for each trial. The
 # shares are measured (see the evidence page on certificates, "In Ray Tune").
 _TRAININGS, _TRAININGS_PER_TRIAL = 6.0, 0.25
 _CERTIFY_SHARE, _TOP = 0.3, 3
-_OPTIONS = ("delta", "epsilon", "sigma", "max_failures")
+_OPTIONS = ("delta", "epsilon", "max_failures")
 
 
-def search_settings(
-    candidates: Sequence[Mapping[str, Any]],
-    fidelity: Fidelity,
-    options: Mapping[str, Any],
-    *,
-    repeats: bool,
-    sign: float,
-) -> SearchSettings:
-    """Return the settings of a search among trials that go on from their checkpoints.
+class Promotion:
+    """A search among trials that go on from their checkpoints, or begin anew where they have none.
 
     Parameters
     ----------
-    candidates
-        The configurations of the trials.
+    runs
+        The trials, whose configurations are all known.
+    replicate_keys
+        What tells trials of one configuration apart. Where all trials have a whole number under one
+        of them, new trials with other numbers evaluate the finalists; else nothing is certified.
     fidelity
-        Their levels, with costs.
+        The levels, with costs.
+    noise
+        What is known about the noise.
     options
-        Those of a race, with its seed. Without a budget it is that of six trainings to the end, and
-        of a quarter of all trials.
-    repeats
-        Whether finalists can be evaluated again, with other seeds; else nothing is certified.
-    sign
-        See `mfhpo.experiment.settings.Settings`.
+        Those of a race, and the budget: without one, it is that of six trainings to the end, and of
+        a quarter of all trials.
     """
-    levels = tuple(fidelity.levels or ())
-    costs = fidelity.costs_of(levels)
-    budget = options.get("budget")
-    if budget is None:
+
+    def __init__(
+        self,
+        runs: Runs,
+        replicate_keys: Collection[str],
+        fidelity: Fidelity,
+        noise: Noise | None = None,
+        **options: Any,
+    ) -> None:
+        self._runs = runs
+        self._replicate_keys = replicate_keys
+        self._key = _key_of_whole_numbers(runs, replicate_keys)
+        self._fidelity = fidelity
+        self._noise = noise
+        self._options = options
+
+    def settings(self, candidates: Sequence[Mapping[str, Any]], sign: float) -> SearchSettings:
+        """Return the settings of the search, among the configurations of the trials."""
+        levels = tuple(self._fidelity.levels or ())
+        # A model sees nested keys as parameters.
+        flat = Configurations([flatten_dict(dict(each)) for each in candidates], described)
+        declared = DeclaredSearch.of(
+            self._fidelity,
+            budget=self._budget(len(candidates)),
+            checkpoints=True,
+            certify_share=0.0 if self._key is None else _CERTIFY_SHARE,
+            top=_TOP,
+            candidates=numbered(flat),
+            sigma=_at_target(self._noise, len(levels)),
+            **{name: self._options[name] for name in _OPTIONS if name in self._options},
+        )
+        return SearchSettings(
+            declared=declared,
+            levels=levels,
+            candidates=candidates,
+            seed=self._options.get("seed", 0),
+            sign=sign,
+            describe=described,
+        )
+
+    def _budget(self, n: int) -> float:
+        declared: float | None = self._options.get("budget")
+        if declared is not None:
+            return declared
+        costs = self._fidelity.costs_of(tuple(self._fidelity.levels or ()))
         if costs is None:
             raise ValueError(
-                f"costs={shown(fidelity.costs)}: how many seconds may be spent? Give budget=..."
+                f"costs={shown(self._fidelity.costs)}: nobody knows how many seconds trials take; "
+                f"give budget=..., in seconds."
             )
-        budget = (_TRAININGS + _TRAININGS_PER_TRIAL * len(candidates)) * costs[-1]
-    declared = DeclaredSearch.of(
-        fidelity,
-        budget=budget,
-        checkpoints=True,
-        certify_share=_CERTIFY_SHARE if repeats else 0.0,
-        top=_TOP,
-        candidates=numbered(_flat(candidates)),
-        **{name: options[name] for name in _OPTIONS if name in options},
-    )
-    return SearchSettings(
-        declared=declared,
-        levels=levels,
-        candidates=candidates,
-        seed=options.get("seed", 0),
-        sign=sign,
-        describe=described,
-    )
+        return float((_TRAININGS + _TRAININGS_PER_TRIAL * n) * costs[-1])
+
+    def adding(self, add_trial: Callable[[Trial], None]) -> Callable[[int], Run] | None:
+        """Return what adds a trial of an arm, with the smallest seed that no trial has; or None."""
+        key = self._key
+        if key is None:
+            return None
+
+        def add(arm: int) -> Run:
+            used = {flatten_dict(run.trial.config)[key] for run in self._runs}
+            first = next(run.trial for run in self._runs if run.arm == arm)
+            trial = _with_seed(first, key, next(seed for seed in count() if seed not in used))
+            add_trial(trial)
+            return self._runs[trial]
+
+        return add
+
+    def recommendation(self, answer: Answer) -> TuneRecommendation:
+        """Return an answer; where finalists could not be evaluated again, it says so."""
+        if self._key is None:
+            keys = " or ".join(map(repr, self._replicate_keys))
+            why = (
+                f"trials have no number under {keys} that sets their seed, so that finalists "
+                f"cannot be evaluated again, and all of the budget is the search's"
+            )
+            answer = replace(answer, reason=f"{why}; {answer.reason}")
+        found = in_terms_of_tune(answer, dict)
+        assert isinstance(found, TuneRecommendation)
+        return found
 
 
-def _flat(candidates: Sequence[Mapping[str, Any]]) -> Configurations:
-    """Return configurations as a model sees them: nested keys joined, no parts of values."""
-    return Configurations([flatten_dict(dict(each)) for each in candidates], described)
+def _at_target(noise: Noise | None, n_levels: int) -> SigmaLike:
+    if isinstance(noise, SubGaussian):
+        return noise.at(n_levels - 1, n_levels)
+    return None if isinstance(noise, EstimatedNoise) else noise
 
 
-def replicate_key(runs: Runs, keys: Collection[str]) -> str | None:
-    """Return the key under which all trials have a whole number, which may be another one."""
+def _key_of_whole_numbers(runs: Runs, keys: Collection[str]) -> str | None:
     flat = [flatten_dict(run.trial.config) for run in runs]
     for key in keys:
-        if all(_is_whole(config.get(key)) for config in flat):
+        values = [config.get(key) for config in flat]
+        if all(isinstance(each, Integral) and not isinstance(each, bool) for each in values):
             return key
     return None
 
 
-def repeated(runs: Runs, arm: int, key: str) -> Trial:
-    """Return a new trial of an arm, with the smallest seed that no trial has."""
-    configs = [flatten_dict(run.trial.config) for run in runs]
-    used = {config[key] for config in configs}
-    seed = next(number for number in count() if number not in used)
-    first = next(run.trial for run in runs if run.arm == arm)
+def _with_seed(first: Trial, key: str, seed: int) -> Trial:
+    """Return a new trial like another one, with a seed of its own."""
     trial = first.reset()
-    number = first.experiment_tag.partition("_")[0]
     trial.trial_id = f"{Trial.generate_id()}{ADDED}"
+    number = first.experiment_tag.partition("_")[0]
     trial.experiment_tag = f"{number}_{key.replace('/', '_')}={seed}"
     trial.evaluated_params = {**first.evaluated_params, key: seed}
-    # The configuration before Ray has put objects in the place of their placeholders.
-    unresolved = copy.deepcopy(first._Trial__unresolved_config)  # type: ignore[attr-defined]
+    trial.restore_path = None
+    # What Ray resolves again when the trial is added: objects have placeholders in it.
+    config = copy.deepcopy(first._Trial__unresolved_config)  # type: ignore[attr-defined]
     *parents, name = key.split("/")
-    inner = unresolved
+    inner = config
     for parent in parents:
         inner = inner[parent]
     inner[name] = seed
-    trial.config = trial._Trial__unresolved_config = unresolved  # type: ignore[attr-defined]
-    trial.restore_path = None
+    trial.config = trial._Trial__unresolved_config = config  # type: ignore[attr-defined]
     return trial
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)

@@ -7,7 +7,6 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from ray.tune.experiment import Trial
-from ray.tune.schedulers import TrialScheduler
 
 from mfhpo import RCUCB
 from mfhpo.censored.options import RCUCBOptions, check_limits
@@ -17,8 +16,10 @@ from mfhpo.racing.options import runs, with_defaults
 from mfhpo_ray.experiment.encoding import described
 from mfhpo_ray.experiment.losses import is_tried_again
 from mfhpo_ray.experiment.recommendation import TuneLimitRecommendation, in_terms_of_tune
+from mfhpo_ray.experiment.time_limits import TimeLimits
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler
-from mfhpo_ray.schedulers.runs import Run
+from mfhpo_ray.schedulers.claims import Claims, Course, ValueOf
+from mfhpo_ray.schedulers.runs import Run, Runs
 
 if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController
@@ -92,8 +93,14 @@ class RCUCBScheduler(ArmScheduler):
             describe=described,
         )
 
-    def _on_open(self) -> None:
-        self._stop_those_out()
+    def _make_course(self) -> LimitCourse:
+        return LimitCourse(
+            self._claims,
+            self._runs,
+            self._value_in,
+            time_limits=self._time_limits,
+            longest=self._options["longest"],
+        )
 
     def _finish(self, tune_controller: TuneController) -> None:
         """Start nothing more, and end the experiment once the trials that run have ended."""
@@ -110,60 +117,85 @@ class RCUCBScheduler(ArmScheduler):
         has_limit = run.begun is not None and run.begun.limit is not None
         return has_limit and run.trial.status == Trial.RUNNING
 
-    def _is_out(self, arm: int) -> bool:
-        return self._is_open and arm not in self._policy.active
+    def _limit_of(self, run: Run) -> float | None:
+        if run.begun is not None:
+            return run.begun.limit
+        return _largest(self._limits, self._options["longest"])
+
+
+class LimitCourse(Course):
+    """Runs that are sent to their end, within the limits that an experiment assigns.
+
+    Parameters
+    ----------
+    claims, runs, value_of
+        See `Course`.
+    time_limits
+        Knows how long they took.
+    longest
+        The limit while limits are derived.
+    """
+
+    def __init__(
+        self,
+        claims: Claims,
+        runs: Runs,
+        value_of: ValueOf,
+        *,
+        time_limits: TimeLimits,
+        longest: float | None,
+    ) -> None:
+        super().__init__(claims, runs, value_of)
+        self._time_limits = time_limits
+        self._longest = longest
+
+    def is_out(self, arm: int) -> bool:
+        """Return whether an arm has left the race."""
+        return arm not in self._policy.active
+
+    def to_stop(self) -> list[Run]:
+        """Return the runs of arms that have left."""
+        left = set(range(self._runs.n_arms)).difference(self._policy.active.tolist())
+        return [run for arm in sorted(left) for run in self._runs.of(arm)]
+
+    def next(self) -> Run | None:
+        """Send a run of the configuration that is assigned; None if none can be started."""
+        experiment = self._claims.experiment
+        work = experiment.next(available=lambda config, _: self._waiting(config) is not None)
+        run = self._waiting(work.configuration) if isinstance(work, Assignment) else None
+        if run is not None and isinstance(work, Assignment):
+            self._claims.send(run, work=work)
+        return run
+
+    def send_first(self, run: Run) -> None:
+        """Send a run that a search algorithm has suggested, with the largest limit."""
+        self._claims.send(run, limit=_largest(self._policy.limits, self._longest))
+
+    def take_last(self, run: Run, result: Mapping[str, Any]) -> None:
+        """Take in the last result of a trial that ended by itself."""
+        seconds = self._time_limits.seconds(run.trial)
+        self._claims.end(run, self._value_of(result), cost=seconds)
+
+    def time_out(self, run: Run, limit: float) -> None:
+        """Take in that a run was stopped at its time limit."""
+        self._claims.end(run, None, stopped_at=limit)
+
+    def cost_of(self, run: Run) -> float:
+        """Return the seconds of a run that has failed, and that no later result counts."""
+        if is_tried_again(run.trial):
+            return self._time_limits.seconds_of_failed_attempt(run.trial)
+        return self._time_limits.seconds_of_all_runs(run.trial)
 
     @property
     def _policy(self) -> Any:
-        runner: Any = self._experiment.runner
+        runner: Any = self._claims.experiment.runner
         return runner.policy
-
-    def _send_first(self, run: Run) -> None:
-        self._claims.send(run, limit=self._largest_limit())
-
-    def _largest_limit(self) -> float | None:
-        limits: Any = self._policy.limits if self._is_open else self._limits
-        longest: float | None = self._options["longest"]
-        return longest if limits is None or isinstance(limits, Integral) else float(limits[-1])
-
-    def _limit_of(self, run: Run) -> float | None:
-        return self._largest_limit() if run.begun is None else run.begun.limit
-
-    def _next(self) -> Run | None:
-        work = self._experiment.next(available=lambda config, _: self._waiting(config) is not None)
-        if not isinstance(work, Assignment):
-            return None
-        run = self._waiting(work.configuration)
-        if run is not None:
-            self._claims.send(run, work=work)
-        return run
 
     def _waiting(self, config: Mapping[str, Any]) -> Run | None:
         waiting = (run for run in self._runs.of(self._runs.arm(config)) if run.waits)
         return next((run for run in waiting if run.begun is None), None)
 
-    def _on_result(self, run: Run, result: Mapping[str, Any]) -> str:
-        return str(TrialScheduler.CONTINUE)
 
-    def _on_timeout(self, run: Run, limit: float) -> None:
-        self._claims.end(run, None, stopped_at=limit)
-        self._stop_those_out()
-
-    def _on_end(self, run: Run, result: Mapping[str, Any]) -> None:
-        self._claims.end(run, self._value(result), cost=self._time_limits.seconds(run.trial))
-        self._stop_those_out()
-
-    def _on_failure(self, run: Run) -> None:
-        self._stop_those_out()
-
-    def _cost_of(self, run: Run) -> float:
-        if is_tried_again(run.trial):
-            return self._time_limits.seconds_of_failed_attempt(run.trial)
-        return self._time_limits.seconds_of_all_runs(run.trial)
-
-    def _stop_those_out(self) -> None:
-        for arm in range(self._runs.n_arms):
-            if self._is_out(arm):
-                self._doom_arm(arm)
-        if self._over:
-            self._note_answer()
+def _largest(limits: Any, longest: float | None) -> float | None:
+    """Return the largest of limits; `longest` if they are not known yet."""
+    return longest if limits is None or isinstance(limits, Integral) else float(limits[-1])

@@ -12,6 +12,7 @@ from ray.tune.utils import flatten_dict
 
 from mfhpo.experiment.configurations import Configurations, key_of
 from mfhpo.experiment.events import Begun, Ended, Event, Lost
+from mfhpo.problem import LARGEST
 from mfhpo_ray.experiment.encoding import described
 
 ADDED = "_again"
@@ -34,14 +35,14 @@ class Run:
         Whether it is on its way there; else it has to be sent again.
     n_claims
         Number of its claims, open or not.
+    has_failed
+        Whether its last claim has ended without a value.
     doomed
         Whether it is to be stopped.
     shown, seconds
         What the time attribute, and the sum of its seconds, showed last.
     began_at, began_with
         The same when it was last paid for, started or resumed; None until its first result.
-    owed
-        What was trained, and is in no event yet.
     """
 
     trial: Trial
@@ -50,12 +51,12 @@ class Run:
     begun: Begun | None = None
     is_sent: bool = False
     n_claims: int = 0
+    has_failed: bool = False
     doomed: bool = False
     shown: float = 0.0
     seconds: float = 0.0
     began_at: float | None = None
     began_with: float = 0.0
-    owed: float = 0.0
 
     @property
     def waits(self) -> bool:
@@ -84,7 +85,8 @@ class Run:
         if isinstance(event, Begun):
             self.begun = event
         elif isinstance(event, Ended):
-            if event.has_value and event.level is not None:
+            self.has_failed = event.value is None or not abs(event.value) <= LARGEST
+            if event.level is not None and not self.has_failed:
                 self.reached = event.level
             if event.last:
                 self.begun, self.is_sent = None, False
