@@ -84,6 +84,8 @@ class Found(Event):
     resumes
         Whether an evaluation goes on from its configuration's last level, where that is not known
         beforehand.
+    budget
+        The budget of a search in place of the declared one, now that this is known.
     """
 
     replicates: int | None = None
@@ -91,6 +93,7 @@ class Found(Event):
     arms: int | None = None
     is_exhausted: bool = False
     resumes: bool | None = None
+    budget: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

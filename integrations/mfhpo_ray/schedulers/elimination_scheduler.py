@@ -162,7 +162,9 @@ class MFEliminationScheduler(ArmScheduler):
                     f"known, but the search algorithm suggests them one at a time; declare bias, "
                     f"leave search_alg out, or take mfhpo_ray.SpaceSearch as search_alg."
                 )
-            self._promotion = Promotion(self._runs, self._replicate_keys, self._fidelity)
+            self._promotion = Promotion(
+                self._runs, self._add_trial, self._replicate_keys, self._fidelity
+            )
             return self._promotion.settings(candidates, self._sign)
         return CurveSettings(
             candidates=candidates, n_levels=self._n_levels, sign=self._sign, describe=described
@@ -170,9 +172,13 @@ class MFEliminationScheduler(ArmScheduler):
 
     def _make_course(self) -> CurveRace | LevelRace:
         if self._promotion is not None:
-            add = self._promotion.adding(self._add_trial)
             return LevelRace(
-                self._claims, self._runs, self._value_in, self._meter, self._n_raced, add
+                self._claims,
+                self._runs,
+                self._value_in,
+                self._meter,
+                self._n_raced,
+                self._promotion,
             )
         return CurveRace(
             self._claims,

@@ -201,6 +201,7 @@ class IISEScheduler(ArmScheduler):
         if n_arms > 1 and max(replicates) == 1 and "bias" in self._undeclared():
             self._promotion = Promotion(
                 self._runs,
+                self._add_trial,
                 self._replicate_keys,
                 self._fidelity,
                 self._declaration.noise,
@@ -211,8 +212,14 @@ class IISEScheduler(ArmScheduler):
         return self._settings_for(candidates, n_arms, min(replicates))
 
     def _make_course(self) -> LevelRace:
-        add = None if self._promotion is None else self._promotion.adding(self._add_trial)
-        return LevelRace(self._claims, self._runs, self._value_in, self._meter, self._n_raced, add)
+        return LevelRace(
+            self._claims,
+            self._runs,
+            self._value_in,
+            self._meter,
+            self._n_raced,
+            self._promotion,
+        )
 
     def _on_complete_search(self) -> None:
         super()._on_complete_search()

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from mfhpo.problem import LARGEST
 from mfhpo_ray.experiment.checkpoints import loses_nothing_by_a_pause
 from mfhpo_ray.schedulers.claims import Claims, Course, ValueOf
 from mfhpo_ray.schedulers.levels import Meter
+from mfhpo_ray.schedulers.promotion import Promotion
 from mfhpo_ray.schedulers.runs import Run, Runs
 
 
@@ -29,8 +30,8 @@ class LevelRace(Course):
         Knows the levels, and how far runs have come.
     n_arms
         Number of configurations in the race, some of which may be suggested later.
-    add
-        Adds a trial of an arm that has come to the last level, to evaluate it again. None: there
+    promotion
+        Adds trials of arms that have come to the last level, to evaluate them again. None: there
         are no others than those that were given or suggested.
 
     Attributes
@@ -46,13 +47,13 @@ class LevelRace(Course):
         value_of: ValueOf,
         meter: Meter,
         n_arms: int,
-        add: Callable[[int], Run] | None = None,
+        promotion: Promotion | None = None,
     ) -> None:
         super().__init__(claims, runs, value_of)
         self.active = set(range(n_arms))
         self._meter = meter
         self._n_arms = n_arms
-        self._add = add
+        self._promotion = promotion
         self._n_levels = n_levels = len(meter.levels)
         self._arms: IntArray = np.arange(n_arms)  # the active ones, in order
         self._ladder = Ladder(n_arms, n_levels)
@@ -83,9 +84,9 @@ class LevelRace(Course):
         if value is None or run.shown < self._meter.levels[run.level]:
             return False
         self._tell(run, value, self._meter.stage(run))
-        if run.reached < self._n_levels - 1:
+        if self._promotion is not None and run.reached < self._n_levels - 1:
             resumes = loses_nothing_by_a_pause(run.trial, result)
-            self._claims.find_first(resumes=resumes)
+            self._claims.note_resumption(resumes, self._promotion.budget(resumes))
         return True
 
     def goes_on(self, run: Run, result: Mapping[str, Any]) -> bool:
@@ -129,7 +130,7 @@ class LevelRace(Course):
 
     def has_more(self) -> bool:
         """Return whether a trial was added, or is waiting, now that all are over."""
-        return self._add is not None and self._choose(None) is not None
+        return self._promotion is not None and self._choose(None) is not None
 
     def _send(self, run: Run, to: Assignment | int) -> Run:
         work = None if isinstance(to, int) else to
@@ -165,8 +166,8 @@ class LevelRace(Course):
         work = experiment.next(available=is_available)
         if isinstance(work, Assignment):
             run = found[-1]
-            if run is None and self._add is not None and at_rest is None:
-                run = self._add(self._runs.arm(work.configuration))
+            if run is None and self._promotion is not None and at_rest is None:
+                run = self._promotion.add(self._runs.arm(work.configuration))
                 self._ladder.put(run)
             return None if run is None else (run, work)
         if not absent and self._runs.n_arms < self._n_arms:
@@ -198,8 +199,9 @@ class LevelRace(Course):
 
     def _may_add(self, arm: int, level: int) -> bool:
         """Return whether an arm that has come to the last level is to be evaluated again."""
-        is_last = self._add is not None and level == self._n_levels - 1
-        return is_last and any(run.arm == arm and run.reached == level for run in self._runs)
+        if self._promotion is None or not self._promotion.repeats or level < self._n_levels - 1:
+            return False
+        return any(run.arm == arm and run.reached == level for run in self._runs)
 
     def _furthest_below(self, arm: int, level: int, at_rest: Run | None) -> Run | None:
         """Return the run below a level that has the least left to pay."""

@@ -24,9 +24,10 @@ from mfhpo_ray.experiment.encoding import described
 from mfhpo_ray.experiment.recommendation import TuneRecommendation, in_terms_of_tune
 from mfhpo_ray.schedulers.runs import ADDED, Run, Runs
 
-# The budget where none is declared: so many trainings to the end, and so many for each trial. The
-# shares are measured (see the evidence page on certificates, "In Ray Tune").
-_TRAININGS, _TRAININGS_PER_TRIAL = 6.0, 0.25
+# The budget where none is declared: so many trainings to the end, and so many for each trial; so
+# many times as much where trials begin anew after a pause. The numbers are measured (see the
+# evidence page on certificates, "In Ray Tune").
+_TRAININGS, _TRAININGS_PER_TRIAL, _IF_ANEW = 6.0, 0.25, 1.4
 _CERTIFY_SHARE, _TOP = 0.3, 3
 _OPTIONS = ("delta", "epsilon", "max_failures")
 
@@ -38,6 +39,8 @@ class Promotion:
     ----------
     runs
         The trials, whose configurations are all known.
+    add_trial
+        Adds a trial to the experiment.
     replicate_keys
         What tells trials of one configuration apart. Where all trials have a whole number under one
         of them, new trials with other numbers evaluate the finalists; else nothing is certified.
@@ -47,18 +50,20 @@ class Promotion:
         What is known about the noise.
     options
         Those of a race, and the budget: without one, it is that of six trainings to the end, and of
-        a quarter of all trials.
+        a quarter of all trials, and 1.4 times as much where trials begin anew after a pause.
     """
 
     def __init__(
         self,
         runs: Runs,
+        add_trial: Callable[[Trial], None],
         replicate_keys: Collection[str],
         fidelity: Fidelity,
         noise: Noise | None = None,
         **options: Any,
     ) -> None:
         self._runs = runs
+        self._add_trial = add_trial
         self._replicate_keys = replicate_keys
         self._key = _key_of_whole_numbers(runs, replicate_keys)
         self._fidelity = fidelity
@@ -72,7 +77,7 @@ class Promotion:
         flat = Configurations([flatten_dict(dict(each)) for each in candidates], described)
         declared = DeclaredSearch.of(
             self._fidelity,
-            budget=self._budget(len(candidates)),
+            budget=self.budget(),
             checkpoints=True,
             certify_share=0.0 if self._key is None else _CERTIFY_SHARE,
             top=_TOP,
@@ -89,7 +94,8 @@ class Promotion:
             describe=described,
         )
 
-    def _budget(self, n: int) -> float:
+    def budget(self, resumes: bool = True) -> float:
+        """Return what may be paid: more where trials begin anew, unless it is declared."""
         declared: float | None = self._options.get("budget")
         if declared is not None:
             return declared
@@ -99,22 +105,23 @@ class Promotion:
                 f"costs={shown(self._fidelity.costs)}: nobody knows how many seconds trials take; "
                 f"give budget=..., in seconds."
             )
-        return float((_TRAININGS + _TRAININGS_PER_TRIAL * n) * costs[-1])
+        trainings = _TRAININGS + _TRAININGS_PER_TRIAL * self._runs.n_arms
+        return float(trainings * costs[-1] * (1.0 if resumes else _IF_ANEW))
 
-    def adding(self, add_trial: Callable[[Trial], None]) -> Callable[[int], Run] | None:
-        """Return what adds a trial of an arm, with the smallest seed that no trial has; or None."""
+    @property
+    def repeats(self) -> bool:
+        """True if finalists can be evaluated again."""
+        return self._key is not None
+
+    def add(self, arm: int) -> Run:
+        """Add a trial of an arm, with the smallest seed that no trial has."""
         key = self._key
-        if key is None:
-            return None
-
-        def add(arm: int) -> Run:
-            used = {flatten_dict(run.trial.config)[key] for run in self._runs}
-            first = next(run.trial for run in self._runs if run.arm == arm)
-            trial = _with_seed(first, key, next(seed for seed in count() if seed not in used))
-            add_trial(trial)
-            return self._runs[trial]
-
-        return add
+        assert key is not None
+        used = {flatten_dict(run.trial.config)[key] for run in self._runs}
+        first = next(run.trial for run in self._runs if run.arm == arm)
+        trial = _with_seed(first, key, next(seed for seed in count() if seed not in used))
+        self._add_trial(trial)
+        return self._runs[trial]
 
     def recommendation(self, answer: Answer) -> TuneRecommendation:
         """Return an answer; where finalists could not be evaluated again, it says so."""

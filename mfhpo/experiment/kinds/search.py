@@ -96,16 +96,13 @@ class SearchRunner(Runner):
         self.observe = partial(maximised, sign=sign)
         self.search_replicate = SEARCH_BLOCK
         self.replicated = self.policy
-        self.note_resumption = self._note_resumption
+        self.note_resumption = self.policy.plan_anew
         # By number of known arms, new arm and point: whether none was drawn that is new.
         self._exhausted: set[tuple[int, int, str]] = set()
         self._n_again = 0  # evaluations of the only configuration, on fresh replicates
         self._failed: set[int] = set()  # arms whose last evaluation failed
         if space is not None:
             self._draw_given(space)
-
-    def _note_resumption(self, resumes: bool) -> None:
-        self.policy.search.continues = resumes
 
     def _draw_given(self, space: Space) -> None:
         """Draw as many configurations as are to be drawn at first."""
