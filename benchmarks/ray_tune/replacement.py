@@ -1,14 +1,22 @@
-"""ASHA, HyperBand and our schedulers without arguments, on lists of random configurations.
+"""ASHA, HyperBand and our schedulers on lists of random configurations, one trial each.
 
-Lists of 64 configurations of 12 tasks of YAHPO Gym's surrogates, one trial each on 8 slots; normal
-noise of standard deviation .5 on the accuracy in percent, tolerance .5. An answer is off if the
-best of the list is better by more than the tolerance; a claim about finalists is false if the best
-of these is. LCBench's trials report 52 epochs and go on from checkpoints. Those of rbv2_xgboost
-report 27 shares of the data; what pauses begins anew, and that is paid. Tune's schedulers get what
-ours get: ``max_t`` and the defaults. The budget and the finalists of ours were chosen on lists 0 to
-29 of six of the tasks.
+    python -m benchmarks.ray_tune.replacement --data FOLDER --output ray_replacement.json
+
+FOLDER holds lcbench/ and rbv2_xgboost/ of YAHPO Gym's surrogates (github.com/slds-lmu/yahpo_data).
+Lists of 64 configurations of 12 tasks, on 8 slots of a simulated cluster; normal noise of standard
+deviation .5 on the accuracy in percent, tolerance .5. An answer is off if the best of the list is
+better by more than the tolerance; a claim about finalists is false if the best of these is.
+LCBench's trials report 52 epochs and go on from checkpoints. Those of rbv2_xgboost report 27 shares
+of the data; what pauses begins anew, and that is paid. All schedulers get ``max_t``. The budget and
+the number of finalists of ours were chosen on lists 0 to 29 of six of the tasks, with another
+simulation of several workers; these are later lists of all 12.
 """
 
+import argparse
+import logging
+import sys
+import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,7 +29,10 @@ from benchmarks.hpo.certainty_answers import Answer, Outcome, Race, judged
 from benchmarks.hpo.certainty_budgets import EPSILON, FIRST_LIST, SIGMA, rows_of
 from benchmarks.hpo.certainty_pools import Bounds, kept_pool
 from benchmarks.hpo.problems import DEVELOPMENT_TASKS
+from benchmarks.hpo.problems.surrogate import check_surrogates
 from benchmarks.parallel import mapped
+from benchmarks.provenance import provenance
+from benchmarks.report import as_json, progress, verdict, write
 from benchmarks.tune_clock import ReplayedCurves, SimulatedRun, simulate
 from mfhpo_ray import IISEScheduler, MFEliminationScheduler
 
@@ -129,3 +140,45 @@ def holds(rows: Sequence[Row]) -> dict[str, bool]:
     """Return what must hold, whichever way the comparison goes."""
     claims, wrong = (sum(row[key] for row in rows) for key in ("certified", "wrong"))
     return {f"claims about finalists: {wrong} of {claims} false": wrong <= 0.05 * claims}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit status says whether all holds that must hold."""
+    began = time.process_time()
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.ray_tune.replacement",
+        description=(__doc__ or "").splitlines()[0],
+    )
+    parser.add_argument("--data", type=Path, required=True, help="YAHPO's folder")
+    parser.add_argument("--lists", type=int, default=10, help="of each task (default: 10)")
+    parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
+    parser.add_argument("--output", type=Path, help="write the figures to this file, as JSON")
+    options = parser.parse_args(arguments)
+    if min(options.lists, options.workers) < 1:
+        parser.error("--lists and --workers must be at least 1.")
+    check_surrogates(parser, options.data, ("lcbench", "rbv2_xgboost"))
+    logging.getLogger("ray.tune").setLevel(logging.ERROR)
+    warnings.simplefilter("ignore")
+    outcomes: list[Outcome] = []
+    for number, found in enumerate(compare(options.lists, options.data, options.workers), 1):
+        outcomes += found
+        if number % len(DEVELOPMENT_TASKS) == 0:
+            progress(f"{number} lists")
+    rows = summary(outcomes)
+    checked = holds(rows)
+    print(f"{table_of(rows)}\n{verdict(checked)}", flush=True)
+    if options.output is not None:
+        command = ["--data=FOLDER", f"--lists={options.lists}"]
+        report = provenance("benchmarks.ray_tune.replacement", command, "ray", "onnxruntime") | {
+            "unit": "costs in trainings to the end, regret in percent of accuracy",
+            "lists": [FIRST_LIST, FIRST_LIST + options.lists - 1],
+            "cpu_seconds": round(time.process_time() - began),
+            "holds": checked,
+            "rows": rows,
+        }
+        write(options.output, as_json(report))
+    return 0 if all(checked.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
