@@ -165,7 +165,7 @@ class Ended(Event):
     cost
         What was paid, in the unit of the costs. None: as declared.
     stopped_at
-        The limit at which it was stopped, in seconds.
+        The limit at which it was stopped, in seconds; infinite if none is large enough.
     level
         Index of the level that the value is of. None: the only one that was claimed; of a failure
         of several, or whose level nobody knew, the lowest without an end.
@@ -192,7 +192,8 @@ class Ended(Event):
             if value is not None and (not isinstance(value, Real) or isinstance(value, bool)):
                 raise ValueError(f"{name} must be a number or None, got {shown(value)}.")
         _check_size("cost", self.cost)
-        _check_size("stopped_at", self.stopped_at)
+        if self.stopped_at != math.inf:
+            _check_size("stopped_at", self.stopped_at)
         _check_whole("level", self.level)
 
     @property

@@ -28,8 +28,8 @@ from mfhpo.search.model_search import ModelSearch
 from mfhpo.search.policy import SearchPolicy
 
 # They stand for the fidelity of an objective that has none.
-_ONE_LEVEL = Fidelity("no fidelity", levels=(1,), costs=(1.0,))
-_TIMED_LEVEL = replace(_ONE_LEVEL, costs="measured")
+ONE_LEVEL = Fidelity("no fidelity", levels=(1,), costs=(1.0,))
+_TIMED_LEVEL = replace(ONE_LEVEL, costs="measured")
 
 
 class SearchOptions(TypedDict, total=False):
@@ -324,11 +324,11 @@ def has_levels(fidelity: Fidelity) -> bool:
     fidelity
         That of a `DeclaredSearch`.
     """
-    return fidelity not in (_ONE_LEVEL, _TIMED_LEVEL)
+    return fidelity not in (ONE_LEVEL, _TIMED_LEVEL)
 
 
 def _fidelity_of(fidelity: str | Fidelity | None, in_seconds: bool) -> Fidelity:
     if fidelity is None:
-        return _TIMED_LEVEL if in_seconds else _ONE_LEVEL
+        return _TIMED_LEVEL if in_seconds else ONE_LEVEL
     named = as_fidelity(fidelity)
     return named.in_seconds() if in_seconds else named

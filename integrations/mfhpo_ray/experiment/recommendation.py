@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from ray.tune import ResultGrid
 from ray.tune.utils import flatten_dict
@@ -10,6 +10,7 @@ from ray.tune.utils import flatten_dict
 from mfhpo import experiment
 from mfhpo._validation import shown as in_words
 from mfhpo.censored.recommendation import UserLimitRecommendation
+from mfhpo.certification.certificate import Certificate
 from mfhpo.racing.recommendation import UserRecommendation, params_in_words
 from mfhpo.search.recommendation import UserSearchRecommendation
 from mfhpo_ray.experiment.encoding import decode, encode
@@ -88,14 +89,9 @@ class TuneSearchRecommendation(TuneRecommendation, UserSearchRecommendation):
     _words = "best result"
 
     def __str__(self) -> str:
-        certificate = self.certificate
-        if certificate is None:
+        if self.certificate is None:
             return super().__str__()
-        flat = tuple(
-            replace(candidate, params=_flat(candidate.params))
-            for candidate in certificate.candidates
-        )
-        shown = replace(self, certificate=replace(certificate, candidates=flat))
+        shown = replace(self, certificate=with_flat_candidates(self.certificate))
         return super(TuneSearchRecommendation, shown).__str__()
 
 
@@ -107,7 +103,14 @@ class TuneLimitRecommendation(_BesideLuckiest, UserLimitRecommendation):
     """
 
 
+CertificateT = TypeVar("CertificateT", bound=Certificate)
 Answer: TypeAlias = TuneRecommendation | TuneLimitRecommendation
+
+
+def with_flat_candidates(certificate: CertificateT) -> CertificateT:
+    """Return a certificate whose candidates have no nested configurations, to be shown."""
+    flat = (replace(each, params=_flat(each.params)) for each in certificate.candidates)
+    return replace(certificate, candidates=tuple(flat))
 
 
 def in_terms_of_tune(answer: experiment.Answer, shown: Callable[[Config], Config]) -> Answer:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import abc
 import math
 import time
-import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -24,20 +23,28 @@ from mfhpo.experiment import Experiment
 from mfhpo.experiment.settings import Settings
 from mfhpo_ray.experiment.checkpoints import can_be_saved
 from mfhpo_ray.experiment.losses import is_tried_again, was_lost
+from mfhpo_ray.experiment.memory_limits import MemoryLimits
 from mfhpo_ray.experiment.metric import as_number, check_aim
 from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.experiment.recommendation import Answer
-from mfhpo_ray.experiment.time_limits import TimeLimits, finite_limit, give_folder, unwrapped
+from mfhpo_ray.experiment.time_limits import (
+    TimeLimits,
+    finite_limit,
+    give_folder,
+    is_over_memory,
+    unwrapped,
+)
 from mfhpo_ray.schedulers.claims import AGAIN, Claims, Course, Stored
+from mfhpo_ray.schedulers.reuse import check_reuse
 from mfhpo_ray.schedulers.room import (
     MOST_SAMPLES,
+    Slots,
     expected_arms,
     live_trials,
     slots_for,
     suggests,
 )
 from mfhpo_ray.schedulers.runs import Run, Runs, warn_if_redrawn
-from mfhpo_ray.schedulers.slots import Slots
 
 if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController
@@ -66,6 +73,9 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         Seconds that a trial may run from one start or resumption on, above 0. One that is stopped
         there, also if it hangs, has failed. None: no limit, so that a trial which hangs holds its
         slot, and the race, for ever.
+    memory_limit
+        Bytes that a trial may hold with its child processes; None for no limit. One that holds more
+        is ended, and has failed (see `PullScheduler`).
     """
 
     # Decisions are about single results.
@@ -84,6 +94,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         replicate: str | Collection[str],
         arms: int | None,
         limit: float | None = None,
+        memory_limit: float | None = None,
     ) -> None:
         FIFOScheduler.__init__(self)  # untyped in Ray, and only by its name exempt from the check
         check_aim(metric, mode)
@@ -95,11 +106,12 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._replicate_keys = check_names("replicate", keys, right)
         # Tune's Repeater numbers its repeats under this key.
         self._runs = Runs((*self._replicate_keys, "__trial_index__"))
-        self._slots = Slots(self._now, lambda trial: self._count_slots(trial))
+        self._slots = Slots(self._now, self._count)
         self._limit = finite_limit("limit", limit)
         self._time_limits = TimeLimits(self._now)
+        self._memory_limits = MemoryLimits(memory_limit)
         self._notebook = Notebook()
-        self._claims = Claims(self._runs, self._notebook, lambda run: self._course.cost_of(run))
+        self._claims = Claims(self._runs, self._notebook, self._cost_of)
         self._noted_at = -math.inf
         # The race is open from its first choice on, and closed when it has ended; it is complete
         # when no other trials will come.
@@ -108,7 +120,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._closed = False
         self._n_raced = 0
         self._may_find_one = True
-        self._warned: set[object] = set()
         self._controller: TuneController  # once it asks what to run
         # A simulation has another clock, and other slots.
         self._clock = time.monotonic
@@ -164,6 +175,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
                     f"{type(self).__name__} needs to know {missing}; give it to "
                     f"tune.TuneConfig(metric=..., mode=...) or to the scheduler."
                 )
+        check_reuse(tune_controller, trial)
         self._notebook.open(trial, type(self).__name__)
         self._may_find_one = True
         if trial in self._runs:  # it failed, and Ray tries it again
@@ -223,17 +235,16 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         if run.has_failed or run.doomed or run.reached == self._n_levels - 1 or self._over:
             return str(TrialScheduler.STOP)
         # An arm that is out may come back, if bounds that were declared are contradicted.
-        decision = str(TrialScheduler.CONTINUE)
-        if self._is_out(run.arm) or not self._course.goes_on(run, result):
-            decision = str(TrialScheduler.PAUSE)
-            # Its result is there: saving the checkpoint is no longer limited.
-            self._time_limits.forget(trial)
-            # What pauses is not running: others may be suggested in its place.
-            live_trials(tune_controller.search_alg).discard(trial.trial_id)
-            if not can_be_saved(trial):
-                tune_controller.pause_trial(trial, should_checkpoint=False)
-                return str(TrialScheduler.NOOP)
-        return decision
+        if not self._is_out(run.arm) and self._course.goes_on(run, result):
+            return str(TrialScheduler.CONTINUE)
+        # Its result is there: saving the checkpoint is no longer limited.
+        self._time_limits.forget(trial)
+        # What pauses is not running: others may be suggested in its place.
+        live_trials(tune_controller.search_alg).discard(trial.trial_id)
+        if not can_be_saved(trial):
+            tune_controller.pause_trial(trial, should_checkpoint=False)
+            return str(TrialScheduler.NOOP)
+        return str(TrialScheduler.PAUSE)
 
     def on_trial_complete(
         self, tune_controller: TuneController, trial: Trial, result: dict[str, Any]
@@ -245,7 +256,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             if limit is not None:
                 self._course.time_out(run, limit)
                 self._course.fail(run)
-            elif self._metric not in result:
+            elif is_over_memory(trial) or self._metric not in result:
                 self._fail(run, again=False, is_lost=False)
             else:
                 self._course.take_last(run, result)
@@ -273,6 +284,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         search, self._controller = tune_controller.search_alg, tune_controller
         self._notice_ends()
         self._time_limits.enforce(tune_controller)
+        self._memory_limits.enforce(tune_controller)
         if self._is_open and self._clock() - self._noted_at > _NOTE_PERIOD:
             self._note_answer()
         if not self._is_open and not self._open_if_ready(search):
@@ -324,13 +336,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             return None
         value = as_number(result[name])
         return math.nan if value is None else value
-
-    def _warn_once(
-        self, about: object, message: str, category: type[Warning] = UserWarning
-    ) -> None:
-        if about not in self._warned:
-            self._warned.add(about)
-            warnings.warn(message, category, stacklevel=3)
 
     def _fail(self, run: Run, again: bool, is_lost: bool) -> None:
         """Tell that a run has failed; it is tried again, or was lost with its process."""
@@ -415,15 +420,18 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
     def _now(self) -> float:
         return self._clock()
 
+    def _count(self, trial: Trial) -> float:
+        return self._count_slots(trial)
+
+    def _cost_of(self, run: Run) -> float:
+        return self._course.cost_of(run)
+
     def _start(self, run: Run) -> None:
         self._slots.take(run)
-        limit = self._limit_of(run)
+        limit = None if run.begun is None else run.begun.limit
+        limit = self._limit if limit is None else limit
         if limit is not None:
             self._time_limits.set(run.trial, limit)
-
-    def _limit_of(self, run: Run) -> float | None:
-        """Return the seconds that a run may take."""
-        return self._limit
 
     def _notice_ends(self) -> None:
         for run in self._slots.ended():

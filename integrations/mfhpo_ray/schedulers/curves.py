@@ -22,11 +22,11 @@ from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.bias import BiasContradictedWarning
 from mfhpo.problem import Pull
 from mfhpo_ray.experiment.checkpoints import loses_nothing_by_a_pause
-from mfhpo_ray.experiment.time_limits import CENSORED_KEY
+from mfhpo_ray.experiment.time_limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.schedulers.claims import Claims, Course, ValueOf
 from mfhpo_ray.schedulers.levels import Meter
+from mfhpo_ray.schedulers.room import Slots
 from mfhpo_ray.schedulers.runs import Run, Runs
-from mfhpo_ray.schedulers.slots import Slots
 from mfhpo_ray.schedulers.turn_queue import TurnQueue
 
 
@@ -268,6 +268,7 @@ class CurveRace(Course):
 
 
 def _was_cut_short(trial: Trial, ended: Collection[str]) -> bool:
-    if trial.status != Trial.TERMINATED or CENSORED_KEY in trial.run_metadata.last_result:
+    by_limit = {CENSORED_KEY, MEMORY_KEY} & trial.run_metadata.last_result.keys()
+    if trial.status != Trial.TERMINATED or by_limit:
         return False
     return trial.trial_id not in ended

@@ -60,13 +60,13 @@ class MFEliminationScheduler(ArmScheduler):
       what happened, in the experiment's storage. It says which configurations are equal, and leaves
       out evaluations that were lost, under a condition of the answer.
     * It is not Algorithm 3 of "Multi-Fidelity Multi-Armed Bandits Revisited" (NeurIPS 2023), which
-      `mfhpo_optuna.MFEliminationSampler` runs.
+      `MFEliminationSearch` runs.
     * The order. Where trials pause at no cost, all come to the first level. From there on, the one
       that may get highest goes first. A trial that would begin anew after a pause runs on until it
       is stopped.
     * Replicates. With bounds, an arm's second trial starts only if its first has ended and the arm
       may still be the best.
-    * Failures. A trial fails that crashes for good, runs into its `limit`, or reports a value that
+    * Failures. A trial fails that crashes for good, runs into a limit, or reports a value that
       is no finite number. An arm whose every trial failed counts against no other. If its trials
       were lost with their processes, the answer has the condition that they were like the others.
     * Contradictions. Where a trial that has ended contradicts the bounds beyond the noise, a
@@ -101,8 +101,16 @@ class MFEliminationScheduler(ArmScheduler):
         metric: str | None = None,
         mode: str | None = None,
         limit: float | None = None,
+        memory_limit: float | None = None,
     ) -> None:
-        super().__init__(metric=metric, mode=mode, replicate=replicate, arms=arms, limit=limit)
+        super().__init__(
+            metric=metric,
+            mode=mode,
+            replicate=replicate,
+            arms=arms,
+            limit=limit,
+            memory_limit=memory_limit,
+        )
         self._time_attr = check_name("time_attr", time_attr, "the key of a result")
         self._bias: Mapping[float, Bound] | Callable[[float], Bound] | None
         if bias is None or callable(bias):

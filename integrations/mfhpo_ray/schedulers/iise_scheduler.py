@@ -106,11 +106,19 @@ class IISEScheduler(ArmScheduler):
         metric: str | None = None,
         mode: str | None = None,
         limit: float | None = None,
+        memory_limit: float | None = None,
         seed: int = 0,
         **options: Unpack[IISEOptions],
     ) -> None:
         own = with_defaults(type(self), options)
-        super().__init__(metric=metric, mode=mode, replicate=replicate, arms=arms, limit=limit)
+        super().__init__(
+            metric=metric,
+            mode=mode,
+            replicate=replicate,
+            arms=arms,
+            limit=limit,
+            memory_limit=memory_limit,
+        )
         given = levels_of(levels, max_t, grace_period, reduction_factor)
         check_name("time_attr", time_attr, "the key of a result")
         self._fidelity = Fidelity(time_attr, given, costs)

@@ -62,12 +62,16 @@ class RCUCBScheduler(ArmScheduler):
         arms: int | None = None,
         metric: str | None = None,
         mode: str | None = None,
+        memory_limit: float | None = None,
         **options: Unpack[RCUCBOptions],
     ) -> None:
         own = with_defaults(type(self), options)
-        super().__init__(metric=metric, mode=mode, replicate=replicate, arms=arms)
+        super().__init__(
+            metric=metric, mode=mode, replicate=replicate, arms=arms, memory_limit=memory_limit
+        )
         self._options, self._limits = own, check_limits(limits)
         RCUCB(2, self._limits, **own)  # raises before any trial runs
+        self._limit = _largest(self._limits, own["longest"])
 
     def recommendation(self) -> TuneLimitRecommendation:
         """Return the best arm, limit and gain so far; ValueError before any trial."""
@@ -116,11 +120,6 @@ class RCUCBScheduler(ArmScheduler):
         """Return whether a trial runs with a limit; one without might never end."""
         has_limit = run.begun is not None and run.begun.limit is not None
         return has_limit and run.trial.status == Trial.RUNNING
-
-    def _limit_of(self, run: Run) -> float | None:
-        if run.begun is not None:
-            return run.begun.limit
-        return _largest(self._limits, self._options["longest"])
 
 
 class LimitCourse(Course):

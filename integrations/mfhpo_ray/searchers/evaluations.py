@@ -14,7 +14,7 @@ from mfhpo.experiment import Assignment, Begun, Ended, Event, Lost
 from mfhpo_ray.experiment.event_log import EventLog
 from mfhpo_ray.experiment.metric import as_number
 from mfhpo_ray.experiment.space import Config, fingerprint
-from mfhpo_ray.experiment.time_limits import CENSORED_KEY
+from mfhpo_ray.experiment.time_limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.searchers.trials import Trials
 
 
@@ -101,15 +101,12 @@ class Evaluations:
         notes: Mapping[str, Any],
     ) -> None:
         """End an evaluation with a value, or None for a failure."""
-        running = self._running[trial_id]
-        outcome = self._trials.outcome(
-            self.begun(trial_id),
-            value,
-            running.took(result, self._clock()),
-            as_number(result.get(CENSORED_KEY)),
-            running.resources,
-        )
-        self._tell_end(trial_id, notes, **vars(outcome))
+        running, begun = self._running[trial_id], self.begun(trial_id)
+        cost = self._trials.cost(running.took(result, self._clock()), running.resources)
+        stopped_at = self._trials.stopped_at(begun, result)
+        value = None if MEMORY_KEY in result else value
+        outcome = self._trials.outcome(begun, value, cost, stopped_at)
+        self._tell_end(trial_id, notes, **outcome)
 
     def cut(self, trial_id: str, who: str, result: Mapping[str, Any]) -> None:
         """End an evaluation that somebody has stopped: it is paid, and was of nothing asked for."""
@@ -127,19 +124,19 @@ class Evaluations:
 
     def _lose(self, trial_id: str, why: str, cost: float | None = 0.0, **content: Any) -> None:
         self._awaited.discard(trial_id)
-        order = self._log.experiment.order
-        self._log.tell(Lost(id=trial_id, order=order, why=why, cost=cost, **content))
+        claim, order = self._again.pop(trial_id, trial_id), self._log.experiment.order
+        self._log.tell(Lost(id=claim, order=order, why=why, cost=cost, **content))
 
     # What the search's scheduler calls: see `PullScheduler`.
 
     @property
     def finished(self) -> bool:
-        """Whether the experiment is over."""
+        """True if the experiment is over."""
         return self.is_over or (self.log is not None and self.log.experiment.finished)
 
     @property
     def stops_surplus(self) -> bool:
-        """Whether trials that still run when the experiment is over are stopped."""
+        """True if trials that still run when the experiment is over are stopped."""
         return self._trials.stops_surplus
 
     def note_resources(self, trial_id: str, resources: Mapping[str, float]) -> None:

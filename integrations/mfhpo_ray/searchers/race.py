@@ -23,7 +23,7 @@ from mfhpo.search.declared import (
 )
 from mfhpo_ray.experiment.space import Config
 from mfhpo_ray.searchers.options import FidelitySearchOptions
-from mfhpo_ray.searchers.trials import Source, TrialsAtLevels
+from mfhpo_ray.searchers.trials import Source, Trials
 
 MakePolicy = Callable[[Problem, float, Mapping[str, Any]], Policy]
 
@@ -61,13 +61,14 @@ class DeclaredRace:
         search: Any,
         fidelity: str | Fidelity,
         options: Mapping[str, Any],
-        make: MakePolicy,
+        make: MakePolicy | None = None,
         looks: bool = False,
-    ) -> tuple[DeclaredRace, TrialsAtLevels, dict[str, Any]]:
+    ) -> tuple[DeclaredRace, Trials, dict[str, Any]]:
         """Return what a user declares of a search that `runs` a policy, its trials, and the rest.
 
-        With `looks` finalists are compared by a few planned looks. Options are tried at once, so
-        that wrong ones raise here.
+        With `looks` finalists are compared by a few planned looks. The policy takes its options as
+        they are, unless a function is given to `make` it. Options are tried at once, so that wrong
+        ones raise here.
         """
         own = with_defaults(type(search), options)
         host = {name: own.pop(name) for name in FidelitySearchOptions.__annotations__}
@@ -77,11 +78,15 @@ class DeclaredRace:
             given = {name: options[name] for name in options.keys() - host.keys()}
             check_blocks(replicate, declared.name, {"bias": declared.bias} | given)
         kind: Kind = "order" if own.get("variant") == "order" else "max"
-        declaration = Declaration.of(fidelity, own.pop("sigma"), own.pop("bias"), kind)
+        declaration = Declaration.of(fidelity, own.pop("sigma"), own.pop("bias", None), kind)
         compares = "" if looks or replicate is not None else search._policy_class.__name__
-        race = cls(declaration, own, make, replicate, compares)
-        trials = TrialsAtLevels(
-            race, declaration.fidelity, prices=host.pop("prices"), replicate=replicate
+        race = cls(declaration, own, make or _maker_of(search), replicate, compares)
+        trials = Trials(
+            race,
+            declaration.fidelity,
+            prices=host.pop("prices"),
+            replicate=replicate,
+            seed_key=host.pop("seed_key"),
         )
         signs = {"max": (1.0,), "min": (-1.0,)}.get(host["mode"], (1.0, -1.0))
         declaration.rehearse(race.policy, own, trials.levels, signs)
@@ -129,10 +134,21 @@ class DeclaredRace:
         costs = self.declaration.fidelity.costs_of(levels)
         return cheap_levels_in_words(self._whole, n_arms, costs, self.compares)
 
+    def digest(self, levels: Sequence[Any]) -> dict[str, Any]:
+        """Return what must be the same after a restart."""
+        costs = self.declaration.fidelity.costs_of(levels)
+        words = f"{costs} and {self.declaration.bias}"
+        return {"levels": repr(list(levels)), "costs and bias": words}
+
     @property
     def _whole(self) -> dict[str, Any]:
         declaration = self.declaration
         return {**self.options, "bias": declaration.bias, "sigma": declaration.noise}
+
+
+def _maker_of(search: Any) -> MakePolicy:
+    policy = search._policy_class
+    return lambda problem, sign, options: policy(problem, **options)
 
 
 def _described(arms: Sequence[Config], name: str) -> list[Config]:

@@ -1,4 +1,4 @@
-"""Who has ended a trial before its own end: a stop of the RunConfig, or another scheduler."""
+"""The end of a trial by others: a stop of the RunConfig, or another scheduler."""
 
 from __future__ import annotations
 
@@ -11,32 +11,33 @@ from ray.air.constants import TRAINING_ITERATION
 from ray.tune.result import DONE
 from ray.tune.schedulers import FIFOScheduler
 
-from mfhpo_ray.experiment.time_limits import CENSORED_KEY
+from mfhpo_ray.experiment.time_limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler, stoppers_in
 
 _ELSE = "another scheduler"
 
 
-def cut_by(result: Mapping[str, Any], iteration: Any, stop: Mapping[str, Any]) -> str | None:
+def cut_by(result: Mapping[str, Any] | None, iteration: Any, stop: Mapping[str, Any]) -> str | None:
     """Return who has ended a trial with this last result; None if it has ended by itself.
 
     A training function that returns has its last result reported again, so that the searcher has
     seen its `iteration`. A class may say that it is done. Else somebody has stopped it at a result
-    that no searcher was shown. A trial that was ended at its limit is none of these.
+    that no searcher was shown. A trial that was ended at a limit is none of these.
 
     Parameters
     ----------
     result
-        The flat last result.
+        The flat last result; None: it was stopped while it waited or paused.
     iteration
         That of the last result that the searcher was shown.
     stop
         Criteria of ``RunConfig(stop={...})``.
     """
-    if CENSORED_KEY in result or DONE not in result:
+    is_at_limit = result is not None and (CENSORED_KEY in result or MEMORY_KEY in result)
+    if result is None or result.get(DONE) is False:
+        return None if is_at_limit else _who_stops() or _ELSE
+    if is_at_limit or DONE not in result:
         return None
-    if not result[DONE]:
-        return _who_stops() or _ELSE
     if result.get(TRAINING_ITERATION) == iteration:
         return None
     for name, value in stop.items():

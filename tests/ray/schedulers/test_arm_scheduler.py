@@ -13,8 +13,10 @@ import mfhpo_ray
 from benchmarks.tune_clock import Step, simulate
 from benchmarks.tune_clock.cluster import SimulatedTrial
 from mfhpo.experiment import Begun, Ended
-from mfhpo_ray import IISEScheduler, RCUCBScheduler
+from mfhpo_ray import IISEScheduler, MFEliminationScheduler, RCUCBScheduler
 from mfhpo_ray.experiment.journal import Journal
+from mfhpo_ray.experiment.memory_limits import MemoryLimits
+from mfhpo_ray.experiment.time_limits import MEMORY_KEY
 from tests.ray.experiments import tuner_of
 from tests.ray.schedulers.races import events_of, grid, record_of
 
@@ -109,6 +111,25 @@ def test_a_trial_that_ray_gives_up_before_it_runs_is_no_longer_waited_for():
     # Else the race would want nothing but its arm, and end without the other one.
     [other] = [trial for trial in trials if trial is not first]
     assert scheduler.choose_trial_to_run(controller) is other
+
+
+@pytest.mark.parametrize(
+    "make", [RCUCBScheduler, IISEScheduler, MFEliminationScheduler], ids=lambda cls: cls.__name__
+)
+def test_configurations_that_hold_too_much_memory_leave_the_race(make):
+    options = {"limits": [5.0], "reward_range": (0, 1)} if make is RCUCBScheduler else {"max_t": 3}
+    scheduler = make(memory_limit=1_000, metric="value", mode="max", **options)
+
+    def look(limit):
+        names = {run.trial.trial_id for run in scheduler._runs.of(2)}
+        return lambda processes: dict.fromkeys(processes.keys() & names, 2_000)
+
+    scheduler._memory_limits = MemoryLimits(1_000, look)
+    run = simulate(scheduler, grid(3, 20), Ten(), slots=2)
+    assert {trial.status for trial in run.trials} == {"TERMINATED"}
+    over = {trial.config["arm"] for trial in run.trials if MEMORY_KEY in trial.last_result}
+    assert over == {2}
+    assert scheduler.recommendation().config != {"arm": 2}
 
 
 class Ten:

@@ -44,8 +44,9 @@ class Told(IISEScheduler):
         return self._experiment.ledger.waited_for
 
 
-def _race(curves, *, n_replicates=400, levels=(1,), **options):
-    scheduler = Told(levels=levels, epsilon=0.0, measure=1, bias=[0.0] * len(levels))
+def _race(curves, *, n_replicates=400, levels=(1,), time_attr="training_iteration", **options):
+    bias = [0.0] * len(levels)
+    scheduler = Told(time_attr, levels=levels, epsilon=0.0, measure=1, bias=bias)
     simulate(scheduler, grid(2, n_replicates), curves, slots=16, checkpoints=True, **options)
     return scheduler
 
@@ -61,6 +62,25 @@ def test_a_rival_whose_poor_values_take_long_is_not_certified(seed):
     scheduler = _race(curves)
     told = scheduler.told[Pull(1, 0)]
     assert told == _drawn(curves, len(told))
+    answer = scheduler.recommendation()
+    assert not (answer.certified and answer.config == {"arm": 1})
+
+
+class Jumping(Rival):
+    """Its trials report once, when they are beyond both levels."""
+
+    def step(self, config, iteration):
+        step = super().step(config, iteration)
+        return None if step is None else Step(step.value, 5.0 * step.seconds)
+
+
+def test_results_that_jump_over_levels_wait_for_earlier_ones_there():
+    curves = Jumping(0, poor_share=0.3)
+    scheduler = _race(curves, time_attr="time_total_s", levels=(1, 5))
+    for level in range(2):
+        told = scheduler.told[Pull(1, level)]
+        assert len(told) > 10
+        assert told == _drawn(curves, len(told))
     answer = scheduler.recommendation()
     assert not (answer.certified and answer.config == {"arm": 1})
 
