@@ -81,12 +81,19 @@ class Found(Event):
         How many configurations there are after all, where others were expected.
     is_exhausted
         Whether no further evaluation can be made.
+    resumes
+        Whether an evaluation goes on from its configuration's last level, where that is not known
+        beforehand.
+    budget
+        The budget of a search in place of the declared one, now that this is known.
     """
 
     replicates: int | None = None
     levels: tuple[Any, ...] | None = None
     arms: int | None = None
     is_exhausted: bool = False
+    resumes: bool | None = None
+    budget: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

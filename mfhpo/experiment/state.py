@@ -91,6 +91,8 @@ class State:
                 self.runner.replicated.most_blocks = found.replicates
         if found.arms is not None and self.runner.drop_from is not None:
             self.runner.drop_from(found.arms)
+        if found.resumes is not None and self.runner.note_resumption is not None:
+            self.runner.note_resumption(found.resumes, found.budget)
         if found.is_exhausted:
             self._is_exhausted = True
             if self.runner.stop_measuring is not None:

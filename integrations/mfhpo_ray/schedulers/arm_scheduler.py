@@ -32,6 +32,7 @@ from mfhpo_ray.experiment.time_limits import (
     finite_limit,
     give_folder,
     is_over_memory,
+    unwrapped,
 )
 from mfhpo_ray.schedulers.claims import AGAIN, Claims, Course, Stored
 from mfhpo_ray.schedulers.room import (
@@ -118,6 +119,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._closed = False
         self._n_raced = 0
         self._may_find_one = True
+        self._controller: TuneController  # once it asks what to run
         # A simulation has another clock, and other slots.
         self._clock = time.monotonic
         self._count_slots = slots_for
@@ -278,7 +280,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     def choose_trial_to_run(self, tune_controller: TuneController) -> Trial | None:
         """Return the trial to start or resume, if there is room for one."""
-        search = tune_controller.search_alg
+        search, self._controller = tune_controller.search_alg, tune_controller
         self._notice_ends()
         self._time_limits.enforce(tune_controller)
         self._memory_limits.enforce(tune_controller)
@@ -382,7 +384,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._slots.leave(run)
         self._runs.retire(run)
         self._may_find_one = True
-        if self._is_open and self._complete and self._nothing_is_left:
+        is_spent = self._is_open and self._complete and self._nothing_is_left
+        if is_spent and (self._closed or not self._course.has_more()):
             self._claims.find(is_exhausted=True)
         if self._is_open and not self._slots.busy and self._runs.all_over:
             # Ray may end the experiment without another step of its loop.
@@ -409,6 +412,9 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._claims.find(is_exhausted=True)
         self._stop_doomed(tune_controller)
         self._note_answer()
+
+    def _add_trial(self, trial: Trial) -> None:
+        unwrapped(self._controller).add_trial(trial)
 
     def _now(self) -> float:
         return self._clock()

@@ -20,6 +20,7 @@ from mfhpo_ray.schedulers.runs import Run, Runs
 ValueOf: TypeAlias = Callable[[Mapping[str, Any]], float | None]
 
 AGAIN = "its trial is run again"
+_RESUMPTION = "resumption"
 
 
 class Stored:
@@ -98,6 +99,7 @@ class Claims:
         self._cost_of = cost_of
         self._log: EventLog  # from `begin` on
         self._found: list[dict[str, Any]] = []
+        self._knows_resumption = False
         self._unsent: dict[str, Run] = {}  # that have claims, and are to be sent again
 
     @property
@@ -110,6 +112,7 @@ class Claims:
         self._log = EventLog(settings, {"n_arms": n_arms}, self._notebook)
         self._log.take_over(stored.records)
         for event in self.experiment.events:
+            self._knows_resumption |= event.id == _RESUMPTION
             found = self._run_of(event.id)
             if found is not None:
                 found.n_claims += isinstance(event, Begun)
@@ -206,6 +209,14 @@ class Claims:
             self._found.append(found)
             self.experiment.apply(Found(id=DRIVER, order=self.experiment.order, **found))
 
+    def note_resumption(self, resumes: bool, budget: float | None) -> None:
+        """Tell whether trials go on from where they pause, once: the plan depends on it."""
+        if self._knows_resumption:
+            return
+        self._knows_resumption = True
+        order = self.experiment.order
+        self._log.tell(Found(id=_RESUMPTION, order=order, resumes=resumes, budget=budget))
+
     def _set_out(self, run: Run, begun: Begun) -> None:
         self._record(run, begun)
         run.is_sent = True
@@ -259,6 +270,10 @@ class Course(abc.ABC):
     def goes_on(self, run: Run, result: Mapping[str, Any]) -> bool:
         """Send a run on that has come to where it was sent; else it is to pause."""
         return True
+
+    def has_more(self) -> bool:
+        """Return whether there is a trial to run after all, now that all are over."""
+        return False
 
     @abc.abstractmethod
     def take_last(self, run: Run, result: Mapping[str, Any]) -> None:

@@ -17,7 +17,7 @@ from mfhpo.experiment.events import Begun
 from mfhpo.experiment.kinds.blind import BlindRunner
 from mfhpo.experiment.kinds.runner import Wanted, maximised
 from mfhpo.experiment.settings import Settings
-from mfhpo.identification.curves.staged_elimination import BoundedElimination, StagedElimination
+from mfhpo.identification.curves.staged_elimination import BoundedElimination
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.bias import BiasContradictedWarning
 from mfhpo.problem import Pull
@@ -97,7 +97,7 @@ class CurveRace(Course):
         meter: Meter,
         n_arms: int,
         *,
-        race: StagedElimination,
+        race: BoundedElimination,
         slots: Slots,
         sign: float,
     ) -> None:
@@ -223,10 +223,7 @@ class CurveRace(Course):
         """Learn a value, and let go of arms; return the stages whose bounds it contradicts."""
         curve = self._curves.setdefault(name, np.full(self._n_levels, np.nan))
         curve[stage] = value
-        # The level that all runs of the arm that have begun have come to.
-        begun = [run.reached for run in self._runs.of(arm) if run.reached >= 0]
-        standing = min(begun, default=self._last)
-        contradicted = self.race.observe(arm, curve, stage, standing)
+        contradicted = self.race.observe(arm, curve, stage)
         self.race.let_go()
         return contradicted
 
@@ -250,7 +247,6 @@ class CurveRace(Course):
         whose = f"trial {name} ({', '.join(shown)})"
         stopped = "what was stopped by it may have been stopped in error"
         for stage in {*contradicted} - self._warned:
-            assert isinstance(self.race, BoundedElimination)
             low, high = sorted(self._sign * self.race.gains[stage])
             self._warn(
                 stage,

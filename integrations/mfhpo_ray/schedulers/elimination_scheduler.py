@@ -13,18 +13,17 @@ from mfhpo._validation import (
 )
 from mfhpo.experiment import Ended, Lost
 from mfhpo.experiment.answer import losses_in_words
+from mfhpo.experiment.settings import SearchSettings
 from mfhpo.identification.curves.gains import Bound, checked_bounds, gains_of
-from mfhpo.identification.curves.staged_elimination import (
-    BoundedElimination,
-    PhasedElimination,
-    StagedElimination,
-)
+from mfhpo.identification.curves.staged_elimination import BoundedElimination
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo_ray.experiment.encoding import described
 from mfhpo_ray.experiment.recommendation import TuneRecommendation
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler
 from mfhpo_ray.schedulers.curves import CurveRace, CurveSettings
+from mfhpo_ray.schedulers.level_race import LevelRace
 from mfhpo_ray.schedulers.levels import Meter, levels_of, levels_with_bounds
+from mfhpo_ray.schedulers.promotion import Promotion
 
 
 class MFEliminationScheduler(ArmScheduler):
@@ -32,9 +31,11 @@ class MFEliminationScheduler(ArmScheduler):
 
     The counterpart of `mfhpo_optuna.MFEliminationPruner`. With declared bounds, it stops no trial
     that would have ended above all the others. The race ends when no other arm's bounds reach the
-    best one. Without bounds it is a heuristic, and never certifies. One trial of each configuration
-    will do. With replicates, an arm is the configuration without their key. It loses all its trials
-    at once, and those that were waiting never start.
+    best one. One trial of each configuration will do. With replicates, an arm is the configuration
+    without their key. It loses all its trials at once, and those that were waiting never start.
+
+    Without bounds it promotes trials by a model, and evaluates the finalists again: it is
+    `mfhpo_ray.IISEScheduler` on trials of one seed each.
 
     Parameters
     ----------
@@ -44,28 +45,27 @@ class MFEliminationScheduler(ArmScheduler):
         Bounds on what is still gained, as for the pruner: ``{level: bound}``, whose levels are then
         the ones at which trials are judged, below `max_t`; or a function of the level. A bound is a
         largest distance from the final value, or a pair (least, largest) for the final value minus
-        the value. None: the heuristic.
+        the value. None: trials are promoted.
     noise
         Largest distance of a reported value from the mean of its trial's arm at that level, at
-        least 0. It has no part in the heuristic, which compares the means of an arm's replicates.
+        least 0. It has no part where trials are promoted.
     n_startup_trials
-        Nothing is stopped before this many trials have come to a level. None: 0 with bounds, 10
-        without.
+        Nothing is stopped before this many trials have come to a level. None: 0. It has no part
+        where trials are promoted.
 
     Notes
     -----
-    * What decides. The scheduler judges curves by itself, and chooses who goes on. The engine of
-      the other schedulers and searches (`mfhpo.experiment`) has no part in that. It keeps what
-      happened, in the experiment's storage; says which configurations are equal; and leaves out
-      evaluations that were lost, under a condition of the answer.
+    * What decides. With bounds, the scheduler judges curves by itself, and chooses who goes on. The
+      engine of the other schedulers and searches (`mfhpo.experiment`) has no part in that. It keeps
+      what happened, in the experiment's storage. It says which configurations are equal, and leaves
+      out evaluations that were lost, under a condition of the answer.
     * It is not Algorithm 3 of "Multi-Fidelity Multi-Armed Bandits Revisited" (NeurIPS 2023), which
       `MFEliminationSearch` runs.
     * The order. Where trials pause at no cost, all come to the first level. From there on, the one
-      that may get highest goes first; in the heuristic, all trials come to a level before any goes
-      on. A trial that would begin anew after a pause runs on until it is stopped.
+      that may get highest goes first. A trial that would begin anew after a pause runs on until it
+      is stopped.
     * Replicates. With bounds, an arm's second trial starts only if its first has ended and the arm
-      may still be the best. The heuristic compares means of replicates, at the last level to which
-      all that have begun have come.
+      may still be the best.
     * Failures. A trial fails that crashes for good, runs into a limit, or reports a value that
       is no finite number. An arm whose every trial failed counts against no other. If its trials
       were lost with their processes, the answer has the condition that they were like the others.
@@ -128,16 +128,19 @@ class MFEliminationScheduler(ArmScheduler):
                 f"give levels=..."
             )
         self._noise = check_nonnegative("noise", noise)
-        if n_startup_trials is None:
-            n_startup_trials = 10 if bias is None else 0
-        self._n_startup_trials = check_count("n_startup_trials", n_startup_trials, 0)
+        self._n_startup_trials = check_count("n_startup_trials", n_startup_trials or 0, 0)
         self._n_levels = len(self._levels)
-        self._meter = Meter(Fidelity(self._time_attr, self._levels, self._levels), None)
-        self._make_race(1.0)  # raises for what is wrong before any trial runs
+        self._fidelity = Fidelity(self._time_attr, tuple(levels), self._levels)
+        self._meter = Meter(self._fidelity, None)
+        self._promotion: Promotion | None = None  # without bounds, from the first choice on
+        if bias is not None:
+            self._make_race(1.0)  # raises for what is wrong before any trial runs
 
     def recommendation(self) -> TuneRecommendation:
         """Return the best answer so far; ValueError before any trial."""
         self._check_open()
+        if self._promotion is not None:
+            return self._promotion.recommendation(self._experiment.answer())
         nothing_is_left = self._all_known and self._runs.all_over
         finished = self._closed or self._over or nothing_is_left
         answer = self._race.recommend(self._cost, finished, self._all_known)
@@ -147,7 +150,7 @@ class MFEliminationScheduler(ArmScheduler):
         level = self._levels[answer.fidelity]
         level = int(level) if level == int(level) else level
         config = {} if answer.arm is None else self._runs.configurations[answer.arm]
-        return TuneRecommendation.of(answer, self._sign, config, level, self._bias is not None)
+        return TuneRecommendation.of(answer, self._sign, config, level, True)
 
     @property
     def _cost(self) -> float:
@@ -159,12 +162,32 @@ class MFEliminationScheduler(ArmScheduler):
 
     def _settings(
         self, candidates: Sequence[Mapping[str, Any]], n_arms: int, search: Any
-    ) -> CurveSettings:
+    ) -> CurveSettings | SearchSettings:
+        if self._bias is None:
+            if len(candidates) < n_arms:
+                raise ValueError(
+                    f"{type(self).__name__} has no bias=..., and promotes trials that are all "
+                    f"known, but the search algorithm suggests them one at a time; declare bias, "
+                    f"leave search_alg out, or take mfhpo_ray.SpaceSearch as search_alg."
+                )
+            self._promotion = Promotion(
+                self._runs, self._add_trial, self._replicate_keys, self._fidelity
+            )
+            return self._promotion.settings(candidates, self._sign)
         return CurveSettings(
             candidates=candidates, n_levels=self._n_levels, sign=self._sign, describe=described
         )
 
-    def _make_course(self) -> CurveRace:
+    def _make_course(self) -> CurveRace | LevelRace:
+        if self._promotion is not None:
+            return LevelRace(
+                self._claims,
+                self._runs,
+                self._value_in,
+                self._meter,
+                self._n_raced,
+                self._promotion,
+            )
         return CurveRace(
             self._claims,
             self._runs,
@@ -177,16 +200,16 @@ class MFEliminationScheduler(ArmScheduler):
         )
 
     @property
-    def _race(self) -> StagedElimination:
+    def _race(self) -> BoundedElimination:
         assert isinstance(self._course, CurveRace)
         return self._course.race
 
     @property
     def _over(self) -> bool:
-        """Whether the answer is certain; what is left to run without bounds is for the mean."""
+        """Whether the answer is certain."""
         if super()._over:
             return True
-        if not self._is_open or self._bias is None or not self._all_known:
+        if not self._is_open or self._promotion is not None or not self._all_known:
             return False
         active = self._race.active
         return len(active) == 1 and self._race.n_finished(next(iter(active))) > 0
@@ -196,8 +219,7 @@ class MFEliminationScheduler(ArmScheduler):
         """Whether no other arms will come."""
         return self._complete or self._runs.n_arms >= self._n_raced
 
-    def _make_race(self, sign: float) -> StagedElimination:
-        if self._bias is None:
-            return PhasedElimination(len(self._levels), self._n_startup_trials)
+    def _make_race(self, sign: float) -> BoundedElimination:
+        assert self._bias is not None
         gains = gains_of(self._bias, self._levels, sign)
         return BoundedElimination(gains, self._noise, self._n_startup_trials)

@@ -12,7 +12,7 @@ from ray.tune.utils import flatten_dict
 from mfhpo import IISE
 from mfhpo._validation import check_count, check_name
 from mfhpo.certification.choice import make_elimination
-from mfhpo.experiment import RaceSettings
+from mfhpo.experiment import RaceSettings, SearchSettings
 from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import EstimatedNoise
@@ -23,6 +23,7 @@ from mfhpo_ray.experiment.recommendation import TuneRecommendation, in_terms_of_
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler
 from mfhpo_ray.schedulers.level_race import LevelRace
 from mfhpo_ray.schedulers.levels import Meter, levels_of
+from mfhpo_ray.schedulers.promotion import Promotion
 from mfhpo_ray.schedulers.room import searchers_of
 
 if TYPE_CHECKING:
@@ -129,11 +130,14 @@ class IISEScheduler(ArmScheduler):
             check_count("measure", own["measure"], 1)
         self._options = {**own, "seed": seed}
         self._n_levels = len(self._levels)
+        self._promotion: Promotion | None = None  # where each configuration has one trial
         self._settings_for([], 2, None).runner()  # raises for what is wrong before any trial runs
 
     def recommendation(self) -> TuneRecommendation:
         """Return the best answer so far; ValueError before any trial."""
         self._check_open()
+        if self._promotion is not None:
+            return self._promotion.recommendation(self._experiment.answer())
         answer = in_terms_of_tune(self._experiment.answer(), dict)
         assert isinstance(answer, TuneRecommendation)
         return answer
@@ -197,19 +201,38 @@ class IISEScheduler(ArmScheduler):
 
     def _settings(
         self, candidates: Sequence[Mapping[str, Any]], n_arms: int, search: Any
-    ) -> RaceSettings:
+    ) -> RaceSettings | SearchSettings:
         self._warn_if_not_repeated(search)
         if len(candidates) < n_arms:
             return self._settings_for(candidates, n_arms, None)
-        replicates = min(filter(None, self._runs.n_replicates[:n_arms]))
-        self._check_replicates(n_arms, replicates)
-        return self._settings_for(candidates, n_arms, replicates)
+        replicates = list(filter(None, self._runs.n_replicates[:n_arms]))
+        if n_arms > 1 and max(replicates) == 1 and "bias" in self._undeclared():
+            self._promotion = Promotion(
+                self._runs,
+                self._add_trial,
+                self._replicate_keys,
+                self._fidelity,
+                self._declaration.noise,
+                **self._options,
+            )
+            return self._promotion.settings(candidates, self._sign)
+        self._check_replicates(n_arms, min(replicates))
+        return self._settings_for(candidates, n_arms, min(replicates))
 
     def _make_course(self) -> LevelRace:
-        return LevelRace(self._claims, self._runs, self._value_in, self._meter, self._n_raced)
+        return LevelRace(
+            self._claims,
+            self._runs,
+            self._value_in,
+            self._meter,
+            self._n_raced,
+            self._promotion,
+        )
 
     def _on_complete_search(self) -> None:
         super()._on_complete_search()
+        if self._promotion is not None:
+            return
         runner: Any = self._experiment.runner
         active = runner.policy.active.tolist()
         if runner.policy.piloting and active and not self._closed:

@@ -12,8 +12,10 @@ from mfhpo.experiment import Assignment, Done
 from mfhpo.experiment.kinds.race import RaceRunner
 from mfhpo.knowledge.arrays import IntArray
 from mfhpo.problem import LARGEST
+from mfhpo_ray.experiment.checkpoints import loses_nothing_by_a_pause
 from mfhpo_ray.schedulers.claims import Claims, Course, ValueOf
 from mfhpo_ray.schedulers.levels import Meter
+from mfhpo_ray.schedulers.promotion import Promotion
 from mfhpo_ray.schedulers.runs import Run, Runs
 
 
@@ -28,6 +30,9 @@ class LevelRace(Course):
         Knows the levels, and how far runs have come.
     n_arms
         Number of configurations in the race, some of which may be suggested later.
+    promotion
+        Adds trials of arms that have come to the last level, to evaluate them again. None: there
+        are no others than those that were given or suggested.
 
     Attributes
     ----------
@@ -36,12 +41,19 @@ class LevelRace(Course):
     """
 
     def __init__(
-        self, claims: Claims, runs: Runs, value_of: ValueOf, meter: Meter, n_arms: int
+        self,
+        claims: Claims,
+        runs: Runs,
+        value_of: ValueOf,
+        meter: Meter,
+        n_arms: int,
+        promotion: Promotion | None = None,
     ) -> None:
         super().__init__(claims, runs, value_of)
         self.active = set(range(n_arms))
         self._meter = meter
         self._n_arms = n_arms
+        self._promotion = promotion
         self._n_levels = n_levels = len(meter.levels)
         self._arms: IntArray = np.arange(n_arms)  # the active ones, in order
         self._ladder = Ladder(n_arms, n_levels)
@@ -72,6 +84,9 @@ class LevelRace(Course):
         if value is None or run.shown < self._meter.levels[run.level]:
             return False
         self._tell(run, value, self._meter.stage(run))
+        if self._promotion is not None and run.reached < self._n_levels - 1:
+            resumes = loses_nothing_by_a_pause(run.trial, result)
+            self._claims.note_resumption(resumes, self._promotion.budget(resumes))
         return True
 
     def goes_on(self, run: Run, result: Mapping[str, Any]) -> bool:
@@ -102,7 +117,9 @@ class LevelRace(Course):
 
         Those that wait do so until the end: an arm that is put back needs them.
         """
-        runner: Any = self._claims.experiment.runner
+        runner = self._claims.experiment.runner
+        if not isinstance(runner, RaceRunner):
+            return []  # a search lets nobody go
         arms = runner.policy.active
         if np.array_equal(arms, self._arms):
             return []
@@ -110,6 +127,10 @@ class LevelRace(Course):
         self._arms, self.active = arms, set(arms.tolist())
         runs = (run for arm in sorted(left) for run in self._runs.of(arm))
         return [run for run in runs if run.begun is not None or self._is_held(run)]
+
+    def has_more(self) -> bool:
+        """Return whether a trial was added, or is waiting, now that all are over."""
+        return self._promotion is not None and self._choose(None) is not None
 
     def _send(self, run: Run, to: Assignment | int) -> Run:
         work = None if isinstance(to, int) else to
@@ -128,21 +149,27 @@ class LevelRace(Course):
 
     def _choose(self, at_rest: Run | None) -> tuple[Run, Assignment] | None:
         """Return what is wanted next and the run for it, maybe the one `at_rest`."""
-        found: list[Run] = []
+        found: list[Run | None] = []
         absent: list[int] = []
 
         def is_available(configuration: Mapping[str, Any], level: int) -> bool:
-            run = self._furthest_below(self._runs.arm(configuration), level, at_rest)
-            if run is None:
-                absent.append(level)
-            else:
+            arm = self._runs.arm(configuration)
+            run = self._furthest_below(arm, level, at_rest)
+            is_there = run is not None or self._may_add(arm, level)
+            if is_there:
                 found.append(run)
-            return run is not None
+            else:
+                absent.append(level)
+            return is_there
 
         experiment = self._claims.experiment
         work = experiment.next(available=is_available)
         if isinstance(work, Assignment):
-            return found[-1], work
+            run = found[-1]
+            if run is None and self._promotion is not None and at_rest is None:
+                run = self._promotion.add(self._runs.arm(work.configuration))
+                self._ladder.put(run)
+            return None if run is None else (run, work)
         if not absent and self._runs.n_arms < self._n_arms:
             absent.append(0)  # for an arm that was not suggested yet
         if isinstance(work, Done) or not absent:
@@ -169,6 +196,12 @@ class LevelRace(Course):
                     work = experiment.next(fixed=(runner.configurations[arm], level))
                     return (run, work) if isinstance(work, Assignment) else None
         return None
+
+    def _may_add(self, arm: int, level: int) -> bool:
+        """Return whether an arm that has come to the last level is to be evaluated again."""
+        if self._promotion is None or not self._promotion.repeats or level < self._n_levels - 1:
+            return False
+        return any(run.arm == arm and run.reached == level for run in self._runs)
 
     def _furthest_below(self, arm: int, level: int, at_rest: Run | None) -> Run | None:
         """Return the run below a level that has the least left to pay."""

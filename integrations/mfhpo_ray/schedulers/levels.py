@@ -16,6 +16,9 @@ from mfhpo_ray.experiment.checkpoints import saved_metrics
 from mfhpo_ray.experiment.prices import Prices, required_resources
 from mfhpo_ray.schedulers.runs import Run
 
+MAX_T = 100
+"""Where nobody says when a trial is complete: as in Tune's own schedulers."""
+
 
 def levels_of(
     levels: Sequence[float] | None,
@@ -27,12 +30,12 @@ def levels_of(
     if levels is not None and max_t is None:
         _refuse_geometric("levels", grace_period, reduction_factor)
         return tuple(check_numbers("levels", levels, "a list of numbers or None"))
-    if max_t is None or levels is not None:
+    if levels is not None:
         raise ValueError(
             f"give either max_t, the time at which a trial is complete, or levels, got "
             f"max_t={shown(max_t)} and levels={shown(levels)}."
         )
-    last = check_count("max_t", max_t, 1)
+    last = check_count("max_t", MAX_T if max_t is None else max_t, 1)
     first = 1 if grace_period is None else check_count("grace_period", grace_period, 1, last)
     factor = 3.0 if reduction_factor is None else check_reduction_factor(reduction_factor)
     return check_steps(last, factor, first)

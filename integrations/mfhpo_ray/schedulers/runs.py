@@ -15,6 +15,9 @@ from mfhpo.experiment.events import Begun, Ended, Event, Lost
 from mfhpo.problem import LARGEST
 from mfhpo_ray.experiment.encoding import described
 
+ADDED = "_again"
+"""The end of a trial's name that a scheduler has added, to evaluate its configuration again."""
+
 
 @dataclass(eq=False)
 class Run:
@@ -102,8 +105,8 @@ class Runs:
 
     @property
     def n_replicates(self) -> list[int]:
-        """The number of trials of each arm, over or not."""
-        numbers = Counter(run.arm for run in self)
+        """The number of trials of each arm, over or not, without those that were added."""
+        numbers = Counter(run.arm for run in self if not run.trial.trial_id.endswith(ADDED))
         return [numbers[arm] for arm in range(self.n_arms)]
 
     @property

@@ -65,6 +65,9 @@ class Runner(abc.ABC):
         Takes out the arms from a number on, which were expected and do not come; None: all come.
     stop_measuring
         Ends what goes on after the best is known; None: nothing does.
+    note_resumption
+        Is told whether evaluations go on from a configuration's last level, and the budget if it is
+        another one then; None: both are declared.
     available
         Returns whether a configuration can be evaluated at a level now; None: all can be.
     lost_cost
@@ -90,6 +93,7 @@ class Runner(abc.ABC):
     open_block: Callable[[int, Sequence[Pull]], int] | None = None
     drop_from: Callable[[int], None] | None = None
     stop_measuring: Callable[[], None] | None = None
+    note_resumption: Callable[[bool, float | None], None] | None = None
     available: Available | None = None
     lost_cost: float = 0.0
     held: Counter[Pull]

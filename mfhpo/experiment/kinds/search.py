@@ -96,6 +96,7 @@ class SearchRunner(Runner):
         self.observe = partial(maximised, sign=sign)
         self.search_replicate = SEARCH_BLOCK
         self.replicated = self.policy
+        self.note_resumption = self.policy.plan_anew
         # By number of known arms, new arm and point: whether none was drawn that is new.
         self._exhausted: set[tuple[int, int, str]] = set()
         self._n_again = 0  # evaluations of the only configuration, on fresh replicates
