@@ -9,7 +9,7 @@ from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.assignment import Assignment, Available, Done, Wait
 from mfhpo.experiment.events import Begun, Event
 from mfhpo.experiment.kinds.runner import Runner
-from mfhpo.experiment.ledger import Result
+from mfhpo.experiment.ledger import Ledger, Result
 from mfhpo.experiment.log import Log, Place
 from mfhpo.experiment.settings import Settings, with_levels
 from mfhpo.experiment.state import State
@@ -86,6 +86,11 @@ class Experiment:
     def open(self) -> list[str]:
         """The claims that are under way."""
         return list(self._current().ledger.open)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The claims that are under way, and the results that wait for them; only to be read."""
+        return self._current().ledger
 
     @property
     def finished(self) -> bool:

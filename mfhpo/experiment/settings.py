@@ -327,18 +327,22 @@ class LimitSettings(Settings):
         See `mfhpo.censored.options.RCUCBOptions`, in the direction of the objective.
     make
         Makes the policy.
+    n_arms
+        See `RaceSettings`.
     """
 
     candidates: Sequence[Mapping[str, Any]]
     limits: Sequence[float] | int = 10
     options: Mapping[str, Any] = field(default_factory=dict)
     make: Callable[..., CensoredPolicy] = RCUCB
+    n_arms: int | None = None
 
     def runner(self) -> LimitRunner:
         """Return a choice of limits to which nothing was told."""
         configurations = Configurations(self.candidates, self.describe)
         options = mirrored({"reward_range": (0.0, 1.0), **self.options}, self.sign)
-        policy = self.make(len(configurations), self.limits, **options)
+        n_arms = max(len(configurations), self.n_arms or 0)
+        policy = self.make(n_arms, self.limits, **options)
         return LimitRunner(policy, configurations, self.sign)
 
 

@@ -124,6 +124,7 @@ class State:
     def wants(self, moving: str | None = None) -> bool:
         """Tell whether anything is wanted besides what is under way."""
         self._tell_costs()
+        self.runner.available = None
         return self.runner.next(self.ledger.pending(moving)) is not None
 
     def next(self, moving: str | None, available: Available | None = None) -> Assignment | None:
@@ -132,6 +133,7 @@ class State:
         What is not available is passed over, as pulls of full kinds are.
         """
         self._tell_costs()
+        self.runner.available = available
         pending, full = self.ledger.pending(moving), self.ledger.full
         for _ in range(len(full) + _MOST_PASSED_OVER):
             wanted = self.runner.next(pending)

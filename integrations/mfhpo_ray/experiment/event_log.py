@@ -16,9 +16,9 @@ from mfhpo_ray.experiment.notebook import Notebook
 Records: TypeAlias = Mapping[str, Mapping[str, Any]]
 """The records of a journal by name: one for each trial, and one for all else."""
 
-_DRIVER = "driver"  # the only worker that tells events
-_SHARED = "experiment"  # the record of what is about no trial
-_EVENTS = "events"
+DRIVER = "driver"  # the only worker that tells events
+SHARED = "experiment"  # the record of what is about no trial
+EVENTS = "events"
 _LEFT = "the run that began it was left for another one"
 _MOST_SHOWN = 300  # characters of a digest
 
@@ -62,13 +62,13 @@ class EventLog:
         self._run: str | None = None  # whose events were taken over
         self._is_without_events = False  # though that run had some
         self._digest = json.dumps(dict(digest))
-        self.tell(Joined(id=_DRIVER, order=0, digest=self._digest, version=__version__))
+        self.tell(Joined(id=DRIVER, order=0, digest=self._digest, version=__version__))
 
     def tell(self, event: Event, **notes: Any) -> None:
         """Store an event with notes for its trial, as plain JSON values; then apply it."""
         name = _record_of(event)
-        record = self.records.setdefault(name, {_EVENTS: []})
-        record[_EVENTS].append(encode(event.to_dict()))
+        record = self.records.setdefault(name, {EVENTS: []})
+        record[EVENTS].append(encode(event.to_dict()))
         record.update(notes)
         self._note(event)
         if isinstance(event, Begun):
@@ -83,7 +83,7 @@ class EventLog:
     @staticmethod
     def shared_notes(records: Records) -> Mapping[str, Any]:
         """Return the notes in a log's records that are about no trial."""
-        return records.get(_SHARED, {})
+        return records.get(SHARED, {})
 
     def saved(self, elsewhere: bool = True) -> dict[str, Any]:
         """Return where the events are, as plain JSON values: in the journal, or else here."""
@@ -140,18 +140,18 @@ class EventLog:
         if run is not None:
             self._run, self._is_without_events = run, not records
         with of_this_version("the journal in the experiment's storage"):
-            told = {name: record[_EVENTS] for name, record in records.items()}
+            told = {name: record[EVENTS] for name, record in records.items()}
         news: list[Event] = []
         for name, encoded in told.items():
-            mine = self.records.setdefault(name, {_EVENTS: []})
-            self.records[name] = {**mine, **records[name], _EVENTS: mine[_EVENTS]}
+            mine = self.records.setdefault(name, {EVENTS: []})
+            self.records[name] = {**mine, **records[name], EVENTS: mine[EVENTS]}
             for one in encoded:
                 event = event_of(decode(one))
                 if isinstance(event, Joined):
                     self._check_digest(event.digest)
                 if _subject(event) not in self._known:
                     self._note(event)
-                    mine[_EVENTS].append(one)
+                    mine[EVENTS].append(one)
                     news.append(event)
         if news:
             events = [*self.experiment.events, *news]
@@ -174,8 +174,13 @@ class EventLog:
                 )
 
 
+def events_in(record: Mapping[str, Any]) -> list[Event]:
+    """Return the events of a record, in the order in which they were told."""
+    return [event_of(decode(one)) for one in record[EVENTS]]
+
+
 def _record_of(event: Event) -> str:
-    return event.id.partition(":")[0] if isinstance(event, (Begun, Ended, Lost)) else _SHARED
+    return event.id.partition(":")[0] if isinstance(event, (Begun, Ended, Lost)) else SHARED
 
 
 def _subject(event: Event) -> tuple[Any, ...]:

@@ -116,7 +116,7 @@ def with_flat_candidates(certificate: CertificateT) -> CertificateT:
 def in_terms_of_tune(answer: experiment.Answer, shown: Callable[[Config], Config]) -> Answer:
     """Return an experiment's answer, with configurations as they are `shown`."""
     if answer.time_limit is not None:
-        limit = vars(answer.time_limit)
+        limit = vars(answer.time_limit) | {"finished": answer.finished, "reason": answer.reason}
         return TuneLimitRecommendation(**{**limit, "params": shown(limit["params"])})
     kind = TuneSearchRecommendation if answer.searched else TuneRecommendation
     content: dict[str, Any] = {each.name: getattr(answer, each.name, None) for each in fields(kind)}

@@ -82,7 +82,7 @@ class TurnQueue:
 
     def _turn_of(self, run: Run) -> _Turn:
         ahead = self._race.n_finished(run.arm) + sum(
-            other is not run and (other.granted is not None or other.reached > run.reached)
+            other is not run and (other.is_sent or other.reached > run.reached)
             for other in self._runs.of(run.arm)
         )
         return _Turn(self._race.turn(run.arm, run.reached, ahead), run)

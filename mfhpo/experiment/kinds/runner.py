@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mfhpo.experiment.answer import Answer
+from mfhpo.experiment.assignment import Available
 from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun, Ended, Purpose
 from mfhpo.problem import LARGEST, Labels, Observation, Policy, Pull
@@ -64,6 +65,8 @@ class Runner(abc.ABC):
         Takes out the arms from a number on, which were expected and do not come; None: all come.
     stop_measuring
         Ends what goes on after the best is known; None: nothing does.
+    available
+        Returns whether a configuration can be evaluated at a level now; None: all can be.
     lost_cost
         What was paid for losses, and for what was evaluated though nobody asked for it.
     held
@@ -87,6 +90,7 @@ class Runner(abc.ABC):
     open_block: Callable[[int, Sequence[Pull]], int] | None = None
     drop_from: Callable[[int], None] | None = None
     stop_measuring: Callable[[], None] | None = None
+    available: Available | None = None
     lost_cost: float = 0.0
     held: Counter[Pull]
     unlearned_cost: float = 0.0
