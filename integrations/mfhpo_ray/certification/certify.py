@@ -216,7 +216,7 @@ def certify(
         seed=zlib.crc32(name.encode()),
     )
     folder = posixpath.join(parent, name)
-    search.go_on(Journal.newest(results.filesystem, folder))
+    search.go_on(Journal.of_runs(results.filesystem, folder))
     if search.finished:
         found = ExperimentAnalysis(folder, storage_filesystem=results.filesystem)
         grid = ResultGrid(found)

@@ -79,12 +79,14 @@ class ShortlistSearch(ExperimentSearch[TuneSearchRecommendation]):
         configs = [candidate.params for candidate in shortlist.candidates]
         super().__init__(trials, configs, space=None, **host)
 
-    def go_on(self, journal: Journal | None) -> None:
-        """Go on with what an earlier run has recorded; begin if there is none."""
-        records = {} if journal is None else journal.read()
+    def go_on(self, journals: Sequence[Journal]) -> None:
+        """Begin, with what earlier runs have recorded; each had taken over what was before it."""
+        records: dict[str, dict[str, Any]] = {}
+        for journal in journals:
+            records |= journal.read()  # of the last one, killed at once, there may be a part
         records.pop(RECOMMENDATION, None)
-        if journal is not None and records:
-            self._begin(records, journal.run)
+        if records:
+            self._begin(records, journals[-1].run)
         else:
             self._begin()
 

@@ -62,7 +62,7 @@ def shortlist_of(
     top = check_count("top", top, 2)
     sign = 1.0 if mode == "max" else -1.0
     ended: list[tuple[tuple[float, float], str, float, Config]] = []
-    for result in results:
+    for result in (results[number] for number in range(len(results))):
         metrics: dict[str, Any] = flatten_dict(result.metrics or {})
         value, config = as_number(metrics.get(metric)), result.config
         is_stopped = CENSORED_KEY in metrics or MEMORY_KEY in metrics
