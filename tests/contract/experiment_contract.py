@@ -1,0 +1,530 @@
+"""What every host of the engine promises, as tests that name the rules of an experiment.
+
+    TestMyHost = conformance(MyHost())
+
+A host runs a `Task` for real, and tells a `World` what its objective is asked for, and when that
+ends. The engine is driven beside it by the same events, with the same settings: the host has to
+begin what the engine asks for, to wait and to end when the engine does, and to give its answer.
+What a host cannot show, it says in `cannot`.
+"""
+
+import json
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mfhpo import Fidelity
+from mfhpo.experiment import (
+    Assignment,
+    DistributionSpace,
+    Ended,
+    Experiment,
+    Lost,
+    RaceSettings,
+    SearchSettings,
+    event_of,
+    key_of,
+)
+from mfhpo.search import DeclaredSearch
+
+NAN = float("nan")
+DIED = "its worker died"
+LEVELS = (1, 2, 4)
+
+# Rules that a single driver has no part in, or that only some hosts have: who shows them.
+ELSEWHERE = {
+    "R9": "of several drivers: tests/core/experiment",
+    "R10": "of hosts in which users enqueue: tests/core/experiment",
+    "R11": "of several drivers: tests/core/experiment",
+    "R14": "of hosts that learn their levels late: tests/core/experiment",
+    "R19": "of several readers: tests/core/experiment",
+    "R20": "of several drivers: tests/core/experiment",
+    "R22": "of hosts that retry: tests/core/experiment",
+    "R32": "of hosts that learn their levels late: tests/core/experiment",
+    "R33": "of the core's policies: tests/core/racing",
+    "R38": "of several drivers: tests of the host",
+    "D3": "of several drivers: tests/core/experiment",
+    "D5": "of several drivers: tests/core/experiment",
+    "D10": "of several drivers: tests of the host",
+}
+RULES = {*(f"R{n}" for n in range(1, 40)), *(f"D{n}" for n in range(1, 11))}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What comes of an evaluation: None is an objective that raises.
+
+    It takes `seconds`; at infinity it never ends. Its worker may die then, and something else may
+    have been evaluated `instead`.
+    """
+
+    value: float | None
+    seconds: float = 1.0
+    dies: bool = False
+    instead: Mapping[str, Any] | None = None
+
+
+def noisy(configuration, level, n):
+    """Return the value of the n-th evaluation of a configuration at a level: its x, and noise."""
+    shared, own = (
+        np.random.default_rng(n),
+        np.random.default_rng([n, level, hash_of(configuration)]),
+    )
+    seconds = level * own.uniform(0.5, 3.0)
+    return Outcome(
+        configuration["x"] - 0.1 / level + 0.02 * (shared.normal() + own.normal()), seconds
+    )
+
+
+def hash_of(configuration):
+    return sum(map(ord, key_of(configuration)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """An experiment on the parameter x: a race among candidates, or a search of a space.
+
+    `objective` takes a configuration, the value of the level, and how many evaluations of it there
+    were before. Without `sigma`, evaluations share replicates. The driver dies once after so many
+    ends, with all that is under way.
+    """
+
+    objective: Callable[[Mapping[str, Any], int, int], Outcome] = noisy
+    candidates: Sequence[Mapping[str, Any]] = tuple({"x": x} for x in (0.3, 0.9, 0.5))
+    space: Mapping[str, list[Any]] | None = None
+    levels: tuple[int, ...] = (1,)
+    is_measured: bool = False
+    limit: float | None = None
+    bias: Any = None
+    sigma: float | None = None
+    epsilon: float | None = 0.1
+    budget: float | None = None
+    max_failures: int = 3
+    seed: int = 0
+    workers: int = 1
+    dies_after: int | None = None
+
+    @property
+    def shares(self):
+        return self.sigma is None and self.bias is None
+
+    @property
+    def fidelity(self):
+        costs = "measured" if self.is_measured else tuple(map(float, self.levels))
+        return Fidelity("epochs", levels=self.levels, costs=costs)
+
+    def settings(self, host):
+        """Return what the engine is told of the task."""
+        seed, shares = host.seed_of(self), self.shares
+        options = {"epsilon": self.epsilon, "sigma": self.sigma, "max_failures": self.max_failures}
+        if self.space is None:
+            options |= {"fidelity": self.fidelity, "bias": self.bias, "budget": self.budget}
+            return RaceSettings.of(self.candidates, seed=seed, shares_replicates=shares, **options)
+        options |= {"replicate": "the replicate" if shares else None, "certify_share": 0.5}
+        declared = DeclaredSearch.of(self.fidelity, budget=self.budget, **options)
+        space = host.space_of(self)
+        return SearchSettings(declared=declared, levels=self.levels, space=space, seed=seed)
+
+
+MANY = tuple({"x": round(0.05 * k, 2)} for k in range(12))
+SPACE = {"x": [round(0.01 * k, 2) for k in range(90)]}
+RACE = {"sigma": 0.03, "epsilon": 0.02}
+CHEAP = {**RACE, "levels": LEVELS, "bias": (0.2, 0.1, 0.0)}
+FINALISTS = {"candidates": MANY, "levels": LEVELS, "budget": 120.0}
+SEARCH = {"space": SPACE, "levels": LEVELS, "budget": 120.0}
+KINDS = {
+    "race": RACE,
+    "a budget": {**RACE, "epsilon": 0.0, "budget": 25.0},
+    "cheap levels": CHEAP,
+    "measured": {**CHEAP, "is_measured": True, "budget": 400.0},
+    "blocks": {"epsilon": 0.02, "budget": 60.0},
+    "finalists": FINALISTS,
+    "independent finalists": {**FINALISTS, "sigma": 0.03},
+    "search": SEARCH,
+    "independent search": {**SEARCH, "sigma": 0.03},
+}
+
+
+class World:
+    """What really happens: the log of a task's evaluations, by id."""
+
+    def __init__(self, task):
+        self.task = task
+        self.log = []  # (what, id)
+        self.begun = {}  # (configuration, level, replicate) by id
+        self.outcomes = {}
+        self.n_ended = 0
+        self._n_begun = Counter()
+
+    def begin(self, id, configuration, level, replicate=None):
+        """Note that an evaluation begins, and return its outcome; the same if it goes on."""
+        if id not in self.begun:
+            self.log.append(("begun", id))
+            self.begun[id] = (dict(configuration), level, replicate)
+            kind = key_of(configuration), level
+            self.outcomes[id] = self.task.objective(configuration, level, self._n_begun[kind])
+            self._n_begun[kind] += 1
+        return self.outcomes[id]
+
+    def end(self, id):
+        self.n_ended += 1
+        self.log.append(("ended", id))
+
+    def lose(self, id):
+        self.log.append(("lost", id))
+
+    @property
+    def driver_dies(self):
+        """True once, when it is time."""
+        is_time = self.n_ended == self.task.dies_after and ("died", "") not in self.log
+        if is_time:
+            self.log.append(("died", ""))
+        return is_time
+
+    def stopped_at(self, id):
+        limit = self.task.limit
+        return limit if limit is not None and self.outcomes[id].seconds > limit else None
+
+
+class Host:
+    """What the tests know of a host; a host's own derives from it."""
+
+    cannot: Mapping[str, str] = {}  # by what a test needs, or a rule: why
+    in_rounds = False  # whether all that is under way ends before anything begins
+    cost_of_loss: float | None = 0.0  # what is paid for an evaluation whose worker died
+
+    def run(self, task: Task, world: World) -> Any:
+        """Run a task; return the answer, or None if the host raises that there is none."""
+        raise NotImplementedError
+
+    def seed_of(self, task):
+        """Return what the engine's seed is."""
+        return task.seed
+
+    def space_of(self, task):
+        return DistributionSpace(task.space)
+
+    def cost_of(self, answer, task):
+        """Return an answer's cost, in the unit of the levels."""
+        return answer.cost
+
+    def configuration_of(self, answer):
+        return answer.params
+
+
+class Referee:
+    """Drives the engine by what happened in a world, and compares."""
+
+    def __init__(self, host, task, world):
+        self.host, self.task, self.world = host, task, world
+        self.experiment = Experiment(task.settings(host))
+        self.claims = {}
+        self.open = set()
+        self.replicates = {}  # by the replicate that the host has shown
+
+    def compare(self, answer):
+        before = "begun"
+        for what, id in self.world.log:
+            if what in ("ended", "lost") and before in (
+                "begun",
+                "" if self.host.in_rounds else "ended",
+            ):
+                self.check_that_no_worker_is_idle()
+            getattr(self, what)(id)
+            before = "died" if (before, what) == ("died", "lost") else what
+        if not (self.open and self.host.in_rounds):  # else a round was interrupted
+            self.check_that_no_worker_is_idle()
+        if answer is not None:
+            self.check_answer(answer)
+
+    def check_that_no_worker_is_idle(self):
+        """R37, R39: a worker waits only if nothing is left to begin."""
+        if len(self.open) < self.task.workers:
+            work = self.experiment.next()
+            assert not isinstance(work, Assignment), f"nobody begins {work}"
+
+    def begun(self, id):
+        """R1, R8, R13: what is begun is what the engine wants now."""
+        configuration, level, replicate = self.world.begun[id]
+        work = self.experiment.next()
+        assert isinstance(work, Assignment), f"{configuration} at {level}, but the engine: {work}"
+        assert key_of(configuration) == key_of(work.configuration)
+        assert level == self.task.levels[work.level]
+        self.claims[id] = work.begun(id, self.experiment.order)
+        self.open.add(id)
+        self.experiment.apply(self.claims[id])
+        self.check_replicate(work, replicate)
+        self.check_budget()
+
+    def check_replicate(self, work, shown):
+        """R26, R27: different replicates are different, and shared ones the same."""
+        if shown is not None:
+            assert self.replicates.setdefault(shown, work.replicate) == work.replicate
+            alike = [each for each in self.replicates.values() if each == work.replicate]
+            assert len(alike) == 1 or not self.task.shares
+
+    def check_budget(self):
+        """R30, D9: what was begun is within the budget, whatever it gives."""
+        if self.task.budget is not None and not self.task.is_measured:
+            lost = {id for what, id in self.world.log if what == "lost"}
+            paid = sum(self.world.begun[id][1] for id in self.claims.keys() - lost)
+            assert paid <= self.task.budget
+
+    def ended(self, id):
+        outcome, stopped_at = self.world.outcomes[id], self.world.stopped_at(id)
+        cost = (stopped_at or outcome.seconds) if self.task.is_measured else None
+        value = outcome.value if stopped_at is None else None
+        content = {"value": value, "cost": cost, "stopped_at": stopped_at}
+        self._close(Ended, id, configuration=outcome.instead, **content)
+
+    def lost(self, id):
+        self._close(Lost, id, why=DIED, cost=self.host.cost_of_loss)
+
+    def died(self, _):
+        """R35: a restart is a replay of the events, which are JSON meanwhile."""
+        events = [event_of(json.loads(json.dumps(each.to_dict()))) for each in self.events]
+        self.experiment = Experiment.replay(self.experiment.settings, events)
+
+    @property
+    def events(self):
+        return self.experiment.events
+
+    def _close(self, kind, id, **content):
+        self.experiment.apply(kind(id=id, order=self.experiment.order, **content))
+        self.open.remove(id)
+
+    def check_answer(self, answer):
+        """R34: the answer is the engine's."""
+        expected = self.experiment.answer()
+        assert key_of(self.host.configuration_of(answer)) == key_of(expected.params)
+        for name in ("certified", "finished", "trials", "failures", "compared", "conditions"):
+            assert getattr(answer, name) == getattr(expected, name), name
+        for name in ("mean", "interval", "delta", "epsilon"):
+            assert getattr(answer, name) == pytest.approx(getattr(expected, name), nan_ok=True)
+        assert self.host.cost_of(answer, self.task) == pytest.approx(expected.cost)
+
+
+def conformance(host):
+    """Return a test class of a host."""
+    return type("Conformance", (Conformance,), {"host": host})
+
+
+def value_of(configuration, level, n, **given):
+    """Return an outcome of `noisy`, in part another one."""
+    return replace(noisy(configuration, level, n), **given)
+
+
+def odd_one(n_odd, **given):
+    """Return an objective one of whose evaluations, of the best candidate, is odd."""
+
+    def objective(configuration, level, n):
+        is_odd = configuration["x"] == 0.9 and n == n_odd
+        return value_of(configuration, level, n, **(given if is_odd else {}))
+
+    return objective
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+class Conformance:
+    host: Host
+
+    def play(self, kind, needs="", **options):
+        """Run a task, check it against the engine; return the answer, the engine and the world."""
+        for each in (kind, needs):
+            if each in self.host.cannot:
+                pytest.skip(self.host.cannot[each])
+        task = Task(**{**KINDS[kind], **options})
+        world = World(task)
+        answer = self.host.run(task, world)
+        referee = Referee(self.host, task, world)
+        referee.compare(answer)
+        return answer, referee, world
+
+    def test_all_rules_are_shown_here_or_elsewhere(self):
+        names = " ".join(name for name in dir(self) if name.startswith("test_"))
+        names += " ".join(filter(None, (each.__doc__ for each in vars(Referee).values())))
+        shown = set(re.findall(r"[RD]\d+", names.upper()))
+        assert not shown & ELSEWHERE.keys()
+        assert shown | ELSEWHERE.keys() == RULES
+
+    @pytest.mark.parametrize("workers", [1, 3])
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_r17_d4_d6_d9_it_chooses_waits_and_answers_as_the_engine(self, kind, workers):
+        """Evaluations end in another order than they begin, failures among them."""
+        answer, referee, _ = self.play(kind, workers=workers)
+        assert answer.finished
+        if "search" in kind or "finalists" in kind:
+            assert referee.experiment.answer().certificate is not None
+        else:
+            assert answer.certified or kind == "a budget"
+
+    @pytest.mark.parametrize("sigma", [None, 0.03])
+    def test_r2_r4_d1_equal_entries_are_one_arm(self, sigma):
+        """1, 1.0 and True differ; NaN equals NaN, and its values count."""
+        worth = {"int 1": 0.1, "float 1.0": 0.2, "bool True": 0.3, "float nan": 0.9}
+
+        def objective(configuration, level, n):
+            x = configuration["x"]
+            return noisy({"x": worth[f"{type(x).__name__} {x}"]}, level, n)
+
+        candidates = [{"x": x} for x in (1, NAN, 1.0, True, float("nan"), 1, np.nan)]
+        options = {"epsilon": 0.02, "budget": 80.0, "sigma": sigma, "objective": objective}
+        answer, _, world = self.play("race", "types", candidates=candidates, **options)
+        assert answer.compared == 4
+        assert len({key_of(each) for each, *_ in world.begun.values()}) == 4
+        assert answer.certified
+        assert math.isnan(self.host.configuration_of(answer)["x"])
+
+    def test_r3_r5_r7_no_configuration_of_a_space_is_begun_twice(self):
+        few = {"x": [0.1, 0.5, 0.9]}
+        _, referee, world = self.play("search", space=few, budget=60.0, workers=2)
+        searched = [id for id, claim in referee.claims.items() if claim.purpose == "search"]
+        begun = [(key_of(world.begun[id][0]), world.begun[id][1]) for id in searched]
+        assert len(begun) == len(set(begun)) >= 3
+        assert len(referee.experiment.runner.configurations) == 3
+
+    @pytest.mark.parametrize("n_odd", [0, 3])
+    @pytest.mark.parametrize("kind", ["race", "blocks"])
+    def test_r12_r16_r18_d4_a_slow_one_is_neither_overtaken_nor_put_first(self, kind, n_odd):
+        slow = odd_one(n_odd, value=-1.0, seconds=40.0)
+        _, referee, world = self.play(kind, objective=slow, workers=3)
+        [odd] = [id for id, outcome in world.outcomes.items() if outcome.value == -1.0]
+        if kind == "race":
+            learned = [each.id for each in referee.experiment.history() if each.pull.arm == 1]
+            assert learned.index(odd) == n_odd
+
+    @pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
+    @pytest.mark.parametrize(
+        ("kind", "value"), [("race", NAN), ("race", 1e60), ("blocks", math.inf), ("search", None)]
+    )
+    def test_r15_r23_a_failure_is_paid_and_no_value(self, kind, value):
+        def objective(configuration, level, n):
+            fails = n == 1 or (kind == "search" and configuration["x"] > 0.8)
+            return value_of(configuration, level, n, **({"value": value} if fails else {}))
+
+        answer, _, world = self.play(kind, objective=objective, workers=2)
+        failed = [id for id in world.outcomes if world.outcomes[id].value is value]
+        assert answer.failures == len(failed) > 0
+        assert math.isfinite(answer.mean)
+
+    @pytest.mark.parametrize("kind", ["race", "blocks", "finalists"])
+    def test_r23_minus_infinity_is_the_worst_value(self, kind):
+        """One is enough, and it is no failure."""
+
+        def objective(configuration, level, n):
+            is_worst = configuration["x"] in (0.9, 0.5) and level == 4 ** (kind == "finalists")
+            given = {"value": -math.inf} if is_worst and n % 3 == 1 else {}
+            return value_of(configuration, level, n, **given)
+
+        answer, _, world = self.play(kind, objective=objective)
+        assert self.host.configuration_of(answer)["x"] not in (0.9, 0.5)
+        assert math.isfinite(answer.mean)
+        assert answer.failures == 0
+        worst = [id for id in world.outcomes if world.outcomes[id].value == -math.inf]
+        assert len({key_of(world.begun[id][0]) for id in worst}) == len(worst)
+
+    @pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
+    @pytest.mark.parametrize("kind", ["race", "blocks", "search"])
+    def test_r24_r25_if_all_fails_at_first_it_is_over(self, kind):
+        options = {"budget": 1000.0, "max_failures": 2, "workers": 2}
+        answer, _, world = self.play(kind, **options, objective=lambda *_: Outcome(None))
+        assert answer is None or not answer.certified
+        assert len(world.begun) <= 32
+
+    def test_r34_the_first_certificate_stays(self):
+        """What ends after it would overthrow it."""
+
+        def objective(configuration, level, n):
+            return Outcome(5.0 * configuration["x"] if n < 10 else -50.0, 1.0 + 0.01 * n)
+
+        options = {"sigma": 0.01, "epsilon": 0.1, "objective": objective}
+        answer, _, world = self.play("race", **options, workers=5)
+        assert answer.certified
+        assert self.host.configuration_of(answer) == {"x": 0.9}
+        assert min(outcome.value for outcome in world.outcomes.values()) == -50.0
+
+    def test_r16_r26_blocks_have_no_gaps(self):
+        """Who is left is evaluated on each replicate once, whatever takes how long."""
+        _, referee, _ = self.play("blocks", workers=3)
+        blocks = defaultdict(list)
+        for claim in referee.claims.values():
+            blocks[key_of(claim.configuration)].append(claim.block)
+        assert all(each == list(range(len(each))) for each in blocks.values())
+
+    @pytest.mark.parametrize("kind", ["finalists", "independent search"])
+    def test_r27_the_answer_rests_on_fresh_evaluations_alone(self, kind):
+        answer, referee, world = self.play(kind)
+        best = key_of(self.host.configuration_of(answer))
+        fresh = [
+            world.outcomes[id].value
+            for id, claim in referee.claims.items()
+            if claim.purpose == "certificate" and key_of(claim.configuration) == best
+        ]
+        assert answer.mean == pytest.approx(np.mean(fresh))
+
+    def test_r28_r29_d8_the_answer_says_how_many_were_stopped(self):
+        slow = odd_one(2, seconds=40.0)
+        answer, *_ = self.play("race", "limits", objective=slow, limit=30.0, workers=2)
+        assert "1 were stopped at a time limit" in " ".join(answer.assumptions)
+
+    def test_r31_seconds_are_paid_as_they_are_measured(self):
+        answer, _, world = self.play("measured", budget=30.0, epsilon=0.0)
+        seconds = sum(each.seconds for each in world.outcomes.values())
+        assert self.host.cost_of(answer, world.task) == pytest.approx(seconds)
+
+    def test_r34_d4_the_answer_says_for_whom_it_waits(self):
+        """One of the best candidate's never ends: others go on, and at last all wait."""
+        hanging = odd_one(1, seconds=math.inf)
+        answer, _, world = self.play("race", "hangs", objective=hanging, workers=3)
+        assert not answer.finished
+        assert re.search(r"waits for (evaluation|trial) .*'x': 0\.9", answer.reason)
+        [hanging] = [id for id in world.outcomes if world.outcomes[id].seconds == math.inf]
+        assert hanging in answer.reason
+
+    @pytest.mark.parametrize("kind", ["race", "blocks", "search"])
+    def test_r21_d7_a_loss_is_left_out_under_a_condition(self, kind):
+        def objective(configuration, level, n):
+            dies = configuration["x"] > 0.4 and n == 1 + (kind == "search")
+            return value_of(configuration, level, n, dies=dies)
+
+        answer, _, world = self.play(kind, "deaths", objective=objective, workers=2)
+        n_lost = sum(what == "lost" for what, _ in world.log)
+        assert answer.failures == 0
+        if kind == "race":
+            assert n_lost > 0
+            assert "left out, because their process or the driver died" in str(answer)
+
+    @pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
+    def test_r21_the_eleventh_loss_in_a_row_is_a_failure(self):
+        def objective(configuration, level, n):
+            return value_of(configuration, level, n, dies=configuration["x"] == 0.9)
+
+        answer, _, world = self.play("race", "deaths", objective=objective, max_failures=1)
+        assert answer.failures == 1
+        assert sum(what == "lost" for what, _ in world.log) == 11
+        assert self.host.configuration_of(answer) == {"x": 0.5}
+
+    @pytest.mark.parametrize("dies_after", [1, 12])
+    @pytest.mark.parametrize("kind", ["race", "cheap levels", "blocks", "search"])
+    def test_r35_r36_a_restart_goes_on_as_if_nothing_had_happened(self, kind, dies_after):
+        _, referee, world = self.play(kind, "restarts", workers=3, dies_after=dies_after)
+        assert ("died", "") in world.log
+        ended = Counter(id for what, id in world.log if what == "ended")
+        assert max(ended.values()) == 1
+
+    def test_r6_d2_what_is_of_another_configuration_is_paid_and_nothing_else(self):
+        other = odd_one(2, instead={"x": 0.5}, value=9.0)
+        answer, _, world = self.play("race", "mistakes", objective=other)
+        assert answer.failures == 0
+        assert answer.mean < 2.0
+        assert answer.trials == len(world.begun) - 1 == self.host.cost_of(answer, world.task) - 1
+
+    def test_d2_many_such_evaluations_in_a_row_raise(self):
+        with pytest.raises(ValueError, match="the last 10 evaluations were of something else"):
+            self.play("race", "mistakes", objective=lambda *_: Outcome(1.0, instead={"x": 7}))
