@@ -77,10 +77,16 @@ class Found(Event):
         How many replicates there are.
     levels
         Values of the fidelity. What is found first holds: later values move no plan.
+    arms
+        How many configurations there are after all, where others were expected.
+    is_exhausted
+        Whether no further evaluation can be made.
     """
 
     replicates: int | None = None
     levels: tuple[Any, ...] | None = None
+    arms: int | None = None
+    is_exhausted: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,8 +98,8 @@ class Begun(Event):
     configuration
         What is evaluated, without the parameters that the engine sets.
     levels
-        Indices of the levels that it may give values at, mostly one. None: not known yet; its
-        end tells.
+        Indices of the levels that it may give values at, mostly one. It is sent to the lowest; the
+        others are there for reports that skip levels. None: not known yet; its end tells.
     point
         The configuration as a model sees it, where it was drawn from a space.
     block, limit
@@ -209,12 +215,16 @@ class Lost(Event):
     will_retry
         Whether another claim will take its place, which is kept open for it (`Begun.retry_of`).
         Whoever learns that none will come tells the loss again without this.
+    is_withdrawn
+        Whether the host has stopped it because its configuration had left. It and what waits for it
+        are left out, without a condition.
     """
 
     why: str
     cost: float | None = 0.0
     is_sure: bool = True
     will_retry: bool = False
+    is_withdrawn: bool = False
 
     def __post_init__(self) -> None:
         _check_size("cost", self.cost)

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 
 from mfhpo.experiment.answer import Answer
-from mfhpo.experiment.assignment import Assignment, Done, Wait
+from mfhpo.experiment.assignment import Assignment, Available, Done, Wait
 from mfhpo.experiment.events import Begun, Event
 from mfhpo.experiment.kinds.runner import Runner
 from mfhpo.experiment.ledger import Result
@@ -83,6 +83,11 @@ class Experiment:
         return self._log.events
 
     @property
+    def open(self) -> list[str]:
+        """The claims that are under way."""
+        return list(self._current().ledger.open)
+
+    @property
     def n_begun(self) -> int:
         """Number of evaluations that were begun."""
         return self._log.n_begun
@@ -92,6 +97,7 @@ class Experiment:
         now: float = 0.0,
         fixed: tuple[Mapping[str, object], int] | None = None,
         moving: str | None = None,
+        available: Available | None = None,
     ) -> Assignment | Wait | Done:
         """Return what a worker does next; nothing changes by asking.
 
@@ -104,6 +110,9 @@ class Experiment:
             be within the budget, as all others.
         moving
             The claim that has to move (see `settle`), and is not waited for.
+        available
+            Returns whether the host can evaluate a configuration at a level now. What it cannot is
+            passed over a few times; then it may propose something that is `fixed`. None: anything.
 
         Raises
         ------
@@ -114,10 +123,12 @@ class Experiment:
         state.check_evaluations()
         if state.finished:
             return Done(self.answer().reason)
-        assignment = state.next(moving) if fixed is None else state.enqueued(*fixed)
+        assignment = state.next(moving, available) if fixed is None else state.enqueued(*fixed)
         if assignment is not None:
             return assignment
         if not state.ledger.pending(moving):
+            if state.wants(moving):
+                return Wait("what is wanted cannot be evaluated now")
             return Done(self.answer().reason)
         return Wait(state.whom_it_waits_for(), self._seconds_to_lease(state, now))
 

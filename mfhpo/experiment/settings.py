@@ -87,6 +87,9 @@ class RaceSettings(Settings):
         Makes the policy.
     in_blocks
         Whether evaluations share replicates.
+    n_arms
+        How many configurations there will be, where some become known when they are begun; None:
+        the candidates.
     """
 
     candidates: Sequence[Mapping[str, Any]]
@@ -95,6 +98,7 @@ class RaceSettings(Settings):
     options: Mapping[str, Any]
     make: MakePolicy
     in_blocks: bool = False
+    n_arms: int | None = None
 
     @classmethod
     def of(
@@ -195,10 +199,11 @@ class RaceSettings(Settings):
         if self.fidelity.levels is None:
             return BlindRunner(configurations, self.fidelity.name, self.in_blocks)
         levels = tuple(self.fidelity.levels)
-        problem = self.declaration.problem(len(configurations), levels, self.sign)
+        n_arms = max(len(configurations), self.n_arms or 0)
+        problem = self.declaration.problem(n_arms, levels, self.sign)
         budget = self.options.get("budget")
         labels = Labels(
-            lambda arm: f"candidate {arm} {configurations[arm]!r}",
+            configurations.label,
             _namer(self.fidelity, levels),
             lambda value: self.sign * value + 0.0,  # the sum makes 0 of -0
         )

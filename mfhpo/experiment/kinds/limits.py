@@ -38,7 +38,7 @@ class LimitRunner(Runner):
         self.policy = policy
         self.configurations = configurations
         self.labels = policy.labels = Labels(
-            lambda arm: f"candidate {arm} {configurations[arm]!r}",
+            configurations.label,
             value=lambda value: sign * value + 0.0,  # the sum makes 0 of -0
         )
         self.observe = partial(maximised, sign=sign)  # a timeout is an observation

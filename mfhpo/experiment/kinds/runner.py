@@ -16,10 +16,13 @@ from mfhpo.problem import LARGEST, Labels, Observation, Policy, Pull
 
 @dataclass(frozen=True)
 class Wanted:
-    """An evaluation that is wanted: see `mfhpo.experiment.Begun` for purpose and point."""
+    """An evaluation that is wanted: see `mfhpo.experiment.Begun` for purpose and point.
+
+    A configuration of None is not known yet.
+    """
 
     pull: Pull
-    configuration: Mapping[str, Any]
+    configuration: Mapping[str, Any] | None
     purpose: Purpose
     point: Mapping[str, float] | None = None
     shortlist: tuple[int, ...] = ()
@@ -57,6 +60,10 @@ class Runner(abc.ABC):
         What is told how many replicates there are, as its `most_blocks`; None: nothing is.
     open_block
         Returns their block, given the arm and what is under way; None: they need none.
+    drop_from
+        Takes out the arms from a number on, which were expected and do not come; None: all come.
+    stop_measuring
+        Ends what goes on after the best is known; None: nothing does.
     lost_cost
         What was paid for losses, and for what was evaluated though nobody asked for it.
     held
@@ -78,6 +85,8 @@ class Runner(abc.ABC):
     search_replicate: int | None = None
     replicated: Any = None
     open_block: Callable[[int, Sequence[Pull]], int] | None = None
+    drop_from: Callable[[int], None] | None = None
+    stop_measuring: Callable[[], None] | None = None
     lost_cost: float = 0.0
     held: Counter[Pull]
     unlearned_cost: float = 0.0
