@@ -1,5 +1,6 @@
 """scikit-learn's searches do what the engine says."""
 
+from typing import ClassVar
 from unittest import mock
 
 import numpy as np
@@ -57,7 +58,7 @@ class Arriving:
 
 class Searches(Host):
     in_rounds = True
-    cannot = {
+    cannot: ClassVar = {
         "deaths": "joblib raises if a process dies, and the search ends",
         "hangs": "a round ends as a whole, and an interrupt is raised again",
         "independent search": "SpaceSearchCV takes no sigma",
@@ -80,7 +81,7 @@ class Searches(Host):
         else:
             search = SpaceSearchCV(Evaluated(), dict(task.space), **options)
         Evaluated.world = world
-        with mock.patch.object(evaluations, "workers", lambda n_jobs: Arriving(world)):
+        with mock.patch.object(evaluations, "workers", return_value=Arriving(world)):
             try:
                 return search.fit(X).certificate_
             except ValueError as error:
