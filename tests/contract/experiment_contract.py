@@ -180,6 +180,12 @@ class World:
         self.log.append(("lost", id))
 
     @property
+    def open(self):
+        """Ids of what is under way."""
+        over = {id for what, id in self.log if what in ("ended", "lost")}
+        return [id for id in self.begun if id not in over]
+
+    @property
     def driver_dies(self):
         """True once, when it is time."""
         is_time = self.n_ended == self.task.dies_after and ("died", "") not in self.log

@@ -1,0 +1,118 @@
+"""Ray's searchers do what the engine says, on a simulated cluster."""
+
+import math
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import ClassVar
+from unittest import mock
+
+from pyarrow.fs import LocalFileSystem
+from ray import tune
+
+from benchmarks.tune_clock import Step, simulate
+from mfhpo_ray import MFSearch, SpaceSearch
+from mfhpo_ray.experiment.journal import Journal
+from mfhpo_ray.experiment.time_limits import CENSORED_KEY
+from tests.contract.experiment_contract import Host, conformance
+
+_LONGEST = 5000.0  # virtual seconds after which nothing but what hangs is left
+_ID = "conformance_id"
+
+
+class DriverDied(Exception):
+    """The driver is killed."""
+
+
+class Training:
+    """A trial reports the outcome of its evaluation in a world, and returns."""
+
+    def __init__(self, world):
+        self.world = world
+
+    def step(self, config, iteration):
+        if iteration > 1:
+            return None
+        outcome = self.world.outcomes[config[_ID]]
+        fails = outcome.value is None or outcome.dies
+        return Step(math.nan if fails else outcome.value, outcome.seconds, fails)
+
+
+class Searchers(Host):
+    cannot: ClassVar = {"mistakes": "what is evaluated is what was asked for, by construction"}
+
+    def run(self, task, world):
+        with TemporaryDirectory() as folder:
+            journal = Journal(LocalFileSystem(), f"{folder}/journal")
+            with (
+                mock.patch.object(Journal, "of", return_value=journal),
+                mock.patch("mfhpo_ray.schedulers.pull_scheduler.was_lost", was_lost_in(world)),
+            ):
+                try:
+                    return self.answer(self.searcher(task), task, world, f"{folder}/search")
+                except DriverDied:
+                    return self.restarted(task, world, journal, f"{folder}/search")
+
+    def restarted(self, task, world, journal, saved):
+        """Go on from what was last saved, and from the journal; no trial is run again."""
+        search = self.searcher(task)
+        if Path(saved).exists():
+            search.restore(saved)
+        search.connect(journal)
+        search.keep([])
+        for id in world.open:
+            world.lose(id)
+        return self.answer(search, task, world, saved)
+
+    def answer(self, search, task, world, saved):
+        run = "again" if world.n_ended else "trial"
+        options = {"slots": task.workers, "max_concurrent_trials": task.workers}
+        options |= {"time_budget": _LONGEST, "poll_seconds": None if task.limit else 1000.0}
+        watch(search, task, world, saved)
+        names = "benchmarks.tune_clock.search._name"
+        with mock.patch(names, lambda number: f"{run}_{number:03d}"):
+            simulate(search.scheduler(task.limit), search, Training(world), **options)
+        return search.recommendation()
+
+    def searcher(self, task):
+        options = {"metric": "value", "mode": "max", "seed": task.seed, "epsilon": task.epsilon}
+        options |= {"sigma": task.sigma, "budget": task.budget, "max_failures": task.max_failures}
+        if task.shares:
+            options["replicate"] = "split"
+        if task.space is not None:
+            space = {name: tune.choice(values) for name, values in task.space.items()}
+            return SpaceSearch(task.fidelity, space=space, certify_share=0.5, **options)
+        return MFSearch(task.fidelity, list(task.candidates), bias=task.bias, **options)
+
+    def configuration_of(self, answer):
+        return {name: value for name, value in answer.params.items() if name == "x"}
+
+
+def watch(search, task, world, saved):
+    """Let a world know what is suggested and completed."""
+    suggest, complete = search.suggest, search.on_trial_complete
+
+    def suggested(trial_id):
+        config = suggest(trial_id)
+        if not isinstance(config, dict):
+            return config
+        replicate = config["split" if task.shares else "seed"]
+        world.begin(trial_id, {"x": config["x"]}, config["epochs"], replicate)
+        return {**config, _ID: trial_id}
+
+    def completed(trial_id, result=None, error=False):
+        if error or (result is not None and ("value" in result or CENSORED_KEY in result)):
+            (world.lose if world.outcomes[trial_id].dies else world.end)(trial_id)
+        complete(trial_id=trial_id, result=result, error=error)
+        if world.n_ended % 5 == 0:
+            search.save(saved)
+        if world.driver_dies:
+            raise DriverDied
+
+    search.suggest, search.on_trial_complete = suggested, completed
+
+
+def was_lost_in(world):
+    return lambda trial: world.outcomes[trial.trial_id].dies
+
+
+TestSearchers = conformance(Searchers())
