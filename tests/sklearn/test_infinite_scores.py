@@ -160,15 +160,6 @@ def test_a_race_never_gives_a_setting_that_scores_minus_infinity_at_times(kind):
 
 
 @pytest.mark.usefixtures("shown")
-def test_no_finalist_that_scores_minus_infinity_wins():
-    candidates = [{"worth": 0.5, "share": 0.3}, {"worth": 0.1}, {"worth": 0.4, "share": 0.0}]
-    for seed in range(4):
-        search = SpaceSearchCV(Scored(), candidates=candidates, budget=60, random_state=seed)
-        search.fit(X, y)
-        assert math.isfinite(search.cv_results_["mean_test_score"][search.best_index_])
-
-
-@pytest.mark.usefixtures("shown")
 def test_error_score_may_be_minus_infinity():
     candidates = [{"worth": 0.4, "share": 0.0}, {"worth": 0.5, "raises": True}]
     for search in searches(candidates, error_score=-math.inf):
