@@ -88,6 +88,11 @@ class Experiment:
         return list(self._current().ledger.open)
 
     @property
+    def finished(self) -> bool:
+        """True if the experiment is over, whatever is under way."""
+        return self._current().finished
+
+    @property
     def n_begun(self) -> int:
         """Number of evaluations that were begun."""
         return self._log.n_begun
@@ -130,7 +135,8 @@ class Experiment:
             if state.wants(moving):
                 return Wait("what is wanted cannot be evaluated now")
             return Done(self.answer().reason)
-        return Wait(state.whom_it_waits_for(), self._seconds_to_lease(state, now))
+        seconds = self._seconds_to_lease(state, now)
+        return Wait(state.whom_it_waits_for(), seconds, is_held_up=bool(state.ledger.full))
 
     def settle(self, id: str) -> Begun | None:
         """Return the claim as it stands; None if an earlier one is equal, and it must move.

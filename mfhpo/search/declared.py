@@ -239,6 +239,26 @@ def _least_of_each(options: Mapping[str, Any]) -> int:
     return 2 if is_known else 4
 
 
+def declared_shortlist(
+    declaration: Declaration,
+    options: Mapping[str, Any],
+    candidates: CandidatesLike,
+    levels: Sequence[Any],
+    replicate: str | None = None,
+) -> DeclaredSearch:
+    """Return the search of `BestArmOptions` in which cheap levels choose the finalists."""
+    sigma: SigmaLike = declaration.noise
+    if isinstance(sigma, SubGaussian):
+        sigma = sigma.at(len(levels) - 1, len(levels))
+    return DeclaredSearch.of(
+        replace(declaration.fidelity, bias=None),
+        replicate=replicate,
+        candidates=candidates,
+        sigma=None if isinstance(sigma, EstimatedNoise) else sigma,
+        **{name: options[name] for name in ("budget", "delta", "epsilon", "max_failures")},
+    )
+
+
 def shortlisting_race(
     declaration: Declaration,
     options: Mapping[str, Any],
@@ -251,17 +271,8 @@ def shortlisting_race(
     replicate: str | None = None,
     certifier: MakeCertifier | None = None,
 ) -> BudgetedSearch:
-    """Make the race of `BestArmOptions` in which cheap levels choose the finalists."""
-    sigma: SigmaLike = declaration.noise
-    if isinstance(sigma, SubGaussian):
-        sigma = sigma.at(len(levels) - 1, len(levels))
-    declared = DeclaredSearch.of(
-        replace(declaration.fidelity, bias=None),
-        replicate=replicate,
-        candidates=candidates,
-        sigma=None if isinstance(sigma, EstimatedNoise) else sigma,
-        **{name: options[name] for name in ("budget", "delta", "epsilon", "max_failures")},
-    )
+    """Make the race of `declared_shortlist`."""
+    declared = declared_shortlist(declaration, options, candidates, levels, replicate)
     return declared.race(levels, seed=seed, sign=sign, params=params, certifier=certifier)
 
 

@@ -16,6 +16,8 @@ import numpy as np
 import pyarrow.fs
 from ray.tune.experiment import Trial
 
+from mfhpo_ray.experiment.encoding import decode, encode
+
 _FOLDER = "mfhpo"
 # Ray downloads every .json of an experiment's folder when it restores.
 _SUFFIX = ".jsonl"
@@ -28,6 +30,11 @@ class Journal:
         self._filesystem = filesystem
         self.folder = folder
         self._made = False
+
+    @property
+    def run(self) -> str:
+        """The run's name: the time at which it began."""
+        return posixpath.basename(self.folder)
 
     @classmethod
     def of(cls, trial: Trial) -> Journal | None:
@@ -50,6 +57,21 @@ class Journal:
         parent = posixpath.join(str(experiment), _FOLDER)
         folders = [entry.path for entry in _listed(filesystem, parent) if not entry.is_file]
         return cls(filesystem, max(folders)) if folders else None
+
+    def to_record(self) -> dict[str, Any] | None:
+        """Return where the journal is, as plain JSON values; None if that cannot be saved."""
+        try:
+            return encode([self._filesystem, self.folder])
+        except Exception:  # file systems of users may be of any kind
+            return None
+
+    @classmethod
+    def read_at(cls, record: dict[str, Any]) -> dict[str, dict[str, Any]]:
+        """Return all records of the journal at a place; none if they are there no more."""
+        try:
+            return cls(*decode(record)).read()
+        except Exception:  # file systems raise errors of their own
+            return {}
 
     def write(self, name: str, record: Mapping[str, Any]) -> None:
         """Write a record, in place of an earlier one of that name."""

@@ -1,13 +1,14 @@
 """The answer of a race in the terms of Ray Tune, beside the trial that looks best."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeAlias
 
 from ray.tune import ResultGrid
 from ray.tune.utils import flatten_dict
 
-from mfhpo._validation import shown
+from mfhpo import experiment
+from mfhpo._validation import shown as in_words
 from mfhpo.censored.recommendation import UserLimitRecommendation
 from mfhpo.racing.recommendation import UserRecommendation, params_in_words
 from mfhpo.search.recommendation import UserSearchRecommendation
@@ -109,6 +110,21 @@ class TuneLimitRecommendation(_BesideLuckiest, UserLimitRecommendation):
 Answer: TypeAlias = TuneRecommendation | TuneLimitRecommendation
 
 
+def in_terms_of_tune(answer: experiment.Answer, shown: Callable[[Config], Config]) -> Answer:
+    """Return an experiment's answer, with configurations as they are `shown`."""
+    if answer.time_limit is not None:
+        limit = vars(answer.time_limit)
+        return TuneLimitRecommendation(**{**limit, "params": shown(limit["params"])})
+    kind = TuneSearchRecommendation if answer.searched else TuneRecommendation
+    content: dict[str, Any] = {each.name: getattr(answer, each.name, None) for each in fields(kind)}
+    content["params"] = shown(answer.params)
+    if answer.searched and answer.certificate is not None:
+        candidates = answer.certificate.candidates
+        found = tuple(replace(each, params=shown(each.params)) for each in candidates)
+        content["certificate"] = replace(answer.certificate, candidates=found)
+    return kind(**content)
+
+
 def recommendation(what: Any) -> Answer:
     """Return the answer of a race.
 
@@ -143,7 +159,7 @@ def recommendation(what: Any) -> Answer:
         searcher = getattr(searcher, "searcher", None)  # what Tune wraps searchers in
     raise TypeError(
         f"what must be a searcher or a scheduler of mfhpo_ray, or the ResultGrid of Tuner.fit, got "
-        f"{shown(what)}."
+        f"{in_words(what)}."
     )
 
 

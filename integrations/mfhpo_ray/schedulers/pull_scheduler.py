@@ -76,7 +76,7 @@ class PullScheduler(FIFOScheduler):
         self._clock = time.monotonic
         self._limits = TimeLimits(self._now)
         self._censored = 0
-        self._search: Any = None  # a `PolicySearch`, which imports this module
+        self._search: Any = None  # its `Evaluations`, which import this module
         self._folder: str | None = None
         self._knows_what_is_kept = True
 
@@ -85,6 +85,8 @@ class PullScheduler(FIFOScheduler):
         self._connect(tune_controller, Journal.of(trial))
         search = self._search
         result = None if search is None else search.completed(trial.trial_id)
+        if search is not None and not trial.is_finished() and search.repeats(trial):
+            result = None
         if trial.is_finished():
             if search is not None and result is None:
                 search.discard(trial.trial_id)
@@ -156,15 +158,14 @@ class PullScheduler(FIFOScheduler):
     def _connect(self, tune_controller: TuneController, journal: Journal | None) -> None:
         """Find the searcher of ours below what Tune wraps it in, and connect it once."""
         search_alg = tune_controller.search_alg
-        search = next((s for s in searchers_of(search_alg) if hasattr(s, "note_resources")), None)
+        search = next((s for s in searchers_of(search_alg) if hasattr(s, "evaluations")), None)
         folder = None if journal is None else journal.folder
-        if search is None or (search is self._search and folder == self._folder):
+        if search is None or (search.evaluations is self._search and folder == self._folder):
             return
-        self._search, self._folder = search, folder
+        self._search, self._folder = search.evaluations, folder
         # Tune tells a search only of conditions in a dictionary. A time budget is a stopper, too.
-        for stopper in _parts(getattr(unwrapped(tune_controller), "_stopper", None)):
-            if not isinstance(stopper, NoopStopper | TimeoutStopper | None):
-                search.warn_of_stop(type(stopper).__name__)
+        for name in stoppers_in(getattr(unwrapped(tune_controller), "_stopper", None)):
+            search.warn_of_stop(name)
         if journal is not None:
             search.connect(journal)
             self._knows_what_is_kept = False
@@ -185,10 +186,12 @@ class PullScheduler(FIFOScheduler):
             stop_at_once(tune_controller, trial)
 
 
-def _parts(stopper: Stopper | None) -> list[Stopper | None]:
+def stoppers_in(stopper: Stopper | None) -> list[str]:
+    """Return the classes of stoppers that may end trials early; a time budget ends all of them."""
     if isinstance(stopper, CombinedStopper):
-        return [part for one in stopper._stoppers for part in _parts(one)]
-    return [stopper]
+        return [name for part in stopper._stoppers for name in stoppers_in(part)]
+    is_harmless = isinstance(stopper, NoopStopper | TimeoutStopper | None)
+    return [] if is_harmless else [type(stopper).__name__]
 
 
 def _unfinished(tune_controller: TuneController) -> list[Trial]:

@@ -18,20 +18,24 @@ from mfhpo.certification.choice import (
     make_lucb,
     recommend_policy,
 )
+from mfhpo.experiment import RaceSettings, SearchSettings
+from mfhpo.experiment.settings import Settings
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import runs
 from mfhpo.search import BudgetedSearch
-from mfhpo_ray.searchers.arms import ArmsLike
-from mfhpo_ray.searchers.fidelity_search import DeclaredSearch
+from mfhpo_ray.experiment.recommendation import TuneRecommendation
+from mfhpo_ray.searchers.candidates import ArmsLike
+from mfhpo_ray.searchers.experiment_search import ExperimentSearch
 from mfhpo_ray.searchers.options import (
     IISESearchOptions,
     MFGradSearchOptions,
     MFLUCBSearchOptions,
     MFSearchOptions,
 )
+from mfhpo_ray.searchers.race import DeclaredRace
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -40,7 +44,7 @@ _logger = logging.getLogger("mfhpo_ray")
 
 
 @runs(IISE, IISESearchOptions, epsilon=None, measure=10, seed_key="seed")
-class IISESearch(DeclaredSearch):
+class IISESearch(ExperimentSearch[TuneRecommendation]):
     """Finds the best of a set of configurations, cheap fidelities first, and certifies it.
 
     Every trial is one noisy evaluation of one configuration (arm) at one level of the fidelity,
@@ -93,14 +97,12 @@ class IISESearch(DeclaredSearch):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[IISESearchOptions]
     ) -> None:
-        super().__init__(fidelity, arms, options)
-
-    def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
-        return make_elimination(problem, sign, options)
+        _, trials, host = DeclaredRace.of(self, fidelity, options, make_elimination)
+        super().__init__(trials, arms, **host)
 
 
 @runs(MFGrad, MFGradSearchOptions, epsilon=None, measure=10, seed_key="seed")
-class MFGradSearch(DeclaredSearch):
+class MFGradSearch(ExperimentSearch[TuneRecommendation]):
     """Finds and certifies the best configuration along the gradient of what a certificate needs.
 
     When to use it: for a certificate at a very small `delta` and few configurations. It learns the
@@ -114,11 +116,12 @@ class MFGradSearch(DeclaredSearch):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[MFGradSearchOptions]
     ) -> None:
-        super().__init__(fidelity, arms, options)
+        _, trials, host = DeclaredRace.of(self, fidelity, options, _make_gradient)
+        super().__init__(trials, arms, **host)
 
 
 @runs(MFLUCB, MFLUCBSearchOptions, epsilon=None, measure=10, seed_key="seed")
-class MFLUCBSearch(DeclaredSearch):
+class MFLUCBSearch(ExperimentSearch[TuneRecommendation]):
     """Finds and certifies the best configuration by telling the two leading ones apart.
 
     When to use it: when the two best means are roughly known beforehand (then ``explore="A"`` or
@@ -133,14 +136,12 @@ class MFLUCBSearch(DeclaredSearch):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[MFLUCBSearchOptions]
     ) -> None:
-        super().__init__(fidelity, arms, options)
-
-    def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
-        return make_lucb(problem, sign, options)
+        _, trials, host = DeclaredRace.of(self, fidelity, options, make_lucb)
+        super().__init__(trials, arms, **host)
 
 
 @runs(MFTopTwo, MFSearchOptions, aim="best arm", epsilon=None, measure=None, seed_key="seed")
-class MFSearch(DeclaredSearch):
+class MFSearch(ExperimentSearch[TuneRecommendation]):
     """Chooses the policy that is known to be cheapest for the problem, and runs it.
 
     When to use it: always, unless a certain policy is wanted. `choice` and the log "mfhpo_ray" tell
@@ -161,37 +162,41 @@ class MFSearch(DeclaredSearch):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[MFSearchOptions]
     ) -> None:
-        self._choice: PolicyChoice | None = None
-        super().__init__(fidelity, arms, options)
+        self._race, trials, host = DeclaredRace.of(
+            self, fidelity, options, make_best_policy, looks=True
+        )
+        super().__init__(trials, arms, **host)
         check_parts(options)
 
     @property
     def choice(self) -> PolicyChoice:
         """Chosen policy and the reason; ValueError before the first suggestion."""
-        if self._choice is None:
+        if self.evaluations.log is None:
             raise ValueError(
                 "no policy is chosen yet: it is, with the number of arms and levels, in the first "
                 "suggestion."
             )
-        return self._choice
+        return self._chosen(self.evaluations.log.settings)
 
-    def _make_policy(self, n_arms: int, sign: float) -> Policy:
-        aim = self._options["aim"]
-        if self._makes_shortlist(n_arms):
-            choice = PolicyChoice(BudgetedSearch, self._on_cheap_levels(n_arms))
-        elif self._replicate is not None:
-            choice = choose_blocks()
-        else:
-            choice = recommend_policy(self._declaration.problem(n_arms, self._levels, sign), aim)
-        if self._choice is None and choice.policy is not BudgetedSearch:
+    def _chosen(self, settings: Settings) -> PolicyChoice:
+        if isinstance(settings, SearchSettings):
+            n_arms = len(settings.candidates)
+            return PolicyChoice(BudgetedSearch, self._race.in_words(settings.levels, n_arms))
+        assert isinstance(settings, RaceSettings)
+        if settings.in_blocks:
+            return choose_blocks()
+        n_arms, levels = len(settings.candidates), settings.fidelity.levels or ()
+        problem = settings.declaration.problem(n_arms, levels, settings.sign)
+        return recommend_policy(problem, self._race.options["aim"])
+
+    def _announce(self, settings: Settings) -> None:
+        super()._announce(settings)
+        choice = self._chosen(settings)
+        if choice.policy is not BudgetedSearch:
             _logger.info("%s is chosen: %s.", choice.policy.__name__, choice.reason.rstrip("."))
-            if aim == "reward per pull" and sign < 0.0:
-                warnings.warn(LOSSES_ARE_MAXIMISED.format(self._metric), stacklevel=4)
-        self._choice = choice
-        return super()._make_policy(n_arms, sign)
+            if self._race.options["aim"] == "reward per pull" and settings.sign < 0.0:
+                warnings.warn(LOSSES_ARE_MAXIMISED.format(self._metric), stacklevel=5)
 
-    def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
-        return make_best_policy(problem, sign, options)
 
-    def _certifier(self, sign: float) -> None:
-        return None
+def _make_gradient(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+    return MFGrad(problem, **options)

@@ -79,10 +79,11 @@ class LimitRunner(Runner):
     def answer(self) -> Answer:
         """Return the best answer so far (see `Runner.answer`)."""
         answer = self.policy.recommend()
+        answer = replace(answer, cost=answer.cost + self.unlearned_cost)
         configuration = {} if answer.arm is None else self.configurations[answer.arm]
         found = Answer.of(answer, self._sign, configuration, answer.limit, certifies=False)
         limit = UserLimitRecommendation.of(answer, self._sign, configuration)
-        return replace(found, cost=found.cost + self.unlearned_cost, time_limit=limit)
+        return replace(found, time_limit=limit)
 
     @property
     def cost(self) -> float:

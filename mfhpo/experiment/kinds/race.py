@@ -158,7 +158,8 @@ class RaceRunner(Runner):
             cost=self.cost + self.unlearned_cost,
             pulls=answer.pulls + self._n_worst,
         )
-        return Answer.of(answer, self._sign, configuration, self._levels[answer.fidelity])
+        level, certifies = self._levels[answer.fidelity], self.policy.certifies
+        return Answer.of(answer, self._sign, configuration, level, certifies)
 
     @property
     def cost(self) -> float:

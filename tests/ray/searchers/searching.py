@@ -21,8 +21,12 @@ BEST_ARM = {"IISE": IISESearch, "LUCB": MFLUCBSearch, "grad": MFGradSearch, "cho
 
 
 class Memory:
-    def __init__(self):
+    def __init__(self, run="run"):
+        self.run = run
         self.files = {}
+
+    def to_record(self):
+        return None  # so that states have the events
 
     def write(self, name, record):
         self.files[name] = json.dumps(record)
@@ -46,7 +50,7 @@ def limited(arms, **options):
     arguments = {"metric": "loss", "mode": "min", "reward_range": (0, 1), "seed": 0}
     arguments |= {"limits": [1.0, 2.0], "cost": Linear(0.1), **options}
     search = RCUCBSearch(arms, **arguments)
-    search.note_resources("none", {})
+    search.evaluations.note_resources("none", {})
     return search
 
 
@@ -106,7 +110,8 @@ class Driver:
             config = self.search.suggest(trial_id)
             self.history.append(config)
             if isinstance(config, dict):
-                self.search.note_resources(trial_id, {"CPU": 1.0})  # as its scheduler does
+                # As its scheduler does.
+                self.search.evaluations.note_resources(trial_id, {"CPU": 1.0})
                 self.n_trials += 1
                 self.running[trial_id] = config
                 return True
@@ -160,11 +165,9 @@ def crash(driver, make_search, saved_at, lost, forgets_trials, never_saved):
     if not never_saved:
         again.set_state(json.loads(json.dumps(snapshot)))
     again.connect(journal)
-    # What no trial goes on with holds back nothing any more.
-    driver.search.keep(again._open.trial_ids)
     running = set(driver.running)
     for search in (again, driver.search):
-        search.keep(known_to_ray & running if forgets_trials else running)
+        search.evaluations.keep(known_to_ray & running if forgets_trials else running)
     return again, journal.read()
 
 
@@ -183,12 +186,24 @@ def killed_again_and_again(make_search, result):
             driver.search = make_search()
             driver.search.set_state(snapshot)
             driver.search.connect(journal)
-            driver.search.keep(driver.running)
-            # Ray ends those which it does not find in the search.
-            known = set(driver.search._open.trial_ids)
-            driver.running = {name: c for name, c in driver.running.items() if name in known}
+            driver.search.evaluations.keep(driver.running)
     answer, records = driver.search.recommendation(), journal.read()
     stored = from_record(records.pop("recommendation"))
     assert (stored.arm, stored.certified) == (answer.arm, answer.certified)
-    assert sorted(record["number"] for record in records.values()) == list(range(len(records)))
     return answer, records
+
+
+def experiment_of(search):
+    return search.evaluations.log.experiment
+
+
+def history_of(search):
+    """What the search has learned, in order."""
+    return [(told.id, told.pull, told.observation) for told in experiment_of(search).history()]
+
+
+def same_state(one, other):
+    """Whether two searches know the same."""
+    return repr(history_of(one)) == repr(history_of(other)) and sorted(
+        experiment_of(one).open
+    ) == sorted(experiment_of(other).open)

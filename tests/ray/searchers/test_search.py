@@ -13,7 +13,9 @@ from ray.tune.search import ConcurrencyLimiter
 
 from mfhpo import IISE, Fidelity, Observation, Problem, Pull
 from mfhpo.censored import RCUCB, Linear
+from mfhpo.experiment import event_of
 from mfhpo_ray import IISESearch, MFSearch
+from mfhpo_ray.experiment.encoding import decode
 from mfhpo_ray.experiment.pulls import replicate_seed
 from mfhpo_ray.experiment.recommendation import from_record
 from tests.ray.searchers.searching import (
@@ -21,6 +23,7 @@ from tests.ray.searchers.searching import (
     BEST_ARM,
     Memory,
     bowl,
+    experiment_of,
     limited,
     make,
     run,
@@ -73,8 +76,9 @@ def _bare():
 
 def _knows_as(search, policy):
     """Whether the search's policy has learned the same."""
-    ours = search._policy
+    ours = experiment_of(search).runner.policy
     policy.labels = ours.labels
+    ours.provisos = ()
     return repr(ours.recommend()) == repr(policy.recommend()) and ours.ask(5) == policy.ask(5)
 
 
@@ -128,7 +132,7 @@ def test_any_order_of_ends_tells_the_policy_what_happened(data):
         values = {"value": bowl(config), "NaN": math.nan, "discard": 0.0}
         result = {"loss": values[how]} if how in values else None
         if how == "discard":
-            search.discard(trial_id)
+            search.evaluations.discard(trial_id)
         search.on_trial_complete(trial_id=trial_id, result=result, error=how == "error")
         has_ended = how not in ("pending", "discard")
         if has_ended:
@@ -157,7 +161,7 @@ def test_concurrency_is_kept():
     limited.on_trial_complete("a", result={"loss": 0.5})
     assert limited.suggest("d")
     assert limited.suggest("e") is None
-    search.keep(["b"])  # "d" is lost, which Tune's own count would wait for
+    search.evaluations.keep(["b"])  # "d" is lost, which Tune's own count would wait for
     assert limited.suggest("f")
 
 
@@ -242,21 +246,12 @@ def test_each_observation_is_written_at_once():
     search.suggest("b")
     search.on_trial_complete("b", error=True)
     records = journal.read()
-    assert set(records) == {"a", "b", "recommendation"}
-    arm = [arm["x"] for arm in ARMS].index(config["x"])
-    assert records["a"] == {
-        "number": 0,
-        "arm": arm,
-        "fidelity": 0,
-        "limit": None,
-        "replicate": 0,
-        "value": 0.4,
-        "cost": None,
-        "censored_at": None,
-        "config": {"plain": {"x": config["x"]}},
-        "result": shown,
-    }
-    assert (records["b"]["number"], records["b"]["value"]) == (1, None)
+    assert set(records) == {"a", "b", "experiment", "recommendation"}
+    assert records["a"]["result"] == shown
+    [begun, ended] = [event_of(decode(event)) for event in records["a"]["events"]]
+    assert (begun.configuration, begun.levels) == ({"x": config["x"]}, (0,))
+    assert (ended.id, ended.value, ended.cost) == ("a", 0.4, None)
+    assert event_of(decode(records["b"]["events"][1])).value is None
 
 
 def test_the_answer_is_written_every_five_seconds_at_the_end_and_when_it_is_saved(tmp_path):
