@@ -10,12 +10,17 @@ from pyarrow.fs import LocalFileSystem
 from ray import tune
 
 from benchmarks.tune_clock import Step, simulate
+from mfhpo.experiment import SearchSettings
+from mfhpo.racing.declaration import Declaration
+from mfhpo.search.declared import declared_shortlist
 from mfhpo_ray import MFSearch, SpaceSearch
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY
-from tests.contract.experiment_contract import Host, conformance
+from mfhpo_ray.searchers.candidates import Candidates
+from tests.contract.experiment_contract import MANY, Host, conformance
 
 _LONGEST = 5000.0  # virtual seconds after which nothing but what hangs is left
+_CUT = 2  # iterations after which a trial is stopped
 _ID = "conformance_id"
 
 
@@ -24,21 +29,28 @@ class DriverDied(Exception):
 
 
 class Training:
-    """A trial reports the outcome of its evaluation in a world, and returns."""
+    """A trial reports the outcome of its evaluation in a world, and returns.
+
+    One that evaluates something else goes on until it is stopped behind the search's back.
+    """
 
     def __init__(self, world):
         self.world = world
 
     def step(self, config, iteration):
-        if iteration > 1:
-            return None
         outcome = self.world.outcomes[config[_ID]]
+        if iteration > 1 and outcome.instead is None:
+            return None
         fails = outcome.value is None or outcome.dies
         return Step(math.nan if fails else outcome.value, outcome.seconds, fails)
 
 
 class Searchers(Host):
-    cannot: ClassVar = {"mistakes": "what is evaluated is what was asked for, by construction"}
+    cannot: ClassVar = {
+        "certify": "a finished experiment of others has no more trials",
+        "equal entries": "a list of arms with equal ones is refused",
+        "the worst value": "infinity is a failure, as Ray's users are told",
+    }
 
     def run(self, task, world):
         with TemporaryDirectory() as folder:
@@ -58,7 +70,7 @@ class Searchers(Host):
         if Path(saved).exists():
             search.restore(saved)
         search.connect(journal)
-        search.keep([])
+        search.evaluations.keep([])
         for id in world.open:
             world.lose(id)
         return self.answer(search, task, world, saved)
@@ -66,7 +78,11 @@ class Searchers(Host):
     def answer(self, search, task, world, saved):
         run = "again" if world.n_ended else "trial"
         options = {"slots": task.workers, "max_concurrent_trials": task.workers}
-        options |= {"time_budget": _LONGEST, "poll_seconds": None if task.limit else 1000.0}
+        options |= {
+            "max_t": _CUT,
+            "time_budget": _LONGEST,
+            "poll_seconds": None if task.limit else 1000.0,
+        }
         watch(search, task, world, saved)
         names = "benchmarks.tune_clock.search._name"
         with mock.patch(names, lambda number: f"{run}_{number:03d}"):
@@ -82,6 +98,21 @@ class Searchers(Host):
             space = {name: tune.choice(values) for name, values in task.space.items()}
             return SpaceSearch(task.fidelity, space=space, certify_share=0.5, **options)
         return MFSearch(task.fidelity, list(task.candidates), bias=task.bias, **options)
+
+    def settings_of(self, task):
+        if task.space is not None or len(task.candidates) < len(MANY):
+            return super().settings_of(task)
+        names = "budget", "epsilon", "max_failures"
+        options = {"delta": 0.05, **{name: getattr(task, name) for name in names}}
+        declaration = Declaration.of(task.fidelity, task.sigma, None)
+        key = "split" if task.shares else None
+        declared = declared_shortlist(declaration, options, task.candidates, task.levels, key)
+        given = {"levels": task.levels, "candidates": task.candidates, "seed": task.seed}
+        return SearchSettings(declared=declared, **given)
+
+    def space_of(self, task):
+        space = {name: tune.choice(values) for name, values in task.space.items()}
+        return Candidates(None, space, ("epochs", "seed", "split")).parameters(task.seed, None)
 
     def configuration_of(self, answer):
         return {name: value for name, value in answer.params.items() if name == "x"}
@@ -101,7 +132,10 @@ def watch(search, task, world, saved):
 
     def completed(trial_id, result=None, error=False):
         if error or (result is not None and ("value" in result or CENSORED_KEY in result)):
-            (world.lose if world.outcomes[trial_id].dies else world.end)(trial_id)
+            if world.outcomes[trial_id].dies:
+                world.lose(trial_id, None)
+            else:
+                world.end(trial_id)
         complete(trial_id=trial_id, result=result, error=error)
         if world.n_ended % 5 == 0:
             search.save(saved)
