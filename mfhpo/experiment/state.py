@@ -235,7 +235,10 @@ class State:
             f"{answer.reason}; values count in the order in which evaluations began, and the "
             f"experiment waits for {self.whom_it_waits_for()}"
         )
-        return replace(answer, reason=words)
+        certificate = answer.certificate
+        if certificate is not None:
+            certificate = replace(certificate, reason=words)
+        return replace(answer, reason=words, certificate=certificate)
 
     def _with_assumptions(self, answer: Answer) -> Answer:
         about = (self._settings.about_evaluations,) if self._settings.about_evaluations else ()

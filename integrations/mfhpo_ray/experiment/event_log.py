@@ -108,6 +108,11 @@ class EventLog:
                 )
             for id in sorted(set(self.experiment.open) - {self._last_begun}):
                 self.tell(Lost(id=id, order=self.experiment.order, why=_LEFT))
+        last = self._last_begun
+        if last in self.experiment.open and self.experiment.settle(last) is None:
+            # Killed before its first snapshot, an experiment begins with the same again.
+            order = self.experiment.order
+            self.tell(Lost(id=last, order=order, why="it was made before", is_withdrawn=True))
         for name, record in self.records.items():
             if record != self.notebook.records.get(name):
                 self.notebook.write(name, record)

@@ -225,7 +225,7 @@ class Evaluations:
     def lose_awaited(self) -> int:
         """Lose what Tune does not run again, if that is known; return how many it may be."""
         awaited, self._awaited = self._awaited, set()
-        if not self.is_watched:
+        if not self._log.notebook.is_kept:
             return len(awaited)
         self._lose_all(awaited)
         return 0

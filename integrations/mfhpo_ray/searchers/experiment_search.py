@@ -208,10 +208,7 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         running = evaluations.running(trial_id)
         if running is None:
             return
-        who = None
-        if not error:
-            never = "another scheduler" if running.iteration is not None else "Tune, before it ran"
-            who = never if result is None else cut_by(result, running.iteration, self._stop)
+        who = None if error else cut_by(result, running.iteration, self._stop)
         result = {} if result is None else result
         if who is not None:
             self._warn_of_cut(trial_id, who, running.iteration is not None or bool(result))

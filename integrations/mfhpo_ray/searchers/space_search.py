@@ -66,8 +66,8 @@ class SpaceSearch(ExperimentSearch[TuneSearchRecommendation]):
     A trial that fails (raises, reports NaN, infinity or no metric) is paid for like any other.
     After three in a row its configuration is given up, but not if they failed below the target
     before it had any value: then it may go on at the next level. Where most configurations fail at
-    the lowest level, new ones begin above it. A trial whose process or node dies is not paid for,
-    and the configuration is evaluated again.
+    the lowest level, new ones begin above it. A trial whose process or node dies is paid for as
+    well, and the configuration is evaluated again.
 
     Where seconds are measured, each trial has a limit, beyond which something else is worth more.
     The search's scheduler keeps it. A configuration that was stopped is evaluated again, with a

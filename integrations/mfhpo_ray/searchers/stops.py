@@ -17,7 +17,7 @@ from mfhpo_ray.schedulers.pull_scheduler import PullScheduler, stoppers_in
 _ELSE = "another scheduler"
 
 
-def cut_by(result: Mapping[str, Any], iteration: Any, stop: Mapping[str, Any]) -> str | None:
+def cut_by(result: Mapping[str, Any] | None, iteration: Any, stop: Mapping[str, Any]) -> str | None:
     """Return who has ended a trial with this last result; None if it has ended by itself.
 
     A training function that returns has its last result reported again, so that the searcher has
@@ -27,16 +27,17 @@ def cut_by(result: Mapping[str, Any], iteration: Any, stop: Mapping[str, Any]) -
     Parameters
     ----------
     result
-        The flat last result.
+        The flat last result; None: it was stopped while it waited or paused.
     iteration
         That of the last result that the searcher was shown.
     stop
         Criteria of ``RunConfig(stop={...})``.
     """
+    if result is None or result.get(DONE) is False:
+        is_at_limit = result is not None and CENSORED_KEY in result
+        return None if is_at_limit else _who_stops() or _ELSE
     if CENSORED_KEY in result or DONE not in result:
         return None
-    if not result[DONE]:
-        return _who_stops() or _ELSE
     if result.get(TRAINING_ITERATION) == iteration:
         return None
     for name, value in stop.items():

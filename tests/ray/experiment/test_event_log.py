@@ -78,7 +78,7 @@ def test_that_another_run_leaves_behind_what_was_open(tmp_path: Path) -> None:
 
 def test_that_a_restart_needs_the_same_digest(tmp_path: Path) -> None:
     log(tmp_path)
-    with pytest.raises(ValueError, match=r"levels: \[1, 9\], but \[1, 3\] in the experiment's"):
+    with pytest.raises(ValueError, match=r"levels: \[1, 9\], but \[1, 3\] in what was saved"):
         log(tmp_path, levels=[1, 9])
 
 

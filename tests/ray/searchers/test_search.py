@@ -19,7 +19,6 @@ from mfhpo_ray.experiment.encoding import decode
 from mfhpo_ray.experiment.pulls import replicate_seed
 from mfhpo_ray.experiment.recommendation import from_record
 from tests.ray.searchers.searching import (
-    ARMS,
     BEST_ARM,
     Memory,
     bowl,

@@ -6,12 +6,10 @@ import math
 import numpy as np
 import pytest
 
-from mfhpo import Fidelity, Observation, Pull
+from mfhpo import Fidelity
 from mfhpo_ray import MFSearch
-from mfhpo_ray.experiment.open_pulls import OpenPulls
-from mfhpo_ray.experiment.pulls import Ended
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY
-from tests.ray.searchers.searching import Memory, make
+from tests.ray.searchers.searching import Memory, history_of, make
 
 THREE = [{"x": 0.0}, {"x": 0.1}, {"x": 1.0}]
 
@@ -44,13 +42,12 @@ def test_what_is_held_is_pending_but_takes_no_slot():
 
 
 def test_what_a_dropped_one_held_back_is_told_in_the_order_of_beginnings():
-    opened, pull = OpenPulls(in_order=True), Pull(0, 0)
-    for name in "abc":
-        opened.begin(name, pull, now=0.0)
-    for number, replicate in enumerate((2, 1)):
-        ended = Ended(number, pull, replicate, Observation(1.0), {}, {})
-        assert opened.end(ended) == []
-    assert [ended.replicate for ended in opened.drop(["a"])] == [1, 2]
+    search, _ = _begun(3)
+    for name in ("2", "1"):
+        search.on_trial_complete(name, {"loss": 1.0})
+    assert history_of(search) == []
+    search.evaluations.lose("0")
+    assert [name for name, _, _ in history_of(search)] == ["1", "2"]
 
 
 @pytest.mark.parametrize(("workers", "most"), [(2, 10), (20, 60)])
@@ -64,40 +61,37 @@ def test_one_that_hangs_is_waited_for(workers, most, caplog):
             search.on_trial_complete(running.pop(0), {"loss": 1.0})
             number += 1
         assert search.suggest("more") is None
-    assert len(search._open.pending) - len(search._open) == most
     for trial_id in running:
         search.on_trial_complete(trial_id, {"loss": 1.0})
     assert len(caplog.messages) == 1
-    waits = "waits for trial 0 of arm 0 {'x': 0.0} at epochs=1"
+    waits = "waits for evaluation 0 of candidate 0 {'x': 0.0} at epochs=1"
     assert f"The race {waits} ({most} later" in caplog.messages[0]
     answer = search.recommendation()
     assert (answer.trials, answer.certified, answer.finished) == (0, False, False)
-    assert f"the race {waits}" in answer.reason
+    assert f"the experiment {waits}" in answer.reason
     search.on_trial_complete("0", {"loss": 2.0})
     assert _told(search) == (number, pytest.approx(1.0 + 1.0 / number))
     assert "waits for" not in search.recommendation().reason
     assert isinstance(search.suggest("more"), dict)
 
 
-@pytest.mark.parametrize("replicate", [None, "split"])
 @pytest.mark.parametrize("costs", [None, "measured"])
-def test_what_is_held_has_been_paid_for(costs, replicate):
-    """Two workers may exceed a budget of 20 evaluations by one."""
+def test_what_is_held_has_been_paid_for(costs):
+    """A budget of 20 evaluations promises what is open to it, too."""
     fidelity = Fidelity("epochs", levels=[3], costs=costs)
-    options = {"arms": THREE, "epsilon": 0.0, "budget": 60.0, "replicate": replicate}
-    search = make(MFSearch, fidelity=fidelity, **options)
+    search = make(MFSearch, fidelity=fidelity, arms=THREE, epsilon=0.0, budget=60.0)
     search.suggest("slow")
     number = 0
     while isinstance(config := search.suggest(str(number)), dict):
         noise = np.random.default_rng(number).normal()
         search.on_trial_complete(str(number), {"loss": noise, "time_total_s": 3.0})
         number += 1
-    assert (config, number) == (None, 20)
+    assert (config, number) == (None, 19)
     assert not search.finished
-    assert "the race waits for trial slow" in search.recommendation().reason
+    assert "the experiment waits for evaluation slow" in search.recommendation().reason
     search.on_trial_complete("slow", {"loss": 0.0, "time_total_s": 3.0})
     assert search.suggest("more") == search.FINISHED
-    assert search.recommendation().cost == 63.0
+    assert search.recommendation().cost == 60.0
 
 
 def test_one_that_is_stopped_at_its_limit_counts_in_its_turn():
@@ -123,7 +117,7 @@ def test_what_is_held_when_the_race_ends_is_left_out():
         number += 1
     assert 2 <= number < 98
     for surplus in range(number, 98):
-        search.discard(str(surplus))
+        search.evaluations.discard(str(surplus))
     assert _told(search) == (number, 1.0)
 
 

@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ray import tune
 
+from mfhpo.experiment import Begun, Ended, event_of
 from mfhpo_ray import RCUCBSearch, TuneSearchRecommendation
+from mfhpo_ray.experiment.encoding import decode
 from mfhpo_ray.experiment.recommendation import from_record
 from tests.ray.searchers import racing_searches
 from tests.ray.searchers.searching import (
@@ -21,9 +23,12 @@ from tests.ray.searchers.searching import (
     Memory,
     bowl,
     crash,
+    experiment_of,
+    history_of,
     killed_again_and_again,
     limited,
     make,
+    same_state,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
@@ -98,9 +103,9 @@ def test_restoring_at_every_step_changes_nothing(name, way, tmp_path):
             break
         stopping.search = WAYS[way](stopping.search, make_search, tmp_path)
         if isinstance(stopping.search, RCUCBSearch):
-            stopping.search.note_resources("none", {})
+            stopping.search.evaluations.note_resources("none", {})
     assert stopping.history == straight.history
-    assert stopping.search.get_state() == straight.search.get_state()
+    assert same_state(stopping.search, straight.search)
     assert stopping.to_the_end().history == straight.to_the_end().history
     # As a dictionary: what is not a number equals nothing, itself included.
     answer, expected = stopping.search.recommendation(), straight.search.recommendation()
@@ -114,7 +119,7 @@ def test_states_and_journals_of_an_earlier_version_are_refused():
         make().set_state(state)
     journal = Memory()
     journal.write("trial_1", {"number": 0, "arm": 0, "fidelity": 0, "value": 1.0})
-    with pytest.raises(ValueError, match="earlier version of mfhpo: it has no 'limit'"):
+    with pytest.raises(ValueError, match="earlier version of mfhpo: it has no 'events'"):
         make().connect(journal)
 
 
@@ -127,19 +132,19 @@ def test_nothing_is_lost_with_the_driver(name, crash_options):
     driver = Driver(RACES[name](), _result)
     again, records = crash(driver, RACES[name], *crash_options)
     killed = driver.search
-    for trial_id in records.keys() - {"recommendation"}:
-        assert again.completed(trial_id) is not None
-    for trial_id in driver.running:
-        assert again.completed(trial_id) is None
-    if killed._policy is None or not records:
+    if killed.evaluations.log is None:
         return
+    for trial_id in {name for name, _, _ in history_of(killed)} & records.keys():
+        assert again.evaluations.completed(trial_id) is not None
+    for trial_id in driver.running:
+        assert again.evaluations.completed(trial_id) is None
     # It has learned the same in the same order.
-    assert again.get_state()["replay"] == killed.get_state()["replay"]
+    assert same_state(again, killed)
     assert again.finished == killed.finished
-    assert set(again._open.trial_ids) <= set(driver.running)
+    assert set(experiment_of(again).open) <= set(driver.running)
     # No seed that was observed is used again.
     open_seeds = set(map(_seed, driver.running.values()))
-    again.note_resources("none", {})
+    again.evaluations.note_resources("none", {})
     going_on = Driver(again, _result, first=10_000).to_the_end(at_most=30)
     new_seeds = list(map(_seed, going_on.configs))
     assert not set(new_seeds) & (set(map(_seed, driver.configs)) - open_seeds)
@@ -159,13 +164,14 @@ def test_no_trial_of_a_search_is_lost_with_the_driver(name, crash_options):
     before, after = killed.recommendation(), again.recommendation()
     for number in ("trials", "cost", "tried", "at_target"):
         assert getattr(after, number) == getattr(before, number)
+    known, known_then = (experiment_of(each).runner.configurations for each in (again, killed))
     for arm in after.survivors:
-        assert again._arms.config(arm) == killed._arms.config(arm)
+        assert known[arm] == known_then[arm]
     # It ends, and no seed of a training that was observed is used for another one.
     used = {config["seed"]: config for config in driver.configs}
     lost_seeds = {config["seed"] for config in driver.running.values()}
     going_on = Driver(again, _result, first=10_000)
-    going_on.running = {trial: driver.running[trial] for trial in again._open.trial_ids}
+    going_on.running = {trial: driver.running[trial] for trial in experiment_of(again).open}
     going_on.to_the_end()
     assert again.finished
     for config in going_on.configs:
@@ -190,10 +196,13 @@ KILLED = {
 def test_killed_again_and_again_it_ends_and_counts_each_observation_once(make_search):
     answer, records = killed_again_and_again(make_search, _result)
     assert abs(answer.config["x"]) < 0.3
-    assert answer.trials == sum(record["value"] is not None for record in records.values())
+    told = [event_of(decode(each)) for name in records for each in records[name]["events"]]
+    ends = [event for event in told if isinstance(event, Ended)]
+    assert answer.trials == sum(event.has_value for event in ends)
+    assert len({event.id for event in ends}) == len(ends)
     if isinstance(answer, TuneSearchRecommendation):
         assert answer.certificate is not None
-        assert any("shortlist" in record for record in records.values())
+        assert any(isinstance(event, Begun) and event.shortlist for event in told)
     else:
         assert answer.certified
 
@@ -213,6 +222,6 @@ def test_a_pull_that_was_lost_with_the_driver_is_a_condition():
     again = make(arms=ARMS[1:3], epsilon=0.05)
     again.set_state(json.loads(snapshot))
     again.connect(journal)
-    again.keep([])
+    again.evaluations.keep([])
     conditions = again.recommendation().conditions
-    assert any("the 1 evaluations that were left out" in condition for condition in conditions)
+    assert any("the evaluation that was left out" in condition for condition in conditions)

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from mfhpo.search import Replicate
 from mfhpo_ray import TuneSearchRecommendation, recommendation
 from mfhpo_ray.experiment.recommendation import from_record, to_record
 from tests.ray.searchers.racing_searches import loss, make, true_loss
-from tests.ray.searchers.searching import run
+from tests.ray.searchers.searching import experiment_of, run
 
 
 @pytest.fixture(scope="module")
@@ -56,12 +55,12 @@ def test_a_certificate_rests_on_new_seeds_alone(finished):
 def test_a_lost_trial_is_no_failure_and_its_configuration_is_evaluated_again():
     search = make()
     first = search.suggest("a")
-    search.lose("a")
+    search.evaluations.lose("a")
     second = search.suggest("b")
     assert (second["x"], second["model"]) == (first["x"], first["model"])
     assert second["seed"] != first["seed"]
     search.on_trial_complete("b", {"loss": loss(second)})
-    assert search.recommendation().cost == 1.0
+    assert search.recommendation().cost == 2.0  # both are paid
     assert search.suggest("c")["x"] != first["x"]
 
 
@@ -92,17 +91,17 @@ def test_slow_evaluations_of_the_shortlist_are_waited_for_and_named():
     search = make(budget=400, certify_share=0.5, sigma=0.02, seed=1)
     slow, number = None, 0
     while isinstance(config := search.suggest(str(number)), dict):
-        begun = search._open.get(str(number))
-        if slow is None and isinstance(begun.pull, Replicate):
+        begun = search.evaluations.begun(str(number))
+        if slow is None and begun.purpose == "certificate":
             slow = (str(number), config)
         else:
             search.on_trial_complete(str(number), {"loss": loss(config)})
         number += 1
     assert config is None
-    assert len(search._open) == 1
+    assert len(experiment_of(search).open) == 1
     answer = search.recommendation()
     assert (answer.certified, answer.finished) == (False, False)
-    assert f"the race waits for trial {slow[0]} of arm" in answer.reason
+    assert f"the experiment waits for evaluation {slow[0]} of" in answer.reason
     assert answer.reason in str(answer)
     trials = answer.trials
     search.on_trial_complete(slow[0], {"loss": loss(slow[1])})
@@ -119,8 +118,8 @@ def run_with_limits(search, at_most, price=1.0):
         config = search.suggest(trial_id)
         if not isinstance(config, dict):
             break
-        search.note_resources(trial_id, {"CPU": price})
-        limit = search.limit_of(trial_id)
+        search.evaluations.note_resources(trial_id, {"CPU": price})
+        limit = search.evaluations.limit_of(trial_id)
         seconds = config["epochs"] * (50.0 if int(config["x"] * 1e6) % 7 == 3 else 1.0)
         limits.append(limit)
         result = {"loss": loss(config), "time_total_s": seconds}
