@@ -10,14 +10,11 @@ from pyarrow.fs import LocalFileSystem
 from ray import tune
 
 from benchmarks.tune_clock import Step, simulate
-from mfhpo.experiment import SearchSettings
-from mfhpo.racing.declaration import Declaration
-from mfhpo.search.declared import declared_shortlist
 from mfhpo_ray import MFSearch, SpaceSearch
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY
 from mfhpo_ray.searchers.candidates import Candidates
-from tests.contract.experiment_contract import MANY, Host, conformance
+from tests.contract.experiment_contract import Host, conformance, settings_of_finalists
 
 _LONGEST = 5000.0  # virtual seconds after which nothing but what hangs is left
 _CUT = 2  # iterations after which a trial is stopped
@@ -59,33 +56,30 @@ class Searchers(Host):
                 mock.patch.object(Journal, "of", return_value=journal),
                 mock.patch("mfhpo_ray.schedulers.pull_scheduler.was_lost", was_lost_in(world)),
             ):
-                try:
-                    return self.answer(self.searcher(task), task, world, f"{folder}/search")
-                except DriverDied:
-                    return self.restarted(task, world, journal, f"{folder}/search")
+                search = self.searcher(task)
+                while True:
+                    try:
+                        return self.answer(search, task, world, f"{folder}/search")
+                    except DriverDied:
+                        search = self.restarted(task, world, journal, f"{folder}/search")
 
     def restarted(self, task, world, journal, saved):
-        """Go on from what was last saved, and from the journal; no trial is run again."""
+        """Return what goes on from what was saved and from the journal; no trial is run again."""
         search = self.searcher(task)
         if Path(saved).exists():
             search.restore(saved)
         search.connect(journal)
         search.evaluations.keep([])
-        for id in world.open:
+        for id in sorted(world.open):
             world.lose(id)
-        return self.answer(search, task, world, saved)
+        return search
 
     def answer(self, search, task, world, saved):
-        run = "again" if world.n_ended else "trial"
-        options = {"slots": task.workers, "max_concurrent_trials": task.workers}
-        options |= {
-            "max_t": _CUT,
-            "time_budget": _LONGEST,
-            "poll_seconds": None if task.limit else 1000.0,
-        }
+        options = {"slots": task.workers, "max_concurrent_trials": task.workers, "max_t": _CUT}
+        options |= {"time_budget": _LONGEST, "poll_seconds": None if task.limit else 1000.0}
         watch(search, task, world, saved)
-        names = "benchmarks.tune_clock.search._name"
-        with mock.patch(names, lambda number: f"{run}_{number:03d}"):
+        names, run = "benchmarks.tune_clock.search._name", f"trial_{world.n_ended}"
+        with mock.patch(names, lambda number: f"{run}_{number}"):
             simulate(search.scheduler(task.limit), search, Training(world), **options)
         return search.recommendation()
 
@@ -100,15 +94,7 @@ class Searchers(Host):
         return MFSearch(task.fidelity, list(task.candidates), bias=task.bias, **options)
 
     def settings_of(self, task):
-        if task.space is not None or len(task.candidates) < len(MANY):
-            return super().settings_of(task)
-        names = "budget", "epsilon", "max_failures"
-        options = {"delta": 0.05, **{name: getattr(task, name) for name in names}}
-        declaration = Declaration.of(task.fidelity, task.sigma, None)
-        key = "split" if task.shares else None
-        declared = declared_shortlist(declaration, options, task.candidates, task.levels, key)
-        given = {"levels": task.levels, "candidates": task.candidates, "seed": task.seed}
-        return SearchSettings(declared=declared, **given)
+        return settings_of_finalists(task) or super().settings_of(task)
 
     def space_of(self, task):
         space = {name: tune.choice(values) for name, values in task.space.items()}

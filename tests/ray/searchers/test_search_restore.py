@@ -1,6 +1,5 @@
 """Searchers that are saved, restored and killed: as if they had never stopped."""
 
-import json
 import math
 
 import numpy as np
@@ -9,9 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ray import tune
 
-from mfhpo.experiment import Begun, Ended, event_of
 from mfhpo_ray import RCUCBSearch, TuneSearchRecommendation
-from mfhpo_ray.experiment.encoding import decode
 from mfhpo_ray.experiment.recommendation import from_record
 from tests.ray.searchers import racing_searches
 from tests.ray.searchers.searching import (
@@ -25,7 +22,6 @@ from tests.ray.searchers.searching import (
     crash,
     experiment_of,
     history_of,
-    killed_again_and_again,
     limited,
     make,
     same_state,
@@ -182,46 +178,3 @@ def test_no_trial_of_a_search_is_lost_with_the_driver(name, crash_options):
             assert config["epochs"] > earlier["epochs"] or has_failed
             assert {**config, "epochs": 0} == {**earlier, "epochs": 0}
             assert config["training"].startswith("configuration")
-
-
-KILLED = {
-    # An arm that fails three times in a row by chance would leave.
-    "IISE": lambda: make(max_failures=9),
-    **FINALISTS,
-    "search": lambda: _of_space(budget=200, certify_share=0.3, sigma=0.02, seed=1),
-}
-
-
-@pytest.mark.parametrize("make_search", KILLED.values(), ids=KILLED.keys())
-def test_killed_again_and_again_it_ends_and_counts_each_observation_once(make_search):
-    answer, records = killed_again_and_again(make_search, _result)
-    assert abs(answer.config["x"]) < 0.3
-    told = [event_of(decode(each)) for name in records for each in records[name]["events"]]
-    ends = [event for event in told if isinstance(event, Ended)]
-    assert answer.trials == sum(event.has_value for event in ends)
-    assert len({event.id for event in ends}) == len(ends)
-    if isinstance(answer, TuneSearchRecommendation):
-        assert answer.certificate is not None
-        assert any(isinstance(event, Begun) and event.shortlist for event in told)
-    else:
-        assert answer.certified
-
-
-def test_a_pull_that_was_lost_with_the_driver_is_a_condition():
-    """It began after the last snapshot, and later ones of its arm had ended."""
-    journal = Memory()
-    search = make(arms=ARMS[1:3], epsilon=0.05)
-    search.connect(journal)
-    configs = [search.suggest(f"t{number}") for number in range(3)]
-    snapshot = json.dumps(search.get_state())
-    for number in range(3):
-        search.on_trial_complete(f"t{number}", {"loss": bowl(configs[number])})
-    configs += [search.suggest(f"t{number}") for number in range(3, 9)]
-    for number in range(4, 9):
-        search.on_trial_complete(f"t{number}", {"loss": bowl(configs[number])})
-    again = make(arms=ARMS[1:3], epsilon=0.05)
-    again.set_state(json.loads(snapshot))
-    again.connect(journal)
-    again.evaluations.keep([])
-    conditions = again.recommendation().conditions
-    assert any("the evaluation that was left out" in condition for condition in conditions)

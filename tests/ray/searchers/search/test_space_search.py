@@ -34,36 +34,6 @@ def test_it_finds_and_certifies_a_good_configuration(finished):
     assert f"{answer.tried} configurations tried, {answer.at_target} of them" in text
 
 
-def test_a_certificate_rests_on_new_seeds_alone(finished):
-    search, configs = finished
-    seeds = [config["seed"] for config in configs]
-    assert len(set(seeds)) == len(seeds)
-    certificate = search.recommendation().certificate
-    winner = certificate.candidates[certificate.winner]
-    config = search.recommendation().config
-    values = [
-        loss(other)
-        for other in configs
-        if (other["x"], other["model"]) == (config["x"], config["model"]) and other["epochs"] == 9
-    ]
-    # The first one is the search's own.
-    assert winner.evaluations == len(values) - 1
-    assert winner.mean == pytest.approx(np.mean(values[1:]))
-    assert winner.claim == pytest.approx(values[0])
-
-
-def test_a_lost_trial_is_no_failure_and_its_configuration_is_evaluated_again():
-    search = make()
-    first = search.suggest("a")
-    search.evaluations.lose("a")
-    second = search.suggest("b")
-    assert (second["x"], second["model"]) == (first["x"], first["model"])
-    assert second["seed"] != first["seed"]
-    search.on_trial_complete("b", {"loss": loss(second)})
-    assert search.recommendation().cost == 2.0  # both are paid
-    assert search.suggest("c")["x"] != first["x"]
-
-
 def test_checkpoints_are_gone_on_with_and_only_the_rest_is_paid():
     search = make(checkpoints=True, budget=150, certify_share=0.3)
     trainings = {}
