@@ -1,12 +1,11 @@
 """The engine as its own host: driven in rounds, and by workers of whom some die."""
 
 import heapq
-import json
 import math
 
-from mfhpo.experiment import Assignment, Ended, Experiment, Lost, event_of
+from mfhpo.experiment import Assignment, Ended, Experiment, Lost
 from mfhpo.experiment.rounds import evaluated
-from tests.contract.experiment_contract import DIED, Host, conformance
+from tests.contract.experiment_contract import DIED, Host, conformance, restarted
 
 
 class Rounds(Host):
@@ -75,9 +74,7 @@ class Workers(Host):
 
     def restart(self, world):
         """What was under way is lost with the driver."""
-        experiment = self.experiment
-        events = [event_of(json.loads(json.dumps(each.to_dict()))) for each in experiment.events]
-        self.experiment = Experiment.replay(experiment.settings, events)
+        self.experiment = restarted(self.experiment)
         for _, _, id in self.running:
             world.lose(id)
             self.experiment.apply(Lost(id=id, order=self.experiment.order, why=DIED))
