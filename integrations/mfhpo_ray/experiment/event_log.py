@@ -14,7 +14,7 @@ from mfhpo_ray.experiment.journal import Journal, of_this_version
 from mfhpo_ray.experiment.notebook import Notebook
 
 Records: TypeAlias = Mapping[str, Mapping[str, Any]]
-"""By name, the records of a journal: one for each trial, and one for all else."""
+"""The records of a journal by name: one for each trial, and one for all else."""
 
 _DRIVER = "driver"  # the only worker that tells events
 _SHARED = "experiment"  # the record of what is about no trial
@@ -84,6 +84,20 @@ class EventLog:
     def shared_notes(records: Records) -> Mapping[str, Any]:
         """Return the notes in a log's records that are about no trial."""
         return records.get(_SHARED, {})
+
+    def saved(self, elsewhere: bool = True) -> dict[str, Any]:
+        """Return where the events are, as plain JSON values: in the journal, or else here."""
+        journal = self.notebook.journal if elsewhere else None
+        place = None if journal is None else journal.to_record()
+        return {"run": self.run, "at": place, "records": None if place else self.records}
+
+    @staticmethod
+    def records_in(saved: Mapping[str, Any]) -> tuple[Records, str | None]:
+        """Return the records of what was `saved`, none if they are not there, and their run."""
+        records: Records = saved["records"]
+        if saved["at"] is not None:
+            records = Notebook.read(Journal.at(saved["at"]))
+        return records, saved["run"]
 
     @property
     def run(self) -> str | None:

@@ -66,12 +66,9 @@ class Journal:
             return None
 
     @classmethod
-    def read_at(cls, record: dict[str, Any]) -> dict[str, dict[str, Any]]:
-        """Return all records of the journal at a place; none if they are there no more."""
-        try:
-            return cls(*decode(record)).read()
-        except Exception:  # file systems raise errors of their own
-            return {}
+    def at(cls, record: dict[str, Any]) -> Journal:
+        """Return the journal at a place that `to_record` gave."""
+        return cls(*decode(record))
 
     def write(self, name: str, record: Mapping[str, Any]) -> None:
         """Write a record, in place of an earlier one of that name."""
@@ -114,6 +111,21 @@ def of_this_version(what: str) -> Iterator[None]:
             f"{what} is of an earlier version of mfhpo: it has no {error}. Begin the experiment "
             f"anew, under another RunConfig(name=...)."
         ) from error
+
+
+def check_state(state: Mapping[str, Any], version: int, search: str) -> None:
+    """Raise ValueError if a search's state is of another version, or of another class."""
+    if state.get("version") != version:
+        raise ValueError(
+            "the saved state of the search is of another version of mfhpo, such as 0.1.4, whose "
+            "states are read by that version alone. Go on with that version, or begin the "
+            "experiment anew, under another RunConfig(name=...)."
+        )
+    if state["search"] != search:
+        raise ValueError(
+            f"the state is that of a {state['search']}, but this is a {search}; restore the search "
+            f"that was saved."
+        )
 
 
 def _listed(filesystem: pyarrow.fs.FileSystem, folder: str) -> list[pyarrow.fs.FileInfo]:

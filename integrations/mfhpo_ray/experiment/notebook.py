@@ -1,4 +1,4 @@
-"""What a search or a scheduler writes down at once, so that a restart finds it."""
+"""The notes that a search or a scheduler stores at once, so that a restart finds them."""
 
 import logging
 from collections.abc import Collection, Mapping
@@ -31,15 +31,20 @@ class Notebook:
 
     @property
     def is_kept(self) -> bool:
-        """Whether the experiment is stored anywhere."""
+        """True if the experiment is stored anywhere."""
         return self.journal is not None
 
     def connect(self, journal: Journal) -> None:
         """Write to a journal from now on, and read what is there."""
+        self.journal, self.records = journal, self.read(journal)
+        self._unwritten.clear()  # another experiment's
+
+    @staticmethod
+    def read(journal: Journal) -> dict[str, dict[str, Any]]:
+        """Return the records of a journal, but for the answer."""
         records = journal.read()
         records.pop(RECOMMENDATION, None)
-        self.journal, self.records = journal, records
-        self._unwritten.clear()  # another experiment's
+        return records
 
     def open(self, trial: Trial, owner: str) -> None:
         """Connect to the journal of a trial's experiment; it must be the same for all trials."""

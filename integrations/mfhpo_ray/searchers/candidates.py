@@ -17,6 +17,7 @@ from mfhpo._validation import (
 )
 from mfhpo.knowledge.fidelity import native
 from mfhpo_ray.experiment.space import (
+    FUNCTIONS,
     Config,
     assign,
     check_grids,
@@ -25,6 +26,7 @@ from mfhpo_ray.experiment.space import (
     has,
     open_names,
     open_part,
+    placeholders_in,
     without,
 )
 from mfhpo_ray.searchers.parameters import Parameters
@@ -33,7 +35,7 @@ ArmsLike: TypeAlias = int | Sequence[Mapping[str, Any]]
 
 
 class Candidates:
-    """What is evaluated, before and after the Tuner has handed over its search space.
+    """The configurations of a search, before and after the Tuner has handed over its space.
 
     Parameters
     ----------
@@ -81,27 +83,38 @@ class Candidates:
             return True
         return self._space is None or not names
 
-    def drawn(self, seed: int, while_drawing: Any) -> list[Config]:
-        """Return the configurations, drawn if they come from a space.
+    @property
+    def redrawn(self) -> list[str]:
+        """The keys beside those of all configurations that Tune may draw anew in each trial."""
+        return placeholders_in(without(self.tuner_space, self._keys), FUNCTIONS)
 
-        The first key that the search sets has the value `while_drawing` meanwhile.
+    def source(
+        self, seed: int, while_drawing: Any, drawn: list[Config] | None
+    ) -> list[Config] | Parameters:
+        """Return the configurations, or the space that a search draws from.
+
+        Those that were `drawn` before a restart are the same after it: functions of a space may
+        draw others. The first key that the search sets has the value `while_drawing` meanwhile.
         """
         if isinstance(self.given, list):
             return self.given
-        assert self.given is not None
+        if self.given is None:
+            return self._parameters(seed, while_drawing)
+        return self._drawn(self.given, seed, while_drawing) if drawn is None else drawn
+
+    def _drawn(self, n: int, seed: int, while_drawing: Any) -> list[Config]:
         space, rest = self._to_draw_from(
-            f"arms={self.given}", "the search a space=..., or the arms themselves, arms=[...]"
+            f"arms={n}", "the search a space=..., or the arms themselves, arms=[...]"
         )
         whole = dict(space)
         for name, value in self._owned(space, seed, while_drawing).items():
             whole = without(whole, [name])
             assign(whole, name, value)
-        drawn = [without(arm, self._keys) for arm in draw_configs(whole, self.given, seed)]
+        drawn = [without(arm, self._keys) for arm in draw_configs(whole, n, seed)]
         # The Tuner has the constants of its space, which may be large.
         return drawn if self._space is not None else [open_part(rest, arm) for arm in drawn]
 
-    def parameters(self, seed: int, while_drawing: Any) -> Parameters:
-        """Return the space that a search draws from."""
+    def _parameters(self, seed: int, while_drawing: Any) -> Parameters:
         space, rest = self._to_draw_from("configurations", "the search a space=...")
         owned = self._owned(space, seed, while_drawing)
         return Parameters(space, owned, rest if self._space is None else None)

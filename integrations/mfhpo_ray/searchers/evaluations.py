@@ -101,15 +101,10 @@ class Evaluations:
         notes: Mapping[str, Any],
     ) -> None:
         """End an evaluation with a value, or None for a failure."""
-        running = self._running[trial_id]
-        outcome = self._trials.outcome(
-            self.begun(trial_id),
-            value,
-            running.took(result, self._clock()),
-            as_number(result.get(CENSORED_KEY)),
-            running.resources,
-        )
-        self._tell_end(trial_id, notes, **vars(outcome))
+        running, stopped_at = self._running[trial_id], as_number(result.get(CENSORED_KEY))
+        cost = self._trials.cost(running.took(result, self._clock()), running.resources)
+        outcome = self._trials.outcome(self.begun(trial_id), value, cost, stopped_at)
+        self._tell_end(trial_id, notes, **outcome)
 
     def cut(self, trial_id: str, who: str, result: Mapping[str, Any]) -> None:
         """End an evaluation that somebody has stopped: it is paid, and was of nothing asked for."""
@@ -127,19 +122,19 @@ class Evaluations:
 
     def _lose(self, trial_id: str, why: str, cost: float | None = 0.0, **content: Any) -> None:
         self._awaited.discard(trial_id)
-        order = self._log.experiment.order
-        self._log.tell(Lost(id=trial_id, order=order, why=why, cost=cost, **content))
+        claim, order = self._again.pop(trial_id, trial_id), self._log.experiment.order
+        self._log.tell(Lost(id=claim, order=order, why=why, cost=cost, **content))
 
     # What the search's scheduler calls: see `PullScheduler`.
 
     @property
     def finished(self) -> bool:
-        """Whether the experiment is over."""
+        """True if the experiment is over."""
         return self.is_over or (self.log is not None and self.log.experiment.finished)
 
     @property
     def stops_surplus(self) -> bool:
-        """Whether trials that still run when the experiment is over are stopped."""
+        """True if trials that still run when the experiment is over are stopped."""
         return self._trials.stops_surplus
 
     def note_resources(self, trial_id: str, resources: Mapping[str, float]) -> None:

@@ -1,11 +1,9 @@
 """The base of the searches: Tune's conventions around an experiment."""
 
-import copy
 import json
 import logging
 import secrets
 import time
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,30 +12,35 @@ from typing import Any, Generic, TypeVar, cast
 from ray.tune.search import Searcher
 
 from mfhpo import Observation
-from mfhpo._validation import MOST_SEED, check_count, check_dictionaries, check_name, shown
-from mfhpo.experiment import Assignment, Begun, Done, Experiment, Found, Wait
-from mfhpo.knowledge.replicate import replicate_of
+from mfhpo._validation import MOST_SEED, check_count, check_dictionaries, shown
+from mfhpo.experiment import Begun, Done, Experiment, Found, Wait
 from mfhpo_ray.experiment.encoding import decode, described, encode
 from mfhpo_ray.experiment.event_log import EventLog, Records
-from mfhpo_ray.experiment.journal import Journal
+from mfhpo_ray.experiment.journal import Journal, check_state
 from mfhpo_ray.experiment.metric import as_number, check_aim
 from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.experiment.pulls import scalars
-from mfhpo_ray.experiment.recommendation import RECOMMENDATION, Answer, in_terms_of_tune
-from mfhpo_ray.experiment.space import (
-    FUNCTIONS,
-    Config,
-    assign,
-    fingerprint,
-    placeholders_in,
-    without,
-)
+from mfhpo_ray.experiment.recommendation import Answer, in_terms_of_tune
+from mfhpo_ray.experiment.space import Config, fingerprint, placeholders_in
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.searchers.candidates import ArmsLike, Candidates
 from mfhpo_ray.searchers.evaluations import Evaluations
+from mfhpo_ray.searchers.notices import (
+    CUT,
+    IN_VAIN,
+    MAY_CUT,
+    NO_NUMBER,
+    REDRAWN,
+    SINGLE,
+    UNWATCHED,
+    WAITS,
+    Notices,
+)
 from mfhpo_ray.searchers.shown import Shown, ran_with
 from mfhpo_ray.searchers.stops import cut_by
-from mfhpo_ray.searchers.trials import Source, Trials
+from mfhpo_ray.searchers.trials import Trials
+
+_STATE_VERSION = 3  # of saved states; those of mfhpo 0.1.4 have none
 
 AnswerT = TypeVar("AnswerT", bound=Answer)
 
@@ -45,14 +48,6 @@ _logger = logging.getLogger("mfhpo_ray")
 
 # Seconds after which the answer so far is written to the experiment's storage again.
 _ANSWER_PERIOD = 5.0
-
-_STATE_VERSION = 3  # of saved states; those of mfhpo 0.1.4 have none
-
-_IN_VAIN = (
-    "%d trials of the saved experiment are waited for. If Tune is not to run them again, as after "
-    "Tuner.restore(resume_unfinished=False), they are waited for in vain: restore with "
-    "TuneConfig(scheduler=search.scheduler()), which tells."
-)
 
 
 class ExperimentSearch(Searcher, Generic[AnswerT]):
@@ -64,7 +59,7 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         What a trial is given, and what came back from it.
     arms
         See `IISESearch`; None: the search draws its own.
-    metric, mode, space, seed_key, seed
+    metric, mode, space, seed
         See `SearchOptions`.
     """
 
@@ -80,20 +75,12 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         metric: str | None,
         mode: str | None,
         space: Mapping[str, Any] | None,
-        seed_key: str | None,
         seed: int | None,
     ) -> None:
         check_aim(metric, mode)
-        if seed_key is not None:
-            check_name("seed_key", seed_key, "a key of the configuration or None")
-        if seed_key == trials.owned:
-            raise ValueError(f"seed_key={seed_key!r} is what the search sets to something else.")
         super().__init__(metric=metric, mode=mode)
-        own = (trials.owned, seed_key, *trials.others)
-        self._keys = tuple(key for key in own if key is not None)
         self._trials = trials
-        self._candidates = Candidates(arms, space, self._keys)
-        self._seed_key = seed_key
+        self._candidates = Candidates(arms, space, trials.keys)
         # Without a seed, one is drawn here, and saved with the experiment.
         self._seed = (
             secrets.randbits(31) if seed is None else check_count("seed", seed, 0, MOST_SEED)
@@ -105,8 +92,8 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         self.evaluations = Evaluations(trials, self._now)
         self._shown = Shown()
         self._written_at = float("-inf")
-        self._warned: set[str] = set()
-        self._object_to_budget(stacklevel=4)
+        self._notices = Notices()
+        self._object_to_budget()
 
     # What users call.
 
@@ -144,19 +131,14 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         stop = spec.get("stop")
         self._stop = stop if isinstance(stop, Mapping) else {}
         if stop:
-            self.warn_of_stop(repr(stop))
+            self._notices.warn("stop", MAY_CUT.format(repr(stop)))
         if spec.get("num_samples") == 1:
-            self._warn_once(
-                "num_samples",
-                "num_samples=1 lets the race make a single trial: give "
-                "TuneConfig(num_samples=-1), the race ends by itself.",
-                stacklevel=3,
-            )
+            self._notices.warn("num_samples", SINGLE)
         if self.evaluations.log is not None:
             return True  # the experiment goes on with the configurations that it has
         taken = self._candidates.take(config)
         self._trials.look_up(self._candidates.space)
-        self._object_to_budget(stacklevel=3)
+        self._object_to_budget()
         return taken
 
     def set_max_concurrency(self, max_concurrent: int) -> bool:
@@ -176,19 +158,20 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
             return self._finish(experiment)
         n_awaited = evaluations.lose_awaited()
         experiment = self._log.experiment
-        if experiment.n_begun:
-            self._check_companion()
+        if experiment.n_begun and not evaluations.is_watched:
+            self._warn_without_companion()
         if self._most is not None and len(experiment.open) >= self._most:
             if n_awaited >= self._most:
-                _logger.warning(_IN_VAIN, n_awaited)
+                _logger.warning(IN_VAIN, n_awaited)
             return None
         wanted = experiment.next()
         if isinstance(wanted, Done):
             return self._finish(experiment)
         if isinstance(wanted, Wait):
-            self._warn_of(wanted)
+            if wanted.is_held_up and self._notices.are_new(wanted.why.partition(" of ")[0]):
+                _logger.warning(WAITS, wanted.why)
             return None
-        config = self._config(wanted, experiment)
+        config = self._trials.configured(wanted, experiment.runner.configurations, self._seed)
         evaluations.begin(trial_id, wanted, config)
         return config
 
@@ -211,7 +194,8 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         who = None if error else cut_by(result, running.iteration, self._stop)
         result = {} if result is None else result
         if who is not None:
-            self._warn_of_cut(trial_id, who, running.iteration is not None or bool(result))
+            if result or running.iteration is not None:  # it has run
+                self._notices.warn("stop", CUT.format(who, trial_id))
             evaluations.cut(trial_id, who, result)
         else:
             ran = self._learn_what_ran(evaluations.begun(trial_id), result)
@@ -226,31 +210,25 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         """Write each event to the experiment's journal, and learn from what is there."""
         self.evaluations.is_watched = True
         if self.evaluations.log is None:
-            records = journal.read()
-            records.pop(RECOMMENDATION, None)
+            records = self._notebook.read(journal)
             if not records:
                 self._notebook.connect(journal)
                 return
             self._begin(records)
         if n := self._log.connect(journal):
             _logger.info("%d events are taken over from the journal.", n)
-            self._relearn_what_ran()
+            self._shown.relearn(self._log)
         if self._log.experiment.history():
             self._write_answer(urgent=True)
         self.evaluations.await_open()
 
     def warn_of_stop(self, what: str) -> None:
         """Warn about the ``stop`` of the ``RunConfig``, named by `what`."""
-        self._warn_once(
-            "stop",
-            f"RunConfig(stop={what}) may end trials early, which are paid and do not count. Drop "
-            f"it: trials end by themselves, and search.scheduler(limit=...) ends those that hang.",
-            stacklevel=4,
-        )
+        self._notices.warn("stop", MAY_CUT.format(what))
 
     @property
     def finished(self) -> bool:
-        """Whether the experiment is over."""
+        """True if the experiment is over."""
         return self.evaluations.finished
 
     # What is saved.
@@ -260,8 +238,6 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
 
         The events are in the journal, if there is one.
         """
-        log, journal = self.evaluations.log, self._notebook.journal
-        place = None if log is None or journal is None else journal.to_record()
         return {
             "version": _STATE_VERSION,
             "search": type(self).__name__,
@@ -270,24 +246,12 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
             "seed": self._seed,
             "most": self._most,
             "space": encode(self._candidates.tuner_space),
-            "run": None if log is None else log.run,
-            "journal": place,
-            "records": None if log is None or place is not None else log.records,
+            "events": self.evaluations.log and self.evaluations.log.saved(),
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from what `get_state` gave, in a search made with the same arguments."""
-        if state.get("version") != _STATE_VERSION:
-            raise ValueError(
-                "the saved state of the search is of another version of mfhpo, such as 0.1.4, "
-                "whose states are read by that version alone. Go on with that version, or begin "
-                "the experiment anew, under another RunConfig(name=...)."
-            )
-        if state["search"] != type(self).__name__:
-            raise ValueError(
-                f"the state is that of a {state['search']}, but this is a {type(self).__name__}; "
-                f"restore the search that was saved."
-            )
+        check_state(state, _STATE_VERSION, type(self).__name__)
         self._take("metric", state["metric"])
         self._take("mode", state["mode"])
         self._seed = int(state["seed"])
@@ -295,12 +259,8 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
             self._most = state["most"]
         if not self._candidates.tuner_space:
             self._candidates.tuner_space = decode(state["space"])
-        records = state["records"]
-        if state["journal"] is not None:
-            records = Journal.read_at(state["journal"])
-            records.pop(RECOMMENDATION, None)
-        if records is not None:
-            self._begin(records, state["run"])
+        if state["events"] is not None:
+            self._begin(*EventLog.records_in(state["events"]))
             self.evaluations.await_open()
 
     def save(self, checkpoint_path: str) -> None:
@@ -316,7 +276,7 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
 
     def __getstate__(self) -> dict[str, Any]:
         log = self.evaluations.log
-        state = {**self.get_state(), "journal": None, "records": log and log.records}
+        state = self.get_state() | {"events": log and log.saved(elsewhere=False)}
         # A log holds functions, and a journal may hold an open connection.
         anew = {"evaluations": None, "_notebook": Notebook()}
         return {"attributes": self.__dict__ | anew, "state": state}
@@ -343,11 +303,14 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         trials = self._trials
         trials.look_up(self._candidates.space)
         known = None if records is None else EventLog.shared_notes(records).get("drawn")
-        source, notes = self._source(None if known is None else decode(known))
-        digest = {"search": type(self).__name__, **trials.digest}
-        if isinstance(self._candidates.given, list):
-            digest["arms"] = list(map(fingerprint, self._candidates.given))
-        settings = trials.settings(source, self._seed, self._sign)
+        candidates = self._candidates
+        source = candidates.source(self._seed, trials.levels[-1], known and decode(known))
+        digest = {"search": type(self).__name__, **trials.plan.digest(trials.levels)}
+        if isinstance(candidates.given, list):
+            digest["arms"] = list(map(fingerprint, candidates.given))
+        is_drawn = isinstance(candidates.given, int)
+        notes = {"drawn": encode(source)} if is_drawn else {}
+        settings = trials.plan.settings(trials.levels, source, self._seed, self._sign)
         log = EventLog(replace(settings, describe=described), digest, self._notebook)
         n = None if trials.replicate is None else len(trials.replicates)
         log.tell(Found(id="replicates", order=log.experiment.order, replicates=n), **notes)
@@ -356,26 +319,12 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
             self._announce(settings)
         else:
             log.take_over(records, run)
-            self._relearn_what_ran()
+            self._shown.relearn(self._log)
         return log
-
-    def _source(self, drawn: list[Config] | None) -> tuple[Source, dict[str, Any]]:
-        """Return where configurations come from, and notes for a restart.
-
-        Those that were drawn before a restart are the same after it: functions of a space may draw
-        others.
-        """
-        candidates, target = self._candidates, self._trials.while_drawing
-        if candidates.given is None:
-            return candidates.parameters(self._seed, target), {}
-        if isinstance(candidates.given, list):
-            return candidates.given, {}
-        arms = candidates.drawn(self._seed, target) if drawn is None else drawn
-        return arms, {"drawn": encode(arms)}
 
     def _announce(self, settings: Any) -> None:
         """Log what is done that nobody has declared, as the experiment begins."""
-        words = self._trials.in_words(len(settings.candidates))
+        words = self._trials.plan.in_words(self._trials.levels, len(settings.candidates))
         if words:
             _logger.info("%s: %s.", type(self).__name__, words)
 
@@ -409,94 +358,30 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
             self._write_answer(urgent=True)
         return str(self.FINISHED)
 
-    def _config(self, wanted: Assignment, experiment: Experiment) -> Config:
-        config: Config = copy.deepcopy(dict(wanted.configuration))
-        known = experiment.runner.configurations
-        arm = known.find(wanted.configuration)
-        arm = len(known) if arm is None else arm
-        trials = self._trials
-        trials.assign(config, wanted, arm)
-        if self._seed_key is not None:
-            assign(config, self._seed_key, trials.seed_of(wanted, arm, len(known), self._seed))
-        if trials.replicate is not None and wanted.block is not None:
-            chosen = replicate_of(wanted.block, self._seed, len(trials.replicates))
-            assign(config, trials.replicate, trials.replicates[chosen])
-        return config
-
     def _value(self, trial_id: str, result: Mapping[str, Any]) -> float | None:
         """Return the metric; None if it is missing, no number or not finite."""
         reported = result.get(str(self._metric))
         value = as_number(reported)
         if value is None and reported is not None:
-            self._warn_once(
-                "no number",
-                f"trial {trial_id} reported {self._metric}={reported!r}, which is no number: it "
-                f"counts as failed. Report float(...).",
-                stacklevel=3,
-            )
+            self._notices.warn("no number", NO_NUMBER.format(trial_id, self._metric, reported))
         return value if value is not None and Observation(value).has_value else None
 
     def _learn_what_ran(self, begun: Begun, result: Mapping[str, Any]) -> Config:
         """Learn and return what a trial ran with where Tune has placeholders."""
-        own = placeholders_in(begun.configuration)
-        rest = without(self._candidates.tuner_space, self._keys)
-        ran = ran_with(result, [*own, *placeholders_in(rest, FUNCTIONS)])
+        names = [*placeholders_in(begun.configuration), *self._candidates.redrawn]
+        ran = ran_with(result, names)
         for name in self._shown.learn(begun.configuration, ran):
-            self._warn_once(
-                f"redrawn {name}",
-                f"param_space[{name!r}] is drawn anew in each trial, so that values of one "
-                f"configuration differ by it as well. To draw it once for each configuration, give "
-                f"the search its space=....",
-                stacklevel=3,
-            )
+            self._notices.warn(f"redrawn {name}", REDRAWN.format(name))
         return ran
 
-    def _relearn_what_ran(self) -> None:
-        for trial_id, begun in self._log.claims.items():
-            if ran := self._log.notes(trial_id).get("ran"):
-                self._shown.learn(begun.configuration, decode(ran))
+    def _warn_without_companion(self) -> None:
+        if consequence := self._trials.without_companion():
+            self._notices.warn("companion", UNWATCHED.format(consequence))
 
-    def _check_companion(self) -> None:
-        is_there = self.evaluations.is_watched
-        self._trials.check_companion(is_there)
-        if not is_there and (consequence := self._trials.without_companion):
-            self._warn_once(
-                "companion",
-                f"nobody enforces the limits: {consequence}. Give the Tuner "
-                f"TuneConfig(scheduler=search.scheduler()), which stops any trial.",
-                stacklevel=3,
-            )
-
-    def _object_to_budget(self, stacklevel: int) -> None:
-        if (objection := self._trials.objection()) is not None:
-            self._warn_once("budget", objection, stacklevel + 1)
-
-    def _warn_of_cut(self, trial_id: str, who: str, has_run: bool) -> None:
-        if has_run:
-            self._warn_once(
-                "stop",
-                f"{who} has stopped trial {trial_id} before its end: it is paid, and gives neither "
-                f"a value nor a failure. What is left of a configuration is then no fair sample of "
-                f"it. Drop it: the search ends what is not worth going on, and "
-                f"search.scheduler(limit=...) what hangs.",
-                stacklevel=3,
-            )
-
-    def _warn_of(self, waits: Wait) -> None:
-        about = waits.why.partition(" of ")[0]
-        if waits.is_held_up and about not in self._warned:
-            self._warned.add(about)
-            _logger.warning(
-                "The race waits for %s. Values count in the order in which their trials began, so "
-                "no more of this configuration is begun at this level until that trial ends. If it "
-                "hangs, stop it; search.scheduler(limit=...) does so by itself.",
-                waits.why,
-            )
-
-    def _warn_once(self, about: str, message: str, stacklevel: int) -> None:
-        if about not in self._warned:
-            self._warned.add(about)
-            warnings.warn(message, stacklevel=stacklevel + 1)
+    def _object_to_budget(self) -> None:
+        objection = self._trials.plan.objection(self._trials.levels)
+        if objection is not None:
+            self._notices.warn("budget", objection, stacklevel=4)
 
     def _write_answer(self, urgent: bool) -> None:
         now = self._clock()
@@ -505,5 +390,5 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         if urgent or now - self._written_at >= _ANSWER_PERIOD:
             self._written_at = now
             answer: Answer = self.recommendation()
-            names = [*self._candidates.names, self._trials.owned]
+            names = [*self._candidates.names, self._trials.keys[0]]
             self._notebook.write_answer(answer, self._metric, self._mode, names)

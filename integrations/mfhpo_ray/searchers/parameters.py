@@ -30,7 +30,7 @@ _Path = tuple[Any, ...]
 
 
 class Parameters:
-    """What a search space leaves open, by name, and the configurations that come of its places.
+    """The open part of a search space, by name, and the configurations at its places.
 
     Nested keys are joined by ``"/"``. What is open within a category has the index of the category
     in its name: ``"model[0]/C"``. Functions, and domains that Tune does not have, are drawn without

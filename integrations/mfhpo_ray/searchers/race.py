@@ -21,9 +21,10 @@ from mfhpo.search.declared import (
     declared_shortlist,
     makes_shortlist,
 )
+from mfhpo_ray.experiment.metric import check_aim
 from mfhpo_ray.experiment.space import Config
 from mfhpo_ray.searchers.options import FidelitySearchOptions
-from mfhpo_ray.searchers.trials import Source, TrialsAtLevels
+from mfhpo_ray.searchers.trials import Source, Trials
 
 MakePolicy = Callable[[Problem, float, Mapping[str, Any]], Policy]
 
@@ -63,7 +64,7 @@ class DeclaredRace:
         options: Mapping[str, Any],
         make: MakePolicy,
         looks: bool = False,
-    ) -> tuple[DeclaredRace, TrialsAtLevels, dict[str, Any]]:
+    ) -> tuple[DeclaredRace, Trials, dict[str, Any]]:
         """Return what a user declares of a search that `runs` a policy, its trials, and the rest.
 
         With `looks` finalists are compared by a few planned looks. Options are tried at once, so
@@ -80,10 +81,15 @@ class DeclaredRace:
         declaration = Declaration.of(fidelity, own.pop("sigma"), own.pop("bias"), kind)
         compares = "" if looks or replicate is not None else search._policy_class.__name__
         race = cls(declaration, own, make, replicate, compares)
-        trials = TrialsAtLevels(
-            race, declaration.fidelity, prices=host.pop("prices"), replicate=replicate
+        trials = Trials(
+            race,
+            declaration.fidelity,
+            prices=host.pop("prices"),
+            replicate=replicate,
+            seed_key=host.pop("seed_key"),
         )
-        signs = {"max": (1.0,), "min": (-1.0,)}.get(host["mode"], (1.0, -1.0))
+        check_aim(host["metric"], host["mode"])
+        signs = (1.0, -1.0) if host["mode"] is None else (-1.0 if host["mode"] == "min" else 1.0,)
         declaration.rehearse(race.policy, own, trials.levels, signs)
         return race, trials, host
 
@@ -128,6 +134,12 @@ class DeclaredRace:
         """Return what cheap levels are used for; empty where users have declared that."""
         costs = self.declaration.fidelity.costs_of(levels)
         return cheap_levels_in_words(self._whole, n_arms, costs, self.compares)
+
+    def digest(self, levels: Sequence[Any]) -> dict[str, Any]:
+        """Return what must be the same after a restart."""
+        costs = self.declaration.fidelity.costs_of(levels)
+        words = f"{costs} and {self.declaration.bias}"
+        return {"levels": repr(list(levels)), "costs and bias": words}
 
     @property
     def _whole(self) -> dict[str, Any]:

@@ -11,18 +11,17 @@ from mfhpo.censored.options import check_limits
 from mfhpo.experiment import LimitSettings
 from mfhpo.racing.options import runs, with_defaults
 from mfhpo_ray.experiment.recommendation import TuneLimitRecommendation
-from mfhpo_ray.experiment.space import Config
 from mfhpo_ray.searchers.candidates import ArmsLike
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
 from mfhpo_ray.searchers.options import RCUCBSearchOptions, SearchOptions, ZoomingRCUCBSearchOptions
-from mfhpo_ray.searchers.trials import TrialsWithinLimits
+from mfhpo_ray.searchers.trials import Source, TrialsWithinLimits
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
 class _Limits:
-    """What a user declares of a search that `runs` a policy of limits.
+    """The declaration of a search that `runs` a policy of limits.
 
     Options are tried at once, so that wrong ones raise here and not in the first trial.
     """
@@ -32,13 +31,25 @@ class _Limits:
         self.host = {name: own.pop(name) for name in SearchOptions.__annotations__}
         limit_key = own.pop("limit_key")
         check_name("limit_key", limit_key, "a key of the configuration such as 'time_limit_s'")
-        self.trials = TrialsWithinLimits(limit_key, self._settings)
+        self.trials = TrialsWithinLimits(self, limit_key, self.host.pop("seed_key"))
         self._options = own
         self._policy_class = search._policy_class
         self._make(2, (), **own)
 
-    def _settings(self, arms: list[Config], sign: float) -> LimitSettings:
-        return LimitSettings(candidates=arms, options=self._options, make=self._make, sign=sign)
+    def settings(
+        self, levels: tuple[Any, ...], source: Source, seed: int, sign: float
+    ) -> LimitSettings:
+        assert isinstance(source, list)
+        return LimitSettings(candidates=source, options=self._options, make=self._make, sign=sign)
+
+    def objection(self, levels: Sequence[Any]) -> str | None:
+        return None
+
+    def in_words(self, levels: Sequence[Any], n_arms: int) -> str:
+        return ""
+
+    def digest(self, levels: Sequence[Any]) -> dict[str, Any]:
+        return {}
 
     def _make(self, n_arms: int, _: Any, **options: Any) -> CensoredPolicy:
         policy: CensoredPolicy = self._policy_class(n_arms, **options)
@@ -66,6 +77,8 @@ class RCUCBSearch(ExperimentSearch[TuneLimitRecommendation]):
 
     Parameters
     ----------
+    arms
+        See `IISESearch`.
     limits
         Time limits in seconds to choose from, positive and increasing. Or how many to derive from
         the first durations, equidistant over their interquartile range, 50 at most. None: 10
@@ -108,6 +121,8 @@ class ZoomingRCUCBSearch(ExperimentSearch[TuneLimitRecommendation]):
 
     Parameters
     ----------
+    arms
+        See `IISESearch`.
     longest
         The largest limit, in seconds.
     """

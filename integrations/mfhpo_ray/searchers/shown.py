@@ -6,7 +6,8 @@ import copy
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mfhpo_ray.experiment.encoding import described
+from mfhpo_ray.experiment.encoding import decode, described
+from mfhpo_ray.experiment.event_log import EventLog
 from mfhpo_ray.experiment.space import Config, assign, fingerprint
 
 REDRAWN = "drawn anew in each trial"
@@ -36,6 +37,12 @@ class Shown:
         ]
         self.redrawn.update(found)
         return found
+
+    def relearn(self, log: EventLog) -> None:
+        """Learn from the notes of trials before a restart."""
+        for trial_id, begun in log.claims.items():
+            if ran := log.notes(trial_id).get("ran"):
+                self.learn(begun.configuration, decode(ran))
 
     def of(self, configuration: Mapping[str, Any]) -> Config:
         """Return a configuration as trials ran with it."""

@@ -14,7 +14,7 @@ from mfhpo.racing.options import runs, with_defaults
 from mfhpo.search import BudgetedSearch, DeclaredSearch, SearchOptions
 from mfhpo_ray.experiment.recommendation import TuneSearchRecommendation
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
-from mfhpo_ray.searchers.trials import Source, TrialsAtLevels
+from mfhpo_ray.searchers.trials import Source, Trials
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -38,8 +38,8 @@ class SpaceSearch(ExperimentSearch[TuneSearchRecommendation]):
     outside the shortlist. The intervals rest on the evaluations of the shortlist alone, never on
     values that the search has selected. With `replicate` it is about the mean over replicates.
 
-    Each trial is one evaluation of one configuration at one level of the fidelity. Schedulers that
-    stop trials early, such as ASHA, falsify the values.
+    Each trial is one evaluation of one configuration at one level of the fidelity. What
+    another scheduler stops early, such as ASHA, is paid and gives no value.
 
     Parameters
     ----------
@@ -118,18 +118,17 @@ class SpaceSearch(ExperimentSearch[TuneSearchRecommendation]):
         if declared.checkpoints and _TRAINING in keys:
             raise ValueError(f"{_TRAINING!r} is what checkpoints are kept under; rename that key.")
         is_measured = declared.fidelity.costs == "measured"
-        trials = TrialsAtLevels(
+        trials = Trials(
             _DeclaredSpace(declared, Declaration.of(declared.fidelity, own["sigma"], None)),
             declared.fidelity,
             prices=prices,
             replicate=declared.replicate,
             training=_TRAINING if declared.checkpoints else None,
-            without_companion="a trial that hangs is waited for" if is_measured else "",
+            seed_key=seed_key,
+            hangs="a trial that hangs is waited for" if is_measured else "",
         )
         listed = declared.candidates if isinstance(declared.candidates, list) else None
-        super().__init__(
-            trials, listed, metric=metric, mode=mode, space=space, seed_key=seed_key, seed=seed
-        )
+        super().__init__(trials, listed, metric=metric, mode=mode, space=space, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -160,3 +159,6 @@ class _DeclaredSpace:
 
     def in_words(self, levels: Sequence[Any], n_arms: int) -> str:
         return ""
+
+    def digest(self, levels: Sequence[Any]) -> dict[str, Any]:
+        return {"levels": repr(list(levels)), "costs": repr(self.declared.fidelity.costs)}

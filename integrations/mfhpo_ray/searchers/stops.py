@@ -1,4 +1,4 @@
-"""Who has ended a trial before its own end: a stop of the RunConfig, or another scheduler."""
+"""The end of a trial by others: a stop of the RunConfig, or another scheduler."""
 
 from __future__ import annotations
 

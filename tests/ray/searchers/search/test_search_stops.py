@@ -107,6 +107,7 @@ def test_asha_itself_cuts_trials_whose_values_do_not_count(ray_cluster, tmp_path
     search = make()
     scheduler = AsyncHyperBandScheduler(**ASHA)
     options = {"search_alg": search, "scheduler": scheduler, "num_samples": 24}
+    options |= {"metric": "acc", "mode": "max"}
     space = {"epochs": tune.choice([1, 3, 9]), "lr": tune.choice([SLOW, QUICK])}
     tuner = tuner_of(_train, tmp_path, space=space, max_concurrent_trials=2, **options)
     with pytest.warns(UserWarning, match="AsyncHyperBandScheduler has stopped trial"):
