@@ -345,26 +345,6 @@ def test_given_ends_with_its_budget_or_time():
         race(budget=0.5).fit(X, y)
 
 
-def test_declared_bias_lets_cheap_levels_decide():
-    options = {"resource": "n_samples", "levels": [30, 120], "bias": [0.1, 0.0], "sigma": 0.1}
-    arms = [{"worth": w} for w in (0.0, 2.0, 1.0)]
-    for kind in (MFSearchCV, IISESearchCV):
-        search = kind(Fragile(), arms, random_state=0, epsilon=0.1, measure=1, **options)
-        answer = search.fit(X, y).certificate_
-        assert answer.certified
-        assert search.best_params_ == {"worth": 2.0}
-        results = search.cv_results_
-        assert results["n_resources"].tolist() == [30, 120, 30]
-        # The policy takes scores as independent: no two fits have a split in common.
-        scores = np.array([results[f"split{k}_test_score"] for k in range(search.n_splits_)])
-        assert np.isfinite(scores).sum(axis=1).max() == 1
-        assert search.n_splits_ == answer.trials
-        assert "another one for each fit" in str(answer)
-        assert "the same for all settings" not in str(answer)
-        full = (results["n_fits"] * [0.25, 1.0, 0.25]).sum()
-        assert answer.cost <= full
-
-
 def test_parameters_are_listed_as_by_grid_search():
     grid = [{"C": [1, 0.5]}, {"kernel": ["linear"], "gamma": [0.1, "auto"]}, {"degree": [2, 3]}]
     theirs = GridSearchCV(SVC(), grid, cv=2).fit(X, y).cv_results_

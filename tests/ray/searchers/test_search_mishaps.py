@@ -155,15 +155,6 @@ def test_what_failed_is_evaluated_again_if_tune_is_told_to(name, tmp_path):
     assert not again.evaluations.repeats(trial)
 
 
-def test_if_all_fails_at_first_that_is_the_end():
-    search = make(arms=[{"x": x / 20} for x in range(20)])
-    configs = run(search, lambda config: np.nan)
-    assert len(configs) == 30
-    answer = search.recommendation()
-    assert (answer.finished, answer.certified) == (True, False)
-    assert answer.reason == "all of the first 30 evaluations failed"
-
-
 def _begun(n, **options):
     """A search with n pulls under way of the only arm and level."""
     fidelity = Fidelity("epochs", levels=[1])
