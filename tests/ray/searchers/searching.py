@@ -148,28 +148,6 @@ def _by_pickle(search, make_search, folder):
 WAYS = {"file": _by_file, "state": _by_state, "pickle": _by_pickle}
 
 
-def crash(driver, make_search, saved_at, lost, forgets_trials, never_saved):
-    """Kill a driver some steps after the last snapshot: the search that goes on, and the journal.
-
-    Ray may or may not know the newest trials.
-    """
-    journal = Memory()
-    driver.search.connect(journal)
-    snapshot, known_to_ray = driver.search.get_state(), set()
-    for step in range(saved_at + lost):
-        if step == saved_at:
-            snapshot, known_to_ray = driver.search.get_state(), set(driver.running)
-        driver.step()
-    again = make_search()
-    if not never_saved:
-        again.set_state(json.loads(json.dumps(snapshot)))
-    again.connect(journal)
-    running = set(driver.running)
-    for search in (again, driver.search):
-        search.evaluations.keep(known_to_ray & running if forgets_trials else running)
-    return again, journal.read()
-
-
 def experiment_of(search):
     return search.evaluations.log.experiment
 

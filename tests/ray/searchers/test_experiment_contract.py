@@ -1,5 +1,6 @@
 """Ray's searchers do what the engine says, on a simulated cluster."""
 
+import itertools
 import math
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,10 +14,11 @@ from benchmarks.tune_clock import Step, simulate
 from mfhpo_ray import MFSearch, SpaceSearch
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY
-from mfhpo_ray.searchers.candidates import Candidates
+from mfhpo_ray.searchers.parameters import Parameters
 from tests.contract.experiment_contract import Host, conformance, settings_of_finalists
 
 _LONGEST = 5000.0  # virtual seconds after which nothing but what hangs is left
+_MOST = 2000  # trials of a run
 _CUT = 2  # iterations after which a trial is stopped
 _ID = "conformance_id"
 
@@ -56,30 +58,36 @@ class Searchers(Host):
                 mock.patch.object(Journal, "of", return_value=journal),
                 mock.patch("mfhpo_ray.schedulers.pull_scheduler.was_lost", was_lost_in(world)),
             ):
-                search = self.searcher(task)
+                search, again = self.searcher(task), []
                 while True:
                     try:
-                        return self.answer(search, task, world, f"{folder}/search")
+                        return self.answer(search, task, world, f"{folder}/search", again)
                     except DriverDied:
-                        search = self.restarted(task, world, journal, f"{folder}/search")
+                        search, again = self.restarted(task, world, journal, f"{folder}/search")
 
     def restarted(self, task, world, journal, saved):
-        """Return what goes on from what was saved and from the journal; no trial is run again."""
+        """Return what goes on from what was saved and from the journal, and trials to run again.
+
+        Tune runs unfinished trials again, or it knows nothing about them.
+        """
         search = self.searcher(task)
         if Path(saved).exists():
             search.restore(saved)
         search.connect(journal)
+        if world.n_ended % 2:
+            return search, world.open
         search.evaluations.keep([])
         for id in sorted(world.open):
             world.lose(id)
-        return search
+        return search, []
 
-    def answer(self, search, task, world, saved):
+    def answer(self, search, task, world, saved, again):
         options = {"slots": task.workers, "max_concurrent_trials": task.workers, "max_t": _CUT}
         options |= {"time_budget": _LONGEST, "poll_seconds": None if task.limit else 1000.0}
         watch(search, task, world, saved)
-        names, run = "benchmarks.tune_clock.search._name", f"trial_{world.n_ended}"
-        with mock.patch(names, lambda number: f"{run}_{number}"):
+        new = (f"trial_{world.n_ended}_{number}" for number in itertools.count())
+        names = dict(enumerate(itertools.chain(again, itertools.islice(new, _MOST)), start=1))
+        with mock.patch("benchmarks.tune_clock.search._name", names.__getitem__):
             simulate(search.scheduler(task.limit), search, Training(world), **options)
         return search.recommendation()
 
@@ -98,7 +106,7 @@ class Searchers(Host):
 
     def space_of(self, task):
         space = {name: tune.choice(values) for name, values in task.space.items()}
-        return Candidates(None, space, ("epochs", "seed", "split")).parameters(task.seed, None)
+        return Parameters(space, {}, None)
 
     def configuration_of(self, answer):
         return {name: value for name, value in answer.params.items() if name == "x"}
@@ -108,7 +116,11 @@ def watch(search, task, world, saved):
     """Let a world know what is suggested and completed."""
     suggest, complete = search.suggest, search.on_trial_complete
 
+    configs = {id: begun[0] | {"epochs": begun[1]} for id, begun in world.begun.items()}
+
     def suggested(trial_id):
+        if trial_id in configs:
+            return {**configs[trial_id], _ID: trial_id}
         config = suggest(trial_id)
         if not isinstance(config, dict):
             return config
@@ -123,7 +135,7 @@ def watch(search, task, world, saved):
             else:
                 world.end(trial_id)
         complete(trial_id=trial_id, result=result, error=error)
-        if world.n_ended % 5 == 0:
+        if world.n_ended % 10 == 0:
             search.save(saved)
         if world.driver_dies:
             raise DriverDied
