@@ -312,10 +312,11 @@ class Referee:
             assert len(alike) == 1 or not self.task.shares
 
     def check_budget(self):
-        """R30, D9: what was begun is within the budget, whatever it gives."""
+        """R30, D9: what was begun is within the budget, whatever it gives, and losses are."""
         if self.task.budget is not None and not self.task.is_measured:
-            lost = {id for what, id in self.world.log if what == "lost"}
-            paid = sum(self.world.begun[id][1] for id in self.claims.keys() - lost)
+            lost = self.world.costs_of_losses
+            paid = sum(lost[id] or 0.0 for id in self.claims.keys() & lost.keys())
+            paid += sum(self.world.begun[id][1] for id in self.claims if lost.get(id) is None)
             assert paid <= self.task.budget
 
     def ended(self, id):

@@ -61,9 +61,9 @@ class Workers(Host):
 
     def end(self, task, world, id):
         outcome, stopped_at = world.outcomes[id], world.stopped_at(id)
-        event, content = Lost, {"why": DIED}
+        event, content = Lost, {"why": DIED, "cost": None}
         if outcome.dies:
-            world.lose(id)
+            world.lose(id, None)
         else:
             world.end(id)
             value = outcome.value if stopped_at is None else None
