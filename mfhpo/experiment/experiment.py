@@ -150,16 +150,17 @@ class Experiment:
         same block, the same new configuration, or other shortlists. Of these the earliest stands.
         Whoever has to move asks again, and writes a claim with the same id and a larger counter.
         """
-        return None if id in self._current().rivals else self._claim(id)
+        return None if id in self._current().rivals else self.claim(id)
 
     def level_of(self, id: str) -> int:
         """Return the level for a claim that was made before levels were known.
 
         Whoever asks writes the claim again with it, or names it in its end.
         """
-        return self._current().level_of(self._claim(id))
+        return self._current().level_of(self.claim(id))
 
-    def _claim(self, id: str) -> Begun:
+    def claim(self, id: str) -> Begun:
+        """Return the claim with an id as it stands; ValueError if there is none."""
         claim = self._log.claim(id)
         if claim is None:
             raise ValueError(f"id {id!r} names no evaluation that was begun.")
@@ -174,7 +175,7 @@ class Experiment:
         if lease is None:
             return []
         open = self._current().ledger.open
-        return [id for id in open if now - self._claim(id).time > lease]
+        return [id for id in open if now - self.claim(id).time > lease]
 
     def answer(self) -> Answer:
         """Return the best answer so far, with its conditions, and whom it waits for."""
@@ -193,7 +194,7 @@ class Experiment:
         lease = self.settings.lease_seconds
         if lease is None or not state.ledger.open:
             return None
-        first = min(self._claim(id).time for id in state.ledger.open)
+        first = min(self.claim(id).time for id in state.ledger.open)
         return max(0.0, first + lease - now)
 
     def _current(self) -> State:
