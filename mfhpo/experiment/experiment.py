@@ -52,6 +52,7 @@ class Experiment:
         self._kept: State | None = None  # an earlier one, since events have come late
         self._changed = 0  # the first event since which the past has changed
         self._known: Place | None = None  # the last event whose warnings were given
+        self._is_over: bool | None = None  # after the last event
 
     @classmethod
     def replay(cls, settings: Settings, events: Iterable[Event]) -> Experiment:
@@ -71,6 +72,7 @@ class Experiment:
         whose level becomes known does.
         """
         self._changed = min(self._changed, self._log.add(event))
+        self._is_over = None
 
     @property
     def order(self) -> int:
@@ -95,7 +97,10 @@ class Experiment:
     @property
     def finished(self) -> bool:
         """True if the experiment is over, whatever is under way."""
-        return self._current().finished
+        state = self._current()
+        if self._is_over is None:  # hosts ask time and again
+            self._is_over = state.finished
+        return self._is_over
 
     @property
     def n_begun(self) -> int:
