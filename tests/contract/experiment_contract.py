@@ -119,17 +119,20 @@ class Task:
         costs = "measured" if self.is_measured else tuple(map(float, self.levels))
         return Fidelity("epochs", levels=self.levels, costs=costs)
 
+    @property
+    def shortlist(self):
+        ranked = sorted(self.candidates, key=lambda each: -each["x"])
+        best = tuple(Candidate("", each, each["x"]) for each in ranked)
+        return Shortlist(candidates=best, luckiest=0, about="", words="")
+
     def settings(self, host):
         """Return what the engine is told of the task."""
         seed, shares = host.seed_of(self), self.shares
         options = {"epsilon": self.epsilon, "budget": self.budget}
         options["max_failures"] = self.max_failures
         if self.certifies:
-            ranked = sorted(self.candidates, key=lambda each: -each["x"])
-            best = tuple(Candidate("", each, each["x"]) for each in ranked)
-            shortlist = Shortlist(candidates=best, luckiest=0, about="", words="")
             options["blocks"] = True
-            return ShortlistSettings(shortlist=shortlist, options=options, seed=seed)
+            return ShortlistSettings(shortlist=self.shortlist, options=options, seed=seed)
         options["sigma"] = self.sigma
         if self.space is None:
             options |= {"fidelity": self.fidelity, "bias": self.bias}
