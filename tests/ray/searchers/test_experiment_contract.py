@@ -46,6 +46,7 @@ class Training:
 
 
 class Searchers(Host):
+    cuts = "RunConfig(stop={'training_iteration': 2}) stopped trials"
     cannot: ClassVar = {
         "equal entries": "a list of arms with equal ones is refused",
         "the worst value": "infinity is a failure, as Ray's users are told",
