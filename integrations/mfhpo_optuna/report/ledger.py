@@ -10,10 +10,9 @@ from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo import Observation, Policy, Pull
 from mfhpo._validation import is_number
 from mfhpo.games import Query
-from mfhpo.search import BudgetedSearch, Replicate, has_levels
+from mfhpo.search import BudgetedSearch, has_levels
 from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.games.study import NashStudy
 from mfhpo_optuna.report.reading import StudyReading
@@ -29,6 +28,7 @@ from mfhpo_optuna.study.attributes import (
     read_attribute,
 )
 from mfhpo_optuna.study.fidelity_race import FidelityRace
+from mfhpo_optuna.visualization.replay import Replay, spent_of
 
 COST_UNIT = "units of cost"  # of declared costs: nobody says what they are
 
@@ -141,34 +141,22 @@ def _spent(entries: Iterable[Entry]) -> float:
 
 
 def _of_race(reading: StudyReading, sampler: FidelitySampler) -> Ledger:
-    told: dict[int, tuple[Pull, float, bool]] = {}
-    before = 0.0
-
-    def hear(race: FidelityRace, trial_number: int, pull: Pull, observation: Observation) -> None:
-        nonlocal before
-        if race.policy is not None:
-            paid = _paid(race.policy)
-            told[trial_number] = (pull, paid - before, observation.failed)
-            before = paid
-
-    race = sampler.replay(reading.study, lambda race: partial(hear, race))
+    replay = Replay(reading.study, sampler)
+    told, race = {evaluation.trial: evaluation for evaluation in replay.evaluations}, replay.race
     of_policy = "search" if isinstance(race.policy, BudgetedSearch) else "race"
     entries = []
     for entry in _as_told(reading, of_policy):
-        if entry.trial.number not in told:
+        seen = told.get(entry.trial.number)
+        if seen is None:
             entries.append(_untold(entry))
             continue
-        pull, cost, failed = told[entry.trial.number]
-        purpose = "certificate" if isinstance(pull, Replicate) else of_policy
-        level = race.levels[pull.fidelity] if has_levels(race.fidelity) else None
-        at_target = pull.fidelity == len(race.levels) - 1
-        entries.append(Entry(entry.trial, purpose, pull.arm, level, at_target, cost, failed))
-    paid = None if race.policy is None else _paid(race.policy)
+        purpose = "certificate" if seen.is_replicate else of_policy
+        level = race.levels[seen.fidelity] if has_levels(race.fidelity) else None
+        at_target = seen.fidelity == len(race.levels) - 1
+        known = (seen.arm, level, at_target, seen.spent, seen.failed)
+        entries.append(Entry(entry.trial, purpose, *known))
+    paid = None if race.policy is None else spent_of(race.policy)
     return Ledger(tuple(entries), _unit(race), paid=paid)
-
-
-def _paid(policy: Policy) -> float:
-    return policy.spending[0] if isinstance(policy, BudgetedSearch) else policy.cost
 
 
 def _unit(race: FidelityRace) -> str:

@@ -3,6 +3,8 @@
 Each has a contrast of at least 3 to both backgrounds, so that a figure may change its template.
 """
 
+import numpy as np
+
 # From the cheapest level to the target: from green to violet, and from light to dark.
 _LEVELS = ("#24a08c", "#1f8fb8", "#3b78c4", "#5a5fd0", "#7048c8")
 WINNER = "#d55e00"
@@ -13,16 +15,10 @@ SEVERAL = ("#0077c0", "#00966c", "#c0609a", "#9a7d0a", "#8a6fd1")
 
 def level_colour(level: int, n_levels: int) -> str:
     """Return the colour of a level by its index: the target's is always the darkest."""
-    if n_levels == 1:
-        return _LEVELS[-1]
-    position = level / (n_levels - 1) * (len(_LEVELS) - 1)
-    index = min(int(position), len(_LEVELS) - 2)
-    share = position - index
-    mixed = (
-        round((1.0 - share) * a + share * b)
-        for a, b in zip(_rgb(_LEVELS[index]), _rgb(_LEVELS[index + 1]), strict=True)
-    )
-    return "#" + "".join(f"{part:02x}" for part in mixed)
+    share = level / (n_levels - 1) if n_levels > 1 else 1.0
+    places = np.linspace(0.0, 1.0, len(_LEVELS))
+    mixed = [np.interp(share, places, part) for part in zip(*map(_rgb, _LEVELS), strict=True)]
+    return "#" + "".join(f"{round(part):02x}" for part in mixed)
 
 
 def faded(colour: str, opacity: float) -> str:

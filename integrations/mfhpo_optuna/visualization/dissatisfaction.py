@@ -12,6 +12,7 @@ from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.visualization.colours import SEVERAL, WINNER
 from mfhpo_optuna.visualization.game_story import NashStory, Stage, gain_text
 from mfhpo_optuna.visualization.style import (
+    draw,
     head,
     hover,
     lay_out,
@@ -54,21 +55,13 @@ def plot_dissatisfaction(study: optuna.Study, *, sampler: NashSampler | None = N
     figure = new_figure()
     ribbon(figure, costs, lower, upper, WINNER, name="interval")
     for name, colour in zip(story.game.players.names, itertools.cycle(SEVERAL)):
-        figure.add_scatter(
-            x=costs,
-            y=rounded([of[name].relative for of in gains]),
-            mode="lines",
-            line={"color": colour, "width": 1.3, "dash": "dot"},
-            name=literal(name),
-        )
-    figure.add_scatter(
-        x=costs,
-        y=rounded([stage.answer.epsilon for stage in story.stages]),
-        text=[hover(_lines(stage)) for stage in story.stages],
-        mode="lines+markers",
-        line={"color": WINNER, "width": 3},
-        name="largest of all players",
-    )
+        line = {"color": colour, "width": 1.3, "dash": "dot"}
+        means = rounded([of[name].relative for of in gains])
+        draw(figure, costs, means, mode="lines", line=line, name=literal(name))
+    largest = rounded([stage.answer.epsilon for stage in story.stages])
+    texts = [hover(_lines(stage)) for stage in story.stages]
+    look = {"mode": "lines+markers", "line": {"color": WINNER, "width": 3}}
+    draw(figure, costs, largest, text=texts, name="largest of all players", **look)
     head(figure, "What deviating alone would gain")
     lay_out(figure, story.title(), panels=300)
     figure.update_xaxes(title_text="cost paid", rangemode="tozero")

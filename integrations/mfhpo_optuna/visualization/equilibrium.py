@@ -16,6 +16,7 @@ from mfhpo_optuna.visualization.colours import QUIET, WINNER, level_colour
 from mfhpo_optuna.visualization.game_story import NashStory
 from mfhpo_optuna.visualization.style import (
     LEFT,
+    draw,
     head,
     lay_out,
     literal,
@@ -90,28 +91,15 @@ def _draw(
         lower, upper = (means - half_widths).tolist(), (means + half_widths).tolist()
         name = f"interval, probability {story.policy.probability:g}"
         ribbon(figure, values, lower, upper, colour, legendgroup="interval", name=name, **common)
-    bars = {"error_y": {"array": rounded(half_widths.tolist())}} if is_choice else {}
-    figure.add_scatter(
-        x=values,
-        y=rounded(means.tolist()),
-        mode="markers" if is_choice else "lines",
-        line={"color": colour, "width": 2},
-        marker={"color": colour},
-        legendgroup="gain",
-        name="gain by moving this parameter alone",
-        **bars,
-        **common,
-    )
-    white = {"color": "white", "width": 1}
-    figure.add_scatter(
-        x=[shown(story.answer.params[parameter])],
-        y=[0.0],
-        mode="markers",
-        marker={"symbol": "star", "size": 13, "color": WINNER, "line": white},
-        legendgroup="answer",
-        name="recommended",
-        **common,
-    )
+    look: dict[str, Any] = {"mode": "lines", "line": {"color": colour, "width": 2}}
+    if is_choice:
+        bars = {"array": rounded(half_widths.tolist())}
+        look = {"error_y": bars, "marker": {"color": colour}}
+    named = {"name": "gain by moving this parameter alone", "legendgroup": "gain"}
+    draw(figure, values, rounded(means.tolist()), **named, **look, **common)
+    star = {"symbol": "star", "size": 13, "color": WINNER, "line": {"color": "white", "width": 1}}
+    place = [shown(story.answer.params[parameter])]
+    draw(figure, place, [0.0], marker=star, name="recommended", legendgroup="answer", **common)
     is_log = bool(getattr(space.distributions[parameter], "log", False))
     kind = "category" if is_choice else "log" if is_log else "linear"
     # As few ticks as a phone has room for.

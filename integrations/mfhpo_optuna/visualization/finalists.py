@@ -1,13 +1,13 @@
 """The picture of a certificate: what was promised of each finalist, and what it is worth."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from mfhpo.racing.recommendation import params_in_words
-from mfhpo_optuna.visualization.colours import QUIET, WINNER, level_colour
+from mfhpo_optuna.visualization.colours import QUIET, level_colour
 from mfhpo_optuna.visualization.style import (
-    band,
+    draw,
     error_bars,
     head,
     hover,
@@ -15,6 +15,7 @@ from mfhpo_optuna.visualization.style import (
     lay_out,
     new_figure,
     rounded,
+    star,
 )
 from mfhpo_optuna.visualization.words import better, between, params_lines, sentence, span, title
 
@@ -61,55 +62,28 @@ def draw_finalists(figure: Any, certificate: Mapping[str, Any], sign: float, row
     texts = [hover(_lines(one)) for one in ordered]
     worth = [_worth(one) for one in ordered]
     known = [place for place, (mean, _) in enumerate(worth) if math.isfinite(mean)]
-    _draw_luck(
-        figure, [(place, ordered[place]["claim"], worth[place][0]) for place in known], panel
-    )
+    luck = [(place, ordered[place]["claim"], worth[place][0]) for place in known]
+    ends = [end for _, claim, mean in luck for end in (claim, mean, None)]
+    rows = [end for place, _, _ in luck for end in (place, place, None)]
+    dotted = {"color": QUIET, "width": 1, "dash": "dot"}
+    draw(figure, ends, rows, mode="lines", line=dotted, hoverinfo="skip", **panel)
+    values = rounded([worth[place][0] for place in known])
     dot = {"color": level_colour(0, 1), "size": 8}
-    star = {"color": WINNER, "size": 16, "symbol": "star"}
+    bars = error_bars([worth[place] for place in known], 2.5) | {"color": dot["color"]}
+    seen = [texts[place] for place in known]
+    draw(figure, values, known, text=seen, error_x=bars, marker=dot, **panel)
     has_winner = winner is not None
-    for places, marker, thickness in ((known, dot, 2.5), (known[: int(has_winner)], star, 5)):
-        figure.add_scatter(
-            x=rounded([worth[place][0] for place in places]),
-            y=places,
-            error_x=error_bars([worth[place] for place in places], thickness)
-            | {"color": marker["color"]},
-            text=[texts[place] for place in places],
-            mode="markers",
-            marker=marker,
-            showlegend=False,
-            **panel,
-        )
-    if has_winner:
-        band(figure, worth[0][1], WINNER, "" if row == 1 else f"{row}")
-    figure.add_scatter(
-        x=rounded([one["claim"] for one in ordered]),
-        y=list(range(len(ordered))),
-        text=texts,
-        mode="markers",
-        marker={"symbol": "circle-open", "size": 9, "color": QUIET, "line_width": 2},
-        showlegend=False,
-        **panel,
-    )
+    if has_winner and known[:1] == [0]:
+        star(figure, values[0], worth[0][1], texts[0], panel)
+    claims = rounded([one["claim"] for one in ordered])
+    circle = {"symbol": "circle-open", "size": 9, "color": QUIET, "line_width": 2}
+    draw(figure, claims, range(len(ordered)), text=texts, marker=circle, **panel)
     head(figure, "The finalists (○ what the search had seen)", panel=row)
     ends = [end for _, interval in worth for end in interval]
-    whole = span([*ends, *(one["claim"] for one in ordered)], (), sign)
+    whole = span([*ends, *claims], (), sign)
     axis = f"value ({better(sign)})"
     figure.update_xaxes(title_text=axis, range=list(whole), zeroline=False, nticks=7, **panel)
     label_rows(figure, [one["name"] for one in ordered], has_winner, panel)
-
-
-def _draw_luck(
-    figure: Any, lines: Sequence[tuple[int, float, float]], panel: Mapping[str, int]
-) -> None:
-    figure.add_scatter(
-        x=[end for _, claim, mean in lines for end in (claim, mean, None)],
-        y=[end for place, _, _ in lines for end in (place, place, None)],
-        mode="lines",
-        line={"color": QUIET, "width": 1, "dash": "dot"},
-        hoverinfo="skip",
-        showlegend=False,
-        **panel,
-    )
 
 
 def _worth(candidate: Candidate) -> tuple[float, tuple[float, float]]:

@@ -21,6 +21,7 @@ from mfhpo_optuna.study.limited_race import LimitedRace
 from mfhpo_optuna.visualization.colours import SEVERAL, WINNER
 from mfhpo_optuna.visualization.reading import chosen_sampler
 from mfhpo_optuna.visualization.style import (
+    draw,
     head,
     hover,
     lay_out,
@@ -47,11 +48,10 @@ def plot_gain(study: optuna.Study, *, sampler: LimitSampler | None = None) -> go
     """Plot the gain of a trial under each time limit, and how probably the limit stops it.
 
     On top, the estimated gain of a trial over its time limit: for the recommended arm with its
-    intervals as a band, and for the others with most trials as thin lines. Their intervals appear
-    under the mouse. The star is the recommendation: the pair whose interval has the best worse
-    end. Below, the estimated probability of running beyond the limit, for the recommended arm with
-    bounds. A cross is the share of its trials at exactly this limit that were stopped, the larger
-    the more trials.
+    intervals as a band, and for the others with most trials as thin lines. The star is the
+    recommendation: the pair whose interval has the best worse end. Below, the estimated probability
+    of running beyond the limit. A cross is the share of the recommended arm's trials at exactly
+    this limit that were stopped, the larger the more trials.
 
     The figure and the errors are as for `plot_race`, of `RCUCBSampler` and `ZoomingRCUCBSampler`.
 
@@ -88,16 +88,10 @@ def plot_gain(study: optuna.Study, *, sampler: LimitSampler | None = None) -> go
     known = [(at, *ends) for at, ends in points if math.isfinite(ends[1] - ends[0])]
     _draw_band(figure, known, _TOP)
     _draw_arm(figure, best, WINNER, 3.0)
-    lines = _title(race, answer)
-    figure.add_scatter(
-        x=[answer.limit],
-        y=[answer.gain],
-        text=[hover(lines)],
-        mode="markers",
-        marker={"symbol": "star", "size": 18, "color": WINNER},
-        name="recommended",
-        **_TOP,
-    )
+    lines, text = _title(race, answer), [hover(_title(race, answer))]
+    star = {"symbol": "star", "size": 18, "color": WINNER}
+    at, gain = [answer.limit], [answer.gain]
+    draw(figure, at, gain, text=text, marker=star, name="recommended", **_TOP)
     _draw_band(figure, [(point.limit, point.low, point.high) for point in answer.survival], _BOTTOM)
     _draw_stops(figure, stopped[answer.arm])
     for axis in ("", "2"):
@@ -174,49 +168,34 @@ def _title(race: LimitedRace, answer: StudyLimitRecommendation) -> tuple[str, ..
 def _draw_arm(figure: Any, curve: _Curve, colour: str, width: float) -> None:
     common = {"legendgroup": curve.label, "line": {"color": colour, "width": width}}
     points = zip(curve.limits, curve.gains, curve.intervals, strict=True)
-    figure.add_scatter(
-        x=curve.limits,
-        y=rounded(curve.gains),
-        text=[
-            hover([f"{curve.label} with {limit:.4g} s", f"{gain:.4g} {between(interval)}"])
-            for limit, gain, interval in points
-        ],
-        mode="lines+markers",
-        marker={"color": colour, "size": 3.0 + 1.5 * width},
-        name=curve.label,
-        **common,
-        **_TOP,
-    )
-    figure.add_scatter(
-        x=curve.survival_limits,
-        y=rounded(curve.survival),
-        mode="lines",
-        hoverinfo="skip",
-        showlegend=False,
-        **common,
-        **_BOTTOM,
-    )
+    texts = [
+        hover([f"{curve.label} with {limit:.4g} s", f"{gain:.4g} {between(interval)}"])
+        for limit, gain, interval in points
+    ]
+    dots = {"color": colour, "size": 3.0 + 1.5 * width}
+    named = {"name": curve.label, "mode": "lines+markers"}
+    gains, shares = rounded(curve.gains), rounded(curve.survival)
+    draw(figure, curve.limits, gains, text=texts, marker=dots, **named, **common, **_TOP)
+    line = {"mode": "lines", "hoverinfo": "skip"}
+    draw(figure, curve.survival_limits, shares, **line, **common, **_BOTTOM)
 
 
 def _draw_band(
     figure: Any, ends: Sequence[tuple[float, float, float]], panel: dict[str, int]
 ) -> None:
     limits, lower, upper = zip(*ends, strict=True) if ends else ((), (), ())
-    ribbon(figure, limits, lower, upper, WINNER, showlegend=False, **panel)
+    ribbon(figure, limits, lower, upper, WINNER, **panel)
 
 
 def _draw_stops(figure: Any, stopped: dict[float, list[bool]]) -> None:
     tried = sorted(stopped.items())
-    figure.add_scatter(
-        x=[limit for limit, _ in tried],
-        y=rounded([sum(stops) / len(stops) for _, stops in tried]),
+    sizes = [min(4.0 + math.sqrt(len(stops)), 12.0) for _, stops in tried]
+    draw(
+        figure,
+        [limit for limit, _ in tried],
+        rounded([sum(stops) / len(stops) for _, stops in tried]),
         text=[f"{sum(stops)} of {len(stops)} stopped" for _, stops in tried],
-        mode="markers",
-        marker={
-            "symbol": "x",
-            "size": [min(4.0 + math.sqrt(len(stops)), 12.0) for _, stops in tried],
-            "color": WINNER,
-        },
+        marker={"symbol": "x", "size": sizes, "color": WINNER},
         name="stopped at exactly this limit",
         **_BOTTOM,
     )

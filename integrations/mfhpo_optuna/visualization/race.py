@@ -13,15 +13,15 @@ from mfhpo._validation import check_instance
 from mfhpo.racing.recommendation import params_in_words
 from mfhpo_optuna.recommendations import StudyRecommendation
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
-from mfhpo_optuna.visualization.colours import QUIET, WINNER, faded, level_colour
+from mfhpo_optuna.visualization.colours import QUIET, faded, level_colour
 from mfhpo_optuna.visualization.finalists import draw_certificate
-from mfhpo_optuna.visualization.race_replay import RaceReplay, Visit
 from mfhpo_optuna.visualization.reading import chosen_sampler, record_of
+from mfhpo_optuna.visualization.replay import Evaluation, RaceReplay
 from mfhpo_optuna.visualization.search import draw_search
 from mfhpo_optuna.visualization.style import (
     LEFT,
     RIGHT,
-    band,
+    draw,
     error_bars,
     head,
     hover,
@@ -31,6 +31,7 @@ from mfhpo_optuna.visualization.style import (
     new_figure,
     require_plotly,
     rounded,
+    star,
 )
 from mfhpo_optuna.visualization.words import (
     better,
@@ -65,14 +66,11 @@ def plot_race(study: optuna.Study, *, sampler: FidelitySampler | None = None) ->
 
     Of a race among given arms: a row for each arm, the winner's on top, then the others in the
     order in which they left, the last one first. On the left, its mean and confidence interval, at
-    the level where most was spent on it; the shaded band is the winner's interval. On the right,
-    the race from its begin to its end: the grey lane ends where the arm left, and each coloured
-    stretch is an evaluation of it, as long as what it cost. Colours are levels of the fidelity.
+    the level where most was spent on it. On the right, when it left, and what each evaluation cost.
 
-    Of a search by `SearchSampler`: on top, every evaluation over the cost; the step line is the
-    best value at the target so far. Below, the shortlist: what the search had seen of each
-    configuration, and its mean in new evaluations with an interval. The distance between the two
-    was luck, as far as the interval can tell. A double click shows outliers, too.
+    Of a search by `SearchSampler`: on top, every evaluation over the cost. Below, the shortlist:
+    what the search had seen of each configuration, and its mean in new evaluations with an
+    interval. A double click shows outliers, too.
 
     Of a study by another sampler that `certify` has answered about: that shortlist.
 
@@ -153,7 +151,9 @@ def _draw(study: optuna.Study, sampler: FidelitySampler) -> Any:
     figure = new_figure(
         rows=1, cols=2, shared_yaxes=True, column_widths=[0.5, 0.5], horizontal_spacing=0.03
     )
-    _draw_lanes(figure, rows)
+    lanes = rounded([row.left_at for row in rows])
+    grey = faded(QUIET, 0.22)
+    _draw_bars(figure, lanes, range(len(rows)), grey, name="in the race", hoverinfo="skip")
     levels = [level_text(replay.race, level) for level in range(len(replay.race.levels))]
     for level, name in enumerate(levels):
         colour = level_colour(level, len(levels))
@@ -161,7 +161,7 @@ def _draw(study: optuna.Study, sampler: FidelitySampler) -> Any:
         _draw_worth(figure, rows, level, colour, symbol, reach)
         _draw_paid(figure, rows, level, colour, name)
     if has_winner and math.isfinite(first.mean):
-        _draw_winner(figure, first)
+        star(figure, first.mean, first.interval, first.text, LEFT, name=f"arm {first.arm}")
     _draw_exits(figure, rows)
     head(figure, "What it is worth")
     head(figure, "When it left, and its cost", panel=2)
@@ -192,8 +192,8 @@ def _ranking(replay: RaceReplay, winner: int | None) -> list[int]:
 
 def _row(replay: RaceReplay, answer: StudyRecommendation, arm: int) -> _Row:
     exit_, standing, cost = replay.exits.get(arm), replay.standing(arm), replay.policy.cost
-    visits = [visit for visit in replay.visits if visit.arm == arm]
-    spent = sum(visit.end - visit.begin for visit in visits)
+    own = [evaluation for evaluation in replay.evaluations if evaluation.arm == arm]
+    spent = sum(evaluation.end - evaluation.begin for evaluation in own)
     mean, interval, level = math.nan, (-math.inf, math.inf), 0
     lines = [f"arm {arm}: no value"]
     if standing is not None:
@@ -216,19 +216,19 @@ def _row(replay: RaceReplay, answer: StudyRecommendation, arm: int) -> _Row:
         level=level,
         left_at=exit_.cost if exit_ else cost,
         exit=exit_.reason if exit_ else None,
-        paid=_stretches(visits, _FINEST * cost),
+        paid=_stretches(own, _FINEST * cost),
         text=hover([*lines, *params_lines(replay.race.arms.params(arm))]),
     )
 
 
-def _stretches(visits: Sequence[Visit], finest: float) -> tuple[tuple[int, float, float], ...]:
-    """Return the visits' costs, those at one level joined where no gap would be seen."""
+def _stretches(own: Sequence[Evaluation], finest: float) -> tuple[tuple[int, float, float], ...]:
+    """Return an arm's costs, those at one level joined where no gap would be seen."""
     joined: list[tuple[int, float, float]] = []
-    for visit in visits:
-        level, begin = visit.fidelity, visit.begin
+    for evaluation in own:
+        level, begin = evaluation.fidelity, evaluation.begin
         if joined and joined[-1][0] == level and begin - joined[-1][2] <= finest:
             begin = joined.pop()[1]
-        joined.append((level, begin, visit.end))
+        joined.append((level, begin, evaluation.end))
     return tuple(joined)
 
 
@@ -271,16 +271,15 @@ def _draw_worth(
         """Return an arrow where the mean lies beyond the axis."""
         return "triangle-left" if mean < low else "triangle-right" if mean > high else symbol
 
-    figure.add_scatter(
-        x=rounded([min(max(row.mean, low), high) for _, row in shown]),
-        y=[place for place, _ in shown],
+    draw(
+        figure,
+        rounded([min(max(row.mean, low), high) for _, row in shown]),
+        [place for place, _ in shown],
         error_x=error_bars([(row.mean, row.interval) for _, row in shown], 2.5),
         text=[row.text for _, row in shown],
-        mode="markers",
         marker={"color": colour, "size": 8, "symbol": [mark(row.mean) for _, row in shown]},
         cliponaxis=False,
         legendgroup=f"level {level}",
-        showlegend=False,
         **LEFT,
     )
 
@@ -292,46 +291,18 @@ def _draw_paid(figure: Any, rows: Sequence[_Row], level: int, colour: str, name:
         for at, begin, end in row.paid
         if at == level
     ]
-    figure.add_bar(
-        orientation="h",
-        base=rounded([begin for _, _, begin, _ in stretches]),
-        x=rounded([end - begin for _, _, begin, end in stretches]),
-        y=[place for place, _, _, _ in stretches],
-        text=[text for _, text, _, _ in stretches],
-        textposition="none",
-        width=_BAR,
-        marker={"color": colour, "line_width": 0},
-        name=literal(name),
-        legendgroup=f"level {level}",
-        **RIGHT,
-    )
+    places, texts, begins, ends = zip(*stretches, strict=True) if stretches else ((),) * 4
+    lengths = rounded([end - begin for begin, end in zip(begins, ends, strict=True)])
+    options = {"base": rounded(begins), "text": texts, "textposition": "none"}
+    group = f"level {level}"
+    _draw_bars(figure, lengths, places, colour, name=literal(name), legendgroup=group, **options)
 
 
-def _draw_lanes(figure: Any, rows: Sequence[_Row]) -> None:
-    figure.add_bar(
-        orientation="h",
-        x=rounded([row.left_at for row in rows]),
-        y=list(range(len(rows))),
-        width=_BAR,
-        marker={"color": faded(QUIET, 0.22), "line_width": 0},
-        name="in the race",
-        hoverinfo="skip",
-        **RIGHT,
-    )
-
-
-def _draw_winner(figure: Any, winner: _Row) -> None:
-    band(figure, winner.interval, WINNER)
-    figure.add_scatter(
-        x=[winner.mean],
-        y=[0],
-        error_x=error_bars([(winner.mean, winner.interval)], 5) | {"color": WINNER},
-        text=[winner.text],
-        mode="markers",
-        marker={"symbol": "star", "size": 16, "color": WINNER},
-        name=f"arm {winner.arm}",
-        **LEFT,
-    )
+def _draw_bars(
+    figure: Any, lengths: Sequence[float], places: Sequence[int], colour: str, **options: Any
+) -> None:
+    look = {"orientation": "h", "width": _BAR, "marker": {"color": colour, "line_width": 0}}
+    figure.add_bar(x=lengths, y=list(places), **look, **options, **RIGHT)
 
 
 def _draw_exits(figure: Any, rows: Sequence[_Row]) -> None:
@@ -339,11 +310,11 @@ def _draw_exits(figure: Any, rows: Sequence[_Row]) -> None:
         gone = [(place, row) for place, row in enumerate(rows) if row.exit == reason]
         if gone:
             line = {"color": QUIET, "width": 2}
-            figure.add_scatter(
-                x=rounded([row.left_at for _, row in gone]),
-                y=[place for place, _ in gone],
+            draw(
+                figure,
+                rounded([row.left_at for _, row in gone]),
+                [place for place, _ in gone],
                 text=[row.text for _, row in gone],
-                mode="markers",
                 marker={"symbol": symbol, "size": 8, "color": QUIET, "line": line},
                 cliponaxis=False,
                 name=name,

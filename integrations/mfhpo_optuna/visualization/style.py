@@ -7,7 +7,7 @@ from typing import Any
 
 from mfhpo._validation.missing import missing
 from mfhpo.racing.recommendation import clean
-from mfhpo_optuna.visualization.colours import QUIET, faded
+from mfhpo_optuna.visualization.colours import QUIET, WINNER, faded
 
 LEFT, RIGHT = {"row": 1, "col": 1}, {"row": 1, "col": 2}
 
@@ -143,6 +143,12 @@ def band(figure: Any, interval: tuple[float, float], colour: str, axis: str = ""
     )
 
 
+def draw(figure: Any, x: Sequence[Any], y: Sequence[Any], **look: Any) -> None:
+    """Add marks, or what `mode` says; the legend has those that are given a name."""
+    common = {"mode": "markers", "showlegend": "name" in look}
+    figure.add_scatter(x=list(x), y=list(y), **common | look)
+
+
 def ribbon(
     figure: Any,
     x: Sequence[Any],
@@ -152,21 +158,27 @@ def ribbon(
     **options: Any,
 ) -> None:
     """Shade what lies between two curves."""
-    figure.add_scatter(
-        x=[*x, *reversed(x)],
-        y=rounded([*upper, *reversed(lower)]),
-        mode="lines",
-        fill="toself",
-        fillcolor=faded(colour, 0.18),
-        line={"width": 0},
-        hoverinfo="skip",
-        **options,
-    )
+    look = {"mode": "lines", "fill": "toself", "fillcolor": faded(colour, 0.18), "line_width": 0}
+    x, y = [*x, *reversed(x)], rounded([*upper, *reversed(lower)])
+    draw(figure, x, y, hoverinfo="skip", **look | options)
 
 
-def error_bars(
-    worth: Sequence[tuple[float, tuple[float, float]]], thickness: float
-) -> dict[str, Any]:
+def star(
+    figure: Any,
+    value: float,
+    interval: tuple[float, float],
+    text: str,
+    panel: dict[str, int],
+    **options: Any,
+) -> None:
+    """Mark what the winner is worth in the first row of a panel, and shade its interval."""
+    band(figure, interval, WINNER, "" if panel["row"] == 1 else f"{panel['row']}")
+    bars = error_bars([(value, interval)], 5) | {"color": WINNER}
+    marker = {"symbol": "star", "size": 16, "color": WINNER}
+    draw(figure, [value], [0], text=[text], error_x=bars, marker=marker, **panel, **options)
+
+
+def error_bars(worth: Sequence[tuple[float, tuple[float, float]]], thickness: float) -> Any:
     """Return bars from means to the ends of their intervals, none for those that are infinite."""
     ends = [
         (mean, low, high) if math.isfinite(high - low) else (mean, mean, mean)
