@@ -25,8 +25,9 @@ from mfhpo_optuna.report.ledger import Ledger, ledger_of, where_it_went
 from mfhpo_optuna.report.pictures import pictures_of
 from mfhpo_optuna.report.reading import StudyReading, read_study
 from mfhpo_optuna.report.summary import Measured, Summary, summary_of
-from mfhpo_optuna.report.trial_table import table_of
+from mfhpo_optuna.report.trial_table import is_sortable, table_of
 from mfhpo_optuna.visualization.reading import ReadingSampler
+from mfhpo_optuna.visualization.style import require_plotly
 from mfhpo_optuna.visualization.words import value_text
 
 if TYPE_CHECKING:
@@ -81,7 +82,10 @@ def write_report(
         raise ValueError("path must be the name of a file, not empty, got ''.")
     if not Path(path).absolute().parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "its folder does not exist", os.fspath(path))
-    environment, plotly_js = _environment(), _plotly_js()
+    require_plotly("write_report")
+    from plotly.offline import get_plotlyjs
+
+    environment = _environment()
     reading = read_study(study, sampler)
     ledger = ledger_of(reading)
     summary = summary_of(reading, ledger)
@@ -90,7 +94,7 @@ def write_report(
         summary=summary,
         strips=_strips(summary),
         pictures=pictures_of(reading),
-        plotly_js=plotly_js,
+        plotly_js=get_plotlyjs(),
         without=reading.without,
         is_record=reading.is_record,
         shares=where_it_went(ledger),
@@ -141,11 +145,11 @@ class Strip:
 
 
 def _strips(summary: Summary) -> list[Strip]:
-    known = [one for one in summary.values if one.value is not None]
+    known = [(one, one.value) for one in summary.values if one.value is not None]
     if not summary.comparable:
-        return [Strip(one, None, None, 0.0) for one in known]
-    points = [one.value for one in known if one.value is not None]
-    points += [end for one in known if one.bounds for end in one.bounds]
+        return [Strip(one, None, None, 0.0) for one, _ in known]
+    points = [value for _, value in known]
+    points += [end for one, _ in known if one.bounds for end in one.bounds]
     if not points:
         return []
     spread = (max(points) - min(points)) or 1.0
@@ -154,15 +158,12 @@ def _strips(summary: Summary) -> list[Strip]:
     def place(value: float) -> float:
         return round(100.0 * (value - first) / span, 2)
 
-    return [
-        Strip(
-            one,
-            place(one.value or 0.0),
-            None if one.bounds is None else place(one.bounds[0]),
-            0.0 if one.bounds is None else place(one.bounds[1]) - place(one.bounds[0]),
-        )
-        for one in known
-    ]
+    strips = []
+    for one, value in known:
+        low, high = (None, None) if one.bounds is None else map(place, one.bounds)
+        width = 0.0 if low is None or high is None else high - low
+        strips.append(Strip(one, place(value), low, width))
+    return strips
 
 
 def _budget(reading: StudyReading, ledger: Ledger) -> float | None:
@@ -190,7 +191,7 @@ def _environment() -> Environment:
     )
     environment.filters["number"] = lambda value: f"{value:,.6g}"
     environment.filters["text"] = value_text
-    environment.filters["in_script"] = _in_script
+    environment.tests["sortable"] = is_sortable
     return environment
 
 
@@ -200,20 +201,3 @@ def _shown(value: Any) -> Any:
     What is trusted is a subclass of str.
     """
     return clean(value) if type(value) is str else value
-
-
-def _in_script(text: str) -> Any:
-    """Return JSON that cannot end the script element that holds it."""
-    import markupsafe
-
-    return markupsafe.Markup(text.replace("<", "\\u003c"))
-
-
-def _plotly_js() -> Any:
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError as error:
-        raise ImportError(missing("write_report", "plotly", "report")) from error
-    import markupsafe
-
-    return markupsafe.Markup(get_plotlyjs())

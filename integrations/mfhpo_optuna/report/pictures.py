@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,16 +14,6 @@ from mfhpo_optuna.visualization import plot_dissatisfaction, plot_equilibrium, p
 from mfhpo_optuna.visualization.finalists import draw_certificate
 
 _HEIGHT = 600  # in pixels, of a figure that names none
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A figure as plotly's JSON, with the words for those who do not see it."""
-
-    title: str
-    alt: str
-    json: str
-
 
 _SEARCH = (
     "The search and its certificate",
@@ -57,17 +46,14 @@ _DISSATISFACTION = (
 )
 
 
-def pictures_of(reading: StudyReading) -> list[Picture]:
-    """Draw what there is to see of a study, on a transparent ground, for a page.
-
-    Nothing where neither its sampler nor a certificate is known.
-    """
+def pictures_of(reading: StudyReading) -> list[tuple[str, str, str]]:
+    """Return title, words and plotly's JSON of all there is to see, on a transparent ground."""
     clear = "rgba(0, 0, 0, 0)"
     found = []
     for title, alt, figure in figures_of(reading):
         height = figure.layout.height or _HEIGHT
         figure.update_layout(paper_bgcolor=clear, plot_bgcolor=clear, height=height)
-        found.append(Picture(title, alt, figure.to_json()))
+        found.append((title, alt, figure.to_json()))
     return found
 
 

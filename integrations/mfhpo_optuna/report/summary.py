@@ -49,14 +49,6 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Ground:
-    """Something that the answer rests on, and whether it was estimated on the way."""
-
-    text: str
-    estimated: bool
-
-
-@dataclass(frozen=True)
 class Summary:
     """What a study says.
 
@@ -71,24 +63,25 @@ class Summary:
     comparable: bool = True  # whether the values are on one scale
     luck: str = ""  # what to think of the promise, in a sentence
     facts: tuple[tuple[str, str], ...] = ()  # names and what there is to say, such as "paid"
-    grounds: tuple[Ground, ...] = ()  # what the answer rests on
+    grounds: tuple[str, ...] = ()  # what the answer rests on, and what of it is estimated
     conditions: tuple[str, ...] = ()  # what must be true for it
     notices: tuple[str, ...] = ()  # what speaks against these, or was left out
 
     def __str__(self) -> str:
-        return f"{self.status.capitalize()}: {self.sentence}"
+        return clean(f"{self.status.capitalize()}: {self.sentence}")
 
     @property
     def rows(self) -> list[tuple[str, str]]:
         """The rows of a table with all that goes with the sentence: a name and a text."""
-        return [
+        rows = [
             *([("configuration", params_in_words(self.params))] if self.params else []),
             *((one.who, str(one)) for one in self.values),
             *([("", self.luck)] if self.luck else []),
             *self.facts,
             *(("take notice", notice) for notice in self.notices),
-            *(("rests on", ground.text) for ground in self.grounds),
+            *(("rests on", ground) for ground in self.grounds),
         ]
+        return [(clean(name), clean(text)) for name, text in rows]
 
 
 def summary_of(reading: StudyReading, ledger: Ledger) -> Summary:
@@ -104,16 +97,7 @@ def summary_of(reading: StudyReading, ledger: Ledger) -> Summary:
     if reading.sampler is not None:
         arguments = params_in_words(getattr(reading.sampler, "arguments", {}))
         facts = (*facts, ("sampler", f"{type(reading.sampler).__name__}({arguments})"))
-    return replace(
-        summary,
-        sentence=clean(summary.sentence),
-        values=tuple(replace(one, who=clean(one.who)) for one in summary.values),
-        luck=clean(summary.luck),
-        facts=tuple((name, clean(text)) for name, text in facts),
-        grounds=tuple(replace(one, text=clean(one.text)) for one in summary.grounds),
-        conditions=tuple(map(clean, summary.conditions)),
-        notices=tuple(map(clean, summary.notices)),
-    )
+    return replace(summary, facts=facts)
 
 
 def _trials(ledger: Ledger) -> str:
@@ -298,7 +282,7 @@ def _of_game(answer: Mapping[str, Any], ledger: Ledger) -> Summary:
             ("intervals", f"each has probability {answer['probability']:g}"),
             ("state", answer["reason"]),
         ),
-        grounds=(Ground("intervals: those of a model fitted to the trials, no guarantee", True),),
+        grounds=("intervals: estimated by a model fitted to the trials, no guarantee",),
     )
 
 
@@ -356,17 +340,17 @@ def _unit(ledger: Ledger) -> str:
     return COST_UNIT if ledger.paid is None else ledger.unit
 
 
-def _grounds(answer: Mapping[str, Any], reading: StudyReading) -> tuple[Ground, ...]:
-    found = [Ground(text, "estimated" in text) for text in answer["assumptions"]]
-    if reading.is_of_certify:
-        return tuple(found)
-    arguments = getattr(reading.sampler, "arguments", {})
-    if reading.sampler is not None and arguments.get("epsilon") is None and answer.get("epsilon"):
-        is_declared = isinstance(as_noise(arguments.get("sigma")), (Bounded, SubGaussian))
-        known = "declared" if is_declared else "estimated"
-        derived = f"tolerance: {answer['epsilon']:.3g}, one standard deviation of the noise"
-        found.append(Ground(f"{derived} as it was {known}", not is_declared))
-    return tuple(found)
+def _grounds(answer: Mapping[str, Any], reading: StudyReading) -> tuple[str, ...]:
+    arguments = getattr(reading.sampler, "arguments", None)
+    if reading.is_of_certify or arguments is None or not answer.get("epsilon"):
+        return tuple(answer["assumptions"])
+    if arguments.get("epsilon") is not None:
+        return tuple(answer["assumptions"])
+    is_declared = isinstance(as_noise(arguments.get("sigma")), (Bounded, SubGaussian))
+    derived = f"tolerance: {answer['epsilon']:.3g}, one standard deviation of the noise"
+    return *answer[
+        "assumptions"
+    ], f"{derived} as it was {'declared' if is_declared else 'estimated'}"
 
 
 def _evaluations(number: int, which: str = "") -> str:

@@ -12,24 +12,15 @@ from mfhpo._validation import is_number
 from mfhpo_optuna.report.ledger import Entry, Ledger
 from mfhpo_optuna.report.reading import StudyReading
 from mfhpo_optuna.study.attributes import LIMIT_KEY, read_attribute
-from mfhpo_optuna.visualization.words import value_text
-
-
-@dataclass(frozen=True)
-class Cell:
-    """What is shown, and by what it is sorted: a number, or "" to sort by the text."""
-
-    text: str
-    key: float | str = ""
 
 
 @dataclass(frozen=True)
 class TrialTable:
-    """Names of the columns, which of them hold numbers, and for each trial its cells."""
+    """Names of the columns, which of them hold numbers, and for each trial a row of values."""
 
     columns: tuple[str, ...]
     numbers: frozenset[str]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[Any, ...], ...]
 
 
 def table_of(reading: StudyReading, ledger: Ledger) -> TrialTable:
@@ -53,11 +44,8 @@ def table_of(reading: StudyReading, ledger: Ledger) -> TrialTable:
         columns[name if name not in columns else f"parameter {name}"] = partial(_parameter, name)
     known = {name: [value(entry) for entry in ledger.entries] for name, value in columns.items()}
     shown = {name: cells for name, cells in known.items() if any(c is not None for c in cells)}
-    rows = zip(*shown.values(), strict=True) if shown else iter(())
     numbers = {n for n, cells in shown.items() if all(c is None or is_number(c) for c in cells)}
-    return TrialTable(
-        tuple(shown), frozenset(numbers), tuple(tuple(map(_cell, row)) for row in rows)
-    )
+    return TrialTable(tuple(shown), frozenset(numbers), tuple(zip(*shown.values(), strict=True)))
 
 
 def _value(place: int, entry: Entry) -> Any:
@@ -74,8 +62,6 @@ def _parameter(name: str, entry: Entry) -> Any:
     return "None" if chosen is None else chosen
 
 
-def _cell(value: Any) -> Cell:
-    if value is None:
-        return Cell("")
-    is_sortable = is_number(value) and not math.isnan(value)
-    return Cell(value_text(value), float(value) if is_sortable else "")
+def is_sortable(value: Any) -> bool:
+    """Return whether a value is sorted as a number; others are by their text."""
+    return is_number(value) and not math.isnan(value)
