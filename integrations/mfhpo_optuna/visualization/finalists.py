@@ -63,10 +63,10 @@ def draw_finalists(figure: Any, certificate: Mapping[str, Any], sign: float, row
     worth = [_worth(one) for one in ordered]
     known = [place for place, (mean, _) in enumerate(worth) if math.isfinite(mean)]
     luck = [(place, ordered[place]["claim"], worth[place][0]) for place in known]
-    ends = [end for _, claim, mean in luck for end in (claim, mean, None)]
+    lines = [end for _, claim, mean in luck for end in (claim, mean, None)]
     rows = [end for place, _, _ in luck for end in (place, place, None)]
     dotted = {"color": QUIET, "width": 1, "dash": "dot"}
-    draw(figure, ends, rows, mode="lines", line=dotted, hoverinfo="skip", **panel)
+    draw(figure, lines, rows, mode="lines", line=dotted, hoverinfo="skip", **panel)
     values = rounded([worth[place][0] for place in known])
     dot = {"color": level_colour(0, 1), "size": 8}
     bars = error_bars([worth[place] for place in known], 2.5) | {"color": dot["color"]}
