@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -142,21 +142,21 @@ def _spent(entries: Iterable[Entry]) -> float:
 
 def _of_race(reading: StudyReading, sampler: FidelitySampler) -> Ledger:
     replay = Replay(reading.study, sampler)
-    told, race = {evaluation.trial: evaluation for evaluation in replay.evaluations}, replay.race
+    race, target = replay.race, len(replay.race.levels) - 1
     of_policy = "search" if isinstance(race.policy, BudgetedSearch) else "race"
-    entries = []
-    for entry in _as_told(reading, of_policy):
-        seen = told.get(entry.trial.number)
-        if seen is None:
-            entries.append(_untold(entry))
-            continue
-        purpose = "certificate" if seen.is_replicate else of_policy
-        level = race.levels[seen.fidelity] if has_levels(race.fidelity) else None
-        at_target = seen.fidelity == len(race.levels) - 1
-        known = (seen.arm, level, at_target, seen.spent, seen.failed)
-        entries.append(Entry(entry.trial, purpose, *known))
+    told = {
+        seen.trial: {
+            "purpose": "certificate" if seen.is_replicate else of_policy,
+            "arm": seen.arm,
+            "level": race.levels[seen.fidelity] if has_levels(race.fidelity) else None,
+            "at_target": seen.fidelity == target,
+            "cost": seen.spent,
+            "failed": seen.failed,
+        }
+        for seen in replay.evaluations
+    }
     paid = None if race.policy is None else spent_of(race.policy)
-    return Ledger(tuple(entries), _unit(race), paid=paid)
+    return Ledger(_entries(reading, of_policy, told), _unit(race), paid=paid)
 
 
 def _unit(race: FidelityRace) -> str:
@@ -170,7 +170,7 @@ def _unit(race: FidelityRace) -> str:
 
 
 def _of_game(reading: StudyReading, sampler: NashSampler) -> Ledger:
-    told: dict[int, Entry] = {}
+    told: dict[int, dict[str, Any]] = {}
 
     def hear(
         game: NashStudy, trial: FrozenTrial, query: Query, values: Sequence[float | None]
@@ -180,12 +180,11 @@ def _of_game(reading: StudyReading, sampler: NashSampler) -> Ledger:
             is_shared = game.fidelity.joint and bool(game.levels)
             level = game.levels[0][query.levels[0]] if is_shared else None
             cost, failed = game.policy.cost_of(query), None in values
-            told[trial.number] = Entry(trial, "game", None, level, False, cost, failed)
+            told[trial.number] = {"arm": None, "level": level, "cost": cost, "failed": failed}
 
     game = sampler.replay(reading.study, lambda game: partial(hear, game))
-    entries = [told.get(entry.trial.number, _untold(entry)) for entry in _as_told(reading, "game")]
     paid = None if game.policy is None else game.policy.cost
-    return Ledger(tuple(entries), _unit_of_game(game), paid=paid)
+    return Ledger(_entries(reading, "game", told), _unit_of_game(game), paid=paid)
 
 
 def _unit_of_game(game: NashStudy) -> str:
@@ -196,11 +195,17 @@ def _unit_of_game(game: NashStudy) -> str:
     return COST_UNIT if shared is None or shared.costs is not None else shared.name
 
 
-def _untold(entry: Entry) -> Entry:
-    """Return the entry of a trial from which the sampler has learned nothing."""
-    # What others wait for is learned later; the rest was no part of the race or the game.
-    is_open = not entry.trial.state.is_finished() or entry.purpose == "answer"
-    return entry if is_open else replace(entry, purpose="not counted", cost=0.0)
+def _entries(
+    reading: StudyReading, purpose: str, told: Mapping[int, dict[str, Any]]
+) -> tuple[Entry, ...]:
+    """Return the trials with what their sampler has `told` about those that it has learned."""
+    entries = []
+    for entry in _as_told(reading, purpose):
+        # What others wait for is learned later; the rest was no part of the race or the game.
+        is_open = not entry.trial.state.is_finished() or entry.purpose == "answer"
+        untold = {} if is_open else {"purpose": "not counted", "cost": 0.0}
+        entries.append(replace(entry, **told.get(entry.trial.number, untold)))
+    return tuple(entries)
 
 
 def _as_told(reading: StudyReading, purpose: str) -> tuple[Entry, ...]:
