@@ -21,11 +21,10 @@ from mfhpo import __version__
 from mfhpo._validation import check_instance
 from mfhpo._validation.missing import missing
 from mfhpo.racing.recommendation import clean
-from mfhpo_optuna.report.ledger import Ledger, ledger_of, where_it_went
+from mfhpo_optuna.report.ledger import Ledger, is_sortable, ledger_of, table_of, where_it_went
 from mfhpo_optuna.report.pictures import pictures_of
 from mfhpo_optuna.report.reading import StudyReading, read_study
 from mfhpo_optuna.report.summary import Measured, Summary, summary_of
-from mfhpo_optuna.report.trial_table import is_sortable, table_of
 from mfhpo_optuna.visualization.reading import ReadingSampler
 from mfhpo_optuna.visualization.style import require_plotly
 from mfhpo_optuna.visualization.words import value_text

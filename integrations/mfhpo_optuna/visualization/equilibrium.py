@@ -12,13 +12,15 @@ from scipy.special import ndtri
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.search import OneOf
 from mfhpo_optuna.games.sampler import NashSampler
-from mfhpo_optuna.visualization.colours import QUIET, WINNER, level_colour
-from mfhpo_optuna.visualization.game_story import NashStory
+from mfhpo_optuna.visualization.dissatisfaction import NashStory
 from mfhpo_optuna.visualization.style import (
     LEFT,
+    QUIET,
+    WINNER,
     draw,
     head,
     lay_out,
+    level_colour,
     literal,
     new_figure,
     require_plotly,

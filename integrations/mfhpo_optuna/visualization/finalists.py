@@ -5,14 +5,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from mfhpo.racing.recommendation import params_in_words
-from mfhpo_optuna.visualization.colours import QUIET, level_colour
 from mfhpo_optuna.visualization.style import (
+    QUIET,
     draw,
     error_bars,
     head,
     hover,
     label_rows,
     lay_out,
+    level_colour,
     new_figure,
     rounded,
     star,

@@ -18,9 +18,10 @@ from mfhpo.racing.recommendation import params_in_words
 from mfhpo_optuna.recommendations import StudyLimitRecommendation
 from mfhpo_optuna.samplers.limit_sampler import LimitSampler
 from mfhpo_optuna.study.limited_race import LimitedRace
-from mfhpo_optuna.visualization.colours import SEVERAL, WINNER
 from mfhpo_optuna.visualization.reading import chosen_sampler
 from mfhpo_optuna.visualization.style import (
+    SEVERAL,
+    WINNER,
     draw,
     head,
     hover,

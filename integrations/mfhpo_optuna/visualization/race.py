@@ -13,20 +13,22 @@ from mfhpo._validation import check_instance
 from mfhpo.racing.recommendation import params_in_words
 from mfhpo_optuna.recommendations import StudyRecommendation
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
-from mfhpo_optuna.visualization.colours import QUIET, faded, level_colour
 from mfhpo_optuna.visualization.finalists import draw_certificate
 from mfhpo_optuna.visualization.reading import chosen_sampler, record_of
 from mfhpo_optuna.visualization.replay import Evaluation, RaceReplay
 from mfhpo_optuna.visualization.search import draw_search
 from mfhpo_optuna.visualization.style import (
     LEFT,
+    QUIET,
     RIGHT,
     draw,
     error_bars,
+    faded,
     head,
     hover,
     label_rows,
     lay_out,
+    level_colour,
     literal,
     new_figure,
     require_plotly,

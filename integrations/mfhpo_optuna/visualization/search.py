@@ -11,14 +11,16 @@ from mfhpo.racing.recommendation import params_in_words
 from mfhpo.search import BudgetedSearch
 from mfhpo_optuna.recommendations import SearchRecommendation
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
-from mfhpo_optuna.visualization.colours import QUIET, WINNER, level_colour
 from mfhpo_optuna.visualization.finalists import ROW_HEIGHT, draw_finalists
 from mfhpo_optuna.visualization.replay import Evaluation, Replay
 from mfhpo_optuna.visualization.style import (
+    QUIET,
+    WINNER,
     draw,
     head,
     hover,
     lay_out,
+    level_colour,
     literal,
     new_figure,
     rounded,

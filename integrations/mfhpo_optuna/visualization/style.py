@@ -1,13 +1,24 @@
-"""What the figures share: how they begin, their titles and legends."""
+"""What the figures share: how they begin, their titles, legends and colours."""
 
 import math
 from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+import numpy as np
+
 from mfhpo._validation.missing import missing
 from mfhpo.racing.recommendation import clean
-from mfhpo_optuna.visualization.colours import QUIET, WINNER, faded
+
+# Colours that can be told apart on white and on black, in a grey print, and by the colour-blind.
+# Each has a contrast of at least 3 to both backgrounds, so that a figure may change its template.
+
+# From the cheapest level to the target: from green to violet, and from light to dark.
+_LEVELS = ("#24a08c", "#1f8fb8", "#3b78c4", "#5a5fd0", "#7048c8")
+WINNER = "#d55e00"
+QUIET = "#808080"  # what is beside the point
+# Okabe and Ito's, darkened where they vanish on white: players of a game, arms beside the winner.
+SEVERAL = ("#0077c0", "#00966c", "#c0609a", "#9a7d0a", "#8a6fd1")
 
 LEFT, RIGHT = {"row": 1, "col": 1}, {"row": 1, "col": 2}
 
@@ -19,7 +30,8 @@ _ABOVE, _BELOW = 26, 50
 def require_plotly(plot: str) -> None:
     """Raise ImportError if plotly is not installed, before a plot computes for long."""
     try:
-        import plotly.graph_objects  # noqa: F401
+        import plotly.graph_objects
+        import plotly.offline  # noqa: F401
     except ImportError as error:
         raise ImportError(missing(plot, "plotly", "plot")) from error
 
@@ -210,3 +222,21 @@ def rounded(values: Sequence[float]) -> list[float]:
 def _title_text(title: Sequence[str]) -> str:
     headline, *lines = map(literal, title)
     return "<br>".join([f"<b style='font-size:17px'>{headline}</b>", *lines])
+
+
+def level_colour(level: int, n_levels: int) -> str:
+    """Return the colour of a level by its index: the target's is always the darkest."""
+    share = level / (n_levels - 1) if n_levels > 1 else 1.0
+    places = np.linspace(0.0, 1.0, len(_LEVELS))
+    mixed = [np.interp(share, places, part) for part in zip(*map(_rgb, _LEVELS), strict=True)]
+    return "#" + "".join(f"{round(part):02x}" for part in mixed)
+
+
+def faded(colour: str, opacity: float) -> str:
+    """Return the colour as one that is seen through."""
+    red, green, blue = _rgb(colour)
+    return f"rgba({red}, {green}, {blue}, {opacity})"
+
+
+def _rgb(colour: str) -> tuple[int, int, int]:
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
