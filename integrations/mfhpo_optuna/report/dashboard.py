@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import optuna
 
 from mfhpo._validation import check_instance
@@ -14,7 +14,7 @@ from mfhpo._validation.missing import missing
 from mfhpo.racing.recommendation import clean
 from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.report.ledger import ledger_of
-from mfhpo_optuna.report.pictures import figures_of
+from mfhpo_optuna.report.page import figures_of
 from mfhpo_optuna.report.reading import StudyReading, read_study
 from mfhpo_optuna.report.summary import Summary, summary_of
 from mfhpo_optuna.visualization.reading import ReadingSampler
@@ -130,17 +130,15 @@ def _in_the_box(figure: Any) -> Any:
 
 def _placed(panels: set[Span], shrinkage: float) -> dict[Span, Span]:
     """Return where panels go in a lower figure with the same gaps; {} if they do not fit."""
-    ordered = sorted(panels)
-    gaps = [shrinkage * (above[0] - below[1]) for below, above in itertools.pairwise(ordered)]
-    if sum(gaps) > _MOST_BETWEEN:
+    ordered = np.array(sorted(panels))
+    gaps = shrinkage * (ordered[1:, 0] - ordered[:-1, 1])
+    if gaps.sum() > _MOST_BETWEEN:
         return {}
-    scale = (1.0 - sum(gaps)) / sum(high - low for low, high in ordered)
-    places, low = {}, 0.0
-    for panel, gap in zip(ordered, [*gaps, 0.0], strict=True):
-        high = low + scale * (panel[1] - panel[0])
-        places[panel] = (low, high)
-        low = high + gap
-    return places
+    heights = ordered[:, 1] - ordered[:, 0]
+    heights *= (1.0 - gaps.sum()) / heights.sum()
+    lows = np.cumsum([0.0, *(heights[:-1] + gaps)])
+    placed = np.clip(np.column_stack([lows, lows + heights]), 0.0, 1.0)
+    return dict(zip(map(tuple, ordered.tolist()), map(tuple, placed.tolist()), strict=True))
 
 
 def _note(reading: StudyReading, summary: Summary) -> str:

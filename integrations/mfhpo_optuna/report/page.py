@@ -7,8 +7,10 @@ import json
 import os
 import secrets
 import stat
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Iterator
 from datetime import datetime
+from functools import partial
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -22,9 +24,12 @@ from mfhpo._validation import check_instance
 from mfhpo._validation.missing import missing
 from mfhpo.racing.recommendation import clean
 from mfhpo_optuna.report.ledger import Ledger, is_sortable, ledger_of, table_of, where_it_went
-from mfhpo_optuna.report.pictures import pictures_of
 from mfhpo_optuna.report.reading import StudyReading, read_study
-from mfhpo_optuna.report.summary import Measured, Summary, summary_of
+from mfhpo_optuna.report.summary import Summary, summary_of
+from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
+from mfhpo_optuna.samplers.limit_sampler import LimitSampler
+from mfhpo_optuna.visualization import plot_dissatisfaction, plot_equilibrium, plot_gain, plot_race
+from mfhpo_optuna.visualization.finalists import draw_certificate
 from mfhpo_optuna.visualization.reading import ReadingSampler
 from mfhpo_optuna.visualization.style import require_plotly
 from mfhpo_optuna.visualization.words import value_text
@@ -33,6 +38,38 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _MARGIN = 0.04  # of the scale on which values are drawn, at either end
+
+_HEIGHT = 600  # in pixels, of a figure that names none
+
+_SEARCH = (
+    "The search and its certificate",
+    "Above: every evaluation over what had been paid, with the best value so far as a step line. "
+    "Below, once there are finalists: what the search had seen of each, and its mean in new "
+    "evaluations with its interval.",
+)
+_RACE = (
+    "The race",
+    "A row for each configuration, the winner first. Left: its mean with its interval. Right: its "
+    "evaluations, each as long as its cost, up to where it left.",
+)
+_GAIN = (
+    "Gain by time limit",
+    "Top: estimated gain of a trial under each time limit, with intervals. Bottom: how probably a "
+    "trial runs beyond the limit.",
+)
+_CERTIFICATE = (
+    "The certificate",
+    "A row for each finalist, the winner first: what the search had seen, and its mean in new "
+    "evaluations with its interval.",
+)
+_EQUILIBRIUM = (
+    "The equilibrium",
+    "For each parameter, what its owner would gain by moving it alone. The star is the answer.",
+)
+_DISSATISFACTION = (
+    "How the search for it went",
+    "The largest gain of a player by deviating, over what had been paid.",
+)
 
 
 def write_report(
@@ -91,7 +128,7 @@ def write_report(
     page = environment.get_template("report.html").render(
         study=study,
         summary=summary,
-        strips=_strips(summary),
+        scale=_scale(summary),
         pictures=pictures_of(reading),
         plotly_js=get_plotlyjs(),
         without=reading.without,
@@ -133,36 +170,14 @@ def _replace(path: Path, text: str) -> None:
         beside.unlink(missing_ok=True)
 
 
-@dataclass(frozen=True)
-class Strip:
-    """Where a value and its interval are on a scale that all of them share, in percent."""
-
-    measured: Measured
-    place: float | None  # None where values are on scales of their own
-    low: float | None
-    width: float
-
-
-def _strips(summary: Summary) -> list[Strip]:
-    known = [(one, one.value) for one in summary.values if one.value is not None]
-    if not summary.comparable:
-        return [Strip(one, None, None, 0.0) for one, _ in known]
-    points = [value for _, value in known]
-    points += [end for one, _ in known if one.bounds for end in one.bounds]
-    if not points:
-        return []
+def _scale(summary: Summary) -> tuple[float, float] | None:
+    """Return where the scale begins that all values share, and how long it is; None without one."""
+    points = [one.value for one in summary.values if one.value is not None]
+    if not points or not summary.comparable:
+        return None
+    points += [end for one in summary.values if one.bounds for end in one.bounds]
     spread = (max(points) - min(points)) or 1.0
-    first, span = min(points) - _MARGIN * spread, (1.0 + 2.0 * _MARGIN) * spread
-
-    def place(value: float) -> float:
-        return round(100.0 * (value - first) / span, 2)
-
-    strips = []
-    for one, value in known:
-        low, high = (None, None) if one.bounds is None else map(place, one.bounds)
-        width = 0.0 if low is None or high is None else high - low
-        strips.append(Strip(one, place(value), low, width))
-    return strips
+    return min(points) - _MARGIN * spread, (1.0 + 2.0 * _MARGIN) * spread
 
 
 def _budget(reading: StudyReading, ledger: Ledger) -> float | None:
@@ -200,3 +215,40 @@ def _shown(value: Any) -> Any:
     What is trusted is a subclass of str.
     """
     return clean(value) if type(value) is str else value
+
+
+def pictures_of(reading: StudyReading) -> list[tuple[str, str, str]]:
+    """Return title, words and plotly's JSON of all there is to see, on a transparent ground."""
+    clear = "rgba(0, 0, 0, 0)"
+    found = []
+    for title, alt, figure in figures_of(reading):
+        height = figure.layout.height or _HEIGHT
+        figure.update_layout(paper_bgcolor=clear, plot_bgcolor=clear, height=height)
+        found.append((title, alt, figure.to_json()))
+    return found
+
+
+def figures_of(reading: StudyReading) -> Iterator[tuple[str, str, Any]]:
+    """Return title, words and figure of all that there is to see."""
+    for title, alt, draw in _drawings(reading):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                figure = draw()
+            except (ValueError, LookupError, TypeError):
+                continue  # nothing to show yet, or a certificate that was damaged
+        yield title, alt, figure
+
+
+def _drawings(reading: StudyReading) -> Iterator[tuple[str, str, Callable[[], Any]]]:
+    study, sampler = reading.study, reading.sampler
+    if reading.is_of_certify and reading.answer is not None:
+        yield *_CERTIFICATE, partial(draw_certificate, reading.answer, reading.sign)
+    if isinstance(sampler, FidelitySampler):
+        words = _SEARCH if sampler.searches(study) else _RACE
+        yield *words, partial(plot_race, study, sampler=sampler)
+    elif isinstance(sampler, LimitSampler):
+        yield *_GAIN, partial(plot_gain, study, sampler=sampler)
+    elif sampler is not None:
+        yield *_EQUILIBRIUM, partial(plot_equilibrium, study, sampler=sampler)
+        yield *_DISSATISFACTION, partial(plot_dissatisfaction, study, sampler=sampler)

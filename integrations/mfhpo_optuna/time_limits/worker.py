@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+import numpy as np
 from optuna.trial import BaseTrial
 
 from mfhpo_optuna.time_limits.channel import Channel, close_in_forked_children
@@ -46,12 +47,8 @@ def draw_seeds() -> tuple[int, int]:
 
     So they differ from call to call, and whoever seeds the generators here gets the same again.
     """
-    return random.getrandbits(32), _numpy_random().randint(0, 2**32, dtype="uint32")
-
-
-def _numpy_random() -> Any:
-    # No algorithm of ours draws from it: it is meant as the state that objectives may use.
-    return sys.modules["numpy"].random
+    # No algorithm of ours draws from NumPy's: it is meant as the state that objectives may use.
+    return random.getrandbits(32), int(np.random.randint(0, 2**32, dtype=np.uint32))  # noqa: NPY002
 
 
 def work(end: socket.socket, objective: Objective) -> None:
@@ -76,14 +73,13 @@ def work(end: socket.socket, objective: Objective) -> None:
 def _run(channel: Channel, objective: Objective, order: Order) -> Done:
     seed, numpy_seed = order.seeds
     random.seed(seed)
-    _numpy_random().seed(numpy_seed)
+    np.random.seed(numpy_seed)  # noqa: NPY002
     channel.send(order)  # it begins
     requests = Requests(channel, order.number)
     trial: BaseTrial = RemoteTrial(requests, order.number, order.trial_id)
     process = os.getpid()
-    outcome: PackedValue | PackedError
     try:
-        outcome = pack_value(objective(trial))
+        outcome: PackedValue | PackedError = pack_value(objective(trial))
         if os.getpid() != process:
             sys.exit()  # a child that the objective forked has come to its end
     except BaseException as error:
