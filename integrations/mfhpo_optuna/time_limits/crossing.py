@@ -4,6 +4,7 @@ import pickle
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from multiprocessing.pool import RemoteTraceback  # type: ignore[attr-defined]
 from typing import Any
 
 from mfhpo_optuna.study.loop.storage_errors import OF_STORAGE, with_causes
@@ -32,7 +33,7 @@ class PackedError:
 
     def unpack(self) -> Any:
         """Raise it; the traceback of the other process is its cause."""
-        raise self.error() from _RemoteTraceback(self.traceback)
+        raise self.error() from RemoteTraceback(f"\n{self.traceback.rstrip()}")
 
     def error(self) -> BaseException:
         """Return the exception, or the nearest to it that this process knows."""
@@ -58,13 +59,6 @@ class PackedError:
         error = kind.__new__(kind)
         error.args = (self.message,)
         return error
-
-
-class _RemoteTraceback(Exception):
-    """The traceback of an exception that was raised in another process, as text."""
-
-    def __str__(self) -> str:
-        return f"\n{self.args[0].rstrip()}"
 
 
 class _LooksLike:

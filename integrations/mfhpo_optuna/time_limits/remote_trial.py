@@ -151,24 +151,13 @@ class Requests:
             ) from error
 
 
-def _property(name: str) -> Any:
-    return property(lambda remote: remote._ask(name))
-
-
-def _method(name: str) -> Any:
-    @wraps(getattr(Trial, name))
-    def method(remote: Any, /, *arguments: Any, **options: Any) -> Any:
-        return remote._ask(name, *arguments, **options)
-
-    return method
-
-
-class RemoteTrial(BaseTrial):
+@BaseTrial.register
+class RemoteTrial:
     """A trial that forwards everything to the real one; see `optuna.trial.Trial`."""
 
     def __init__(self, requests: Requests, number: int, trial_id: int | None) -> None:
         self._ask = requests.ask
-        self._number = number
+        self.number = number
         self._trial_id = trial_id
         self.study = _RemoteStudy(requests.ask)
         # What Optuna's own `report_cross_validation_scores` asks for.
@@ -176,22 +165,11 @@ class RemoteTrial(BaseTrial):
         self.storage = SimpleNamespace(**{n: partial(self._ask, f"storage.{n}") for n in names})
 
     def __repr__(self) -> str:
-        return f"<trial {self._number} of a study in another process>"
+        return f"<trial {self.number} of a study in another process>"
 
-    suggest_float = _method("suggest_float")
-    suggest_uniform = _method("suggest_uniform")
-    suggest_loguniform = _method("suggest_loguniform")
-    suggest_discrete_uniform = _method("suggest_discrete_uniform")
-    suggest_int = _method("suggest_int")
-    suggest_categorical = _method("suggest_categorical")
-    should_prune = _method("should_prune")
-    set_user_attr = _method("set_user_attr")
-    params = _property("params")
-    relative_params = _property("relative_params")
-    distributions = _property("distributions")
-    user_attrs = _property("user_attrs")
-    constraints = _property("constraints")
-    datetime_start = _property("datetime_start")
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(Trial, name)
+        return wraps(found)(partial(self._ask, name)) if callable(found) else self._ask(name)
 
     def report(self, value: float, step: int) -> None:
         """Report a value."""
@@ -200,11 +178,6 @@ class RemoteTrial(BaseTrial):
     def set_constraint(self, key: str, value: float) -> None:
         """Set a constraint."""
         self._ask("set_constraint", key, _as_number(value, float))
-
-    @property
-    def number(self) -> int:
-        """The trial's number in its study."""
-        return self._number
 
 
 _STUDY_ATTRIBUTES = (

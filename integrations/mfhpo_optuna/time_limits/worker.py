@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
-from optuna.trial import BaseTrial
 
 from mfhpo_optuna.time_limits.channel import Channel, close_in_forked_children
 from mfhpo_optuna.time_limits.crossing import PackedError, PackedValue, pack_error, pack_value
@@ -76,7 +75,7 @@ def _run(channel: Channel, objective: Objective, order: Order) -> Done:
     np.random.seed(numpy_seed)  # noqa: NPY002
     channel.send(order)  # it begins
     requests = Requests(channel, order.number)
-    trial: BaseTrial = RemoteTrial(requests, order.number, order.trial_id)
+    trial = RemoteTrial(requests, order.number, order.trial_id)
     process = os.getpid()
     try:
         outcome: PackedValue | PackedError = pack_value(objective(trial))
