@@ -66,17 +66,6 @@ def publish_to_dashboard(study: optuna.Study, *, sampler: ReadingSampler | None 
     ------
     ImportError
         If optuna-dashboard or plotly is not installed.
-
-    Examples
-    --------
-    >>> import optuna, optuna_dashboard
-    >>> from mfhpo_optuna import SearchSampler, publish_to_dashboard, seed_of
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> study = optuna.create_study(sampler=SearchSampler(budget=60, certify_share=0.4, seed=0))
-    >>> study.optimize(lambda trial: trial.suggest_float("x", -1, 1) ** 2 + seed_of(trial) % 3 / 10)
-    >>> summary = publish_to_dashboard(study)
-    >>> summary.sentence in optuna_dashboard.get_note(study)
-    True
     """
     check_instance("study", study, optuna.Study, "an optuna.Study")
     dashboard = _dashboard()

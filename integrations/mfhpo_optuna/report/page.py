@@ -101,16 +101,6 @@ def write_report(
         If Jinja2 or plotly is not installed.
     OSError
         If the file cannot be written.
-
-    Examples
-    --------
-    >>> import optuna, tempfile
-    >>> from mfhpo_optuna import SearchSampler, seed_of, write_report
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> study = optuna.create_study(sampler=SearchSampler(budget=60, certify_share=0.4, seed=0))
-    >>> study.optimize(lambda trial: trial.suggest_float("x", -1, 1) ** 2 + seed_of(trial) % 3 / 10)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     summary = write_report(study, f"{folder}/report.html")
     """
     check_instance("study", study, optuna.Study, "an optuna.Study")
     check_instance("path", path, str | PathLike, "the name of a file")

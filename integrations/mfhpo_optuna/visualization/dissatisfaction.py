@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import optuna
 
-from mfhpo.games import Dissatisfaction, Equilibrium, GamePolicy
+from mfhpo.games import Dissatisfaction, Equilibrium
 from mfhpo.racing.recommendation import params_in_words
 from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.games.study import NashStudy
@@ -55,7 +55,7 @@ def plot_dissatisfaction(study: optuna.Study, *, sampler: NashSampler | None = N
     """
     require_plotly("plot_dissatisfaction")
     story = NashStory(study, sampler, "plot_dissatisfaction", _STAGES)
-    costs = [stage.cost for stage in story.stages]
+    costs = [stage.answer.cost for stage in story.stages]
     gains = [stage.answer.dissatisfaction for stage in story.stages]
     lower = [max(gain.relative_interval[0] for gain in of.values()) for of in gains]
     upper = [stage.answer.at_most for stage in story.stages]
@@ -87,14 +87,13 @@ def _top(story: NashStory) -> float:
 
 def _lines(stage: Stage) -> list[str]:
     gains = [gain_text(*of) for of in stage.answer.dissatisfaction.items()]
-    return [f"cost {stage.cost:,.6g}", *gains, *params_lines(stage.params)]
+    return [f"cost {stage.answer.cost:,.6g}", *gains, *params_lines(stage.params)]
 
 
 @dataclass(frozen=True)
 class Stage:
-    """What was recommended after so much had been paid."""
+    """What was recommended at some time."""
 
-    cost: float
     answer: Equilibrium
     params: dict[str, Any]
 
@@ -128,17 +127,8 @@ class NashStory:
         self.game = chosen.replay(study, lambda game: partial(self._hear, game))
         if self._played != self._last:
             self._note_stage(self.game)  # trials have ended in the meantime
-
-    @property
-    def policy(self) -> GamePolicy:
-        """The policy after the last evaluation."""
         assert self.game.policy is not None
-        return self.game.policy
-
-    @property
-    def answer(self) -> Stage:
-        """The recommendation in the end."""
-        return self.stages[-1]
+        self.policy, self.answer = self.game.policy, self.stages[-1]
 
     def title(self) -> tuple[str, ...]:
         """Return where the equilibrium is, what deviating would gain, and what it cost."""
@@ -166,4 +156,4 @@ class NashStory:
     def _note_stage(self, game: NashStudy) -> None:
         answer = game.recommend()
         if answer.profile:
-            self.stages.append(Stage(answer.cost, answer, game.space.params(answer.profile)))
+            self.stages.append(Stage(answer, game.space.params(answer.profile)))

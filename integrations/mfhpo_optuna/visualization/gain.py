@@ -118,7 +118,7 @@ def plot_gain(study: optuna.Study, *, sampler: LimitSampler | None = None) -> go
 class _Curve:
     """One arm over its limits: points are limits at which something is known about its gain."""
 
-    label: str
+    arm: int
     limits: list[float]
     gains: list[float]
     intervals: list[tuple[float, float]]
@@ -127,20 +127,15 @@ class _Curve:
 
 
 def _curve(race: LimitedRace, answer: StudyLimitRecommendation, arm: int) -> _Curve:
-    limits, gains = _limits(race, arm), race.policy.estimate(arm)
+    limits, gains = _limits(race, arm), race.sign * race.policy.estimate(arm)
     known = np.flatnonzero(~np.isnan(gains)).tolist()
     ends = [sorted(race.sign * end for end in race.policy.interval(arm, at)) for at in known]
+    intervals = [(low, high) for low, high in ends]
     survival = race.policy.survival(arm).tolist()
     if arm == answer.arm:
         survival = [point.probability for point in answer.survival]
-    return _Curve(
-        label=f"arm {arm}",
-        limits=limits[known].tolist(),
-        gains=(race.sign * gains[known]).tolist(),
-        intervals=[(low, high) for low, high in ends],
-        survival_limits=limits.tolist(),
-        survival=survival,
-    )
+    shown = limits[known].tolist(), gains[known].tolist(), intervals
+    return _Curve(arm, *shown, limits.tolist(), survival)
 
 
 def _limits(race: LimitedRace, arm: int) -> npt.NDArray[np.float64]:
@@ -167,14 +162,15 @@ def _title(race: LimitedRace, answer: StudyLimitRecommendation) -> tuple[str, ..
 
 
 def _draw_arm(figure: Any, curve: _Curve, colour: str, width: float) -> None:
-    common = {"legendgroup": curve.label, "line": {"color": colour, "width": width}}
+    label = f"arm {curve.arm}"
+    common = {"legendgroup": label, "line": {"color": colour, "width": width}}
     points = zip(curve.limits, curve.gains, curve.intervals, strict=True)
     texts = [
-        hover([f"{curve.label} with {limit:.4g} s", f"{gain:.4g} {between(interval)}"])
+        hover([f"{label} with {limit:.4g} s", f"{gain:.4g} {between(interval)}"])
         for limit, gain, interval in points
     ]
     dots = {"color": colour, "size": 3.0 + 1.5 * width}
-    named = {"name": curve.label, "mode": "lines+markers"}
+    named = {"name": label, "mode": "lines+markers"}
     gains, shares = rounded(curve.gains), rounded(curve.survival)
     draw(figure, curve.limits, gains, text=texts, marker=dots, **named, **common, **_TOP)
     line = {"mode": "lines", "hoverinfo": "skip"}
