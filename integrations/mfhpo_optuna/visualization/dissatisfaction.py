@@ -15,21 +15,8 @@ from mfhpo.games import Dissatisfaction, Equilibrium
 from mfhpo.racing.recommendation import params_in_words
 from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.games.study import NashStudy
+from mfhpo_optuna.visualization import style, words
 from mfhpo_optuna.visualization.reading import chosen_sampler
-from mfhpo_optuna.visualization.style import (
-    SEVERAL,
-    WINNER,
-    draw,
-    head,
-    hover,
-    lay_out,
-    literal,
-    new_figure,
-    require_plotly,
-    ribbon,
-    rounded,
-)
-from mfhpo_optuna.visualization.words import between, params_lines, title, trials_text
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -53,24 +40,24 @@ def plot_dissatisfaction(study: optuna.Study, *, sampler: NashSampler | None = N
     study, sampler
         See `plot_race`.
     """
-    require_plotly("plot_dissatisfaction")
+    style.require_plotly("plot_dissatisfaction")
     story = NashStory(study, sampler, "plot_dissatisfaction", _STAGES)
     costs = [stage.answer.cost for stage in story.stages]
     gains = [stage.answer.dissatisfaction for stage in story.stages]
     lower = [max(gain.relative_interval[0] for gain in of.values()) for of in gains]
     upper = [stage.answer.at_most for stage in story.stages]
-    figure = new_figure()
-    ribbon(figure, costs, lower, upper, WINNER, name="interval")
-    for name, colour in zip(story.game.players.names, itertools.cycle(SEVERAL)):
+    figure = style.new_figure()
+    style.ribbon(figure, costs, lower, upper, style.WINNER, name="interval")
+    for name, colour in zip(story.game.players.names, itertools.cycle(style.SEVERAL)):
         line = {"color": colour, "width": 1.3, "dash": "dot"}
-        means = rounded([of[name].relative for of in gains])
-        draw(figure, costs, means, mode="lines", line=line, name=literal(name))
-    largest = rounded([stage.answer.epsilon for stage in story.stages])
-    texts = [hover(_lines(stage)) for stage in story.stages]
-    look = {"mode": "lines+markers", "line": {"color": WINNER, "width": 3}}
-    draw(figure, costs, largest, text=texts, name="largest of all players", **look)
-    head(figure, "What deviating alone would gain")
-    lay_out(figure, story.title(), panels=300)
+        means = style.rounded([of[name].relative for of in gains])
+        style.draw(figure, costs, means, mode="lines", line=line, name=style.literal(name))
+    largest = style.rounded([stage.answer.epsilon for stage in story.stages])
+    texts = [style.hover(_lines(stage)) for stage in story.stages]
+    look = {"mode": "lines+markers", "line": {"color": style.WINNER, "width": 3}}
+    style.draw(figure, costs, largest, text=texts, name="largest of all players", **look)
+    style.head(figure, "What deviating alone would gain")
+    style.lay_out(figure, story.title(), panels=300)
     figure.update_xaxes(title_text="cost paid", rangemode="tozero")
     # Nobody is sure of anything at first: intervals of that time would hide what came of it.
     figure.update_yaxes(
@@ -87,7 +74,7 @@ def _top(story: NashStory) -> float:
 
 def _lines(stage: Stage) -> list[str]:
     gains = [gain_text(*of) for of in stage.answer.dissatisfaction.items()]
-    return [f"cost {stage.answer.cost:,.6g}", *gains, *params_lines(stage.params)]
+    return [f"cost {stage.answer.cost:,.6g}", *gains, *words.params_lines(stage.params)]
 
 
 @dataclass(frozen=True)
@@ -102,7 +89,7 @@ def gain_text(player: str, gain: Dissatisfaction) -> str:
     """Return what a player would gain by deviating, in a sentence."""
     if not math.isfinite(gain.mean):
         return f"nothing was observed of {player}"
-    return f"{player} would gain {gain.mean:.3g} {between(gain.interval)} by deviating"
+    return f"{player} would gain {gain.mean:.3g} {words.between(gain.interval)} by deviating"
 
 
 class NashStory:
@@ -139,13 +126,13 @@ class NashStory:
                 f"At most {answer.at_most:.2g} standard deviations of an objective, probability"
                 f"\u00a0{answer.probability:g}"
             )
-        return title(
+        return words.title(
             "Equilibrium" if answer.finished else "Equilibrium so far",
             params_in_words(self.answer.params),
             *(gain_text(*of) for of in answer.dissatisfaction.items()),
             at_most,
-            f"Cost {answer.cost:,.6g} of {answer.budget:,.6g} in {trials_text(self._played)}, "
-            f"{answer.n_evaluations:,} of them at the target",
+            f"Cost {answer.cost:,.6g} of {answer.budget:,.6g} in "
+            f"{words.trials_text(self._played)}, {answer.n_evaluations:,} of them at the target",
         )
 
     def _hear(self, game: NashStudy, *_: Any) -> None:

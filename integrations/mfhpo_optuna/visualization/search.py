@@ -11,32 +11,9 @@ from mfhpo.racing.recommendation import params_in_words
 from mfhpo.search import BudgetedSearch
 from mfhpo_optuna.recommendations import SearchRecommendation
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
+from mfhpo_optuna.visualization import style, words
 from mfhpo_optuna.visualization.finalists import ROW_HEIGHT, draw_finalists
 from mfhpo_optuna.visualization.replay import Evaluation, Replay
-from mfhpo_optuna.visualization.style import (
-    QUIET,
-    WINNER,
-    draw,
-    head,
-    hover,
-    lay_out,
-    level_colour,
-    literal,
-    new_figure,
-    rounded,
-    rule,
-)
-from mfhpo_optuna.visualization.words import (
-    better,
-    between,
-    level_text,
-    paid_text,
-    params_lines,
-    sentence,
-    span,
-    title,
-    value_text,
-)
 
 # Browsers draw so many points one by one without delay; more go to the graphics card.
 _MOST_DRAWN_ONE_BY_ONE = 1000
@@ -56,7 +33,7 @@ def draw_search(study: optuna.Study, sampler: FidelitySampler) -> Any:
     certificate = replay.policy.certificate()
     rows = 0 if certificate is None else ROW_HEIGHT * len(certificate.candidates)
     panels = _TOP_HEIGHT + bool(rows) * (_GAP + rows)
-    figure = new_figure(
+    figure = style.new_figure(
         rows=1 + bool(rows),
         cols=1,
         row_heights=[_TOP_HEIGHT, rows][: 1 + bool(rows)],
@@ -64,27 +41,27 @@ def draw_search(study: optuna.Study, sampler: FidelitySampler) -> Any:
     )
     sign, best = replay.race.sign, _best_at_target(replay)
     values = [e.value for e in replay.evaluations if e.has_value]
-    reach = span([e.value for e in best], values, sign)
+    reach = words.span([e.value for e in best], values, sign)
     _draw_others(figure, replay, answer.arm)
     if best:
         _draw_best(figure, replay, best)
     _draw_answer(figure, replay, answer)
     failed = [e for e in replay.evaluations if not e.has_value]
     if failed:  # they are shown at the bad edge of the axis
-        marker = {"symbol": "x-thin", "size": 7, "line": {"color": QUIET, "width": 1.5}}
+        marker = {"symbol": "x-thin", "size": 7, "line": {"color": style.QUIET, "width": 1.5}}
         points = _points(replay, failed) | {"y": [reach[0 if sign > 0.0 else 1]] * len(failed)}
-        draw(figure, **points, marker=marker, cliponaxis=False, name="failed")
+        style.draw(figure, **points, marker=marker, cliponaxis=False, name="failed")
     again = [e for e in replay.evaluations if e.is_replicate]
     if again:
-        rule(figure, again[0].begin)
-    head(figure, "What the search saw" + (", then new evaluations" * bool(rows)))
+        style.rule(figure, again[0].begin)
+    style.head(figure, "What the search saw" + (", then new evaluations" * bool(rows)))
     if certificate is not None:
         draw_finalists(figure, certificate.to_dict(), sign, 2)
-    lay_out(figure, _title(replay, answer, certificate), panels=panels, legend_lines=3)
+    style.lay_out(figure, _title(replay, answer, certificate), panels=panels, legend_lines=3)
     unit = " in seconds" if replay.race.in_seconds else ""
     end = 1.02 * (replay.evaluations[-1].end if replay.evaluations else 0.0)
     figure.update_xaxes(title_text=f"cost paid{unit}", range=[0.0, end], nticks=7, **_TOP)
-    figure.update_yaxes(title_text=f"value ({better(sign)})", range=list(reach), **_TOP)
+    figure.update_yaxes(title_text=f"value ({words.better(sign)})", range=list(reach), **_TOP)
     figure.update_yaxes(zeroline=False)
     return figure
 
@@ -107,22 +84,22 @@ def _draw_others(figure: Any, replay: Replay, winner: int | None) -> None:
     for level in range(n_levels):
         points = _points(replay, [e for e in searched if e.fidelity == level])
         size, opacity = (7, 1.0) if level == n_levels - 1 else (5, 0.7)
-        marker = {"size": size, "opacity": opacity, "color": level_colour(level, n_levels)}
-        name = level_text(replay.race, level) if replay.race.owns_fidelity else "evaluated"
-        add(**points, mode="markers", marker=marker, name=literal(name))
+        marker = {"size": size, "opacity": opacity, "color": style.level_colour(level, n_levels)}
+        name = words.level_text(replay.race, level) if replay.race.owns_fidelity else "evaluated"
+        add(**points, mode="markers", marker=marker, name=style.literal(name))
     again = [e for e in others if e.is_replicate]
     if again:
-        marker = {"symbol": "diamond-open", "size": 7, "color": level_colour(0, 1)}
-        draw(figure, **_points(replay, again), marker=marker, name="evaluated again")
+        marker = {"symbol": "diamond-open", "size": 7, "color": style.level_colour(0, 1)}
+        style.draw(figure, **_points(replay, again), marker=marker, name="evaluated again")
 
 
 def _draw_best(figure: Any, replay: Replay, best: Sequence[Evaluation]) -> None:
     race = replay.race
-    level = f", {level_text(race, len(race.levels) - 1)}" if race.owns_fidelity else ""
+    level = f", {words.level_text(race, len(race.levels) - 1)}" if race.owns_fidelity else ""
     points = _points(replay, [*best, replace(best[-1], end=replay.evaluations[-1].end)])
-    line = {"color": QUIET, "width": 1.8, "shape": "hv"}
-    name = literal(f"luckiest value so far{level}")
-    draw(figure, **points, mode="lines", line=line, name=name)
+    line = {"color": style.QUIET, "width": 1.8, "shape": "hv"}
+    name = style.literal(f"luckiest value so far{level}")
+    style.draw(figure, **points, mode="lines", line=line, name=name)
 
 
 def _draw_answer(figure: Any, replay: Replay, answer: SearchRecommendation) -> None:
@@ -134,12 +111,12 @@ def _draw_answer(figure: Any, replay: Replay, answer: SearchRecommendation) -> N
         (searched, "circle", "lines+markers"),
     ):
         if evaluations:
-            draw(
+            style.draw(
                 figure,
                 **_points(replay, evaluations),
                 mode=mode,
-                marker={"symbol": symbol, "size": 9, "color": WINNER},
-                line={"color": WINNER, "width": 2.5},
+                marker={"symbol": symbol, "size": 9, "color": style.WINNER},
+                line={"color": style.WINNER, "width": 2.5},
                 legendgroup="answer",
                 showlegend=evaluations is (searched or again),
                 name=f"arm {answer.arm}, {'certified' if answer.certified else 'recommended'}",
@@ -148,8 +125,8 @@ def _draw_answer(figure: Any, replay: Replay, answer: SearchRecommendation) -> N
 
 def _points(replay: Replay, shown: Sequence[Evaluation]) -> dict[str, Any]:
     return {
-        "x": rounded([evaluation.end for evaluation in shown]),
-        "y": rounded([evaluation.value for evaluation in shown]),
+        "x": style.rounded([evaluation.end for evaluation in shown]),
+        "y": style.rounded([evaluation.value for evaluation in shown]),
         "text": [_text(replay, evaluation) for evaluation in shown],
         **_TOP,
     }
@@ -159,9 +136,9 @@ def _text(replay: Replay, evaluation: Evaluation) -> str:
     value = f"{evaluation.value:.5g}" if evaluation.has_value else "failed"
     purpose = ", for the certificate" if evaluation.is_replicate else ""
     race = replay.race
-    level = f", {level_text(race, evaluation.fidelity)}" if race.owns_fidelity else ""
+    level = f", {words.level_text(race, evaluation.fidelity)}" if race.owns_fidelity else ""
     lines = [f"trial {evaluation.trial}: {value}{purpose}", f"arm {evaluation.arm}{level}"]
-    return hover([*lines, *params_lines(replay.race.arms.params(evaluation.arm))])
+    return style.hover([*lines, *words.params_lines(replay.race.arms.params(evaluation.arm))])
 
 
 def _title(
@@ -169,17 +146,18 @@ def _title(
 ) -> tuple[str, ...]:
     paid = (
         f"{answer.tried:,} configurations, {answer.at_target:,} at the target; "
-        f"{paid_text(answer.cost, replay.race.in_seconds, answer.trials, answer.failures)}"
+        f"{words.paid_text(answer.cost, replay.race.in_seconds, answer.trials, answer.failures)}"
     )
     if answer.arm is None:
-        return title("A search without an answer yet", sentence(answer.reason), paid)
+        return words.title("A search without an answer yet", words.sentence(answer.reason), paid)
     state = "wins, certified" if answer.certified else "leads, not certified"
-    at = f" at {replay.race.fidelity.name} = {value_text(answer.level)}"
-    return title(
+    at = f" at {replay.race.fidelity.name} = {words.value_text(answer.level)}"
+    return words.title(
         f"Arm {answer.arm} {state}",
         params_in_words(answer.params),
-        f"{answer.mean:.4g} {between(answer.interval)}".rstrip() + at * replay.race.owns_fidelity,
-        "" if answer.certified else sentence(answer.reason),
+        f"{answer.mean:.4g} {words.between(answer.interval)}".rstrip()
+        + at * replay.race.owns_fidelity,
+        "" if answer.certified else words.sentence(answer.reason),
         "" if certificate is None else _luck(certificate),
         paid,
     )
