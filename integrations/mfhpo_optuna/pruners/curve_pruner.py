@@ -39,7 +39,6 @@ class CurvePruner(BasePruner):
 
     def __init__(
         self,
-        *,
         n_startup_trials: int,
         n_warmup_steps: int,
         reduction_factor: float,

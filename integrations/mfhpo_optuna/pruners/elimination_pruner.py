@@ -114,11 +114,7 @@ class MFEliminationPruner(CurvePruner):
         if n_startup_trials is None:
             n_startup_trials = 10 if bias is None else 0
         super().__init__(
-            n_startup_trials=n_startup_trials,
-            n_warmup_steps=n_warmup_steps,
-            reduction_factor=reduction_factor,
-            final_step=final_step,
-            replicate_params=replicate_params,
+            n_startup_trials, n_warmup_steps, reduction_factor, final_step, replicate_params
         )
         if isinstance(bias, Mapping) and max(bias) < self._n_warmup_steps:
             raise ValueError(self._nothing_to_check(_NEVER))

@@ -93,11 +93,7 @@ class IISEPruner(CurvePruner):
         replicate_params: Iterable[str] = (),
     ) -> None:
         super().__init__(
-            n_startup_trials=n_startup_trials,
-            n_warmup_steps=n_warmup_steps,
-            reduction_factor=reduction_factor,
-            final_step=final_step,
-            replicate_params=replicate_params,
+            n_startup_trials, n_warmup_steps, reduction_factor, final_step, replicate_params
         )
         self._coverage = check_probability("coverage", coverage)
 

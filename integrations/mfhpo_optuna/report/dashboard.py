@@ -10,7 +10,6 @@ import numpy as np
 import optuna
 
 from mfhpo._validation import check_instance
-from mfhpo._validation.missing import missing
 from mfhpo.racing.recommendation import clean
 from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.report.ledger import ledger_of
@@ -18,7 +17,7 @@ from mfhpo_optuna.report.page import figures_of
 from mfhpo_optuna.report.reading import StudyReading, read_study
 from mfhpo_optuna.report.summary import Summary, summary_of
 from mfhpo_optuna.visualization.reading import ReadingSampler
-from mfhpo_optuna.visualization.style import require_plotly
+from mfhpo_optuna.visualization.style import needed, require_plotly
 
 # In pixels: the dashboard's box for a plot, which cuts off what is higher, and the room above the
 # panels.
@@ -68,7 +67,9 @@ def publish_to_dashboard(study: optuna.Study, *, sampler: ReadingSampler | None 
         If optuna-dashboard or plotly is not installed.
     """
     check_instance("study", study, optuna.Study, "an optuna.Study")
-    dashboard = _dashboard()
+    require_plotly("publish_to_dashboard")
+    needs = ("optuna_dashboard", "optuna-dashboard", "dashboard")
+    dashboard = needed("publish_to_dashboard", *needs)
     reading = read_study(study, sampler)
     summary = summary_of(reading, ledger_of(reading))
     figures = _published.setdefault(study, {})
@@ -86,17 +87,6 @@ def publish_to_dashboard(study: optuna.Study, *, sampler: ReadingSampler | None 
     if note != before:
         dashboard.save_note(study, note)
     return summary
-
-
-def _dashboard() -> Any:
-    require_plotly("publish_to_dashboard")
-    try:
-        import optuna_dashboard
-    except ImportError as error:
-        raise ImportError(
-            missing("publish_to_dashboard", "optuna-dashboard", "dashboard")
-        ) from error
-    return optuna_dashboard
 
 
 def _in_the_box(figure: Any) -> Any:

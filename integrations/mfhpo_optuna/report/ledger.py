@@ -18,15 +18,7 @@ from mfhpo_optuna.games.study import NashStudy
 from mfhpo_optuna.report.reading import StudyReading
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.samplers.limit_sampler import LimitSampler
-from mfhpo_optuna.study.attributes import (
-    CENSORED_KEY,
-    FIDELITY_KEY,
-    LIMIT_KEY,
-    SECONDS_KEY,
-    certificate_of,
-    pull_note,
-    read_attribute,
-)
+from mfhpo_optuna.study import attributes
 from mfhpo_optuna.study.fidelity_race import FidelityRace
 from mfhpo_optuna.visualization.replay import Replay, spent_of
 
@@ -49,7 +41,7 @@ class Entry:
     @property
     def seconds(self) -> float | None:
         """The seconds that it took, by the clock."""
-        noted: float | None = read_attribute(self.trial, SECONDS_KEY)
+        noted: float | None = attributes.read_attribute(self.trial, attributes.SECONDS_KEY)
         if noted is not None or self.purpose == "answer":
             return noted
         return None if self.trial.duration is None else self.trial.duration.total_seconds()
@@ -59,7 +51,7 @@ class Entry:
         """The end of the trial, in a word or two."""
         if self.purpose == "answer":
             return "answer"
-        if read_attribute(self.trial, CENSORED_KEY) is not None:
+        if attributes.read_attribute(self.trial, attributes.CENSORED_KEY) is not None:
             return "stopped at its limit"
         if self.trial.state == TrialState.COMPLETE and not self.failed:
             return "value"
@@ -210,13 +202,14 @@ def _entries(
 
 def _as_told(reading: StudyReading, purpose: str) -> tuple[Entry, ...]:
     """Return the trials by their own attributes alone."""
-    fidelity = read_attribute(reading.study, FIDELITY_KEY)
+    fidelity = attributes.read_attribute(reading.study, attributes.FIDELITY_KEY)
     entries = []
     for trial in reading.trials:
-        if certificate_of(trial) is not None:
+        if attributes.certificate_of(trial) is not None:
             entries.append(Entry(trial, "answer"))
             continue
-        limit, note = read_attribute(trial, LIMIT_KEY), pull_note(trial)
+        note = attributes.pull_note(trial)
+        limit = attributes.read_attribute(trial, attributes.LIMIT_KEY)
         level = trial.params.get(fidelity) if limit is None else limit
         entries.append(Entry(trial, purpose, None if note is None else note.arm, level))
     return tuple(entries)
@@ -243,7 +236,7 @@ def table_of(reading: StudyReading, ledger: Ledger) -> TrialTable:
     columns |= {
         "purpose": lambda entry: entry.purpose,
         "arm": lambda entry: entry.arm,
-        "limit": lambda entry: read_attribute(entry.trial, LIMIT_KEY),
+        "limit": lambda entry: attributes.read_attribute(entry.trial, attributes.LIMIT_KEY),
         "paid": lambda entry: entry.cost,
         "seconds": lambda entry: entry.seconds,
     }

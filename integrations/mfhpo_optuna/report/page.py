@@ -15,13 +15,12 @@ from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from platform import python_version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import optuna
 
 from mfhpo import __version__
 from mfhpo._validation import check_instance
-from mfhpo._validation.missing import missing
 from mfhpo.racing.recommendation import clean
 from mfhpo_optuna.report.ledger import Ledger, is_sortable, ledger_of, table_of, where_it_went
 from mfhpo_optuna.report.reading import StudyReading, read_study
@@ -31,11 +30,8 @@ from mfhpo_optuna.samplers.limit_sampler import LimitSampler
 from mfhpo_optuna.visualization import plot_dissatisfaction, plot_equilibrium, plot_gain, plot_race
 from mfhpo_optuna.visualization.finalists import draw_certificate
 from mfhpo_optuna.visualization.reading import ReadingSampler
-from mfhpo_optuna.visualization.style import require_plotly
+from mfhpo_optuna.visualization.style import needed, require_plotly
 from mfhpo_optuna.visualization.words import value_text
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 _MARGIN = 0.04  # of the scale on which values are drawn, at either end
 
@@ -180,11 +176,8 @@ def _budget(reading: StudyReading, ledger: Ledger) -> float | None:
     return None
 
 
-def _environment() -> Environment:
-    try:
-        import jinja2
-    except ImportError as error:
-        raise ImportError(missing("write_report", "Jinja2", "report")) from error
+def _environment() -> Any:
+    jinja2 = needed("write_report", "jinja2", "Jinja2", "report")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("mfhpo_optuna.report", "templates"),
         autoescape=True,

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from html import escape
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -27,13 +28,18 @@ _HEADLINE, _TITLE_LINE, _LEGEND_LINE = 34, 16, 20
 _ABOVE, _BELOW = 26, 50
 
 
+def needed(caller: str, module: str, package: str, extra: str) -> Any:
+    """Return a module, or raise an ImportError that says what to install."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ImportError(missing(caller, package, extra)) from error
+
+
 def require_plotly(plot: str) -> None:
     """Raise ImportError if plotly is not installed, before a plot computes for long."""
-    try:
-        import plotly.graph_objects
-        import plotly.offline  # noqa: F401
-    except ImportError as error:
-        raise ImportError(missing(plot, "plotly", "plot")) from error
+    for module in ("plotly.graph_objects", "plotly.offline"):
+        needed(plot, module, "plotly", "plot")
 
 
 def new_figure(**panels: Any) -> Any:
