@@ -14,7 +14,7 @@ from optuna.trial import BaseTrial, Trial, TrialState
 
 from mfhpo_optuna.study.loop.storage_errors import is_of_storage
 from mfhpo_optuna.time_limits.channel import Channel
-from mfhpo_optuna.time_limits.crossing import PackedError, PackedValue, pack_error
+from mfhpo_optuna.time_limits.crossing import Outcome, PackedError, pack_error, unpack
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Answer:
     """What the real trial returned or raised."""
 
     number: int
-    outcome: PackedValue | PackedError
+    outcome: Outcome
     # Seconds that this took its sampler, or a storage until it failed: not the objective's.
     sampling: float
 
@@ -75,14 +75,14 @@ class Answers:
         self._sampled.add(wanted)
         return True
 
-    def _done(self, call: Call) -> PackedValue | PackedError:
+    def _done(self, call: Call) -> Outcome:
         try:
             found: Any = self._trial
             for name in call.name.split("."):
                 found = getattr(found, name)
             if callable(found):
                 found = found(*call.arguments, **call.options)
-            return PackedValue(pickle.dumps(found, pickle.HIGHEST_PROTOCOL))
+            return pickle.dumps(found, pickle.HIGHEST_PROTOCOL)
         except Exception as error:
             trial = self._trial
             of_storage = isinstance(trial, Trial) and is_of_storage(error, trial.storage)
@@ -132,7 +132,7 @@ class Requests:
                     break
             # Less was waited for an answer to a call that was interrupted.
             self._sampling += min(sampling, time.monotonic() - asked)
-        return answered.outcome.unpack()
+        return unpack(answered.outcome)
 
     def close(self) -> float:
         """Refuse further calls; return how long the objective ran."""

@@ -12,7 +12,7 @@ from optuna.trial import BaseTrial
 
 from mfhpo_optuna.time_limits.channel import Channel
 from mfhpo_optuna.time_limits.crew import WorkerHandle
-from mfhpo_optuna.time_limits.crossing import PackedError, PackedValue
+from mfhpo_optuna.time_limits.crossing import Outcome
 from mfhpo_optuna.time_limits.limits import serving
 from mfhpo_optuna.time_limits.remote_trial import Answers
 from mfhpo_optuna.time_limits.warden import Exited, OutOfMemory
@@ -28,7 +28,7 @@ _LAST_WORDS = 2.0  # seconds that a worker's keeper needs at most to tell how it
 class End:
     """How a trial ended: in time with an outcome, by the end of its process, or at its limit."""
 
-    how: PackedValue | PackedError | Exited | OutOfMemory | None  # None: at its limit of time
+    how: Outcome | Exited | OutOfMemory | None  # None: at its limit of time
     seconds: float
 
 

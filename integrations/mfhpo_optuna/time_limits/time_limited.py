@@ -19,7 +19,7 @@ from optuna.trial import BaseTrial
 from mfhpo._validation import check_choice, check_flag, check_instance, check_limit
 from mfhpo_optuna.study import attributes
 from mfhpo_optuna.time_limits.crew import Crew
-from mfhpo_optuna.time_limits.crossing import PackedError, PackedValue
+from mfhpo_optuna.time_limits.crossing import PackedError, unpack
 from mfhpo_optuna.time_limits.limits import limit_of
 from mfhpo_optuna.time_limits.supervision import End, supervise
 from mfhpo_optuna.time_limits.warden import Exited, OutOfMemory
@@ -148,9 +148,9 @@ class TimeLimited:
             attributes.write_note(trial, attributes.ENFORCER_KEY, "time_limited")
         end = self._supervise(trial, limit)
         attributes.write_note(trial, attributes.SECONDS_KEY, end.seconds)
-        if isinstance(end.how, PackedValue | PackedError):
+        if isinstance(end.how, bytes | PackedError):
             self._suspects_fork = False
-            value: float | Sequence[float] = end.how.unpack()
+            value: float | Sequence[float] = unpack(end.how)
             return value
         if isinstance(end.how, Exited):
             raise RuntimeError(

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from mfhpo_optuna.time_limits.channel import Channel, close_in_forked_children
-from mfhpo_optuna.time_limits.crossing import PackedError, PackedValue, pack_error, pack_value
+from mfhpo_optuna.time_limits.crossing import Outcome, pack_error, pack_value
 from mfhpo_optuna.time_limits.processes import die_with_parent, flush_output
 from mfhpo_optuna.time_limits.remote_trial import RemoteTrial, Requests
 
@@ -37,7 +37,7 @@ class Order:
 class Done:
     """The objective has returned or raised; `seconds` leave out what its sampler took."""
 
-    outcome: PackedValue | PackedError
+    outcome: Outcome
     seconds: float
 
 
@@ -78,7 +78,7 @@ def _run(channel: Channel, objective: Objective, order: Order) -> Done:
     trial = RemoteTrial(requests, order.number, order.trial_id)
     process = os.getpid()
     try:
-        outcome: PackedValue | PackedError = pack_value(objective(trial))
+        outcome: Outcome = pack_value(objective(trial))
         if os.getpid() != process:
             sys.exit()  # a child that the objective forked has come to its end
     except BaseException as error:
