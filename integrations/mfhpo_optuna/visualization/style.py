@@ -63,28 +63,13 @@ def lay_out(figure: Any, title: Sequence[str], *, panels: int, legend_lines: int
     figure.update_traces(
         hovertemplate="%{text}<extra></extra>", selector=lambda trace: trace.text is not None
     )
+    corner = {"x": 0.0, "xref": "container", "yref": "container", "xanchor": "left"}
+    above = {"y": 1.0, "yanchor": "top", "pad": {"t": 18, "l": 10}, "font": {"size": 12}}
+    below = {"y": 0.0, "yanchor": "bottom", "orientation": "h", "font": {"size": 11}}
     figure.update_layout(
         template="plotly_white" if default == "plotly" else default,
-        title={
-            "text": _title_text(title),
-            "font": {"size": 12},
-            "x": 0.0,
-            "xref": "container",
-            "xanchor": "left",
-            "y": 1.0,
-            "yref": "container",
-            "yanchor": "top",
-            "pad": {"t": 18, "l": 10},
-        },
-        legend={
-            "orientation": "h",
-            "x": 0.0,
-            "xref": "container",
-            "y": 0.0,
-            "yref": "container",
-            "yanchor": "bottom",
-            "font": {"size": 11},
-        },
+        title=corner | above | {"text": _title_text(title)},
+        legend=corner | below,
         hovermode="closest",
         hoverlabel={"align": "left"},
         margin={"t": top, "b": bottom, "l": 60, "r": 14},
@@ -97,17 +82,9 @@ def lay_out(figure: Any, title: Sequence[str], *, panels: int, legend_lines: int
 def head(figure: Any, text: str, panel: int = 1) -> None:
     """Write above a panel, by its number, what it shows."""
     axis = "" if panel == 1 else f"{panel}"
-    figure.add_annotation(
-        text=f"<b>{literal(text)}</b>",
-        showarrow=False,
-        font={"size": 12},
-        x=0.0,
-        xref=f"x{axis} domain",
-        xanchor="left",
-        y=1.0,
-        yref=f"y{axis} domain",
-        yanchor="bottom",
-    )
+    place = {"x": 0.0, "xref": f"x{axis} domain", "xanchor": "left"}
+    above = {"y": 1.0, "yref": f"y{axis} domain", "yanchor": "bottom", "font": {"size": 12}}
+    figure.add_annotation(text=f"<b>{literal(text)}</b>", showarrow=False, **place, **above)
 
 
 def label_rows(figure: Any, labels: Sequence[str], has_winner: bool, panel: dict[str, int]) -> None:
@@ -115,14 +92,8 @@ def label_rows(figure: Any, labels: Sequence[str], has_winner: bool, panel: dict
     texts = [literal(label) for label in labels]
     if has_winner:
         texts[0] = f"<b>{texts[0]}</b>"
-    figure.update_yaxes(
-        range=[len(labels) - 0.5, -0.5],
-        tickvals=list(range(len(labels))),
-        ticktext=texts,
-        showgrid=False,
-        zeroline=False,
-        **panel,
-    )
+    rows = {"range": [len(labels) - 0.5, -0.5], "tickvals": list(range(len(labels)))}
+    figure.update_yaxes(ticktext=texts, showgrid=False, zeroline=False, **rows, **panel)
 
 
 def rule(figure: Any, x: float, axis: str = "") -> None:
@@ -130,35 +101,25 @@ def rule(figure: Any, x: float, axis: str = "") -> None:
 
     Plotly's own vertical lines look for all axes anew at every call.
     """
-    figure.add_shape(
-        type="line",
-        x0=x,
-        x1=x,
-        y0=0.0,
-        y1=1.0,
-        xref=f"x{axis}",
-        yref=f"y{axis} domain",
-        line={"color": QUIET, "width": 1, "dash": "dot"},
-    )
+    line = {"color": QUIET, "width": 1, "dash": "dot"}
+    _add_upright(figure, x, x, axis, type="line", line=line)
 
 
 def band(figure: Any, interval: tuple[float, float], colour: str, axis: str = "") -> None:
     """Shade a range of a panel's horizontal axis, if it is finite."""
-    if math.isinf(interval[1] - interval[0]):
-        return
-    figure.add_shape(
-        type="rect",
-        x0=interval[0],
-        x1=interval[1],
-        y0=0.0,
-        y1=1.0,
-        xref=f"x{axis}",
-        yref=f"y{axis} domain",
-        fillcolor=colour,
-        opacity=0.16,
-        line_width=0,
-        layer="below",
-    )
+    if math.isfinite(interval[1] - interval[0]):
+        look: dict[str, Any] = {
+            "fillcolor": colour,
+            "opacity": 0.16,
+            "line_width": 0,
+            "layer": "below",
+        }
+        _add_upright(figure, *interval, axis, type="rect", **look)
+
+
+def _add_upright(figure: Any, x0: float, x1: float, axis: str, **look: Any) -> None:
+    place = {"xref": f"x{axis}", "yref": f"y{axis} domain"}
+    figure.add_shape(x0=x0, x1=x1, y0=0.0, y1=1.0, **place, **look)
 
 
 def draw(figure: Any, x: Sequence[Any], y: Sequence[Any], **look: Any) -> None:
