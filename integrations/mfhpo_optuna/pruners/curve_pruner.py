@@ -11,7 +11,6 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import optuna
 from optuna.pruners import BasePruner
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
@@ -25,8 +24,6 @@ from mfhpo.identification.curves.curves import (
 )
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo_optuna.study.trials.news import TrialNews
-
-_logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 _ENOUGH = 3  # COMPLETE trials show how long curves are
 
@@ -116,14 +113,9 @@ class CurvePruner(BasePruner):
     def _arm(self, trial: FrozenTrial) -> Hashable:
         if not trial.params:
             return trial.number
+        names = sorted(trial.params.keys() - self._replicate_params)
         # repr, because choices may be unhashable and because 1 == True.
-        return tuple(
-            sorted(
-                (name, repr(value))
-                for name, value in trial.params.items()
-                if name not in self._replicate_params
-            )
-        )
+        return tuple((name, repr(trial.params[name])) for name in names)
 
     def _forget(self) -> None:
         self._lock = threading.Lock()
@@ -164,20 +156,7 @@ class CurveHistory:
         is_early = self._pruner._n_startup(self) < self._pruner._n_startup_trials
         if is_early or np.isnan(curve).all() or not np.isnan(curve[-1]):
             return False
-        fidelity, value = last_check(curve)
-        verdict = self._pruner._judge(self, trial, curve)
-        if verdict.stop:
-            _logger.debug(
-                "Trial %d is hopeless at step %d: from %.6g it gets to %.6g at best, and %s to "
-                "%.6g (noise included).",
-                trial.number,
-                self.steps[fidelity],
-                self.sign * value,
-                self.sign * verdict.reach,
-                verdict.incumbent,
-                self.sign * verdict.bar,
-            )
-        return verdict.stop
+        return self._pruner._judge(self, trial, curve).stop
 
     def update(self, study: Study) -> None:
         """Read the trials that have finished since the last call."""
