@@ -79,25 +79,19 @@ def _draw(
     if not is_choice:
         lower, upper = (means - half_widths).tolist(), (means + half_widths).tolist()
         name = f"interval, probability {story.policy.probability:g}"
-        style.ribbon(
-            figure, values, lower, upper, colour, legendgroup="interval", name=name, **common
-        )
+        group = {"name": name, "legendgroup": "interval"}
+        style.ribbon(figure, values, lower, upper, colour, **group, **common)
     look: dict[str, Any] = {"mode": "lines", "line": {"color": colour, "width": 2}}
     if is_choice:
         bars = {"array": style.rounded(half_widths.tolist())}
         look = {"error_y": bars, "marker": {"color": colour}}
     named = {"name": "gain by moving this parameter alone", "legendgroup": "gain"}
     style.draw(figure, values, style.rounded(means.tolist()), **named, **look, **common)
-    star = {
-        "symbol": "star",
-        "size": 13,
-        "color": style.WINNER,
-        "line": {"color": "white", "width": 1},
-    }
+    edge = {"color": "white", "width": 1}
+    star = {"symbol": "star", "size": 13, "color": style.WINNER, "line": edge}
+    answer = {"name": "recommended", "legendgroup": "answer"}
     place = [shown(story.answer.params[parameter])]
-    style.draw(
-        figure, place, [0.0], marker=star, name="recommended", legendgroup="answer", **common
-    )
+    style.draw(figure, place, [0.0], marker=star, **answer, **common)
     is_log = bool(getattr(space.distributions[parameter], "log", False))
     kind = "category" if is_choice else "log" if is_log else "linear"
     # As few ticks as a phone has room for.

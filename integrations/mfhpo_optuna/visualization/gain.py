@@ -174,13 +174,9 @@ def _draw_band(
 
 def _draw_stops(figure: Any, stopped: dict[float, list[bool]]) -> None:
     tried = sorted(stopped.items())
+    shares = style.rounded([sum(stops) / len(stops) for _, stops in tried])
+    texts = [f"{sum(stops)} of {len(stops)} stopped" for _, stops in tried]
     sizes = [min(4.0 + math.sqrt(len(stops)), 12.0) for _, stops in tried]
-    style.draw(
-        figure,
-        [limit for limit, _ in tried],
-        style.rounded([sum(stops) / len(stops) for _, stops in tried]),
-        text=[f"{sum(stops)} of {len(stops)} stopped" for _, stops in tried],
-        marker={"symbol": "x", "size": sizes, "color": style.WINNER},
-        name="stopped at exactly this limit",
-        **_BOTTOM,
-    )
+    cross = {"symbol": "x", "size": sizes, "color": style.WINNER}
+    look = {"marker": cross, "name": "stopped at exactly this limit"} | _BOTTOM
+    style.draw(figure, [limit for limit, _ in tried], shares, text=texts, **look)

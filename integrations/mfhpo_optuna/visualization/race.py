@@ -186,16 +186,10 @@ def _row(replay: RaceReplay, answer: StudyRecommendation, arm: int) -> _Row:
     lines.append(f"cost {spent:,.6g}, {spent / cost:.0%} of the race" if cost else "not begun")
     if exit_:
         lines.append(f"{_EXITS[exit_.reason][0]} when the race had cost {exit_.cost:,.6g}")
-    return _Row(
-        arm=arm,
-        mean=mean,
-        interval=interval,
-        level=level,
-        left_at=exit_.cost if exit_ else cost,
-        exit=exit_.reason if exit_ else None,
-        paid=_stretches(own, _FINEST * cost),
-        text=style.hover([*lines, *words.params_lines(replay.race.arms.params(arm))]),
-    )
+    left_at, reason = (exit_.cost, exit_.reason) if exit_ else (cost, None)
+    text = style.hover([*lines, *words.params_lines(replay.race.arms.params(arm))])
+    paid = _stretches(own, _FINEST * cost)
+    return _Row(arm, mean, interval, level, left_at, reason, paid, text)
 
 
 def _stretches(own: Sequence[Evaluation], finest: float) -> tuple[tuple[int, float, float], ...]:
@@ -250,17 +244,12 @@ def _draw_worth(
         """Return an arrow where the mean lies beyond the axis."""
         return "triangle-left" if mean < low else "triangle-right" if mean > high else symbol
 
-    style.draw(
-        figure,
-        style.rounded([min(max(row.mean, low), high) for _, row in shown]),
-        [place for place, _ in shown],
-        error_x=style.error_bars([(row.mean, row.interval) for _, row in shown], 2.5),
-        text=[row.text for _, row in shown],
-        marker={"color": colour, "size": 8, "symbol": [mark(row.mean) for _, row in shown]},
-        cliponaxis=False,
-        legendgroup=f"level {level}",
-        **style.LEFT,
-    )
+    means = style.rounded([min(max(row.mean, low), high) for _, row in shown])
+    places, texts = [place for place, _ in shown], [row.text for _, row in shown]
+    bars = style.error_bars([(row.mean, row.interval) for _, row in shown], 2.5)
+    marker = {"color": colour, "size": 8, "symbol": [mark(row.mean) for _, row in shown]}
+    options = {"cliponaxis": False, "legendgroup": f"level {level}"} | style.LEFT
+    style.draw(figure, means, places, error_x=bars, text=texts, marker=marker, **options)
 
 
 def _draw_paid(figure: Any, rows: Sequence[_Row], level: int, colour: str, name: str) -> None:
@@ -290,14 +279,9 @@ def _draw_exits(figure: Any, rows: Sequence[_Row]) -> None:
     for reason, (name, symbol) in _EXITS.items():
         gone = [(place, row) for place, row in enumerate(rows) if row.exit == reason]
         if gone:
+            costs = style.rounded([row.left_at for _, row in gone])
+            places, texts = [place for place, _ in gone], [row.text for _, row in gone]
             line = {"color": style.QUIET, "width": 2}
-            style.draw(
-                figure,
-                style.rounded([row.left_at for _, row in gone]),
-                [place for place, _ in gone],
-                text=[row.text for _, row in gone],
-                marker={"symbol": symbol, "size": 8, "color": style.QUIET, "line": line},
-                cliponaxis=False,
-                name=name,
-                **style.RIGHT,
-            )
+            marker = {"symbol": symbol, "size": 8, "color": style.QUIET, "line": line}
+            look = {"marker": marker, "cliponaxis": False, "name": name} | style.RIGHT
+            style.draw(figure, costs, places, text=texts, **look)

@@ -33,11 +33,9 @@ def draw_search(study: optuna.Study, sampler: FidelitySampler) -> Any:
     certificate = replay.policy.certificate()
     rows = 0 if certificate is None else ROW_HEIGHT * len(certificate.candidates)
     panels = _TOP_HEIGHT + bool(rows) * (_GAP + rows)
+    heights = [_TOP_HEIGHT, rows][: 1 + bool(rows)]
     figure = style.new_figure(
-        rows=1 + bool(rows),
-        cols=1,
-        row_heights=[_TOP_HEIGHT, rows][: 1 + bool(rows)],
-        vertical_spacing=_GAP / panels,
+        rows=len(heights), cols=1, row_heights=heights, vertical_spacing=_GAP / panels
     )
     sign, best = replay.race.sign, _best_at_target(replay)
     values = [e.value for e in replay.evaluations if e.has_value]
@@ -106,21 +104,16 @@ def _draw_answer(figure: Any, replay: Replay, answer: SearchRecommendation) -> N
     own = [e for e in replay.evaluations if e.arm == answer.arm and e.has_value]
     searched, again = [e for e in own if e.is_of_search], [e for e in own if e.is_replicate]
     # Replicates are no ladder: a line from one to the next would say that one leads to the other.
-    for evaluations, symbol, mode in (
-        (again, "diamond", "markers"),
-        (searched, "circle", "lines+markers"),
-    ):
+    kinds = ((again, "diamond", "markers"), (searched, "circle", "lines+markers"))
+    state = "certified" if answer.certified else "recommended"
+    common = {"name": f"arm {answer.arm}, {state}", "legendgroup": "answer"}
+    line = {"color": style.WINNER, "width": 2.5}
+    for evaluations, symbol, mode in kinds:
         if evaluations:
-            style.draw(
-                figure,
-                **_points(replay, evaluations),
-                mode=mode,
-                marker={"symbol": symbol, "size": 9, "color": style.WINNER},
-                line={"color": style.WINNER, "width": 2.5},
-                legendgroup="answer",
-                showlegend=evaluations is (searched or again),
-                name=f"arm {answer.arm}, {'certified' if answer.certified else 'recommended'}",
-            )
+            marker = {"symbol": symbol, "size": 9, "color": style.WINNER}
+            look: dict[str, Any] = {"mode": mode, "showlegend": evaluations is (searched or again)}
+            points = _points(replay, evaluations)
+            style.draw(figure, **points, marker=marker, line=line, **common, **look)
 
 
 def _points(replay: Replay, shown: Sequence[Evaluation]) -> dict[str, Any]:
