@@ -58,9 +58,10 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
     trials
         What its user declares, and what a trial is given.
     arms
-        See `IISESearch`; unused where the search draws its own.
+        See `IISESearch`; None, where the search may draw its own.
     """
 
+    _draws = False  # its configurations itself, where none are given
     _policy_class: Callable[..., Any]
     _options_type: type
     _defaults: dict[str, Any]
@@ -70,7 +71,7 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         check_aim(host["metric"], host["mode"])
         super().__init__(metric=host["metric"], mode=host["mode"])
         self._trials = trials
-        given = None if trials.draws else check_arms(arms, trials.keys)
+        given = None if arms is None and self._draws else check_arms(arms, trials.keys)
         self._candidates = Candidates(given, host["space"], trials.keys)
         seed = host["seed"]
         # Without a seed, one is drawn here, and saved with the experiment.

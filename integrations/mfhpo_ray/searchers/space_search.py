@@ -88,6 +88,8 @@ class SpaceSearch(ExperimentSearch[TuneSearchRecommendation]):
     On errors, saving, restoring and the order in which trials count, see `IISESearch`.
     """
 
+    _draws = True
+
     def __init__(
         self,
         fidelity: str | Fidelity | None = None,
@@ -143,7 +145,6 @@ class _SpaceTrials(Trials):
         if declared.fidelity.costs == "measured":
             self.hangs = "a trial that hangs is waited for"
         self.listed = declared.candidates if isinstance(declared.candidates, list) else None
-        self.draws = self.listed is None
         self._declaration = Declaration.of(declared.fidelity, options["sigma"], None)
 
     def settings(self, source: Source, seed: int, sign: float) -> SearchSettings:

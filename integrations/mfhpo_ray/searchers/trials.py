@@ -50,8 +50,6 @@ class Trials(abc.ABC):
         What is set in a configuration, the level first.
     levels, replicates
         Their values, as far as they are known.
-    draws
-        Whether the search draws configurations on its way.
     hangs
         What happens without the search's scheduler, in words; empty: nothing.
     stops_surplus
@@ -61,7 +59,6 @@ class Trials(abc.ABC):
     """
 
     host: Mapping[str, Any]
-    draws = False
     hangs = ""
     stops_surplus = True
 
