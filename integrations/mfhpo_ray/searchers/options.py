@@ -1,7 +1,4 @@
-"""What searches take by name: the options of their policy, and their own.
-
-The options of policies are documented in `mfhpo.racing.options` and `mfhpo.censored.options`.
-"""
+"""Options of searches by name: those of their policy, and their own."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 import math
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from ray.tune.search.sample import (
@@ -21,12 +21,18 @@ from scipy.special import ndtr, ndtri
 
 from mfhpo._validation import is_number
 from mfhpo.search import Numeric, OneOf, Point, place_in_range
-from mfhpo_ray.experiment.space import Config, assign, bounds_of, open_part, step_of, without
+from mfhpo_ray.experiment.space import (
+    Config,
+    Number,
+    assign,
+    bounds_of,
+    open_part,
+    step_of,
+    without,
+)
 
 _BELOW_1 = 1.0 - 1e-12
 _TAIL = 1e-9  # of a normal distribution, on either side
-
-_Number: TypeAlias = Float | Integer
 
 
 class Parameters:
@@ -78,7 +84,7 @@ class Parameters:
             if isinstance(domain, Categorical):
                 index = int(places.get(name, rng.random() * len(domain.categories)))
                 return built(domain.categories[index], f"{name}[{index}]", path)
-            if name in self.kinds and isinstance(domain, _Number):
+            if name in self.kinds and isinstance(domain, Number):
                 return value_at(places.get(name, float(rng.random())), domain)
             return domain.sample(random_state=rng)
 
@@ -107,7 +113,7 @@ class Parameters:
                     return {name: float(index), **places} if name in self.kinds else places
             return None
         if domain is not None:
-            if name not in self.kinds or not isinstance(domain, _Number):
+            if name not in self.kinds or not isinstance(domain, Number):
                 return {}
             place = place_of(value, domain)
             return None if place is None else {name: place}
@@ -168,7 +174,7 @@ def kind_of(domain: Domain) -> Numeric | OneOf | None:
     if isinstance(domain, Categorical):
         n = len(domain.categories)
         return OneOf(n) if n > 1 else None
-    if not isinstance(domain, _Number):
+    if not isinstance(domain, Number):
         return None
     if isinstance(_inner(domain), Normal):
         return Numeric()
@@ -183,7 +189,7 @@ def kind_of(domain: Domain) -> Numeric | OneOf | None:
     )
 
 
-def place_of(value: Any, domain: _Number) -> float | None:
+def place_of(value: Any, domain: Number) -> float | None:
     """Return a number's place in its domain, from 0 to 1; None if it is none of its values.
 
     A place is the share of the draws that Tune's own sampling has below the value. Whole numbers
@@ -207,7 +213,7 @@ def place_of(value: Any, domain: _Number) -> float | None:
     return (index - first + 0.5) / (last - first + 1)
 
 
-def value_at(place: float, domain: _Number) -> Any:
+def value_at(place: float, domain: Number) -> Any:
     """Return the number at a place."""
     place = min(max(place, 0.0), _BELOW_1)
     sampler, step = _inner(domain), step_of(domain)

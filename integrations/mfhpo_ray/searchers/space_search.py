@@ -37,9 +37,6 @@ class SpaceSearch(ExperimentSearch[TuneSearchRecommendation]):
     outside the shortlist. The intervals rest on the evaluations of the shortlist alone, never on
     values that the search has selected. With `replicate` it is about the mean over replicates.
 
-    Each trial is one evaluation of one configuration at one level of the fidelity. What
-    another scheduler stops early, such as ASHA, is paid and gives no value.
-
     Parameters
     ----------
     fidelity
@@ -85,7 +82,7 @@ class SpaceSearch(ExperimentSearch[TuneSearchRecommendation]):
             save(path, model, config["epochs"])
             tune.report({"accuracy": model.accuracy()})
 
-    On errors, saving, restoring and the order in which trials count, see `IISESearch`.
+    On stops by others, restoring and the order in which trials count, see `IISESearch`.
     """
 
     _draws = True
