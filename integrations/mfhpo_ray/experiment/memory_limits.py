@@ -1,8 +1,4 @@
-"""Limits of memory on running trials, measured on the nodes where they run.
-
-The driver cannot see processes of other nodes. So each node on which limited trials run gets an
-actor without a CPU that measures them. Tune's loop asks it a few times a second, and never waits.
-"""
+"""Limits of memory on running trials, measured by an actor on each node where they run."""
 
 from __future__ import annotations
 
@@ -44,8 +40,8 @@ _Run: TypeAlias = tuple[str, str]  # a trial, and the actor that it runs in
 class MemoryLimits:
     """Ends trials that hold more memory than they may, their child processes included.
 
-    A scheduler calls `enforce` in ``choose_trial_to_run``. A trial that is ended is TERMINATED at
-    once; its last result stays, and says how many bytes were seen.
+    A scheduler calls `enforce` in ``choose_trial_to_run``, which never waits. A trial that is ended
+    is TERMINATED at once; its last result stays, and says how many bytes were seen.
 
     Parameters
     ----------
@@ -128,9 +124,7 @@ class NodeMemory:
             node = self._nodes.setdefault(name, _Node())
             if node.answer is not None or now < node.waits_until:
                 continue
-            here = {
-                run: pid for run, (node_of_it, pid) in self._places.items() if node_of_it == name
-            }
+            here = {run: pid for run, (where, pid) in self._places.items() if where == name}
             node.sampler = node.sampler or _begin(name)
             node.runs, node.waits_until = list(here), now + _PERIOD
             node.answer = node.sampler.held.remote(list(here.values()), self._limit)

@@ -1,8 +1,4 @@
-"""Limits of time on running trials, kept from the loop of Tune's controller.
-
-Tune itself cannot end a step that hangs. Its loop calls the scheduler's ``choose_trial_to_run``
-about ten times a second: from there a trial is stopped and its process killed.
-"""
+"""Limits of time on running trials, kept from the loop of Tune's controller."""
 
 from __future__ import annotations
 
@@ -54,15 +50,12 @@ class _Watch:
 
 
 class TimeLimits:
-    """Ends trials that have run for longer than their limits.
+    """Ends trials that have run for longer than their limits, also those that hang.
 
     A scheduler calls `set` in ``on_trial_add``, `enforce` in ``choose_trial_to_run``, `exceeded` in
     ``on_trial_result``, `settle` in ``on_trial_complete``, and `forget` whenever a trial has ended.
-
-    A trial's clock starts whenever the loop sees it RUNNING; the start of its process, with the
-    ``setup`` of a class, is free. Each report sets the clock to what the trial says that it has
-    trained in this run (``time_since_restore``), so that a slow driver is not charged. A trial
-    whose last result is there is not ended.
+    A trial's clock starts whenever the loop sees it RUNNING: the start of its process is free. Each
+    report sets it to what the trial has trained in this run, so that a slow driver is not charged.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -79,12 +72,8 @@ class TimeLimits:
 
         A trial that is ended here is TERMINATED at once, with its limit in its last result.
         """
-        now = self._clock()
-        running = {
-            trial.trial_id: trial
-            for trial in unwrapped(tune_controller)._running_trials
-            if trial.trial_id in self._watches
-        }
+        now, trials = self._clock(), unwrapped(tune_controller)._running_trials
+        running = {one.trial_id: one for one in trials if one.trial_id in self._watches}
         for trial_id in self._running - running.keys():
             self._watches[trial_id].began = None
         self._running = set(running)
@@ -101,13 +90,10 @@ class TimeLimits:
     def exceeded(self, trial: Trial, result: Mapping[str, Any]) -> bool:
         """Return whether a trial that reports is beyond its limit; the scheduler then stops it."""
         watch = self._watches.get(trial.trial_id)
-        if watch is None:
-            return False
-        now = self._clock()
-        trained = result.get(_RUN_SECONDS)
-        if trained is not None:
+        now, trained = self._clock(), result.get(_RUN_SECONDS)
+        if watch is not None and trained is not None:
             watch.began = now - float(trained)
-        if watch.began is None or not watch.is_beyond(now):
+        if watch is None or watch.began is None or not watch.is_beyond(now):
             return False
         watch.ended_after = now - watch.began
         return True
@@ -117,10 +103,9 @@ class TimeLimits:
         watch = self._watches.get(trial.trial_id)
         if watch is not None and watch.ended_after is not None:
             return watch.ended_after
-        result = trial.run_metadata.last_result
         if watch is not None and watch.began is not None and not _has_ended(trial):
             return self._clock() - watch.began
-        return float(result.get(TIME_TOTAL_S, 0.0))
+        return float(trial.run_metadata.last_result.get(TIME_TOTAL_S, 0.0))
 
     def seconds_of_all_runs(self, trial: Trial) -> float:
         """Return a trial's seconds with those in the checkpoint that it went on from."""
@@ -166,10 +151,8 @@ def stop_at_once(
 ) -> None:
     """Stop a trial and kill its process if it has one, whatever it does.
 
-    The trial is TERMINATED, no error is counted, and its slot is free within hundredths of a
-    second. Neither ``finally`` nor ``atexit`` of the trial runs. Ray kills its process group, its
-    children and the actors that it owns as well; what a child has started in a session of its own
-    stays.
+    The trial is TERMINATED, no error is counted, and its slot is free at once. Ray kills its
+    process group and its actors, without ``finally`` or ``atexit``; sessions of children stay.
     """
     controller = unwrapped(tune_controller)
     process = trial.temporary_state.ray_actor
@@ -219,14 +202,12 @@ def _note(trial: Trial, note: Mapping[str, Any]) -> None:
 def _first_result(trial: Trial) -> dict[str, Any]:
     """Return what Tune knows about a trial before its first report, such as its host."""
     known = trial._default_result_or_future
-    if isinstance(known, ray.ObjectRef):
-        if not ray.wait([known], timeout=0)[0]:
-            return {}
-        try:
-            known = ray.get(known)
-        except RayError:
-            return {}
-    return dict(known or {})
+    try:
+        return dict(
+            (ray.get(known, timeout=0) if isinstance(known, ray.ObjectRef) else known) or {}
+        )
+    except RayError:  # it is not there yet, or never will be
+        return {}
 
 
 def give_folder(trial: Trial) -> None:

@@ -13,6 +13,7 @@ from mfhpo.racing.options import (
     MFGradOptions,
     MFLUCBOptions,
 )
+from mfhpo.search import SearchOptions as BudgetOptions
 
 
 class SearchOptions(TypedDict, total=False):
@@ -84,6 +85,10 @@ class MFLUCBSearchOptions(MFLUCBOptions, BlockOptions, FidelitySearchOptions):
 
 class MFSearchOptions(ChoiceOptions, BlockOptions, FidelitySearchOptions):
     """Options of `MFSearch`."""
+
+
+class SpaceSearchOptions(BudgetOptions, FidelitySearchOptions):
+    """Options of `SpaceSearch`."""
 
 
 class RCUCBSearchOptions(RCUCBOptions, LimitSearchOptions):
