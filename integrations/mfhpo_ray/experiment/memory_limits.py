@@ -42,13 +42,7 @@ class MemoryLimits:
 
     A scheduler calls `enforce` in ``choose_trial_to_run``, which never waits. A trial that is ended
     is TERMINATED at once; its last result stays, and says how many bytes were seen.
-
-    Parameters
-    ----------
-    limit
-        Bytes that a trial may hold; None or infinite for no limit, and then nothing is measured.
-    make_look
-        Makes what measures, given the limit.
+    Without a limit nothing is measured. `make_look` makes what measures, given the limit.
     """
 
     def __init__(
@@ -80,13 +74,7 @@ class MemoryLimits:
 
 
 class NodeMemory:
-    """Measures trials by actors, one on each node where trials run.
-
-    Parameters
-    ----------
-    limit
-        Bytes up to which a cheap upper bound is enough.
-    """
+    """Measures trials by actors, one on each node; up to the limit a cheap bound is enough."""
 
     def __init__(self, limit: float) -> None:
         self._limit = limit
