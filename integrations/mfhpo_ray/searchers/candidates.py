@@ -56,7 +56,9 @@ class Candidates:
         self.tuner_space: dict[str, Any] = {}
         check_instance("space", space, Mapping | None, "a dictionary of Tune's domains or None")
         if space is not None and isinstance(self.given, list):
-            raise ValueError("space and arms=[...] are given, but arms come from one of them.")
+            raise ValueError(
+                "space and arms=[...] are given, but arms come from one of them; leave one out."
+            )
         self._space = None if space is None else dict(space)
 
     @property
