@@ -226,6 +226,9 @@ class Lost(Event):
     is_withdrawn
         Whether the host has stopped it because its configuration had left. It and what waits for it
         are left out, without a condition.
+    is_cut
+        Whether somebody else has stopped it, perhaps for its values: it is left out like an
+        evaluation of something else than was claimed, under a condition.
     """
 
     why: str
@@ -233,6 +236,7 @@ class Lost(Event):
     is_sure: bool = True
     will_retry: bool = False
     is_withdrawn: bool = False
+    is_cut: bool = False
 
     def __post_init__(self) -> None:
         _check_size("cost", self.cost)

@@ -8,7 +8,7 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
-from mfhpo.experiment.answer import Answer, losses_in_words
+from mfhpo.experiment.answer import Answer, left_out_in_words, losses_in_words
 from mfhpo.experiment.assignment import Assignment, Available
 from mfhpo.experiment.events import Begun, Ended, Event, Found, Lost, Origin
 from mfhpo.experiment.kinds.runner import Runner, Wanted
@@ -60,6 +60,7 @@ class State:
         self._n_replicates: int | None = None  # as it was found first
         self._foreign = ""  # the last evaluation of something else than was claimed
         self._n_foreign = 0  # of them in a row
+        self._cut: Counter[str] = Counter()  # what somebody else has stopped, by the reason
         self._n_stopped = 0
         self._early_failures: int | None = 0  # None: there was a value
         self._is_exhausted = False
@@ -288,7 +289,10 @@ class State:
             and (claim.pull.arm, claim.pull.fidelity, claim.pull.block) not in seen
         ]
         has_unsure = not self._unsure.isdisjoint(missing)
-        return losses_in_words(len(missing), self._settings.lease_seconds, has_unsure)
+        return (
+            *losses_in_words(len(missing), self._settings.lease_seconds, has_unsure),
+            *(left_out_in_words(n, why) for why, n in self._cut.items() if n),
+        )
 
     # What happens.
 
@@ -353,10 +357,8 @@ class State:
             self._n_foreign = 0
             observation = self.runner.observe(ended)
         else:
-            self._n_foreign += 1
-            self._foreign = f"evaluation {ended.id}, claimed as {claim.begun.configuration!r:.200}"
-            if ended.configuration is not None:
-                self._foreign += f", was {ended.configuration!r:.200}"
+            was = ended.configuration
+            self._note_foreign(claim, "" if was is None else f"it was {was!r:.200}")
             self._pay(ended, claim, level)
         self._learn(self.ledger.end(claim, level, observation, ended.last))
 
@@ -382,8 +384,8 @@ class State:
         if lost.id in self._ended:
             return
         claim = self.ledger.open.get(lost.id)
-        if claim is not None and lost.is_withdrawn:
-            self._withdraw(claim, lost)
+        if claim is not None and (lost.is_withdrawn or lost.is_cut):
+            (self._withdraw if lost.is_withdrawn else self._cut_off)(claim, lost)
             return
         if claim is None or lost.will_retry:
             self._pay(lost, claim or self._closed.get(lost.id), None)
@@ -393,6 +395,21 @@ class State:
         self._give_up(claim, lost, lost.cost)
         if lost.id in self.ledger.lost:
             self._pay(lost, claim, None)
+
+    def _cut_off(self, claim: Claim, lost: Lost) -> None:
+        self._closed[lost.id] = claim
+        self._ended.add(lost.id)
+        self._pay(lost, claim, None)
+        self._note_foreign(claim, lost.why)
+        self._cut[lost.why] += claim.begun.purpose in _OF_CLAIMS
+        self._learn(self.ledger.end(claim, claim.pull.fidelity, None, last=True))
+
+    def _note_foreign(self, claim: Claim, what: str) -> None:
+        self._n_foreign += 1
+        self._foreign = (
+            f"evaluation {claim.begun.id}, claimed as {claim.begun.configuration!r:.200}"
+        )
+        self._foreign += f": {what}" if what else ""
 
     def _withdraw(self, claim: Claim, lost: Lost) -> None:
         self._closed[lost.id] = claim

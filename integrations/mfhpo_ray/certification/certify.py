@@ -11,7 +11,7 @@ from typing import Any
 from ray import tune
 from ray.tune import ExperimentAnalysis, ResultGrid
 
-from mfhpo._validation import check_limit, check_name
+from mfhpo._validation import check_count, check_flag, check_instance, check_limit, check_name
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.choice import check_blocks
 from mfhpo.racing.declaration import SigmaLike
@@ -125,8 +125,10 @@ def certify(
         ends without a finite value.
     limit, memory_limit
         See `PullScheduler`.
-    max_concurrent_trials, reuse_actors
-        See ``tune.TuneConfig``.
+    max_concurrent_trials
+        Number of evaluations at one time. None: as many as the cluster has room for.
+    reuse_actors
+        Whether a process makes one evaluation after another. A class then needs ``reset_config``.
     name
         Name of the experiment that records the evaluations, in the same storage; another name
         begins anew. None: derived from the results' name and from what is compared.
@@ -159,8 +161,20 @@ def certify(
         print(mfhpo_ray.certify(results, train, top=4))
     """
     check_aim(metric, mode)
+    timeout = check_limit("timeout", timeout)
+    check_name("time_attr", time_attr, "the key of a result")
+    for argument, key in (("fidelity", fidelity), ("seed_key", seed_key)):
+        if key is not None:
+            check_name(argument, key, "a key of the configuration or None")
     if name is not None:
         check_name("name", name, "the name of an experiment or None")
+    if max_concurrent_trials is not None:
+        check_count("max_concurrent_trials", max_concurrent_trials, 1)
+    check_flag("reuse_actors", reuse_actors)
+    check_instance("run_config", run_config, tune.RunConfig | None, "a tune.RunConfig or None")
+    check_instance("trainable", trainable, str | Callable, "a function, a class or its name")
+    if isinstance(trainable, str):
+        check_name("trainable", trainable, "a function, a class or its name")
     if replicate is not None:
         check_blocks(replicate, fidelity, {"sigma": sigma})
     analysis = getattr(results, "_experiment_analysis", None)
@@ -196,13 +210,13 @@ def certify(
         shortlist,
         options,
         replicate,
+        seed_key,
         metric=metric,
         mode=mode,
-        seed_key=None if seed_key == replicate else seed_key,
         seed=zlib.crc32(name.encode()),
     )
     folder = posixpath.join(parent, name)
-    search.go_on(Journal.newest(results.filesystem, folder))
+    search.go_on(Journal.of_runs(results.filesystem, folder))
     if search.finished:
         found = ExperimentAnalysis(folder, storage_filesystem=results.filesystem)
         grid = ResultGrid(found)
@@ -213,7 +227,7 @@ def certify(
                 search_alg=search,
                 scheduler=search.scheduler(limit, memory_limit),
                 num_samples=-1,
-                time_budget_s=check_limit("timeout", timeout),
+                time_budget_s=timeout,
                 max_concurrent_trials=max_concurrent_trials,
                 reuse_actors=reuse_actors,
             ),

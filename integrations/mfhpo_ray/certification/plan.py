@@ -58,25 +58,37 @@ class ShortlistSearch(ExperimentSearch[TuneSearchRecommendation]):
         Of `mfhpo.certification.certification.Certification`.
     replicate
         The key that evaluations of a block share, or None.
+    seed_key
+        The key that gets a new seed in each evaluation, or None.
     **host
         See `mfhpo_ray.searchers.options.SearchOptions`.
     """
 
     def __init__(
-        self, shortlist: Shortlist, options: Mapping[str, Any], replicate: str | None, **host: Any
+        self,
+        shortlist: Shortlist,
+        options: Mapping[str, Any],
+        replicate: str | None,
+        seed_key: str | None,
+        **host: Any,
     ) -> None:
         contest = _Contest(shortlist, {**options, "blocks": replicate is not None})
         contest.settings((), [], 0, 1.0).runner()  # raises for wrong options
-        trials = _NewTrials(contest, ONE_LEVEL, replicate=replicate)
+        own = None if seed_key == replicate else seed_key
+        trials = _NewTrials(contest, ONE_LEVEL, replicate=replicate, seed_key=own)
         configs = [candidate.params for candidate in shortlist.candidates]
         super().__init__(trials, configs, space=None, **host)
 
-    def go_on(self, journal: Journal | None) -> None:
-        """Go on with what an earlier run has recorded, if there is one."""
-        records = {} if journal is None else journal.read()
+    def go_on(self, journals: Sequence[Journal]) -> None:
+        """Begin, with what earlier runs have recorded; each had taken over what was before it."""
+        records: dict[str, dict[str, Any]] = {}
+        for journal in journals:
+            records |= journal.read()  # of the last one, killed at once, there may be a part
         records.pop(RECOMMENDATION, None)
-        if journal is not None and records:
-            self._begin(records, journal.run)
+        if records:
+            self._begin(records, journals[-1].run)
+        else:
+            self._begin()
 
     def _announce(self, settings: Any) -> None:
         """Log nothing: all is declared."""

@@ -62,7 +62,7 @@ def shortlist_of(
     top = check_count("top", top, 2)
     sign = 1.0 if mode == "max" else -1.0
     ended: list[tuple[tuple[float, float], str, float, Config]] = []
-    for result in results:
+    for result in (results[number] for number in range(len(results))):
         metrics: dict[str, Any] = flatten_dict(result.metrics or {})
         value, config = as_number(metrics.get(metric)), result.config
         is_stopped = CENSORED_KEY in metrics or MEMORY_KEY in metrics
@@ -73,7 +73,7 @@ def shortlist_of(
             found = as_number(find(config, fidelity)) if has(config, fidelity) else None
             if found is None:
                 raise ValueError(
-                    f"fidelity={fidelity!r} is no number in the configuration of trial "
+                    f"fidelity={shown(fidelity)} is no number in the configuration of trial "
                     f"{metrics[TRIAL_ID]}, {shown(flatten_dict(config))}."
                 )
             level = found
@@ -89,8 +89,8 @@ def shortlist_of(
     if len(groups) < 2:
         raise ValueError(
             f"results has {len(groups)} different configurations in its {len(results)} trials that "
-            f"ended with a finite {metric} at the largest {fidelity or time_attr}; at least 2 are "
-            f"needed to tell which is best."
+            f"ended with a finite metric={shown(metric)}, at the largest {fidelity or time_attr}; "
+            f"at least 2 are needed to tell which is best."
         )
     # Sorting keeps the order of equals: the first trial comes first, as in `get_best_result`.
     ranked = sorted(groups.values(), key=lambda group: -sign * group.claim)

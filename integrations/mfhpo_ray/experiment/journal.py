@@ -52,11 +52,17 @@ class Journal:
         return cls(storage.storage_filesystem, folder)
 
     @classmethod
-    def newest(cls, filesystem: pyarrow.fs.FileSystem, experiment: str) -> Journal | None:
-        """Return the journal of the last run of the experiment at a path; None if it has none."""
+    def of_runs(cls, filesystem: pyarrow.fs.FileSystem, experiment: str) -> list[Journal]:
+        """Return the journals of all runs of the experiment at a path, the newest last."""
         parent = posixpath.join(str(experiment), _FOLDER)
         folders = [entry.path for entry in _listed(filesystem, parent) if not entry.is_file]
-        return cls(filesystem, max(folders)) if folders else None
+        return [cls(filesystem, folder) for folder in sorted(folders)]
+
+    @classmethod
+    def newest(cls, filesystem: pyarrow.fs.FileSystem, experiment: str) -> Journal | None:
+        """Return the journal of the last run of the experiment at a path; None if it has none."""
+        journals = cls.of_runs(filesystem, experiment)
+        return journals[-1] if journals else None
 
     def to_record(self) -> dict[str, Any] | None:
         """Return where the journal is, as plain JSON values; None if that cannot be saved."""

@@ -21,7 +21,7 @@ from ray.tune.utils import flatten_dict
 from mfhpo._validation import check_count, check_names
 from mfhpo.experiment import Experiment
 from mfhpo.experiment.settings import Settings
-from mfhpo_ray.experiment.checkpoints import can_be_saved
+from mfhpo_ray.experiment.checkpoints import can_be_saved, check_reuse
 from mfhpo_ray.experiment.losses import is_tried_again, was_lost
 from mfhpo_ray.experiment.memory_limits import MemoryLimits
 from mfhpo_ray.experiment.metric import as_number, check_aim
@@ -35,7 +35,6 @@ from mfhpo_ray.experiment.time_limits import (
     unwrapped,
 )
 from mfhpo_ray.schedulers.claims import AGAIN, Claims, Course, Stored
-from mfhpo_ray.schedulers.reuse import check_reuse
 from mfhpo_ray.schedulers.room import (
     MOST_SAMPLES,
     Slots,

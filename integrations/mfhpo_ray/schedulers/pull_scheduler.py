@@ -12,6 +12,7 @@ from ray.tune.stopper import CombinedStopper, NoopStopper, Stopper, TimeoutStopp
 from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import check_name
+from mfhpo_ray.experiment.checkpoints import check_reuse
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.losses import is_tried_again, was_lost
 from mfhpo_ray.experiment.memory_limits import MemoryLimits
@@ -25,7 +26,6 @@ from mfhpo_ray.experiment.time_limits import (
     stop_at_once,
     unwrapped,
 )
-from mfhpo_ray.schedulers.reuse import check_reuse
 from mfhpo_ray.schedulers.room import searchers_of
 
 if TYPE_CHECKING:

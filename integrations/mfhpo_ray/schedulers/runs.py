@@ -21,40 +21,24 @@ ADDED = "_again"
 
 @dataclass(eq=False)
 class Run:
-    """A trial: one replicate of an arm, and how far it has come.
-
-    Parameters
-    ----------
-    trial, arm
-        The trial, and the number of its configuration.
-    reached
-        Index of the highest level that it was observed at, -1 before the first.
-    begun
-        Its claim that is open: it has not come yet to where it was sent.
-    is_sent
-        Whether it is on its way there; else it has to be sent again.
-    n_claims
-        Number of its claims, open or not.
-    has_failed
-        Whether its last claim has ended without a value.
-    doomed
-        Whether it is to be stopped.
-    shown, seconds
-        What the time attribute, and the sum of its seconds, showed last.
-    began_at, began_with
-        The same when it was last paid for, started or resumed; None until its first result.
-    """
+    """A trial: one replicate of an arm, and how far it has come."""
 
     trial: Trial
     arm: int
+    # Index of the highest level that it was observed at, -1 before the first.
     reached: int = -1
+    # Its open claim, while it has not come to where it was sent; whether it is on its way there.
     begun: Begun | None = None
     is_sent: bool = False
+    # Number of its claims, open or not; whether the last one has ended without a value.
     n_claims: int = 0
     has_failed: bool = False
+    # Whether it is to be stopped.
     doomed: bool = False
+    # What the time attribute, and the sum of its seconds, showed last.
     shown: float = 0.0
     seconds: float = 0.0
+    # The same when it was last paid for, started or resumed; None until its first result.
     began_at: float | None = None
     began_with: float = 0.0
 
@@ -178,20 +162,16 @@ class Runs:
 def warn_if_redrawn(runs: Runs, replicate_keys: Collection[str]) -> None:
     """Warn if something was drawn anew for each replicate, so that no arm has two.
 
-    Each value of the replicate's keys occurs equally often then, and some key has more values than
-    there are trials of one replicate.
+    Replicates occur equally often then, and some key has more values than each has trials.
     """
     flat = [flatten_dict(run.trial.config) for run in runs]
-    names = {name for config in flat for name in config}
-    replicates = Counter(_key(config, names.intersection(replicate_keys)) for config in flat)
-    n_configurations = min(replicates.values(), default=0)
-    is_grid = len(set(replicates.values())) == 1 and len(replicates) > 1
-    if not is_grid or n_configurations < 2 or runs.n_arms < len(flat):
+    others = sorted({name for config in flat for name in config}.difference(replicate_keys))
+    per_replicate = set(Counter(_key(config, replicate_keys) for config in flat).values())
+    if len(per_replicate) != 1 or runs.n_arms < len(flat):
         return
-    n_values = {name: len({_key(config, {name}) for config in flat}) for name in names}
-    redrawn = [
-        name for name in names.difference(replicate_keys) if n_values[name] > n_configurations
-    ]
+    [n] = per_replicate
+    n_values = {name: len({_key(config, [name]) for config in flat}) for name in others}
+    redrawn = [name for name in others if 1 < n < n_values[name]]
     if redrawn:
         warnings.warn(
             f"{' and '.join(map(repr, sorted(redrawn)))} differ from replicate to replicate, so "

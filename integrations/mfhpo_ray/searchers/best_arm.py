@@ -77,6 +77,18 @@ class IISESearch(ExperimentSearch[TuneRecommendation]):
     at most four finalists, which are evaluated again, and the claim is about these. The answer is a
     `TuneSearchRecommendation`. All are compared where costs are measured.
 
+    Parameters
+    ----------
+    fidelity
+        The key of the configuration that the search is to set: its name, or a `mfhpo.Fidelity`
+        that also declares levels, costs or bias. Else levels come from the search space: geometric
+        ones of a range, or the categories of a choice in their order. Measured costs are
+        ``time_total_s`` of a trial's last result. Here and in the search space ``"train/epochs"``
+        is the key ``epochs`` of the dictionary ``train``.
+    arms
+        The configurations to compare: how many to draw from the search space; or a list of
+        configurations. A finite space with fewer configurations is raced whole.
+
     Raises
     ------
     ValueError, TypeError
@@ -87,7 +99,8 @@ class IISESearch(ExperimentSearch[TuneRecommendation]):
     Notes
     -----
     ``num_samples=-1`` lets the race go on until it is over; a number ends it earlier, and
-    `recommendation` answers all the same. Schedulers that stop trials early falsify the values.
+    `recommendation` answers all the same. A trial that another scheduler or a stop of the
+    ``RunConfig`` has ended early is paid, and gives neither a value nor a failure.
 
     Evaluations of one configuration at one level count in the order in which they began, failures
     included: else the quick ones would bias their mean. So the race waits for slow ones, and names
@@ -115,6 +128,11 @@ class MFGradSearch(ExperimentSearch[TuneRecommendation]):
 
     What it guarantees: the same as `IISESearch`, which also describes trials, space, scheduler and
     restarts. With ``stop="published"`` delta is not proven.
+
+    Parameters
+    ----------
+    fidelity, arms
+        See `IISESearch`.
     """
 
     def __init__(
@@ -135,6 +153,11 @@ class MFLUCBSearch(ExperimentSearch[TuneRecommendation]):
     What it guarantees: the same as `IISESearch`, which also describes trials, space, scheduler,
     errors and restarts. What is declared about the two best means only chooses levels. If it is
     wrong, the race is dearer, and the certificate as good. Bias bounds of kind "order" are refused.
+
+    Parameters
+    ----------
+    fidelity, arms
+        See `IISESearch`.
     """
 
     def __init__(
@@ -158,6 +181,8 @@ class MFSearch(ExperimentSearch[TuneRecommendation]):
 
     Parameters
     ----------
+    fidelity, arms
+        See `IISESearch`.
     **options
         See `mfhpo.racing.options.ChoiceOptions`. Without `measure`, the winner for "best arm" gets
         10 evaluations.
@@ -227,6 +252,11 @@ class MFUCBSearch(ExperimentSearch[TuneRecommendation]):
     Give a `budget`, or a number of samples: without either the run goes on for ever. Trials, space,
     scheduler, errors and restarts are as described for `IISESearch`. Bias bounds of kind "order"
     are refused.
+
+    Parameters
+    ----------
+    fidelity, arms
+        See `IISESearch`.
     """
 
     def __init__(
@@ -253,6 +283,11 @@ class MFEliminationSearch(ExperimentSearch[TuneRecommendation]):
     What was missed in comparison with the best arm grows as the budget to the power 2/3 at most,
     if what was declared is true. No bias has to be known. The interval of `recommendation` holds
     with probability at least 1 - `delta`.
+
+    Parameters
+    ----------
+    fidelity, arms
+        See `IISESearch`.
     """
 
     def __init__(

@@ -109,13 +109,13 @@ class Evaluations:
         self._tell_end(trial_id, notes, **outcome)
 
     def cut(self, trial_id: str, who: str, result: Mapping[str, Any]) -> None:
-        """End an evaluation that somebody has stopped: it is paid, and was of nothing asked for."""
-        running = self._running[trial_id]
+        """End an evaluation that somebody has stopped: it is paid, and left out."""
+        running = self._running.pop(trial_id)
         cost: float | None = 0.0  # it never ran
         if result or running.seconds is not None:
             seconds = running.took(result, self._clock())
             cost = self._trials.cost(seconds, running.resources)
-        self._tell_end(trial_id, {}, value=None, cost=cost, configuration={"stopped by": who})
+        self._lose(trial_id, f"{who} stopped trials", cost, is_cut=True)
 
     def _tell_end(self, trial_id: str, notes: Mapping[str, Any], **content: Any) -> None:
         del self._running[trial_id]

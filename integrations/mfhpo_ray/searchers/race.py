@@ -21,6 +21,7 @@ from mfhpo.search.declared import (
     declared_shortlist,
     makes_shortlist,
 )
+from mfhpo_ray.experiment.metric import check_aim
 from mfhpo_ray.experiment.space import Config
 from mfhpo_ray.searchers.options import FidelitySearchOptions
 from mfhpo_ray.searchers.trials import Source, Trials
@@ -88,7 +89,8 @@ class DeclaredRace:
             replicate=replicate,
             seed_key=host.pop("seed_key"),
         )
-        signs = {"max": (1.0,), "min": (-1.0,)}.get(host["mode"], (1.0, -1.0))
+        check_aim(host["metric"], host["mode"])
+        signs = (1.0, -1.0) if host["mode"] is None else (-1.0 if host["mode"] == "min" else 1.0,)
         declaration.rehearse(race.policy, own, trials.levels, signs)
         return race, trials, host
 

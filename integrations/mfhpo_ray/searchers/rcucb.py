@@ -77,6 +77,8 @@ class RCUCBSearch(ExperimentSearch[TuneLimitRecommendation]):
 
     Parameters
     ----------
+    arms
+        See `IISESearch`.
     limits
         Time limits in seconds to choose from, positive and increasing. Or how many to derive from
         the first durations, equidistant over their interquartile range, 50 at most. None: 10
@@ -119,6 +121,8 @@ class ZoomingRCUCBSearch(ExperimentSearch[TuneLimitRecommendation]):
 
     Parameters
     ----------
+    arms
+        See `IISESearch`.
     longest
         The largest limit, in seconds.
     """

@@ -38,8 +38,8 @@ class SpaceSearch(ExperimentSearch[TuneSearchRecommendation]):
     outside the shortlist. The intervals rest on the evaluations of the shortlist alone, never on
     values that the search has selected. With `replicate` it is about the mean over replicates.
 
-    Each trial is one evaluation of one configuration at one level of the fidelity. Schedulers that
-    stop trials early, such as ASHA, falsify the values.
+    Each trial is one evaluation of one configuration at one level of the fidelity. What
+    another scheduler stops early, such as ASHA, is paid and gives no value.
 
     Parameters
     ----------

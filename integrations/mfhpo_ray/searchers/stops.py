@@ -33,12 +33,11 @@ def cut_by(result: Mapping[str, Any] | None, iteration: Any, stop: Mapping[str, 
     stop
         Criteria of ``RunConfig(stop={...})``.
     """
-    is_at_limit = result is not None and (CENSORED_KEY in result or MEMORY_KEY in result)
-    if result is None or result.get(DONE) is False:
-        return None if is_at_limit else _who_stops() or _ELSE
-    if is_at_limit or DONE not in result:
+    if result is not None and (CENSORED_KEY in result or MEMORY_KEY in result):
         return None
-    if result.get(TRAINING_ITERATION) == iteration:
+    if result is None or result.get(DONE) is False:
+        return _who_stops() or _ELSE
+    if DONE not in result or result.get(TRAINING_ITERATION) == iteration:
         return None
     for name, value in stop.items():
         if name in result and result[name] >= value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -101,6 +102,8 @@ class RaceRunner(Runner):
 
     def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
         """Tell whether a pull fits beside what is open, and what was paid."""
+        if math.isinf(self._budget):
+            return True
         open_pulls = (Counter(pending) - Counter(self.held)).elements()
         promised = sum(self._price(each.fidelity) for each in [*open_pulls, pull])
         return self.cost + self.unlearned_cost + promised <= self._budget

@@ -5,7 +5,14 @@ from dataclasses import replace
 import pytest
 from scipy.stats import uniform
 
-from mfhpo.experiment import Assignment, DistributionSpace, Done, Found, Wait
+from mfhpo.experiment import (
+    Assignment,
+    DistributionSpace,
+    Done,
+    Found,
+    LimitSettings,
+    Wait,
+)
 from tests.core.experiment.story import LEVELS, Story, race
 from tests.core.experiment.workers import search
 
@@ -110,3 +117,45 @@ def test_r25_one_value_is_enough_to_go_on():
         begun = story.follow(str(n))
         story.end(begun.id, value=None if n else 1.0)
     assert isinstance(story.experiment.next(), Assignment)
+
+
+def test_d2_what_somebody_else_has_stopped_is_paid_and_left_out_under_a_condition():
+    story = Story(race(2))
+    story.begin("slow", x=1)
+    story.begin("quick", x=1)
+    story.end("quick", value=1.0)
+    story.lose("slow", why="ASHA stopped trials", cost=0.25, is_cut=True)
+    assert story.learned == ["quick"]
+    assert story.answer.cost == 1.25
+    assert story.answer.failures == 0
+    left_out = "the evaluation that was left out, because ASHA stopped trials, was like the others"
+    assert story.conditions.endswith(left_out)
+    for n in range(10):
+        story.begin(str(n))
+        story.lose(str(n), why="ASHA stopped trials", is_cut=True)
+    with pytest.raises(ValueError, match=r"something else .* ASHA stopped trials"):
+        story.experiment.next()
+
+
+def test_limits_are_chosen_for_what_is_available_and_configurations_may_come_later():
+    """Among those that can be run the choice is the policy's, however many cannot."""
+    settings = LimitSettings(candidates=[{"x": x} for x in range(8)], limits=[1.0], n_arms=9)
+    story = Story(settings)
+    work = story.experiment.next(available=lambda configuration, level: configuration["x"] == 7)
+    assert isinstance(work, Assignment)
+    assert work.configuration == {"x": 7}
+    assert isinstance(story.experiment.next(available=lambda *_: False), Wait)
+    story.begin("late", x=8, limit=1.0)
+    story.end("late", value=0.5, cost=0.5)
+    assert story.experiment.runner.configurations[8] == {"x": 8}
+    assert story.answer.trials == 1
+
+
+def test_what_is_under_way_and_what_waits_can_be_read():
+    story = Story(race(2))
+    story.begin("slow", x=1)
+    story.begin("quick", x=1)
+    story.end("quick")
+    ledger = story.experiment.ledger
+    assert (list(ledger.open), list(ledger.held)) == (["slow"], [("quick", 0)])
+    assert not story.experiment.finished

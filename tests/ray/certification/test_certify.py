@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+from pyarrow.fs import LocalFileSystem
 from ray import tune
 
 from mfhpo_ray import certify, recommendation
 from mfhpo_ray.certification.certify import TuneCertificate
 from mfhpo_ray.certification.plan import ShortlistSearch
 from mfhpo_ray.certification.shortlist import shortlist_of
+from mfhpo_ray.experiment.journal import Journal
 from tests.ray.certification.grids import Grid, trial
 from tests.ray.experiments import tuner_of
 from tests.ray.searchers.searching import run
@@ -18,8 +20,8 @@ def search_of(replicate=None, seed_key="seed", **options):
     owned = [key for key in (seed_key, replicate) if key]
     given = {"metric": "acc", "mode": "max", "fidelity": None, "time_attr": "training_iteration"}
     shortlist = shortlist_of(grid, 4, owned=owned, **given)
-    host = {"metric": "loss", "mode": "max", "seed_key": seed_key, "seed": 7}
-    return ShortlistSearch(shortlist, {"epsilon": 0.1, **options}, replicate, **host)
+    host = {"metric": "loss", "mode": "max", "seed": 7}
+    return ShortlistSearch(shortlist, {"epsilon": 0.1, **options}, replicate, seed_key, **host)
 
 
 def value(config):
@@ -55,11 +57,14 @@ def test_the_budget_counts_evaluations():
     assert not search.recommendation().certificate.certified
 
 
-def test_it_goes_on_with_other_arguments(shared_journal):
+def test_it_goes_on_with_other_arguments(tmp_path):
     first, again = search_of(budget=9), search_of(budget=20)
-    first.connect(shared_journal)
+    journals = [Journal(LocalFileSystem(), f"{tmp_path}/mfhpo/{name}") for name in "12"]
+    first.connect(journals[0])
     began = run(first, value)
-    again.go_on(shared_journal)
+    # A run that was killed while it took this over.
+    journals[1].write("experiment", journals[0].read_one("experiment"))
+    again.go_on(Journal.of_runs(LocalFileSystem(), str(tmp_path)))
     went_on = run(again, value, prefix="more")
     assert (len(began), len(went_on)) == (9, 11)
     seeds = {config["seed"] for config in [*began, *went_on]}

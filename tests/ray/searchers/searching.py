@@ -10,7 +10,6 @@ from ray.tune.search import ConcurrencyLimiter, SearchGenerator
 from mfhpo import Fidelity
 from mfhpo.censored import Linear
 from mfhpo_ray import IISESearch, MFGradSearch, MFLUCBSearch, MFSearch, RCUCBSearch
-from mfhpo_ray.experiment.recommendation import from_record
 
 EPOCHS = Fidelity("epochs", levels=[1, 3, 9])
 ARMS = [{"x": x} for x in (-0.9, -0.5, 0.0, 0.6)]
@@ -147,50 +146,6 @@ def _by_pickle(search, make_search, folder):
 
 
 WAYS = {"file": _by_file, "state": _by_state, "pickle": _by_pickle}
-
-
-def crash(driver, make_search, saved_at, lost, forgets_trials, never_saved):
-    """Kill a driver some steps after the last snapshot: the search that goes on, and the journal.
-
-    Ray may or may not know the newest trials.
-    """
-    journal = Memory()
-    driver.search.connect(journal)
-    snapshot, known_to_ray = driver.search.get_state(), set()
-    for step in range(saved_at + lost):
-        if step == saved_at:
-            snapshot, known_to_ray = driver.search.get_state(), set(driver.running)
-        driver.step()
-    again = make_search()
-    if not never_saved:
-        again.set_state(json.loads(json.dumps(snapshot)))
-    again.connect(journal)
-    running = set(driver.running)
-    for search in (again, driver.search):
-        search.evaluations.keep(known_to_ray & running if forgets_trials else running)
-    return again, journal.read()
-
-
-def killed_again_and_again(make_search, result):
-    """The answer of a search that is killed every 17 steps, and the records of its journal."""
-    journal = Memory()
-    driver = Driver(make_search(), result)
-    driver.search.connect(journal)
-    snapshot = driver.search.get_state()
-    step = 0
-    while driver.step():
-        step += 1
-        if step % 10 == 0:
-            snapshot = json.loads(json.dumps(driver.search.get_state()))
-        if step % 17 == 16:
-            driver.search = make_search()
-            driver.search.set_state(snapshot)
-            driver.search.connect(journal)
-            driver.search.evaluations.keep(driver.running)
-    answer, records = driver.search.recommendation(), journal.read()
-    stored = from_record(records.pop("recommendation"))
-    assert (stored.arm, stored.certified) == (answer.arm, answer.certified)
-    return answer, records
 
 
 def experiment_of(search):

@@ -2,6 +2,7 @@
 
 import enum
 import json
+import logging
 import shutil
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ from pyarrow.fs import LocalFileSystem
 from ray import cloudpickle
 from ray.tune.utils import flatten_dict
 
+from mfhpo import Fidelity
 from mfhpo_ray.experiment.journal import Journal
 from tests.ray.searchers.searching import Memory, bowl, make, run, same_state
 
@@ -153,10 +155,40 @@ def test_what_failed_is_evaluated_again_if_tune_is_told_to(name, tmp_path):
     assert not again.evaluations.repeats(trial)
 
 
-def test_if_all_fails_at_first_that_is_the_end():
-    search = make(arms=[{"x": x / 20} for x in range(20)])
-    configs = run(search, lambda config: np.nan)
-    assert len(configs) == 30
-    answer = search.recommendation()
-    assert (answer.finished, answer.certified) == (True, False)
-    assert answer.reason == "all of the first 30 evaluations failed"
+def _begun(n, **options):
+    """A search with n pulls under way of the only arm and level."""
+    fidelity = Fidelity("epochs", levels=[1])
+    options = {"fidelity": fidelity, "arms": [{"x": 0.0}], "measure": 100, **options}
+    search = make(sigma=1.0, **options)
+    return search, {str(number): search.suggest(str(number)) for number in range(n)}
+
+
+@pytest.mark.parametrize(("workers", "most"), [(2, 10), (20, 60)])
+def test_the_log_says_once_for_whom_a_race_waits(workers, most, caplog):
+    search, _ = _begun(workers)
+    running, number = [str(k) for k in range(1, workers)], workers
+    with caplog.at_level(logging.WARNING, logger="mfhpo_ray"):
+        search.on_trial_complete(running.pop(0), {"loss": 1.0})
+        while isinstance(search.suggest(str(number)), dict):
+            running.append(str(number))
+            search.on_trial_complete(running.pop(0), {"loss": 1.0})
+            number += 1
+        assert search.suggest("more") is None
+    for trial_id in running:
+        search.on_trial_complete(trial_id, {"loss": 1.0})
+    assert len(caplog.messages) == 1
+    waits = "waits for evaluation 0 of candidate 0 {'x': 0.0} at epochs=1"
+    assert f"The race {waits} ({most} later" in caplog.messages[0]
+
+
+def test_a_pull_that_another_trial_repeats_counts_once():
+    """Killed before its first snapshot, an experiment begins with the same pulls again."""
+    first, _ = _begun(1)
+    journal = Memory()
+    first.connect(journal)
+    first.on_trial_complete("0", {"loss": 1.0})
+    again, _ = _begun(0)
+    again.suggest("anew")
+    again.connect(journal)
+    again.on_trial_complete("anew", {"loss": 1.0})
+    assert again.recommendation().trials == 1

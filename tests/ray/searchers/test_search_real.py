@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 import ray
@@ -21,7 +22,7 @@ from mfhpo_ray import IISESearch, RCUCBSearch, recommendation
 from mfhpo_ray.experiment.encoding import decode
 from tests.ray.experiments import kill_driver, tuner_of
 from tests.ray.searchers import interrupted
-from tests.ray.searchers.searching import ARMS, EPOCHS, bowl
+from tests.ray.searchers.searching import ARMS, EPOCHS, bowl, make
 
 pytestmark = [
     pytest.mark.cluster,
@@ -128,6 +129,27 @@ def test_a_race_with_arms_that_fail_ends_by_itself_with_a_certificate(tmp_path):
     shown = {key: best.config[key] for key in ("x", "epochs")}
     assert stored.luckiest.config == {**shown, "fate": "fine"}
     assert "a single noisy value" in str(stored)
+
+
+def _mended(config):
+    if config["x"] == ARMS[0]["x"] and not Path(config["mended"]).exists():
+        raise RuntimeError("on purpose")
+    tune.report({"loss": bowl(config)})
+
+
+@pytest.mark.parametrize("how", ["restart_errored", "resume_errored"])
+def test_what_failed_is_evaluated_again_after_a_restart(how, tmp_path):
+    mended = tmp_path / "mended"
+    search = make(arms=ARMS[:2], max_failures=9, bias=None, epsilon=0.0)
+    options = {"search_alg": search, "num_samples": 6, "max_concurrent_trials": 2}
+    space = {"mended": str(mended)}
+    results = tuner_of(_mended, tmp_path, space=space, name="again", **options).fit()
+    n_failed = results.num_errors
+    assert recommendation(results).failures == n_failed > 0
+    mended.touch()
+    tuner = tune.Tuner.restore(str(tmp_path / "again"), _mended, **{how: True})
+    answer = recommendation(tuner.fit())
+    assert (answer.failures, answer.trials) == (0, 6)
 
 
 def test_nothing_is_lost_when_the_driver_is_killed(tmp_path):

@@ -81,29 +81,6 @@ def test_finalists_are_compared_by_the_policy_with_the_options_of_the_user(cls, 
     assert abs(search.recommendation().config["x"]) < 0.3
 
 
-def test_the_finalists_may_share_their_replicates():
-    def shared(config):
-        rng = np.random.default_rng(config["split"])
-        return loss(config) + 3.0 * rng.normal()
-
-    for cls in (IISESearch, MFSearch):
-        search = make_many(cls, replicate="split", sigma=None, **MORE)
-        splits, number = {}, 0
-        while isinstance(config := search.suggest(str(number)), dict):
-            begun = search.evaluations.begun(str(number))
-            assert (begun.purpose == "certificate") == (begun.block > 0)
-            splits.setdefault(begun.block, set()).add(config["split"])
-            search.on_trial_complete(str(number), {"loss": shared(config)})
-            number += 1
-        assert all(len(of_block) == 1 for of_block in splits.values())
-        assert len(set.union(*splits.values())) == len(splits) > 2
-        answer = search.recommendation()
-        assert (answer.certified, abs(answer.config["x"]) < 0.3) == (True, True)
-
-
-# What a model learns from, and whether it learns anything.
-
-
 def _described(search):
     search.suggest("a")
     return experiment_of(search).runner.policy.search
@@ -114,12 +91,3 @@ def test_a_model_learns_from_scalars_also_in_nested_dictionaries():
     search = _described(make_many(arms=arms))
     assert isinstance(search, ModelSearch)
     assert search.space.parameters.keys() == {"x", "model/kind"}
-
-
-# Several trials at once, failures, restarts.
-
-
-# Who compares all arms, as ever.
-
-
-# What the log says.

@@ -6,7 +6,7 @@ import pytest
 from mfhpo_ray import TuneSearchRecommendation, recommendation
 from mfhpo_ray.experiment.recommendation import from_record, to_record
 from tests.ray.searchers.racing_searches import loss, make, true_loss
-from tests.ray.searchers.searching import experiment_of, run
+from tests.ray.searchers.searching import run
 
 
 @pytest.fixture(scope="module")
@@ -34,36 +34,6 @@ def test_it_finds_and_certifies_a_good_configuration(finished):
     assert f"{answer.tried} configurations tried, {answer.at_target} of them" in text
 
 
-def test_a_certificate_rests_on_new_seeds_alone(finished):
-    search, configs = finished
-    seeds = [config["seed"] for config in configs]
-    assert len(set(seeds)) == len(seeds)
-    certificate = search.recommendation().certificate
-    winner = certificate.candidates[certificate.winner]
-    config = search.recommendation().config
-    values = [
-        loss(other)
-        for other in configs
-        if (other["x"], other["model"]) == (config["x"], config["model"]) and other["epochs"] == 9
-    ]
-    # The first one is the search's own.
-    assert winner.evaluations == len(values) - 1
-    assert winner.mean == pytest.approx(np.mean(values[1:]))
-    assert winner.claim == pytest.approx(values[0])
-
-
-def test_a_lost_trial_is_no_failure_and_its_configuration_is_evaluated_again():
-    search = make()
-    first = search.suggest("a")
-    search.evaluations.lose("a")
-    second = search.suggest("b")
-    assert (second["x"], second["model"]) == (first["x"], first["model"])
-    assert second["seed"] != first["seed"]
-    search.on_trial_complete("b", {"loss": loss(second)})
-    assert search.recommendation().cost == 2.0  # both are paid
-    assert search.suggest("c")["x"] != first["x"]
-
-
 def test_checkpoints_are_gone_on_with_and_only_the_rest_is_paid():
     search = make(checkpoints=True, budget=150, certify_share=0.3)
     trainings = {}
@@ -84,30 +54,6 @@ def test_checkpoints_are_gone_on_with_and_only_the_rest_is_paid():
     assert len(set(seeds)) == len(seeds)
     assert any("replicate" in name for name in trainings)
     assert max(map(len, trainings.values())) == 3
-
-
-def test_slow_evaluations_of_the_shortlist_are_waited_for_and_named():
-    """The first evaluation for the certificate hangs; later ones do not take its place."""
-    search = make(budget=400, certify_share=0.5, sigma=0.02, seed=1)
-    slow, number = None, 0
-    while isinstance(config := search.suggest(str(number)), dict):
-        begun = search.evaluations.begun(str(number))
-        if slow is None and begun.purpose == "certificate":
-            slow = (str(number), config)
-        else:
-            search.on_trial_complete(str(number), {"loss": loss(config)})
-        number += 1
-    assert config is None
-    assert len(experiment_of(search).open) == 1
-    answer = search.recommendation()
-    assert (answer.certified, answer.finished) == (False, False)
-    assert f"the experiment waits for evaluation {slow[0]} of" in answer.reason
-    assert answer.reason in str(answer)
-    trials = answer.trials
-    search.on_trial_complete(slow[0], {"loss": loss(slow[1])})
-    assert search.recommendation().trials > trials + 1
-    run(search, loss, prefix="more")
-    assert search.recommendation().certified
 
 
 def run_with_limits(search, at_most, price=1.0):
