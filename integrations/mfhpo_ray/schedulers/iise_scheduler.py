@@ -50,8 +50,8 @@ class IISEScheduler(ArmScheduler):
     time_attr
         What the levels are of, in every result: a number that grows while a trial trains.
     max_t
-        The time at which a trial is complete; the levels are then geometric. None: 100, as in
-        Tune's ASHA, unless levels are given.
+        The time at which a trial is complete; the levels are then geometric. None: 100, as for
+        Ray's ASHA, if no `levels` are given.
     grace_period
         The least level that is made from `max_t`. None: 1.
     reduction_factor
@@ -80,9 +80,9 @@ class IISEScheduler(ArmScheduler):
     -----
     With one trial each, the budget is that of six full trainings and a quarter of all trials, or
     1.4 times as much where trials begin anew after a pause; `budget` is another one, in the unit of
-    the costs. Three tenths are for the finalists. They are evaluated again if all trials have a whole
-    number under the replicate's key; new trials get the smallest numbers that no trial has. Trials
-    that a search algorithm suggests one at a time need replicates.
+    the costs. Three tenths are for the finalists. They are evaluated again if all trials have a
+    whole number under the replicate's key; new trials get the smallest numbers that no trial has.
+    Trials that a search algorithm suggests one at a time need replicates.
 
     Otherwise, ``{"seed": tune.grid_search(list(range(20)))}`` gives each configuration twenty
     replicates. Where the noise is estimated, the certificate needs 17 values of the winner (at
