@@ -146,7 +146,7 @@ class Certification:
         self._luckiest = luckiest
         self._sign = 1.0 if maximise else -1.0
         self._noise = as_noise(sigma)  # of the values as they are told
-        noise = self._noise if maximise else mirrored_noise(self._noise)
+        noise = mirrored_noise(self._noise, self._sign)
         problem = Problem(n, costs=(1.0,), bias=Bias.max(0.0), noise=noise)
         options: dict[str, Any] = {"delta": unwrapped(delta), "epsilon": epsilon, "seed": seed}
         options["max_failures"] = max_failures

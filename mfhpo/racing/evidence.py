@@ -63,14 +63,7 @@ class Evidence:
         self._is_bounded = isinstance(problem.noise, Bounded) and not has_radius
         self._bounds = problem.noise if isinstance(problem.noise, Bounded) else None
         self.noise = NoiseEvidence(
-            problem,
-            delta,
-            compared,
-            self._statistics,
-            has_radius,
-            variances,
-            audit,
-            expects_spread,
+            problem, delta, compared, self._statistics, has_radius, variances, audit, expects_spread
         )
         # Half-widths that were worked out, and whether something was learned since.
         self._half_widths = np.full((n_arms, n_fidelities), np.inf)
@@ -242,16 +235,12 @@ class Evidence:
                 found.append((arm, words))
         return found
 
-    def noise_scale(self, fidelity: int) -> float:
-        """Return the pooled standard deviation around the arms' means; NaN without repeats."""
-        return self.noise.scale(fidelity)
-
     def noise_scales(self) -> FloatArray:
         """Return noise scales, shape (M,), seen where declared ones fail; NaN if unknown."""
         declared = self.noise.sigmas
         if declared is not None and not self.noise.widened:
             return np.array(declared)
-        seen = np.array([self.noise_scale(m) for m in range(self.counts.shape[1])])
+        seen = np.array([self.noise.scale(m) for m in range(self.counts.shape[1])])
         return seen if declared is None else np.fmax(declared, seen)
 
     def pulls_until(self, fidelity: int, widths: FloatArray) -> FloatArray:
@@ -264,7 +253,7 @@ class Evidence:
         if self.noise.is_estimated_at(fidelity):
             radius = _OWN_VARIANCE
         if radius.needs_squares or radius.needs_prediction_errors:
-            variance = self.noise_scale(fidelity) ** 2
+            variance = self.noise.scale(fidelity) ** 2
             if math.isnan(variance):
                 return np.full(widths.shape, np.nan)
             if variance > LARGEST:  # no width that a number holds is reached

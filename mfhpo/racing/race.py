@@ -275,11 +275,12 @@ class Race(Policy):
         """
         check_index("arm", arm, self.problem.n_arms)
         if duplicate_of is None:
-            self.course.withdraw(arm)
+            self.known.roster.withdraw(arm)
         elif check_index("duplicate_of", duplicate_of, self.problem.n_arms) == arm:
             raise ValueError(f"duplicate_of must be another arm than arm {arm}.")
         else:
-            self.course.merge(arm, duplicate_of)
+            self.known.roster.merge(arm, duplicate_of)
+        self.course.go_on()
 
     def rule_out(self, arm: int) -> None:
         """Take an arm out whose mean is -inf, the worst there is: all others are better.
@@ -287,7 +288,8 @@ class Race(Policy):
         It is eliminated for good. The arms that it had eliminated come back.
         """
         check_index("arm", arm, self.problem.n_arms)
-        self.course.rule_out(arm)
+        self.known.roster.rule_out(arm)
+        self.course.go_on()
 
     # What is known so far.
 
@@ -350,7 +352,7 @@ class Race(Policy):
         known, winner = self.known, self.winner
         if not known.arms.size or (winner is not None and not self._awaits(winner)):
             return True
-        if self.certifies and winner is None and hides_noise(known):
+        if winner is None and hides_noise(known):
             return True
         if known.needs.end(known):
             return True
@@ -401,7 +403,6 @@ class Race(Policy):
         stage = Stage(
             finished=self.finished,
             awaits=winner is not None and self._awaits(winner),
-            hides_noise=self.certifies and hides_noise(self.known),
             withheld=self.withheld,
             provisos=self.provisos,
         )

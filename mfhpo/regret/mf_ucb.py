@@ -37,7 +37,7 @@ class UpperBounds:
             certifies=False,
             pilot=estimates_bias or needs_pilot(problem),
             estimates_bias=estimates_bias,
-            leader=_leader,
+            leader=lambda known: surest_at_target(known.evidence, known.arms, known.bias),
             words=words,
         )
 
@@ -87,10 +87,6 @@ class UpperBounds:
     def verdict(self, known: Known, fidelity: int | None) -> Iterable[Verdict]:
         """Return nothing: no arm leaves (see `Rule.verdict`)."""
         return ()
-
-
-def _leader(known: Known) -> int:
-    return surest_at_target(known.evidence, known.arms, known.bias)
 
 
 class MFUCB(Race):

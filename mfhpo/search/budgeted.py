@@ -18,7 +18,7 @@ from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.certification import MakeCertifier
 from mfhpo.knowledge.arrays import IntArray
 from mfhpo.knowledge.space import Point
-from mfhpo.problem import Observation, Policy, Pull, Recommendation
+from mfhpo.problem import Observation, Policy, Pull, Recommendation, check_pull, check_pulls
 from mfhpo.racing.declaration import SigmaLike
 from mfhpo.search.budget import USUAL, USUAL_OF_GIVEN, Budget, BudgetUnit
 from mfhpo.search.finalists import FIRST_BLOCK, Finalists, numbered
@@ -163,7 +163,7 @@ class BudgetedSearch(Policy):
 
     def tell(self, pull: Pull, observation: Observation) -> None:
         """Learn from an evaluation; the first `Replicate` decides on the shortlist, see `agree`."""
-        self._check(pull)
+        check_pull(pull)
         check_instance("observation", observation, Observation, "a mfhpo.Observation")
         self._budget.pay(pull, observation)
         self.begun = max(self.begun, pull.arm + 1)
@@ -207,7 +207,7 @@ class BudgetedSearch(Policy):
     def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:
         """Return what to evaluate next: up to `n` pulls, none when the race is over."""
         check_count("n", n, 1, MOST_AT_ONCE)
-        pending = self._checked(pending)
+        pending = check_pulls(pending)
         pulls: list[Pull] = []
         self._asked = {}
         for _ in range(n):

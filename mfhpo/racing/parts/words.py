@@ -22,6 +22,8 @@ _REPEATS_TO_SEE_NOISE = 10
 
 def hides_noise(known: Known) -> bool:
     """Tell whether enough repeats at a level were all equal, and say nothing about noise."""
+    if not known.needs.certifies:
+        return False
     noise, counts = known.evidence.noise, known.evidence.counts
     least = max(_REPEATS_TO_SEE_NOISE, known.problem.n_arms)
     if not any(noise.is_estimated_at(m) and noise.is_hidden(m, least) for m in known.compared):
@@ -37,7 +39,6 @@ class Stage:
 
     finished: bool
     awaits: bool  # whether the race goes on although it has a winner
-    hides_noise: bool  # whether all repeats were equal
     withheld: str
     provisos: tuple[str, ...]
 
@@ -84,15 +85,12 @@ def answer(
 
 
 def _words(known: Known, arm: int | None, stage: Stage) -> Words:
-    remaining = None
-    if known.needs.certifies:
-        remaining = _remaining_cost(known, arm, stage)
     usual = Words(
         _reason(known, arm, stage),
         _conditions(known),
         _assumptions(known),
         _notices(known),
-        remaining,
+        _remaining_cost(known, arm) if known.needs.certifies else None,
     )
     return usual if known.needs.words is None else known.needs.words(known, usual, arm)
 
@@ -130,7 +128,7 @@ def _end(known: Known, stage: Stage) -> str:
     """Say why a race that is not certified is over."""
     if end := known.needs.end(known):
         return end
-    if stage.hides_noise:
+    if hides_noise(known):
         return f"all repeated evaluations gave exactly the same value: {_SAME}"
     return f"the budget of {known.spending.budget:g} is spent"
 
@@ -172,8 +170,8 @@ def _notices(known: Known) -> tuple[str, ...]:
     return (*found, *notices(known.evidence, arms, known.compared, labels))
 
 
-def _remaining_cost(known: Known, leader: int | None, stage: Stage) -> float | None:
-    if leader is None or known.piloting or stage.hides_noise:
+def _remaining_cost(known: Known, leader: int | None) -> float | None:
+    if leader is None or known.piloting or hides_noise(known):
         return None
     winner = known.winner
     if winner is not None:
