@@ -1,7 +1,7 @@
 """Search by halving: of arms that are drawn without end, and of arms that are given."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -49,26 +49,6 @@ class HalvingSearch(SearchPolicy):
             return step
         grace = self.grace_level()
         return promotion(self, grace, pending) or Begin(grace, None)
-
-    def leader(self) -> int | None:
-        """See `SearchPolicy`."""
-        return self.leader_by_values()
-
-    def contenders(self, most: int) -> list[int]:
-        """See `SearchPolicy`."""
-        return self.contenders_by_values(most)
-
-    def chance(
-        self,
-        arm: int,
-        epsilon: float,
-        *,
-        among_given: bool = False,
-        fresh: Mapping[int, Sequence[float]] | None = None,
-        at_least: float = 0.0,
-    ) -> float:
-        """Return NaN, because there is no model."""
-        return math.nan
 
     def grace_level(self) -> int:
         """Return the level at which new arms begin."""

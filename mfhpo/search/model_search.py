@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from copy import copy
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
@@ -84,15 +85,8 @@ class ModelSearch(SearchPolicy):
     True
     """
 
-    def __init__(
-        self,
-        costs: Sequence[float],
-        *,
-        continues: bool = False,
-        initial: int | None = None,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(costs, continues=continues, initial=initial, seed=seed)
+    def __init__(self, costs: Sequence[float], **options: Any) -> None:
+        super().__init__(costs, **options)
         # By the level that stands for the target, what the model was fitted to, and the model: with
         # several workers, the next step and the leader take turns with different ones.
         self._fits: dict[int, tuple[tuple[int, int, int], LevelProcess]] = {}
@@ -157,7 +151,7 @@ class ModelSearch(SearchPolicy):
         """Return the finished arm with the best mean by the model, which evens out its noise."""
         known = self._known_finished()
         if not known:
-            return self.leader_by_values()
+            return super().leader()
         view = self._see()
         return view.arms[max(known, key=lambda index: (view.means[index], -index))]
 
@@ -166,7 +160,7 @@ class ModelSearch(SearchPolicy):
         """Return the finished arms whose model interval reaches the leader's, at most so many."""
         known = self._known_finished()
         if not known:
-            return self.contenders_by_values(most)
+            return super().contenders(most)
         view = self._see()
         known.sort(key=lambda index: (-view.means[index], index))
         floor = view.means[known[0]] - _REACH * view.spreads[known[0]]

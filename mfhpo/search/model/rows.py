@@ -41,13 +41,7 @@ class Rows:
     def most_telling(self, most: int) -> Rows:
         """Return the rows to keep if there are too many."""
         chosen = self.places_of_most_telling(most)
-        return Rows(
-            self.arms[chosen],
-            self.levels[chosen],
-            self.values[chosen],
-            self.counts[chosen],
-            self.told[chosen],
-        )
+        return Rows(*(column[chosen] for column in vars(self).values()))
 
     def places_of_most_telling(self, most: int) -> IntArray:
         """Return the places of the rows to keep if there are too many, increasing.
