@@ -241,5 +241,4 @@ def _values(parameter: Numeric | OneOf, most: int) -> FloatArray:
 def _spread(n: int, n_parameters: int, seed: int) -> FloatArray:
     from scipy.stats import qmc  # slow to import, and not needed before
 
-    points: FloatArray = qmc.Sobol(n_parameters, rng=np.random.default_rng(seed)).random(n)
-    return points
+    return np.asarray(qmc.Sobol(n_parameters, rng=np.random.default_rng(seed)).random(n))

@@ -5,11 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from mfhpo._validation import (
-    check_costs,
-    check_sequence,
-    shown,
-)
+from mfhpo._validation import check_costs, check_sequence, shown
 from mfhpo.knowledge.arrays import FloatArray
 
 

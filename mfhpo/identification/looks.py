@@ -27,12 +27,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import stdtrit
 
-from mfhpo.identification.likelihood.blocks import (
-    BLOCK_CONDITIONS,
-    Blocks,
-    exists,
-    first_in_turn,
-)
+from mfhpo.identification.likelihood.blocks import BLOCK_CONDITIONS, Blocks, exists, first_in_turn
 from mfhpo.identification.likelihood.ties import Samples, usual_step
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.problem import Pull

@@ -108,12 +108,7 @@ class TopTwo:
         return self._pull_of_both(known, standing.likelihood, standing.leader, rival, counts)
 
     def _pull_of_each(
-        self,
-        known: Known,
-        bias: OwnBias,
-        standing: Standing,
-        rival: int,
-        counts: IntArray,
+        self, known: Known, bias: OwnBias, standing: Standing, rival: int, counts: IntArray
     ) -> Pull:
         leader, likelihood = standing.leader, standing.likelihood
         assert leader is not None

@@ -57,8 +57,7 @@ class Numeric:
         if not self.places:
             return places
         reached = np.array(self.places)
-        snapped: FloatArray = reached[np.searchsorted((reached[1:] + reached[:-1]) / 2.0, places)]
-        return snapped
+        return np.asarray(reached[np.searchsorted((reached[1:] + reached[:-1]) / 2.0, places)])
 
 
 @dataclass(frozen=True)

@@ -113,8 +113,7 @@ class Evidence:
 
     def sums(self, arms: IntArray, fidelity: int) -> FloatArray:
         """Return sums of the values, shape (n,)."""
-        chosen: FloatArray = self._statistics.sums[arms, fidelity]
-        return chosen
+        return np.asarray(self._statistics.sums[arms, fidelity])
 
     def means(self, arms: IntArray, fidelity: int) -> FloatArray:
         """Return means of the values, shape (n,); 0 where nothing was seen."""
@@ -168,8 +167,7 @@ class Evidence:
                 stale, fidelity, self.counts[stale, fidelity]
             )
             self._is_stale[stale, fidelity] = False
-        half: FloatArray = self._half_widths[arms, fidelity]
-        return half
+        return np.asarray(self._half_widths[arms, fidelity])
 
     def _computed_half_widths(self, arms: IntArray, fidelity: int, counts: IntArray) -> FloatArray:
         if self.noise.is_estimated_at(fidelity):

@@ -154,11 +154,7 @@ class Budget:
         return 0.0 if self._prices is None else self._prices.saved
 
     def limit_for(
-        self,
-        pull: Pull,
-        pending: Sequence[Pull],
-        worth: float | None,
-        point: Point | None = None,
+        self, pull: Pull, pending: Sequence[Pull], worth: float | None, point: Point | None = None
     ) -> float | None:
         """Return the cost at which to stop a pull, if it is measured (see `Prices.limit`).
 

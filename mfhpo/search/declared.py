@@ -6,12 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
-from mfhpo._validation import (
-    check_count,
-    check_flag,
-    check_limit,
-    shown,
-)
+from mfhpo._validation import check_count, check_flag, check_limit, shown
 from mfhpo.certification.certification import MakeCertifier
 from mfhpo.certification.choice import check_blocks
 from mfhpo.knowledge.candidates import CandidatesLike, configurations_of, space_of

@@ -72,9 +72,7 @@ class HalvingSearch(SearchPolicy):
 
 
 def next_of_given(
-    search: SearchPolicy,
-    pending: Sequence[Pull],
-    expected: _Expected,
+    search: SearchPolicy, pending: Sequence[Pull], expected: _Expected
 ) -> Pull | None:
     """Return the next step of successive halving among given arms (see `plan_for_given`), or None.
 

@@ -157,13 +157,11 @@ class Prices:
         costs = self._costs
         if not self._continues:  # a higher level is not cheaper
             own = np.maximum.accumulate(np.exp(logs) * costs, axis=1)
-            relative: FloatArray = own[np.arange(len(features)), end] / costs[end]
-            return relative
+            return np.asarray(own[np.arange(len(features)), end] / costs[end])
         level = np.arange(len(costs))
         taken = (level > np.asarray(start)[..., None]) & (level <= np.asarray(end)[..., None])
         steps = np.diff(costs, prepend=0.0) * taken
-        of_steps: FloatArray = (np.exp(logs) * steps).sum(axis=1) / steps.sum(axis=-1)
-        return of_steps
+        return np.asarray((np.exp(logs) * steps).sum(axis=1) / steps.sum(axis=-1))
 
     @property
     def saved(self) -> float:

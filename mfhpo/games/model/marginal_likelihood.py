@@ -259,8 +259,7 @@ def standardised(observations: Observations, assumptions: Assumptions) -> Standa
 def offset_covariance(levels: IntArray, others: IntArray, assumptions: Assumptions) -> FloatArray:
     """Return the prior covariance of the levels' means, (n, k); averaging levels share a mean."""
     same = assumptions.averaging | (levels[:, None] == others[None, :])
-    own: FloatArray = _OFFSET**2 + _LEVEL_OFFSET**2 * same
-    return own
+    return np.asarray(_OFFSET**2 + _LEVEL_OFFSET**2 * same)
 
 
 def jitter(scales: FloatArray) -> FloatArray:

@@ -17,8 +17,7 @@ def squared_distances(left: FloatArray, right: FloatArray, length_scales: FloatA
     """Return squared distances between points in units of the length scales, shape (n, k)."""
     a, b = left / length_scales, right / length_scales
     squares = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1)[None, :] - 2.0 * a @ b.T
-    distances: FloatArray = np.maximum(squares, 0.0)
-    return distances
+    return np.asarray(np.maximum(squares, 0.0))
 
 
 def covariance(
@@ -237,8 +236,7 @@ class MultiOutputGP:
     def mean(self, features: FloatArray, level: int) -> FloatArray:
         """Return the means alone, which are cheap, at points of shape (n, d)."""
         prior = self._prior(features, level)
-        means: FloatArray = self.hyperparameters.offsets[level] + self._weights() @ prior
-        return means
+        return np.asarray(self.hyperparameters.offsets[level] + self._weights() @ prior)
 
     def deviations(self, features: FloatArray, own: FloatArray, columns: IntArray) -> Deviations:
         """Return the target utility at points (n, d) with `own` features, (k, ...), instead."""
@@ -291,8 +289,7 @@ class MultiOutputGP:
     @property
     def point_means(self) -> FloatArray:
         """Means at the target of the points, shape (n_points,)."""
-        means: FloatArray = self.hyperparameters.offsets[-1] + self._means[-1]
-        return means
+        return np.asarray(self.hyperparameters.offsets[-1] + self._means[-1])
 
     @property
     def point_variances(self) -> FloatArray:
@@ -307,8 +304,7 @@ class MultiOutputGP:
 
     def _prior_with_target(self) -> FloatArray:
         known = self.hyperparameters
-        prior: FloatArray = known.links[:, -1] * known.scales * known.scales[-1]
-        return prior
+        return np.asarray(known.links[:, -1] * known.scales * known.scales[-1])
 
     def _prior(self, features: FloatArray, level: int) -> FloatArray:
         known = self.hyperparameters
@@ -322,8 +318,7 @@ class MultiOutputGP:
     def _scales_with_target(self) -> FloatArray:
         """Return the factors of the target's kernel in its covariance with each observation."""
         known, levels = self.hyperparameters, self._levels[: self._n]
-        scales: FloatArray = known.links[levels, -1] * known.scales[levels] * known.scales[-1]
-        return scales
+        return np.asarray(known.links[levels, -1] * known.scales[levels] * known.scales[-1])
 
     def _weights(self) -> FloatArray:
         """Return each observation's weight in a mean; kept until the next observation."""
@@ -333,8 +328,7 @@ class MultiOutputGP:
 
     def _variances(self, prior: FloatArray, level: int) -> FloatArray:
         left = self.hyperparameters.scales[level] ** 2 - (self._solve(prior) ** 2).sum(axis=0)
-        variances: FloatArray = np.maximum(left, 0.0)
-        return variances
+        return np.asarray(np.maximum(left, 0.0))
 
     def _whiten(self, features: FloatArray, level: int) -> FloatArray:
         return self._solve(self._prior(features, level))
@@ -377,8 +371,7 @@ class Deviations:
     def means(self) -> FloatArray:
         """Return the mean of each point with each replacement, shape (n, k)."""
         weighted = self._stay * self._model._weights()[:, None]
-        means: FloatArray = self._model.hyperparameters.offsets[-1] + weighted.T @ self._move
-        return means
+        return np.asarray(self._model.hyperparameters.offsets[-1] + weighted.T @ self._move)
 
     def variances(self, chosen: IntArray) -> FloatArray:
         """Return the variances of points with some replacements, given by index, shape (n, m)."""

@@ -115,8 +115,7 @@ class OwnBias:
 
         Shape (n, M, M): the leader's fidelity, the other's; negative where they are not compared.
         """
-        gaps: FloatArray = self.lows[leader][:, None] - self.highs[others][:, None, :] + epsilon
-        return gaps
+        return np.asarray(self.lows[leader][:, None] - self.highs[others][:, None, :] + epsilon)
 
     def ratios_of_two(
         self, seen: Weighed, leader: int, others: IntArray, epsilon: float

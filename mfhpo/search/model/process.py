@@ -185,8 +185,7 @@ class LevelProcess:
 
     def expected(self, features: FloatArray, levels: IntArray) -> FloatArray:
         """Return means of configurations at levels, shape (n,)."""
-        means: FloatArray = self._covariance(self._warped(features), levels) @ self._weights
-        return means
+        return np.asarray(self._covariance(self._warped(features), levels) @ self._weights)
 
     @property
     def target_noise(self) -> float:
@@ -265,8 +264,7 @@ class LevelProcess:
 
     def _half(self, across: FloatArray) -> FloatArray:
         """Return covariances (n, m) in terms of independent data (m, n), for variances."""
-        half: FloatArray = dtrmm(1.0, self._inverse_factor, across.T, lower=1)
-        return half
+        return np.asarray(dtrmm(1.0, self._inverse_factor, across.T, lower=1))
 
     def _covariance(self, features: FloatArray, levels: IntArray | int) -> FloatArray:
         """Return the covariance of values with the data, without noise; features are warped."""

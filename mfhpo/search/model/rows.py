@@ -189,8 +189,7 @@ class Scale:
     def scores(self, values: FloatArray) -> FloatArray:
         """Return the values on this scale."""
         shortened = _shortened(_gaps(self.best, values) / self.near)
-        scaled: FloatArray = (self.mean - shortened) / self.spread
-        return scaled
+        return np.asarray((self.mean - shortened) / self.spread)
 
     def values(self, scores: FloatArray) -> FloatArray:
         """Return the values that have these scores."""
@@ -211,5 +210,4 @@ def _gaps(best: float, values: FloatArray) -> FloatArray:
 def _shortened(gaps: FloatArray) -> FloatArray:
     shortened = np.log1p(np.maximum(gaps, _LEAST_GAP))
     hopeless = np.maximum(shortened - _HOPELESS, 0.0)
-    found: FloatArray = np.minimum(shortened, _HOPELESS) + np.log1p(hopeless)
-    return found
+    return np.asarray(np.minimum(shortened, _HOPELESS) + np.log1p(hopeless))
