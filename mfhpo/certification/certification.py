@@ -66,17 +66,12 @@ class Certification:
     candidates, luckiest, maximise
         The shortlist, at least two; the position of the one that the search would have handed over;
         and whether larger values are better.
-    delta
-        Probability of a wrong certificate, in (0, 1).
-    epsilon
-        Tolerance in the unit of the values. None: one standard deviation of the noise.
+    delta, epsilon, sigma, max_failures
+        See `mfhpo.search.BudgetedSearch`.
     budget
         Largest number of evaluations, failures included. None: no limit.
     measure
         Least number of evaluations of the winner.
-    sigma
-        What is known about the noise: a sub-Gaussian scale, `mfhpo.Bounded` or `mfhpo.Gaussian`.
-        None: estimated.
     blocks
         Whether evaluations of the same block share their replicate, a split or a seed. Candidates
         are then compared by their differences in the same blocks, and the claim is about the mean
@@ -89,9 +84,6 @@ class Certification:
     certifier
         Makes the policy, of a problem with one level and of options, where neither `blocks` nor
         `first_look` is given. None: the one that suits the problem.
-    max_failures
-        A candidate without any value leaves after so many failures, and is not compared. One with
-        values leaves once more than half of its evaluations surely fail.
     seed
         Of the order in which candidates are evaluated first.
 
@@ -327,7 +319,6 @@ class Certification:
         return tuple(results)
 
     def _corrected_mean(self, results: Sequence[CandidateResult], winner: int | None) -> float:
-        """Return the winner's mean without what it owes to being chosen among these."""
         if winner is None:
             return math.nan
         mean, policy = results[winner].mean, self.policy
@@ -374,7 +365,6 @@ class Certification:
         ]
 
     def _unseen(self, results: Sequence[CandidateResult], winner: int | None) -> str:
-        """Say which rare outcomes the values of winner and rival cannot exclude."""
         if winner is None:
             return ""
         rivals = [

@@ -45,13 +45,8 @@ class Gradient:
     """The rule of `MFGrad`.
 
     `shape` is (K, M), M being the number of levels that are compared; for the others see `MFGrad`.
-
-    Attributes
-    ----------
-    told_at_once
-        Number of values of a pair that make one step: more than one in simulations.
-    gradients, planned_pulls, steps
-        Sums of gradients and of planned pulls, shape (K, M), and number of steps so far.
+    So many values of a pair make one step: `told_at_once`, more than one in simulations. The sums
+    of `gradients` and of `planned_pulls` have that shape.
     """
 
     def __init__(

@@ -43,13 +43,7 @@ _ROUNDING = 1e-9  # of a radius: a lead that is no larger is a tie
 
 
 class Looks:
-    """The rule of `GroupSequential`.
-
-    Attributes
-    ----------
-    looks
-        Number of looks so far.
-    """
+    """The rule of `GroupSequential`, with the number of `looks` so far."""
 
     def __init__(
         self, n_arms: int, sigma: float | None, first_look: int, finds_epsilon: bool, blocks: bool

@@ -186,13 +186,6 @@ class BiasAudit:
     of the means, which is conservative (Mickey and Brown 1966). The level .05 is shared by all arms
     (or ordered pairs of arms) and pairs of fidelities. In a race the numbers do depend on the
     values, so that it is approximate there; `make assumptions` and the tests measure it.
-
-    Parameters
-    ----------
-    kind
-        Kind of the bounds.
-    n_arms, n_fidelities
-        Number of arms K and of fidelities M in the race.
     """
 
     def __init__(self, kind: Kind, n_arms: int, n_fidelities: int) -> None:

@@ -240,17 +240,10 @@ def place_in_range(value: float, low: float, high: float, log: bool) -> float:
 
     Parameters
     ----------
-    value
-        The number.
-    low, high
-        The two others.
+    value, low, high
+        The number, and the two others.
     log
         Whether the range is logarithmic.
-
-    Examples
-    --------
-    >>> place_in_range(10.0, 1.0, 100.0, log=True)
-    0.5
     """
     if log:
         return math.log(value / low) / math.log(high / low)

@@ -19,13 +19,7 @@ from mfhpo.regret.reward import needs_pilot, radii, scale_of, words
 
 
 class UpperBounds:
-    """The rule of `MFUCB`.
-
-    Attributes
-    ----------
-    zeta, gamma
-        Bias bounds, and radii at which a fidelity is left, shape (M,).
-    """
+    """The rule of `MFUCB`, bias bounds `zeta`, and radii `gamma` at which levels are left, (M,)."""
 
     def __init__(self, problem: Problem, rho: float) -> None:
         self._rho = rho

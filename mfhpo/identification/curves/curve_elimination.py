@@ -231,15 +231,8 @@ class PhasedCurves:
             self._width = (0, math.inf)
             for fidelity, values in enumerate(self._seen[:-1]):
                 if values:
-                    low, high = _quantile(values, _OUTER_SHARE), _quantile(values, 1 - _OUTER_SHARE)
+                    low, high = np.quantile(values, (_OUTER_SHARE, 1.0 - _OUTER_SHARE)).tolist()
                     if high - low > _ROUNDING * max(abs(low), abs(high)):
                         self._width = (fidelity, high - low)
                         break
         return self._width
-
-
-def _quantile(values: Sequence[float], share: float) -> float:
-    position = share * (len(values) - 1)
-    before = math.floor(position)
-    after = min(before + 1, len(values) - 1)
-    return values[before] + (position - before) * (values[after] - values[before])

@@ -30,11 +30,6 @@ def nearest_mean(
 
     One problem per row of the arguments, shape (n, C). Returns the minimiser (the middle one of
     several, 0 where all weights are 0) and the minimum, shape (n,).
-
-    Examples
-    --------
-    >>> nearest_mean(np.array([[1.0, 3.0]]), np.array([[0.0, 3.0]]), np.array([[1.0, 4.0]]))
-    (array([2.5]), array([3.]))
     """
     n_problems, n_intervals = weights.shape
     edges = np.concatenate((lows, highs), axis=1)

@@ -81,22 +81,12 @@ class Standing:
 
 @dataclass(frozen=True)
 class Bar:
-    """The threshold of the statistic against an arm.
-
-    Attributes
-    ----------
-    threshold, prior
-        Return it, and the count rho of `PairLikelihood`.
-    one_sided
-        Whether known variances count on the side where the leader is better, at the target.
-    is_final
-        Whether an arm that is beaten once may leave at once.
-    """
+    """The threshold of the statistic against an arm."""
 
     threshold: Callable[[Known], float]
-    prior: Callable[[Known], float]
-    one_sided: bool
-    is_final: bool
+    prior: Callable[[Known], float]  # returns the count rho of `PairLikelihood`
+    one_sided: bool  # whether known variances count where the leader is better, at the target
+    is_final: bool  # whether an arm that is beaten once may leave at once
 
 
 def level_of(known: Known) -> float:
@@ -119,11 +109,7 @@ class LikelihoodStop:
     All fidelities of two arms are weighed together (`PairLikelihood`). The arm with the best fit
     leads. Another arm leaves once the statistic against it reaches the bar; the race ends when one
     arm is left, or when all others are ruled out to be better by epsilon.
-
-    Attributes
-    ----------
-    standing
-        Who leads; None during the pilot.
+    The `standing` says who leads; it is None during the pilot.
     """
 
     def __init__(self, n_arms: int, bar: Bar) -> None:
