@@ -30,13 +30,6 @@ class Actions:
     Raises ValueError if there is no player, a player has no parameter, or two have the same one.
     The seed is that of quasi-random profiles. Profiles are points of the unit cube: arrays of them
     have the shape (n, number of parameters).
-
-    Examples
-    --------
-    >>> workers, mode = Numeric((0.0, 0.5, 1.0)), OneOf(2)
-    >>> actions = Actions({"trainer": {"workers": workers}, "server": {"mode": mode}})
-    >>> actions.profiles.shape, actions.shape
-    ((6, 2), (3, 2))
     """
 
     def __init__(self, players: Mapping[str, Mapping[str, Numeric | OneOf]], seed: int = 0) -> None:
@@ -212,7 +205,6 @@ class Actions:
 
 
 def _per_axis(n_parameters: int) -> int:
-    """Return the number of values of each parameter in a grid of a player's actions."""
     return _ALONE if n_parameters == 1 else max(2, int(_OWN ** (1.0 / n_parameters)))
 
 

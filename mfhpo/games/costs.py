@@ -10,14 +10,7 @@ from mfhpo.knowledge.arrays import FloatArray
 
 
 class LevelCosts:
-    """Costs of the levels at which players' utilities are measured; see `GamePolicy`.
-
-    Examples
-    --------
-    >>> costs = LevelCosts({"row": [1, 8], "column": [2, 3, 4]}, ["row", "column"], joint=False)
-    >>> costs.tops, costs.of((0, 2)), costs.of_evaluation, costs.least
-    ((1, 2), 5.0, 12.0, 3.0)
-    """
+    """Costs of the levels at which players' utilities are measured; see `GamePolicy`."""
 
     def __init__(
         self,

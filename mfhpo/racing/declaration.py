@@ -19,14 +19,7 @@ SigmaLike: TypeAlias = float | Sequence[float] | Noise | None
 
 @dataclass(frozen=True)
 class Declaration:
-    """What is declared of a fidelity, its bias and the noise, in the direction of the objective.
-
-    Examples
-    --------
-    >>> declaration = Declaration.of(Fidelity("epochs", levels=[1, 9]), sigma=0.1, bias=[0.2, 0.0])
-    >>> declaration.problem(n_arms=4, levels=[1, 9], sign=-1.0).costs
-    (1.0, 9.0)
-    """
+    """What is declared of a fidelity, its bias and the noise, in the direction of the objective."""
 
     fidelity: Fidelity
     bias: Bias | None

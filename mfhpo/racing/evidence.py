@@ -32,17 +32,10 @@ class Evidence:
     fidelities, whose values are evidence. The `radius`, or one per fidelity, is by default the
     tightest one for the problem's noise.
 
-    Parameters
-    ----------
-    variances
-        Whether likelihood ratios decide beside the intervals: where values are only bounded, half
-        of delta is left to either.
-    audit
-        Whether a declared scale is compared with the values (`NoiseAudit`), where the radius is
-        that for the noise.
-    expects_spread
-        Whether to warn where repeated evaluations are all equal, if the intervals rest on their
-        spread.
+    Where likelihood ratios decide beside the intervals (`variances`), and values are only bounded,
+    half of delta is left to either. An `audit` compares a declared scale with the values
+    (`NoiseAudit`), where the radius is that for the noise. If the intervals rest on their spread,
+    `expects_spread` says whether to warn where repeated evaluations are all equal.
     """
 
     def __init__(

@@ -20,14 +20,9 @@ from mfhpo.racing.roster import Roster
 
 
 class Costs:
-    """The costs of a race, declared or measured.
+    """The costs of a race, declared or measured, its `budget` (or infinity), and what was paid.
 
-    Attributes
-    ----------
-    budget, paid
-        Largest total cost, infinite without one, and what was paid.
-    sums, counts
-        Costs that are known, added up, and their number, shape (M,).
+    Costs that are known are added up in `sums`, and their number is in `counts`, shape (M,).
     """
 
     def __init__(self, problem: Problem, budget: float | None) -> None:

@@ -20,7 +20,7 @@ from mfhpo.knowledge.arrays import IntArray
 from mfhpo.knowledge.space import Point
 from mfhpo.problem import Observation, Policy, Pull, Recommendation, check_pull, check_pulls
 from mfhpo.racing.declaration import SigmaLike
-from mfhpo.search.budget import USUAL, USUAL_OF_GIVEN, Budget, BudgetUnit
+from mfhpo.search.budget import LEAST_OF_FINALISTS, USUAL, USUAL_OF_GIVEN, Budget, BudgetUnit
 from mfhpo.search.finalists import FIRST_BLOCK, Finalists, numbered
 from mfhpo.search.policy import FEWEST_FIRST, Replicate, SearchPolicy
 from mfhpo.search.recommendation import Answers
@@ -266,7 +266,7 @@ class BudgetedSearch(Policy):
             if following is None and any(not isinstance(pull, Replicate) for pull in pending):
                 return None  # which of these goes on is not known yet
             is_spent = following is not None or not self.search.n_given
-            if self._budget.kept == 0.0 and (is_spent or not self._budget.pays_for_finalists):
+            if self._budget.kept == 0.0 and (is_spent or not self._pays_for_finalists):
                 return None
             shortlist = tuple(self.search.contenders(self.largest_shortlist))
         replicate = self._finalists.next_pull(shortlist, pending)
@@ -275,6 +275,11 @@ class BudgetedSearch(Policy):
         # Only one that hangs is stopped: what takes long may be poor, and is to be counted.
         replicate = replace(replicate, limit=self._budget.limit_for(replicate, pending, None))
         return (replicate, None) if self.fits(replicate, pending) else None
+
+    @property
+    def _pays_for_finalists(self) -> bool:
+        budget = self._budget
+        return not math.isinf(budget.amount) and budget.pays_for(LEAST_OF_FINALISTS, ())
 
     @property
     def largest_shortlist(self) -> int:

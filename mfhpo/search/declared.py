@@ -229,7 +229,6 @@ def _may_shortlist(options: Mapping[str, Any], n_arms: int, costs: Sequence[floa
 
 
 def _least_of_each(options: Mapping[str, Any]) -> int:
-    """Return how many evaluations of each arm a race of all takes at least."""
     is_known = isinstance(as_noise(options.get("sigma")), (SubGaussian, Bounded))
     return 2 if is_known else 4
 

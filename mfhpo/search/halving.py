@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -49,6 +49,14 @@ class HalvingSearch(SearchPolicy):
             return step
         grace = self.grace_level()
         return promotion(self, grace, pending) or Begin(grace, None)
+
+    def likely_best(self) -> list[int]:
+        """Return nothing, because there is no model."""
+        return []
+
+    def chance(self, arm: int, epsilon: float, **options: Any) -> float:
+        """Return NaN, because there is no model."""
+        return math.nan
 
     def grace_level(self) -> int:
         """Return the level at which new arms begin."""
@@ -112,7 +120,6 @@ def next_of_given(
 
 
 def _best(search: SearchPolicy, arms: Sequence[int], level: int, expected: _Expected) -> int:
-    """Return the best of some arms, of those that are not too dear if there are any."""
     too_dear = search._too_dear(arms)
     arms = [arm for arm in arms if arm not in too_dear] or arms
     merits = dict(zip(arms, expected(arms, level), strict=True))

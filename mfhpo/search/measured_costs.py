@@ -17,20 +17,8 @@ class MeasuredCosts:
     the cost of the steps that they add. The mean of each step is taken before steps are added up,
     since the arms that go up may be unlike the others.
 
-    Parameters
-    ----------
-    guess
-        What the levels may cost relative to each other, in any unit, increasing.
-    continues
-        Whether evaluations go on from checkpoints, so that costs are sums of steps.
-
-    Examples
-    --------
-    >>> measured = MeasuredCosts((1.0, 3.0, 9.0), continues=False)
-    >>> measured.add(-1, 0, 20.0)
-    >>> measured.add(-1, 1, 22.0)  # most of it is for setting up: the target is not much dearer
-    >>> [round(cost, 3) for cost in measured.costs()]
-    [20.0, 22.0, 28.0]
+    The `guess` says what the levels may cost relative to each other, increasing, and `continues`
+    whether evaluations go on from checkpoints, so that costs are sums of steps.
     """
 
     def __init__(self, guess: Sequence[float], *, continues: bool) -> None:

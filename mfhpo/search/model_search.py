@@ -147,26 +147,19 @@ class ModelSearch(SearchPolicy):
         return Begin(self._level(view, features, self.lowest), self.space.at(new))
 
     @one_thread()
-    def leader(self) -> int | None:
-        """Return the finished arm with the best mean by the model, which evens out its noise."""
-        known = self._known_finished()
-        if not known:
-            return super().leader()
-        view = self._see()
-        return view.arms[max(known, key=lambda index: (view.means[index], -index))]
+    def likely_best(self) -> list[int]:
+        """Return the finished arms whose model interval reaches the leader's, the best mean first.
 
-    @one_thread()
-    def contenders(self, most: int) -> list[int]:
-        """Return the finished arms whose model interval reaches the leader's, at most so many."""
+        The model's mean evens out the noise of values.
+        """
         known = self._known_finished()
         if not known:
-            return super().contenders(most)
+            return []
         view = self._see()
         known.sort(key=lambda index: (-view.means[index], index))
         floor = view.means[known[0]] - _REACH * view.spreads[known[0]]
         reaching = [i for i in known if view.means[i] + _REACH * view.spreads[i] >= floor]
-        chosen = reaching if len(reaching) > 1 else known[:2]
-        return [view.arms[index] for index in chosen[:most]]
+        return [view.arms[index] for index in (reaching if len(reaching) > 1 else known[:2])]
 
     @one_thread()
     def chance(
@@ -213,7 +206,6 @@ class ModelSearch(SearchPolicy):
 
     @staticmethod
     def _most_promising(process: LevelProcess, features: FloatArray) -> IntArray:
-        """Return the places of the configurations that are the likeliest to be the best."""
         if not len(features):
             return np.zeros(0, dtype=np.int64)
         means, spreads = process.at_target(features)
@@ -266,7 +258,6 @@ class ModelSearch(SearchPolicy):
         return [float(mean) for mean in means]
 
     def _see_by_draw(self, pending: Sequence[Pull], begun: int, top: int) -> View:
-        """Return the sampled model by which the next arm is chosen."""
         key = (self._changes, tuple(pending), begun)
         if self._drawn_view is None or self._drawn_view[0] != key:
             # The same random numbers for every step until the next arm is begun.

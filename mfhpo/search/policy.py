@@ -338,8 +338,12 @@ class SearchPolicy(abc.ABC):
         """Return the arm to recommend now: the best one at the highest level with a value.
 
         Below the target, the best of a few is no match for the best of many at the level before.
-        Several workers begin more than the first arms before any is at the target.
+        Several workers begin more than the first arms before any is at the target. A model knows
+        better.
         """
+        likely = self.likely_best()
+        if likely:
+            return likely[0]
         many = len(self._values[self.lowest]) > self._initial
         for level in range(self.target, -1, -1):
             arms = [arm for arm in self._values[level] if arm not in self._unfit]
@@ -351,8 +355,14 @@ class SearchPolicy(abc.ABC):
     def contenders(self, most: int) -> list[int]:
         """Return finished arms that may be the best, the leader first: at most `most`."""
         finished = self.finished_arms()
-        return sorted(finished, key=lambda arm: (-self.mean(arm, self.target), arm))[:most]
+        by_values = sorted(finished, key=lambda arm: (-self.mean(arm, self.target), arm))
+        return (self.likely_best() or by_values)[:most]
 
+    @abc.abstractmethod
+    def likely_best(self) -> list[int]:
+        """Return finished arms that may be the best by a model, the best first; none without it."""
+
+    @abc.abstractmethod
     def chance(
         self,
         arm: int,
@@ -367,7 +377,6 @@ class SearchPolicy(abc.ABC):
         `among_given` compares it with all given arms. `fresh` has more target values by arm. A
         result below `at_least` may be computed more coarsely.
         """
-        return math.nan
 
     def mean(self, arm: int, fidelity: int) -> float:
         """Return the mean of an arm's values at a level; NaN without any."""

@@ -52,23 +52,7 @@ class Prices:
     ends in time, and they take E[min(R, r)] in the mean (both by Kaplan and Meier, since some were
     stopped). If the end of one is worth w, the best limit has the largest w F(r) - E[min(R, r)].
 
-    Parameters
-    ----------
-    guess, continues
-        See `MeasuredCosts`.
-
-    Examples
-    --------
-    >>> from mfhpo.knowledge.space import Numeric
-    >>> space = SearchSpace({"width": Numeric()})
-    >>> points = {arm: {"width": arm / 4} for arm in range(5)}
-    >>> prices = Prices((1.0,), continues=False)
-    >>> for arm in range(5):
-    ...     prices.add(arm, -1, 0, 10.0 ** (arm / 4))
-    >>> prices.learn(space, points, version=1)
-    >>> narrow, wide = prices.dearness(space.features([{"width": 0.1}, {"width": 0.9}]), -1, 0)
-    >>> bool(wide > 3.0 * narrow)
-    True
+    For the arguments see `MeasuredCosts`.
     """
 
     def __init__(self, guess: Sequence[float], *, continues: bool) -> None:

@@ -110,16 +110,6 @@ class CurveRace:
     The coverage is exact for exchangeable arms that run once and all finish. A stopped arm never
     shows its gain. So where late bloomers win, more than 1 - coverage of the arms that would have
     won may be stopped.
-
-    Examples
-    --------
-    Four arms gain 0.1 to 0.4 after fidelity 0, and the best of them ends at 0.9:
-
-    >>> race = CurveRace(2, coverage=0.8)
-    >>> for arm, curve in enumerate([(0.3, 0.7), (0.8, 0.9), (0.4, 0.6), (0.1, 0.4)]):
-    ...     race.add(arm, np.array(curve))
-    >>> race.judge("new", 0, 0.45).stop, race.judge("new", 0, 0.55).stop
-    (True, False)
     """
 
     def __init__(self, n_fidelities: int, coverage: float = 0.8, noise_level: float = 0.05) -> None:

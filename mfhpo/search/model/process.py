@@ -66,16 +66,9 @@ class LevelProcess:
     matrices over levels are free (the linear model of coregionalisation), so that a level that says
     nothing about the target is found out. The target has a part of its own besides, with its own
     scales: what matters after few epochs need not matter after many. Inputs are warped first,
-    because one length scale rarely fits a whole range. Everything is fitted by the largest
-    posterior density, with weak priors.
-
-    Parameters
-    ----------
-    n_features, n_levels
-        Sizes.
-    numbers
-        Which features are numbers in ranges from 0 to 1, which may be warped
-        (`mfhpo.search.model.kernels.warp`), shape (n_features,). None: none.
+    because one length scale rarely fits a whole range: `numbers` says which features are numbers
+    from 0 to 1, shape (n_features,), None for none. Everything is fitted by the largest posterior
+    density, with weak priors.
 
     References
     ----------

@@ -77,15 +77,8 @@ class Rows:
 class Told:
     """What was told of arms at levels, each as one row; of very many, the most telling.
 
-    Parameters
-    ----------
-    n_levels
-        Number of levels; the last one is the target.
-
-    Attributes
-    ----------
-    changed_at
-        How much of the history had been read when rows were last forgotten, and all scores changed.
+    `changed_at` is how much of the history had been read when rows were last forgotten, and all
+    scores changed.
     """
 
     def __init__(self, n_levels: int) -> None:
