@@ -99,7 +99,8 @@ class Rounds:
         # All arms take part in the first rounds, whatever comes.
         if blocks.place(pull.block) <= max(blocks.place(blocks.next_round), _FIRST_LOOK - 1):
             return False
-        waiting = int((blocks.n_settled - blocks.counts())[self._in_round(known)].sum())
+        settled = blocks.settled.sum(axis=1)
+        waiting = int((settled - blocks.counts())[self._in_round(known)].sum())
         in_rounds = sum(int((~np.isnan(errors)).sum()) for errors in blocks.errors)
         return waiting > max(in_rounds, len(pending))
 
@@ -228,10 +229,9 @@ class Rounds:
         if len(active) < 2:
             return Verdict(epsilon=known.epsilon)
         epsilon = known.scale if self._finds_epsilon else known.epsilon
-        seen = active[blocks.counts()[active] >= len(blocks.rounds)]
-        if not seen.size:
+        leader = self._best_in_rounds(known)
+        if leader is None:
             return Verdict(epsilon=epsilon)
-        leader = int(seen[np.argmax(blocks.standings(seen, blocks.rounds))])
         others = active[active != leader]
         evidence = self._evidence_against(known, leader, others, epsilon)
         rival = others[[np.argmin(evidence)]]
@@ -256,10 +256,14 @@ class Rounds:
 
     def leader(self, known: Known) -> int:
         """Return the arm with the largest mean over complete rounds."""
+        best = self._best_in_rounds(known)
+        return surest_at_target(known.evidence, known.arms, known.bias) if best is None else best
+
+    def _best_in_rounds(self, known: Known) -> int | None:
         active, blocks = known.arms, self._blocks
         seen = active[blocks.counts()[active] >= len(blocks.rounds)]
         if not blocks.rounds or not seen.size:
-            return surest_at_target(known.evidence, active, known.bias)
+            return None
         return int(seen[np.argmax(blocks.standings(seen, blocks.rounds))])
 
     def words(self, known: Known, usual: Words, arm: int | None) -> Words:

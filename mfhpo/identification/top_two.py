@@ -76,7 +76,8 @@ class TopTwo:
             return None
         if not known.target_only:
             return Pull(int(unseen[0]), 0)
-        if _glances(known.problem):
+        costs = known.problem.costs
+        if costs is not None and costs[0] <= _CHEAP_GLANCE * costs[-1]:
             never = unseen[counts[unseen, 0] == 0]
             if never.size:
                 return Pull(int(never[0]), 0)
@@ -144,12 +145,6 @@ class TopTwo:
         gains = likelihood.weights[[rival, leader], fidelity].tolist()
         leads = _is_leaders_turn(known, gains, np.ones(2), counts)
         return Pull(leader if leads else rival, fidelity)
-
-
-def _glances(problem: Problem) -> bool:
-    """Tell whether all arms are first looked at where it is cheapest, for their order."""
-    costs = problem.costs
-    return costs is not None and costs[0] <= _CHEAP_GLANCE * costs[-1]
 
 
 def _is_leaders_turn(

@@ -246,13 +246,8 @@ class BiasAudit:
                     continue
                 involved = [high, low]
                 observed = float(difference[high] - difference[low])
-                total = float(
-                    self._uncertainty(
-                        variances[involved].reshape(1, -1),
-                        pulls[involved].reshape(1, -1),
-                        degrees[involved].reshape(1, -1),
-                    )[0]
-                )
+                both = (part[involved].reshape(1, -1) for part in (variances, pulls, degrees))
+                total = float(self._uncertainty(*both)[0])
             allowed = bias.bounds[fidelity] + bias.bounds[other]
             # What rounding alone can make of equal numbers is no contradiction.
             rounding = 1e-12 * (allowed + float(np.abs(means[cells]).max()))

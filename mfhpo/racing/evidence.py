@@ -80,13 +80,6 @@ class Evidence:
         return self._radii[fidelity].assumption
 
     @property
-    def estimate(self) -> str:
-        """How the noise was estimated, in words; empty where it was not."""
-        if self.noise.is_estimated:
-            return "noise: estimated, that of each configuration from its own values"
-        return ""
-
-    @property
     def supposes_normal(self) -> bool:
         """Whether the intervals rest on normal noise."""
         return "normal" in self.assumption

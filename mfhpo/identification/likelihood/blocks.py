@@ -135,10 +135,11 @@ class Blocks:
         """Yield the values that follow those that the race knows (see `Intake.due`)."""
         counts = known.evidence.counts
         while True:
-            value = self.value_after(arm, int(counts[arm, known.problem.target]))
-            if value is None:
+            n = int(counts[arm, known.problem.target])
+            value = self.values[arm, ~(self.void | self.given_up[arm])][n : n + 1]
+            if not value.size or np.isnan(value[0]):  # an earlier one may still come
                 return
-            yield value
+            yield float(value[0])
 
     def most_values(self, known: Known) -> float:
         """Return how many values an arm may have."""
@@ -208,11 +209,6 @@ class Blocks:
         """Return the arms' values in the first n blocks that are not void, shape (len(arms), n)."""
         return np.asarray(self.values[arms][:, np.flatnonzero(~self.void)[:n]])
 
-    def value_after(self, arm: int, n: int) -> float | None:
-        """Return the arm's value that follows its first n, unless an earlier one may still come."""
-        value = self.values[arm, ~(self.void | self.given_up[arm])][n : n + 1]
-        return None if not value.size or np.isnan(value[0]) else float(value[0])
-
     @property
     def words(self) -> str:
         """What the claim is about."""
@@ -230,11 +226,6 @@ class Blocks:
     def n_values(self) -> IntArray:
         """How many values each arm has, shape (K,)."""
         return np.asarray((~np.isnan(self.values)).sum(axis=1))
-
-    @property
-    def n_settled(self) -> IntArray:
-        """In how many blocks each arm has a value or will have none, shape (K,)."""
-        return np.asarray(self.settled.sum(axis=1))
 
     def first_open(self, arm: int, taken: Collection[int] = ()) -> int:
         """Return the first block open for the arm and not `taken`; complete rounds come first."""

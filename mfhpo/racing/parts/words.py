@@ -141,12 +141,14 @@ def _conditions(known: Known) -> tuple[str, ...]:
 
 
 def _assumptions(known: Known) -> tuple[str, ...]:
-    parts = [known.evidence.estimate]
+    parts = []
+    if known.evidence.noise.is_estimated:
+        parts.append("noise: estimated, that of each configuration from its own values")
     if len(known.compared) > 1:
         parts.append(_bias_in_words(known))
     elif known.problem.n_fidelities > 1:
         parts.append("bias: nothing is taken for true of it; the target's values decide")
-    return tuple(part for part in parts if part)
+    return tuple(parts)
 
 
 def _notices(known: Known) -> tuple[str, ...]:

@@ -305,7 +305,9 @@ class LevelProcess:
         top = slice(int(np.searchsorted(data.levels, self.n_levels - 1)), None)
         if self.n_levels > 1:
             at_top = features[top]
-            own, own_change = _own_part(at_top, at_top, own_values)
+            own, own_change = five_halves(distances(at_top, at_top, own_values[:-1]))
+            own *= own_values[-1] ** 2
+            own_change *= own_values[-1] ** 2
             covariance[top, top] += own
         _add_noise(covariance, noise[data.levels], data.counts)
         off = parameters - self._prior
@@ -344,16 +346,6 @@ class LevelProcess:
             [(by_feature * by_a).sum(axis=0), (by_feature * by_b).sum(axis=0)]
         )
         return loss + 0.5 * float(off**2 @ self._precision), gradient + self._precision * off
-
-
-def _own_part(
-    features: FloatArray, others: FloatArray, own: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return the target's own part of the covariance, and 3/5 of its change by a log scale."""
-    covariance, change = five_halves(distances(features, others, own[:-1]))
-    covariance *= own[-1] ** 2
-    change *= own[-1] ** 2
-    return covariance, change
 
 
 def _add_noise(covariance: FloatArray, noise: FloatArray, counts: IntArray | int) -> None:
