@@ -223,6 +223,5 @@ class MFGrad(Race):
         shape = (problem.n_arms, 1 if steers else problem.n_fidelities)
         bar = MIXTURE if stop == "mixture" else published_bar(*shape)
         most = check_count("max_arms", max_arms, 2)
-        stop_by = LikelihoodStop(problem.n_arms, bar)
-        rule = Gradient(stop_by, shape, learning_rate, most, variant)
+        rule = Gradient(LikelihoodStop(bar), shape, learning_rate, most, variant)
         super().__init__(problem, rule, **options)

@@ -242,7 +242,7 @@ class MFTopTwo(Race):
 
     def __init__(self, problem: Problem, *, variant: Kind | None = None, **options: Any) -> None:
         check_options("MFTopTwo", problem, variant, options)
-        rule = TopTwo(LikelihoodStop(problem.n_arms, MIXTURE), variant)
+        rule = TopTwo(LikelihoodStop(MIXTURE), variant)
         super().__init__(problem, rule, **options)
 
 

@@ -68,35 +68,18 @@ class PairLikelihood:
         self.bias = bias
         self.prior = prior
         self._how = how or two_sided
-        self.means: FloatArray = np.zeros(means.shape)
-        self.counts: FloatArray = np.zeros(means.shape)
-        self.variances: FloatArray = np.full(means.shape, np.nan)
-        self.weights: FloatArray = np.zeros(means.shape)
-        self.penalties: FloatArray = np.zeros(means.shape)
-        self.centres: FloatArray = np.zeros(len(means))
-        self.update(np.arange(len(means)), means, counts, variances)
-
-    def update(
-        self,
-        arms: IntArray,
-        means: FloatArray,
-        counts: IntArray | FloatArray,
-        variances: FloatArray,
-    ) -> None:
-        """Take in new observations of some arms; the arrays have shape (n, M)."""
-        self.means[arms] = means
-        self.counts[arms] = counts
-        self.variances[arms] = variances
+        self.means, self.counts, self.variances = means, counts.astype(np.float64), variances
         known = np.isfinite(variances)
         with np.errstate(divide="ignore", over="ignore"):
             precision = np.minimum(1.0 / (2.0 * variances), MOST_PRECISION)
-        effective = counts.astype(np.float64)
+        effective = self.counts
+        self.penalties: FloatArray = np.zeros(means.shape)
         if self.prior > 0.0:
-            effective *= counts / (counts + self.prior)
+            effective = counts * (counts / (counts + self.prior))
             # Also for values that are taken out: whether they are may depend on the values.
-            self.penalties[arms] = np.log1p(counts / self.prior) / 2.0
-        self.weights[arms] = np.where(known, effective * precision, 0.0)
-        self.bias.place(self, arms, self.centres)
+            self.penalties = np.log1p(counts / self.prior) / 2.0
+        self.weights: FloatArray = np.where(known, effective * precision, 0.0)
+        self.centres = self.bias.place(self)
 
     def against(
         self, leader: int, others: IntArray, epsilon: float = 0.0
