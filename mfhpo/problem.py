@@ -353,7 +353,7 @@ class Policy(Protocol):
     @property
     @abc.abstractmethod
     def active(self) -> IntArray:
-        """Arms still in the race, shape (n,); not to be written to."""
+        """Arms still in the race, shape (n,)."""
 
     @property
     @abc.abstractmethod

@@ -58,9 +58,6 @@ class Evidence:
         self.noise = NoiseEvidence(
             problem, delta, compared, self._statistics, has_radius, variances, audit, expects_spread
         )
-        # Half-widths that were worked out, and whether something was learned since.
-        self._half_widths = np.full((n_arms, n_fidelities), np.inf)
-        self._is_stale = np.ones((n_arms, n_fidelities), dtype=bool)
 
     @property
     def counts(self) -> IntArray:
@@ -87,15 +84,7 @@ class Evidence:
     def add(self, arm: int, fidelity: int, value: float) -> str:
         """Learn one value; return what it contradicts, in words, or an empty string."""
         growth = self._statistics.add(arm, fidelity, value)
-        self._is_stale[arm, fidelity] = True
-        contradicted = self.noise.learn(arm, fidelity, value, growth)
-        if contradicted:
-            # The variance is another one from now on.
-            self._is_stale[:] = True
-        elif self.noise.is_estimated_at(fidelity) and self._statistics.repeats[:, fidelity].any():
-            # The usual step of discrete values is the same for all arms.
-            self._is_stale[:, fidelity] = True
-        return contradicted
+        return self.noise.learn(arm, fidelity, value, growth)
 
     def sums(self, arms: IntArray, fidelity: int) -> FloatArray:
         """Return sums of the values, shape (n,)."""
@@ -144,18 +133,7 @@ class Evidence:
         self, arms: IntArray, fidelity: int, counts: IntArray | None = None
     ) -> FloatArray:
         """Return confidence radii of the means, shape (n,), as if from `counts` values each."""
-        seen = self.counts[arms, fidelity]
-        if counts is not None and not (counts == seen).all():
-            return self._computed_half_widths(arms, fidelity, counts)
-        stale = arms[self._is_stale[arms, fidelity]]
-        if len(stale):
-            self._half_widths[stale, fidelity] = self._computed_half_widths(
-                stale, fidelity, self.counts[stale, fidelity]
-            )
-            self._is_stale[stale, fidelity] = False
-        return np.asarray(self._half_widths[arms, fidelity])
-
-    def _computed_half_widths(self, arms: IntArray, fidelity: int, counts: IntArray) -> FloatArray:
+        counts = self.counts[arms, fidelity] if counts is None else counts
         if self.noise.is_estimated_at(fidelity):
             squares = self.noise.squares(arms, fidelity)
             return _OWN_VARIANCE(counts, self.noise.level, squares=squares)

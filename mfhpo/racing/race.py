@@ -325,7 +325,7 @@ class Race(Policy):
 
     @property
     def active(self) -> IntArray:
-        """Arms still in the race, shape (n,); not to be written to."""
+        """Arms still in the race, shape (n,)."""
         return self.known.arms
 
     @property

@@ -139,7 +139,7 @@ class Known:
 
     @property
     def arms(self) -> IntArray:
-        """The arms in the race, shape (n,); not to be written to."""
+        """The arms in the race, shape (n,)."""
         return self.roster.arms
 
     @property
