@@ -282,7 +282,6 @@ class Certification:
         return self._sign * mean - radius, self._sign * mean + radius
 
     def _stated(self, interval: tuple[float, float], seen: float) -> tuple[float, float]:
-        """Cut an interval to the declared range, or widen it if it says nothing."""
         low, high = within_range(interval, self._noise)
         is_declared = isinstance(self._noise, (Bounded, SubGaussian))
         if not is_declared and high - low > 2.0 * _WIDEST * seen:

@@ -151,7 +151,6 @@ class Actions:
         return larger
 
     def _near(self, columns: IntArray, own: FloatArray, step: float) -> FloatArray:
-        """Return actions near one of a player's, with one or two parameters moved."""
         parameters = list(self.parameters.values())
         shifts = step * (1.0 / (_per_axis(len(columns)) - 1)) * np.array(_SHARES)
         axes = []

@@ -200,7 +200,6 @@ class Beliefs:
     def _bounds(
         self, model: MultiOutputGP, features: FloatArray, estimate: Estimate
     ) -> tuple[FloatArray, FloatArray]:
-        """Return a utility's bounds for a deviation and for staying."""
         if estimate is Estimate.MEAN:
             means = model.mean(features, model.top)
             return means, means

@@ -318,7 +318,6 @@ def _first_pull(known: Known, arms: Sequence[int], block: int) -> Pull:
 
 
 def _taken(pending: Sequence[Pull]) -> dict[int, set[int]]:
-    """Return the blocks under way of each arm."""
     taken: dict[int, set[int]] = {}
     for pull in pending:
         if pull.block is not None:

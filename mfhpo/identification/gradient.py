@@ -163,7 +163,6 @@ class Gradient:
         return np.asarray(shares / shares.sum())
 
     def _plan_pulls(self, known: Known, shares: FloatArray) -> None:
-        """Plan what follows: in proportion to shares over costs, and a part evenly."""
         self.steps += self.told_at_once
         costs = known.costs[known.levels]
         pulls = shares / costs

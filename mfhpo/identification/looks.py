@@ -192,7 +192,6 @@ class Looks:
         yield self._certificate(known)
 
     def _standings(self, arms: IntArray) -> FloatArray:
-        """Return the arms' means at the last look, shape (n,), without effects of blocks."""
         blocks = np.flatnonzero(~self._blocks.void)[: int(self._looked_at[arms[0]])]
         return self._blocks.standings(arms, blocks.tolist())
 

@@ -251,7 +251,6 @@ class Race(Policy):
         return pull_to_audit(known, leader, counts, self._left) if is_due else None
 
     def _awaits(self, winner: int) -> bool:
-        """Return whether the race goes on although it has a winner."""
         if lacking(self.known, winner):
             return True
         return self._pull_to_audit(winner, self.known.evidence.counts) is not None

@@ -313,7 +313,6 @@ class BudgetedSearch(Policy):
         return self._stopped_at is not None and not self.shortlist
 
     def _stop_if_likely(self) -> None:
-        """End the search if its model is sure enough of the leader; for good."""
         wanted, n = self._wanted_chance, len(self.search.finished_arms())
         if wanted is None or self._stopped_at is not None or n < FEWEST_FIRST:
             return

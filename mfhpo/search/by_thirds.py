@@ -67,7 +67,6 @@ def _next_up(search: SearchPolicy, arms: list[int], above: list[int], level: int
 
 
 def _not_far_dearer(search: SearchPolicy, arms: list[int], level: int) -> list[int]:
-    """Return the arms at a level whose next step is not far dearer than usual, or all."""
     known = [arm for arm in search._values[level] if arm in search._points]
     if search.prices is None or not known:
         return arms

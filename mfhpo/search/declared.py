@@ -220,7 +220,6 @@ def makes_shortlist(options: Mapping[str, Any], n_arms: int, costs: Sequence[flo
 
 
 def _may_shortlist(options: Mapping[str, Any], n_arms: int, costs: Sequence[float] | None) -> bool:
-    """Return whether cheap levels may choose finalists if there is a small budget."""
     if costs is None or len(costs) < 2 or n_arms <= MOST_FINALISTS:
         return False
     nothing_declared = options.get("bias") is None and options.get("variant") is None

@@ -233,14 +233,12 @@ class ModelSearch(SearchPolicy):
         return -1
 
     def _known_finished(self) -> list[int]:
-        """Return the finished arms in the most probable model's view; none without a model."""
         if not self._can_model:
             return []
         finished = set(self.finished_arms())
         return [index for index, arm in enumerate(self._see().arms) if arm in finished]
 
     def _see(self, level: int | None = None) -> View:
-        """Return what the most probable parameters say about a level, by default the target."""
         top = self.target if level is None else level
         if top not in self._views or self._views[top][0] != self._changes:
             self._views[top] = (self._changes, self._new_view(self._fit(top), (), top))

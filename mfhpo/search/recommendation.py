@@ -177,7 +177,6 @@ class Answers:
         return f"{why or 'the search goes on'}; {lucky}"
 
     def _notices(self) -> tuple[str, ...]:
-        """Return a notice where new configurations begin at a higher level, as most failed."""
         found = self.search.most_failed()
         if found is None:
             return ()

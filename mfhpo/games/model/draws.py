@@ -40,7 +40,6 @@ class DrawnUtilities:
         return np.asarray(known.offsets[-1] + prior + self._model.moved(features, self._moves))
 
     def _from_kernel(self, kernel: int, features: FloatArray) -> FloatArray:
-        """Return functions drawn from one kernel of unit variance, shape (n, n_draws)."""
         turns = features.astype(_PRECISION) @ self._frequencies[kernel] + self._phases[kernel]
         return np.asarray((np.cos(turns) @ self._weights[kernel]).astype(np.float64))
 

@@ -149,7 +149,6 @@ class _Evidence:
         return float(told + prior)
 
     def gradient(self) -> FloatArray:
-        """Return derivatives of the loss."""
         layout, known, levels = self._layout, self._known, self._observations.levels
         gradient = self._away / layout.spread
         if self.loss == _IMPOSSIBLE:

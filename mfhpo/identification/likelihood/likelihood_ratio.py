@@ -254,7 +254,6 @@ class LikelihoodStop:
 
 
 def _estimates_noise(known: Known) -> bool:
-    """Return whether the variances are estimated at any level that is compared."""
     return any(map(known.evidence.noise.is_estimated_at, known.compared))
 
 

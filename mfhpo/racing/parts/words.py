@@ -125,7 +125,6 @@ def _reason(known: Known, arm: int | None, stage: Stage) -> str:
 
 
 def _end(known: Known, stage: Stage) -> str:
-    """Say why a race that is not certified is over."""
     if end := known.needs.end(known):
         return end
     if hides_noise(known):
@@ -213,7 +212,6 @@ def _bias_in_words(known: Known) -> str:
 
 
 def _not_compared(known: Known) -> tuple[str, ...]:
-    """Return arms that left without a comparison, and their outcomes."""
     values, labels = n_values(known), known.labels
     return tuple(
         f"{labels.arm(arm)}: {outcomes_in_words(int(values[arm]), int(known.failures[arm].sum()))}"
@@ -222,7 +220,6 @@ def _not_compared(known: Known) -> tuple[str, ...]:
 
 
 def _unseen(known: Known, arm: int | None) -> str:
-    """Say what target values of an arm and its closest rival cannot exclude."""
     if arm is None:
         return ""
     target, roster = known.problem.target, known.roster

@@ -32,7 +32,6 @@ _OWN, _OWN_SPREAD = 1.2, 0.7  # of the target's own part, in standard deviations
 _FAR = 20.0  # of the logarithm of a scale or a noise: a step of a fit must not overflow
 _EXPONENT_SPREAD, _EXPONENT_MOST = 0.75, 3.0  # of the logarithms of what numbers are warped by
 _NEIGHBOURS = 0.7  # correlation of neighbouring levels, before anything is seen
-_BLOCK = 40_000  # covariances that are computed at once: more would not stay in the cache
 _STEP = 1e-4  # in which curvature is measured, in standard deviations of the prior
 
 
@@ -146,7 +145,7 @@ class LevelProcess:
         # Of a configuration's values at all levels, before anything is seen.
         self._over_levels = between + alone
         self._over_levels[-1, -1] += self._own[-1] ** 2 if self.n_levels > 1 else 0.0
-        covariance = self._covariance_of_data()
+        covariance = self._covariance(self._data.features, data.levels)
         _add_noise(covariance, self._noise[data.levels], data.counts)
         # Every question multiplies by it, which is much faster than solving equations each time.
         self._inverse_factor: FloatArray = dtrtri(_factor(covariance), lower=1)[0]
@@ -154,9 +153,10 @@ class LevelProcess:
 
     def at_target(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and standard deviation at the target, without noise, for shape (n, d)."""
-        blocks = np.array_split(features, self._ends_of_blocks(len(features)))
-        means, spreads = zip(*map(self._block_at_target, blocks), strict=True)
-        return np.concatenate(means), np.concatenate(spreads)
+        target = self.n_levels - 1
+        across = self._covariance(self._warped(features), target)
+        variance = self._over_levels[target, target] - (self._half(across) ** 2).sum(axis=0)
+        return across @ self._weights, np.sqrt(np.maximum(variance, 1e-10))
 
     def jointly_at_target(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means (n,) and covariances (n, n) at the target level, without noise."""
@@ -169,12 +169,6 @@ class LevelProcess:
             squares = squared_distances(features, features, self._own[:-1])
             covariance += self._own[-1] ** 2 * smooth_kernel(squares)
         return across @ self._weights, covariance - half.T @ half
-
-    def _block_at_target(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
-        target = self.n_levels - 1
-        across = self._covariance(self._warped(features), target)
-        variance = self._over_levels[target, target] - (self._half(across) ** 2).sum(axis=0)
-        return across @ self._weights, np.sqrt(np.maximum(variance, 1e-10))
 
     def expected(self, features: FloatArray, levels: IntArray) -> FloatArray:
         """Return means of configurations at levels, shape (n,)."""
@@ -275,17 +269,6 @@ class LevelProcess:
             covariance[here, first:] += self._own[-1] ** 2 * smooth_kernel(squares)
         return covariance
 
-    def _covariance_of_data(self) -> FloatArray:
-        features, levels = self._data.features, self._data.levels
-        ends = self._ends_of_blocks(len(levels))
-        blocks = zip(np.array_split(features, ends), np.array_split(levels, ends), strict=True)
-        return np.vstack([self._covariance(*block) for block in blocks])
-
-    def _ends_of_blocks(self, n: int) -> range:
-        """Return where to divide so many rows whose covariance with the data is asked for."""
-        size = max(1, _BLOCK // len(self._data.levels))
-        return range(size, n, size)
-
     def _loss(
         self, parameters: FloatArray, data: LevelData, indicators: FloatArray
     ) -> tuple[float, FloatArray]:
@@ -322,11 +305,8 @@ class LevelProcess:
         pull = inverse_factor.T @ inverse_factor
         pull -= np.outer(weights, weights)
         gradient = np.empty_like(parameters)
-        change *= smooth_levels
-        change *= 5.0 / 3.0
-        rough_change *= rough_levels
-        rough_change *= 5.0 * FINER**2
-        change += rough_change
+        change *= 5.0 / 3.0 * smooth_levels
+        change += 5.0 * FINER**2 * rough_levels * rough_change
         change *= pull
         gradient[self._scales_at], away = _by_scales(features, scales, change)
         by_feature = -away / scales
