@@ -70,11 +70,6 @@ class GroupSequential(Race):
         super().__init__(problem, rule, epsilon=epsilon, measure=size, **options)
 
     @property
-    def looks(self) -> int:
-        """Number of looks so far."""
-        return self.rule.looks
-
-    @property
     def behind(self) -> float:
         """The tolerance that holds; infinite before the first look, and once its leader left."""
         return self.rule.behind(self.known)

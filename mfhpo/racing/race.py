@@ -226,24 +226,19 @@ class Race(Policy):
         if not arms.size:
             return None
         if known.piloting:
-            return self._pilot.next_pull(
-                expected.counts, known.evidence.counts, known.roster.active
-            )
+            seen = known.evidence.counts
+            return self._pilot.next_pull(expected.counts, seen, known.roster.active)
         if winner is not None and not known.needs.proposes_to_the_end:
-            return self._pull_of_winner(winner)
+            if missing := lacking(known, winner):
+                return next_pull(known, winner, missing)
+            due = self._pull_to_audit(winner, known.evidence.counts)
+            return due or Pull(winner, self.problem.target)
         if winner is None and len(arms) > 1 and known.needs.audited is not None:
             leader = known.needs.audited()
             pull = None if leader is None else self._pull_to_audit(leader, expected.counts)
             if pull is not None:
                 return pull
         return self.rule.propose(known, expected)
-
-    def _pull_of_winner(self, winner: int) -> Pull:
-        missing = lacking(self.known, winner)
-        if missing:
-            return next_pull(self.known, winner, missing)
-        due = self._pull_to_audit(winner, self.known.evidence.counts)
-        return due or Pull(winner, self.problem.target)
 
     def _pull_to_audit(self, leader: int, counts: IntArray) -> Pull | None:
         known = self.known

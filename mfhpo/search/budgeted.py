@@ -268,7 +268,7 @@ class BudgetedSearch(Policy):
             is_spent = following is not None or not self.search.n_given
             if self._budget.kept == 0.0 and (is_spent or not self._pays_for_finalists):
                 return None
-            shortlist = tuple(self.search.contenders(self.largest_shortlist))
+            shortlist = tuple(self.search.contenders(self._budget.largest_shortlist(self.top)))
         replicate = self._finalists.next_pull(shortlist, pending)
         if replicate is None:
             return None
@@ -280,11 +280,6 @@ class BudgetedSearch(Policy):
     def _pays_for_finalists(self) -> bool:
         budget = self._budget
         return not math.isinf(budget.amount) and budget.pays_for(LEAST_OF_FINALISTS, ())
-
-    @property
-    def largest_shortlist(self) -> int:
-        """How many arms what is left of the budget compares, from 2 to `top`."""
-        return self._budget.largest_shortlist(self.top)
 
     @property
     def finished(self) -> bool:
@@ -373,11 +368,6 @@ class BudgetedSearch(Policy):
     def left(self) -> dict[str, int]:
         """Numbers of arms that were left below the target or were not tried, by where."""
         return self._answers.left
-
-    @property
-    def n_candidates(self) -> int:
-        """Number of arms that were given, repeats of others not counted."""
-        return self.search.n_candidates
 
     @property
     def active(self) -> IntArray:

@@ -100,12 +100,8 @@ class DeclaredSearch:
     ----------
     fidelity
         The parameter that sets what an evaluation costs.
-    checkpoints
-        Whether an evaluation goes on from the configuration's last level.
-    replicate
-        Name of the parameter that evaluations of a block share, or None.
-    candidates
-        The configurations to choose from, or how many to draw. None: the search begins its own.
+    checkpoints, replicate, candidates
+        See `SearchOptions`.
     options
         Further arguments of `BudgetedSearch`.
     """

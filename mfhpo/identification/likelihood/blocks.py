@@ -93,16 +93,10 @@ class Blocks:
     Without `in_blocks`, an arm's n-th value is kept as if in the n-th block. With `in_order`, the
     race learns values by block, without a gap: what takes long may be poor.
 
-    Attributes
-    ----------
-    values
-        Of every arm in every block, NaN where there is none, shape (K, B).
-    failed, void
-        How often an arm failed in a block, at most twice, shape (K, B), and the blocks that take no
-        part for good, shape (B,): see `set_aside`.
-    rounds, errors
-        Of each complete round: its block, and by how much the values of arms that have one in it
-        and all before are larger than their means before, NaN for other arms, shape (K,).
+    The `values` of every arm in every block are NaN where there is none, shape (K, B). An arm has
+    `failed` in a block at most twice, (K, B). Blocks that are `void` take no part for good, (B,):
+    see `set_aside`. Of complete `rounds` there are the blocks, and `errors`: by how much the values
+    of arms that have one in it and all before are larger than their means before, else NaN, (K,).
     """
 
     def __init__(self, n_arms: int, in_blocks: bool = True, in_order: bool = False) -> None:

@@ -37,23 +37,11 @@ def prior_count(level: float) -> float:
 class PairLikelihood:
     """Evidence of the observations against other arms than the leader.
 
-    Parameters
-    ----------
-    means, counts, variances
-        Mean, number of values and an upper bound on the noise's variance proxy of every arm at
-        every fidelity, shape (K, M); an infinite variance takes its values out.
-    bias
-        What is known about the bias, with bounds xi_m or gamma_m.
-    prior
-        The count rho; 0 gives the plain likelihood ratio, which is no bound at all times.
-    how
-        What makes the ratio a statistic. None: the two-sided one of known variances.
-
-    Attributes
-    ----------
-    weights, penalties, centres
-        n^2 / (n + rho) / (2 sigma^2) and ln(1 + n / rho) / 2, shape (K, M); and where each arm's
-        target mean seems to be, shape (K,).
+    `means` and `counts` of values, and upper bounds on the noise's `variances`, have shape (K, M),
+    as have the `weights` n^2 / (n + rho) / (2 sigma^2) and `penalties` ln(1 + n / rho) / 2. Values
+    of infinite variance are taken out. The arms' target means seem to be at the `centres`, shape
+    (K,). The count rho is the `prior`; 0 gives the plain likelihood ratio, which is no bound at all
+    times. `how` makes the ratio a statistic; None: the two-sided one of known variances.
     """
 
     def __init__(
