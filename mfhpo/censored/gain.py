@@ -130,10 +130,6 @@ class GainEstimates:
         """Return how many pulls say something about each limit of an arm, N(i, tau), shape (m,)."""
         return self._column(arm, COUNT).astype(np.int64)
 
-    def pulled(self, arms: IntArray) -> IntArray:
-        """Return the arms among these with pulls that say anything, shape (n,)."""
-        return np.asarray(arms[self.tallies.cells[arms, :, COUNT].any(axis=1)])
-
     def gains(self, arm: int) -> FloatArray:
         """Return the estimated gain at each limit of an arm (Eq. 10), NaN where unknown; (m,)."""
         scaled = estimated_gains(self.tallies)[arm, : self.tallies.points[arm]]

@@ -10,6 +10,7 @@ shortlist, so they are biased by their own luck: no mean contains them.
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -264,7 +265,9 @@ class Certification:
             corrected_mean=self._corrected_mean(results, winner),
         )
         if hidden:
-            certificate = certificate.without_claim()
+            certificate = replace(
+                certificate, within=math.inf, assumptions=(), conditions=(), unseen="", notices=()
+            )
         if not self._ruled_out:
             return certificate
         return with_ruled_out(certificate, self._ruled_out, hidden, -math.inf * self._sign)

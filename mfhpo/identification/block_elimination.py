@@ -204,7 +204,8 @@ class Rounds:
         if len(arms) < 2 or (self._blocks.counts()[arms] < len(done)).any():
             return None
         for block in self._probes or [self._blocks.next_round]:
-            if block not in done and self._blocks.is_complete(arms, block):
+            is_there = block not in done and block < self._blocks.values.shape[1]
+            if is_there and self._blocks.settled[arms, block].all():
                 return block
         return None
 

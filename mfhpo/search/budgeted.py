@@ -268,7 +268,7 @@ class BudgetedSearch(Policy):
             is_spent = following is not None or not self.search.n_given
             if self._budget.kept == 0.0 and (is_spent or not self._pays_for_finalists):
                 return None
-            shortlist = tuple(self.search.contenders(self._budget.largest_shortlist(self.top)))
+            shortlist = tuple(self.search.contenders(self.largest_shortlist))
         replicate = self._finalists.next_pull(shortlist, pending)
         if replicate is None:
             return None
@@ -280,6 +280,11 @@ class BudgetedSearch(Policy):
     def _pays_for_finalists(self) -> bool:
         budget = self._budget
         return not math.isinf(budget.amount) and budget.pays_for(LEAST_OF_FINALISTS, ())
+
+    @property
+    def largest_shortlist(self) -> int:
+        """How many arms what is left of the budget compares, from 2 to `top`."""
+        return self._budget.largest_shortlist(self.top)
 
     @property
     def finished(self) -> bool:

@@ -274,8 +274,9 @@ class MultiOutputGP:
     def _solve(self, right: FloatArray, transposed: bool = False) -> FloatArray:
         if self.n == 0:
             return np.zeros_like(right)
-        trans = "T" if transposed else "N"
-        return solve_triangular(self._factor, right, lower=True, trans=trans, check_finite=False)
+        return solve_triangular(
+            self._factor, right, lower=True, trans="T" if transposed else "N", check_finite=False
+        )
 
 
 class Deviations:

@@ -242,10 +242,6 @@ class Blocks:
         done[self.rounds] = True
         return int(np.argmin(done))
 
-    def is_complete(self, arms: IntArray, block: int) -> bool:
-        """Tell whether these arms have all the values in a block that they will have."""
-        return block < self.values.shape[1] and bool(self.settled[arms, block].all())
-
     def counts(self) -> IntArray:
         """Return how many first rounds are settled for each arm, without a gap, shape (K,)."""
         settled = self.settled[:, self.rounds]
