@@ -120,8 +120,8 @@ class UserLimitRecommendation:
             "interval": (low, high),
         }
         own |= {"seconds": answer.cost, "trials": answer.pulls}
-        rest = (field.name for field in fields(cls) if field.name not in own)
-        return cls(**own, **{name: getattr(answer, name) for name in rest})
+        known = {field.name for field in fields(cls)} & vars(answer).keys()
+        return cls(**{name: getattr(answer, name) for name in known} | own)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the recommendation as plain JSON values (None for what is not finite)."""
