@@ -172,7 +172,7 @@ class ModelSearch(SearchPolicy):
         at_least: float = 0.0,
     ) -> float:
         """See `SearchPolicy`; the mean over parameters that are drawn (see `LevelProcess`)."""
-        if not self._can_model or arm not in self.finished_arms() or arm in self._unknown:
+        if not self._can_model or arm not in self._finished or arm in self._unknown:
             return math.nan
         self._told_so_far.read(self._history)
         scale = self._told_so_far.scale(self.target, self._unknown)
@@ -185,7 +185,7 @@ class ModelSearch(SearchPolicy):
             values[here] = scale.scores(both)
         features = self.space.features([self._points[k] for k in rows.arms.tolist()])
         data = LevelData(features, rows.levels, values, counts)
-        everybody = self._given if among_given else self.finished_arms()
+        everybody = self._given if among_given else self._finished
         rivals = [k for k in everybody if k not in self._unfit and k in self._points and k != arm]
         asked = self.space.features([self._points[k] for k in [arm, *rivals]])
         fitted = self._fit(self.target)
@@ -215,7 +215,7 @@ class ModelSearch(SearchPolicy):
     def _can_model(self) -> bool:
         known = self._points.keys()
         has_rows = any(not known.isdisjoint(values) for values in self._values)
-        return bool(self.finished_arms() and self.space.parameters and has_rows)
+        return bool(self._finished and self.space.parameters and has_rows)
 
     def _known_level(self, pending: Sequence[Pull]) -> int:
         """Return the level that stands for the target: the highest with enough values, or -1.
@@ -270,7 +270,7 @@ class ModelSearch(SearchPolicy):
     def _new_view(self, process: LevelProcess, pending: Sequence[Pull], top: int) -> View:
         rows = self._told_so_far.rows(top + 1, self._unknown).most_telling(_MOST)
         under_way = [pull for pull in pending if pull.arm in self._points]
-        without_value = self._points.keys() - self._with_value - self._unfit
+        without_value = self._without_value - self._unfit
         arms = sorted({*rows.arms.tolist(), *without_value, *(pull.arm for pull in under_way)})
         features = self.space.features([self._points[arm] for arm in arms])
         where = {arm: index for index, arm in enumerate(arms)}

@@ -2,6 +2,7 @@
 
 import abc
 import math
+from bisect import insort
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -132,6 +133,12 @@ class SearchPolicy(abc.ABC):
         self._out: set[int] = set()
         self._merged: set[int] = set()
         self._given: tuple[int, ...] = ()  # in the order in which they are taken at random
+        # Kept up to date, so that no suggestion looks through all arms: those in their order that
+        # have a value at the target and did not leave; those described that have no value; those
+        # of the history that nobody has described.
+        self._finished: list[int] = []
+        self._without_value: set[int] = set()
+        self._unknown: set[int] = set()
         # Arm, level and value, or None where the arm left for its failures.
         self._history: list[tuple[int, int, float | None]] = []
         self._told = 0
@@ -234,7 +241,10 @@ class SearchPolicy(abc.ABC):
             return
         if self.level_of(arm) >= 0:
             self._corrections += 1
+        elif arm not in self._points:
+            self._without_value.add(arm)
         self._points[arm] = point
+        self._unknown.discard(arm)
         self._changes += 1
 
     def tell(self, pull: Pull, observation: Observation) -> None:
@@ -287,8 +297,10 @@ class SearchPolicy(abc.ABC):
     def _leave(self, arm: int, group: set[int], failed_at: int | None = None) -> None:
         group.add(arm)
         self._changes += 1
+        if arm in self._finished:
+            self._finished.remove(arm)
         if failed_at is not None:
-            self._history.append((arm, failed_at, None))
+            self._remember(arm, failed_at, None)
 
     def _fail_for_good(self, arm: int, level: int) -> None:
         """Let an arm without a value go on above a level, or leave (see `CheapFailures`)."""
@@ -376,7 +388,7 @@ class SearchPolicy(abc.ABC):
 
     def finished_arms(self) -> list[int]:
         """Return the arms with a value at the target, in their order, without those that left."""
-        return sorted(self._values[self.target].keys() - self._unfit)
+        return list(self._finished)
 
     def level_of(self, arm: int) -> int:
         """Return the highest level at which an arm has a value, or -1."""
@@ -434,17 +446,17 @@ class SearchPolicy(abc.ABC):
         return arm in self._points
 
     def _learn(self, arm: int, level: int, value: float) -> None:
+        is_new = arm not in self._values[level]
+        if level == self.target and is_new and arm not in self._unfit:
+            insort(self._finished, arm)
         self._values[level].setdefault(arm, []).append(value)
+        self._without_value.discard(arm)
+        self._remember(arm, level, value)
+
+    def _remember(self, arm: int, level: int, value: float | None) -> None:
         self._history.append((arm, level, value))
-
-    @property
-    def _with_value(self) -> set[int]:
-        return set[int]().union(*self._values)
-
-    @property
-    def _unknown(self) -> set[int]:
-        """Arms of the history that nobody has described."""
-        return (self._with_value | self._out) - self._points.keys()
+        if arm not in self._points:
+            self._unknown.add(arm)
 
     def most_failed(self) -> tuple[int, int, int] | None:
         """Return the level above which arms begin, how many failed there, and of how many; None."""
