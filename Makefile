@@ -108,6 +108,7 @@ time-limit: $(VENV)/.for-benchmarks | $(RESULTS) ## measure what enforcing a tim
 	$(RUN) -m benchmarks.time_limit --output $(RESULTS)/time_limit.json $(ARGS)
 
 ray-tune: $(VENV)/.for-benchmarks $(VENV)/.for-ray | $(RESULTS) ## Ray Tune: a certificate's cost beside ASHA's, and the schedulers' own time; needs make data
+	$(RUN) -m benchmarks.ray_tune.replacement --data "$(DATA)/yahpo" --output $(RESULTS)/ray_replacement.json
 	$(RUN) -m benchmarks.ray_tune --data "$(DATA)/yahpo" --output $(RESULTS)/ray_tune.json --figure $(RESULTS)/ray_tune.html $(ARGS)
 
 bench-hpo: $(VENV)/.for-benchmarks ## our optimisers beside Optuna's in 10 minutes; without make data, on tasks that need none

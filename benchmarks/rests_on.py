@@ -44,6 +44,7 @@ _PREFIXES: dict[str, tuple[str, ...]] = {
     "benchmarks.papers.rcucb_seconds": ("limits",),
     "benchmarks.quickstart": ("optuna IISE", "optuna MF"),
     "benchmarks.ray_tune": ("ray IISEScheduler", "ray MFEliminationScheduler", "policy"),
+    "benchmarks.ray_tune.replacement": ("ray MFEliminationScheduler",),
     "benchmarks.replay": (),
     "benchmarks.scale": (),
     "benchmarks.size": (),

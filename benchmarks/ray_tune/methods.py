@@ -241,23 +241,16 @@ def _scheduled(*, declared: bool) -> Callable[[Race], Answer]:
     return answer
 
 
-def _eliminated(*, declared: bool) -> Callable[[Race], Answer]:
-    def answer(race: Race) -> Answer:
-        values = race.values[: race.arms]
-        distances = abs(values - values[:, -1:]).max(axis=0)
-        # A bound is about all epochs from a level on.
-        bias = {level: float(distances[level - 1 :].max()) for level in LEVELS[:-1]}
-        scheduler = (
-            # Of normal noise, one value in 16,000 is farther from the mean than this.
-            MFEliminationScheduler(bias=bias, noise=4.0 * race.sigma, max_t=EPOCHS)
-            if declared
-            else MFEliminationScheduler(levels=LEVELS)
-        )
-        return _recommended(
-            scheduler, _simulated(race, scheduler, configurations=race.arms, replicates=1)
-        )
-
-    return answer
+def _eliminated(race: Race) -> Answer:
+    values = race.values[: race.arms]
+    distances = abs(values - values[:, -1:]).max(axis=0)
+    # A bound is about all epochs from a level on.
+    bias = {level: float(distances[level - 1 :].max()) for level in LEVELS[:-1]}
+    # Of normal noise, one value in 16,000 is farther from the mean than four deviations.
+    scheduler = MFEliminationScheduler(bias=bias, noise=4.0 * race.sigma, max_t=EPOCHS)
+    return _recommended(
+        scheduler, _simulated(race, scheduler, configurations=race.arms, replicates=1)
+    )
 
 
 def _recommended(scheduler: Any, outcome: SimulatedRun) -> Answer:
@@ -277,8 +270,7 @@ METHODS: dict[str, Callable[[Race], Answer]] = {
     "ASHA, best of all reports": _of_tune(_asha, scope="all"),
     "ASHA, as long as MFTopTwo": _asha_at_our_cost,
     "HyperBand": _of_tune(lambda: HyperBandScheduler(max_t=EPOCHS)),
-    "MFEliminationScheduler, heuristic": _eliminated(declared=False),
-    "MFEliminationScheduler, declared": _eliminated(declared=True),
+    "MFEliminationScheduler, declared": _eliminated,
     "ASHA, then MFTopTwo on its best 8": _shortlisted,
     "SE, last level only": _elimination(SuccessiveElimination),
     "IISE, max bias declared": _elimination(IISE),

@@ -94,6 +94,21 @@ class SimulatedTrial(Trial):
         if self.storage is not None:
             self.storage.trial_dir_name = self.trial_id
 
+    def reset(self) -> Trial:
+        """Return a new trial of the same configuration."""
+        return SimulatedTrial(
+            self.trainable_name,
+            is_saved=self._is_saved,
+            config=self.config,
+            storage=self.storage,
+            evaluated_params=self.evaluated_params,
+            experiment_tag=self.experiment_tag,
+            placement_group_factory=self.placement_group_factory,
+            stopping_criterion=self.stopping_criterion,
+            max_failures=self.max_failures,
+            stub=True,
+        )
+
     def get_trainable_cls(self) -> type[Trainable]:
         """Return the name of what is trained."""
         return SavedByAPause if self._is_saved else Trainable

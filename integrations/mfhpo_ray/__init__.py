@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from mfhpo._validation.parameters import document
 from mfhpo._validation.renamed import renamed
+from mfhpo_ray.certification.certify import TuneCertificate, certify
 from mfhpo_ray.experiment.recommendation import (
     Luckiest,
     TuneLimitRecommendation,
@@ -15,7 +16,14 @@ from mfhpo_ray.schedulers.elimination_scheduler import MFEliminationScheduler
 from mfhpo_ray.schedulers.iise_scheduler import IISEScheduler
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.schedulers.rcucb_scheduler import RCUCBScheduler
-from mfhpo_ray.searchers.best_arm import IISESearch, MFGradSearch, MFLUCBSearch, MFSearch
+from mfhpo_ray.searchers.best_arm import (
+    IISESearch,
+    MFEliminationSearch,
+    MFGradSearch,
+    MFLUCBSearch,
+    MFSearch,
+    MFUCBSearch,
+)
 from mfhpo_ray.searchers.rcucb import RCUCBSearch, ZoomingRCUCBSearch
 from mfhpo_ray.searchers.space_search import SpaceSearch
 
@@ -24,17 +32,21 @@ __all__ = [
     "IISESearch",
     "Luckiest",
     "MFEliminationScheduler",
+    "MFEliminationSearch",
     "MFGradSearch",
     "MFLUCBSearch",
     "MFSearch",
+    "MFUCBSearch",
     "PullScheduler",
     "RCUCBScheduler",
     "RCUCBSearch",
     "SpaceSearch",
+    "TuneCertificate",
     "TuneLimitRecommendation",
     "TuneRecommendation",
     "TuneSearchRecommendation",
     "ZoomingRCUCBSearch",
+    "certify",
     "recommendation",
 ]
 

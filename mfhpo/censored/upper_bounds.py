@@ -277,7 +277,9 @@ def choose(
     """Return the allowed arm and its limit with the highest upper bound (Eq. 12 and 13).
 
     The arms and limits of pulls under way narrow bounds as if they came out like earlier ones, so
-    that workers spread. Among equal pairs, the `latest` one goes on.
+    that workers spread. Among equal pairs, the `latest` one goes on. An arm whose first pulls are
+    all under way has no bound. It is played again after four rounds for each arm and whenever the
+    rounds have doubled, so that one pull that is slow cannot keep it out of the race.
     """
     counts, limits = tallies.cells[..., COUNT], tallies.cells[..., LIMIT]
     points = np.where(allowed, tallies.points, 0)
@@ -286,9 +288,13 @@ def choose(
         known = slice(tallies.points[arm])
         extra[arm, known] += limits[arm, known] <= limit
         all_extra[arm] += 1.0
-    for arm in np.flatnonzero(points).tolist():
-        if counts[arm, points[arm] - 1] + extra[arm, points[arm] - 1] == 0.0:
-            return arm, float(limits[arm, points[arm] - 1])
+    arms = np.flatnonzero(points)
+    first_pulls = 1 + int(math.log2(max(1.0, round_number / max(1, 2 * len(arms)))))
+    for wanted in (1, first_pulls):
+        for arm in arms.tolist():
+            last = points[arm] - 1
+            if counts[arm, last] == 0.0 and extra[arm, last] < wanted:
+                return arm, float(limits[arm, last])
     highs, _ = _upper_bounds(tallies, rule, extra, all_extra, math.log(round_number))
     indices = highs + _sizes(tallies, rule)
     is_left = np.arange(indices.shape[1]) < points[:, None]

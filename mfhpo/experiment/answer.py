@@ -60,22 +60,19 @@ class Answer(UserSearchRecommendation):
         return f"{words}\n{new_data_in_words(self.new_data_interval, self.delta)}"
 
 
+def left_out_in_words(n: int, why: str) -> str:
+    """Return the condition under which so many evaluations may be left out."""
+    which = "the evaluation that was" if n == 1 else f"the {n} evaluations that were"
+    why = why.replace("their process", "its process") if n == 1 else why
+    return f"{which} left out, because {why}, {'was' if n == 1 else 'were'} like the others"
+
+
 def losses_in_words(n: int, lease: float | None, may_have_worker: bool) -> tuple[str, ...]:
     """Return the conditions of a claim that rests on so many evaluations which were lost.
 
     Some of them may have a worker yet, as they were given up when their lease was over.
     """
-    found: tuple[str, ...] = ()
-    if n == 1:
-        found = (
-            "the evaluation that was left out, because its process or the driver died, was like "
-            "the others",
-        )
-    elif n:
-        found = (
-            f"the {n} evaluations that were left out, because their process or the driver died, "
-            f"were like the others",
-        )
+    found = (left_out_in_words(n, "their process or the driver died"),) if n else ()
     which = "were given up" if lease is None else f"run for more than {lease:g} seconds"
     return (*found, f"evaluations that {which} have no worker") if may_have_worker else found
 

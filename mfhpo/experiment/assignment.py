@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from mfhpo.experiment.events import Begun, Origin, Purpose
+
+Available: TypeAlias = Callable[[Mapping[str, Any], int], bool]
+"""Whether a host can evaluate a configuration at a level now."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +24,9 @@ class Assignment:
         Index of the level; -1: the levels are not known before the objective asks for one.
     replicate
         Number of the split, fold or seed: evaluations with the same one share it.
+    repeat
+        How many evaluations of this configuration, level and purpose were begun before: for a host
+        in which each evaluation has a seed of its own.
     point, block, limit, purpose, shortlist, origin
         See `mfhpo.experiment.Begun`.
     """
@@ -28,6 +34,7 @@ class Assignment:
     configuration: Mapping[str, Any]
     level: int
     replicate: int
+    repeat: int = 0
     point: Mapping[str, float] | None = None
     block: int | None = None
     limit: float | None = None
@@ -35,13 +42,25 @@ class Assignment:
     shortlist: tuple[str, ...] = ()
     origin: Origin = "chosen"
 
-    def begun(self, id: str, order: int, *, worker: str = "", time: float = 0.0) -> Begun:
-        """Return the event that claims it."""
+    def begun(
+        self,
+        id: str,
+        order: int,
+        *,
+        worker: str = "",
+        time: float = 0.0,
+        levels: Sequence[int] | None = None,
+    ) -> Begun:
+        """Return the event that claims it.
+
+        `levels` are all levels that it may give values at; None: its own alone.
+        """
+        own = None if self.level < 0 else (self.level,)
         return Begun(
             id=id,
             order=order,
             configuration=self.configuration,
-            levels=None if self.level < 0 else (self.level,),
+            levels=own if levels is None else tuple(levels),
             point=self.point,
             block=self.block,
             limit=self.limit,
@@ -64,10 +83,13 @@ class Wait:
         For whom or what, in words.
     seconds
         After which to ask again at the latest, as a lease may be over then; None: no lease.
+    is_held_up
+        Whether so many results wait for one evaluation that no other of its kind is begun.
     """
 
     why: str
     seconds: float | None = None
+    is_held_up: bool = False
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,10 @@ class Configurations:
         """Return the configuration of an arm."""
         return dict(self._known[arm])
 
+    def label(self, arm: int) -> str:
+        """Return the name of an arm in messages."""
+        return f"candidate {arm}" + (f" {self[arm]!r}" if arm < len(self) else "")
+
     def key(self, arm: int) -> str:
         """Return the key of an arm."""
         return self._keys[arm]

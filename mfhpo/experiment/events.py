@@ -77,10 +77,23 @@ class Found(Event):
         How many replicates there are.
     levels
         Values of the fidelity. What is found first holds: later values move no plan.
+    arms
+        How many configurations there are after all, where others were expected.
+    is_exhausted
+        Whether no further evaluation can be made.
+    resumes
+        Whether an evaluation goes on from its configuration's last level, where that is not known
+        beforehand.
+    budget
+        The budget of a search in place of the declared one, now that this is known.
     """
 
     replicates: int | None = None
     levels: tuple[Any, ...] | None = None
+    arms: int | None = None
+    is_exhausted: bool = False
+    resumes: bool | None = None
+    budget: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,8 +105,8 @@ class Begun(Event):
     configuration
         What is evaluated, without the parameters that the engine sets.
     levels
-        Indices of the levels that it may give values at, mostly one. None: not known yet; its
-        end tells.
+        Indices of the levels that it may give values at, mostly one. It is sent to the lowest; the
+        others are there for reports that skip levels. None: not known yet; its end tells.
     point
         The configuration as a model sees it, where it was drawn from a space.
     block, limit
@@ -152,7 +165,7 @@ class Ended(Event):
     cost
         What was paid, in the unit of the costs. None: as declared.
     stopped_at
-        The limit at which it was stopped, in seconds.
+        The limit at which it was stopped, in seconds; infinite if none is large enough.
     level
         Index of the level that the value is of. None: the only one that was claimed; of a failure
         of several, or whose level nobody knew, the lowest without an end.
@@ -179,7 +192,8 @@ class Ended(Event):
             if value is not None and (not isinstance(value, Real) or isinstance(value, bool)):
                 raise ValueError(f"{name} must be a number or None, got {shown(value)}.")
         _check_size("cost", self.cost)
-        _check_size("stopped_at", self.stopped_at)
+        if self.stopped_at != math.inf:
+            _check_size("stopped_at", self.stopped_at)
         _check_whole("level", self.level)
 
     @property
@@ -209,12 +223,20 @@ class Lost(Event):
     will_retry
         Whether another claim will take its place, which is kept open for it (`Begun.retry_of`).
         Whoever learns that none will come tells the loss again without this.
+    is_withdrawn
+        Whether the host has stopped it because its configuration had left. It and what waits for it
+        are left out, without a condition.
+    is_cut
+        Whether somebody else has stopped it, perhaps for its values: it is left out like an
+        evaluation of something else than was claimed, under a condition.
     """
 
     why: str
     cost: float | None = 0.0
     is_sure: bool = True
     will_retry: bool = False
+    is_withdrawn: bool = False
+    is_cut: bool = False
 
     def __post_init__(self) -> None:
         _check_size("cost", self.cost)

@@ -6,10 +6,10 @@ import warnings
 from collections.abc import Iterable, Mapping
 
 from mfhpo.experiment.answer import Answer
-from mfhpo.experiment.assignment import Assignment, Done, Wait
+from mfhpo.experiment.assignment import Assignment, Available, Done, Wait
 from mfhpo.experiment.events import Begun, Event
 from mfhpo.experiment.kinds.runner import Runner
-from mfhpo.experiment.ledger import Result
+from mfhpo.experiment.ledger import Ledger, Result
 from mfhpo.experiment.log import Log, Place
 from mfhpo.experiment.settings import Settings, with_levels
 from mfhpo.experiment.state import State
@@ -83,6 +83,21 @@ class Experiment:
         return self._log.events
 
     @property
+    def open(self) -> list[str]:
+        """The claims that are under way."""
+        return list(self._current().ledger.open)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The claims that are under way, and the results that wait for them; only to be read."""
+        return self._current().ledger
+
+    @property
+    def finished(self) -> bool:
+        """True if the experiment is over, whatever is under way."""
+        return self._current().finished
+
+    @property
     def n_begun(self) -> int:
         """Number of evaluations that were begun."""
         return self._log.n_begun
@@ -92,6 +107,7 @@ class Experiment:
         now: float = 0.0,
         fixed: tuple[Mapping[str, object], int] | None = None,
         moving: str | None = None,
+        available: Available | None = None,
     ) -> Assignment | Wait | Done:
         """Return what a worker does next; nothing changes by asking.
 
@@ -104,6 +120,9 @@ class Experiment:
             be within the budget, as all others.
         moving
             The claim that has to move (see `settle`), and is not waited for.
+        available
+            Returns whether the host can evaluate a configuration at a level now. What it cannot is
+            passed over a few times; then it may propose something that is `fixed`. None: anything.
 
         Raises
         ------
@@ -114,12 +133,15 @@ class Experiment:
         state.check_evaluations()
         if state.finished:
             return Done(self.answer().reason)
-        assignment = state.next(moving) if fixed is None else state.enqueued(*fixed)
+        assignment = state.next(moving, available) if fixed is None else state.enqueued(*fixed)
         if assignment is not None:
             return assignment
         if not state.ledger.pending(moving):
+            if state.wants(moving):
+                return Wait("what is wanted cannot be evaluated now")
             return Done(self.answer().reason)
-        return Wait(state.whom_it_waits_for(), self._seconds_to_lease(state, now))
+        seconds = self._seconds_to_lease(state, now)
+        return Wait(state.whom_it_waits_for(), seconds, is_held_up=bool(state.ledger.full))
 
     def settle(self, id: str) -> Begun | None:
         """Return the claim as it stands; None if an earlier one is equal, and it must move.

@@ -94,6 +94,7 @@ class Ledger:
         self._ordered = ordered
         self.open: dict[str, Claim] = {}
         self.n_begun: Counter[str] = Counter()  # claims by purpose
+        self.n_of_kind: Counter[Kind] = Counter()  # claims by the level that they were sent to
         self.lost: dict[str, Claim] = {}  # excused losses
         self.held: dict[tuple[str, int], Result] = {}
         """Results that wait for earlier claims, by claim and level."""
@@ -107,6 +108,7 @@ class Ledger:
         claim = Claim(begun, pull, {} if inherited is None else inherited.tickets)
         if inherited is None:
             self.n_begun[begun.purpose] += 1
+            self.n_of_kind[self._kind_of(claim, pull.fidelity)] += 1
         else:
             del self.open[inherited.begun.id]
         for level in range(self._n_levels) if begun.levels is None else begun.levels:
@@ -153,14 +155,28 @@ class Ledger:
         result = Result(claim.begun.id, pull, failure, claim.begun.purpose)
         return self._release(claim, level, ticket, result) + self._drop(claim)
 
+    def withdraw(self, claim: Claim) -> list[Result]:
+        """Close a claim whose configuration has left, and return the results that go with it.
+
+        What waits for it is quicker than it: learned alone, it would be no sample of the arm's.
+        """
+        self.open.pop(claim.begun.id, None)
+        tickets, claim.tickets = claim.tickets, {}
+        if not self._is_ordered(claim):
+            return []
+        orders = ((self._orders[self._kind_of(claim, level)], t) for level, t in tickets.items())
+        cut = _flat(order.cut(ticket) for order, ticket in orders)
+        for each in cut:
+            del self.held[each.id, each.pull.fidelity]
+        return cut
+
     def pending(self, moving: str | None = None) -> list[Pull]:
         """Return the pulls that a policy was not told about: under way, or waiting for earlier.
 
         A claim that has to move is left out. One whose level is not known may be at the target.
+        One that may give values at several levels is sent to the lowest.
         """
-        under_way = [
-            pull for id, claim in self.open.items() if id != moving for pull in _pulls_of(claim)
-        ]
+        under_way = [_pull_of(claim) for id, claim in self.open.items() if id != moving]
         return [*under_way, *(result.pull for result in self.held.values())]
 
     @property
@@ -229,10 +245,10 @@ def _at(pull: Pull, level: int) -> Pull:
     return pull if pull.fidelity == level else replace(pull, fidelity=level)
 
 
-def _pulls_of(claim: Claim) -> list[Pull]:
+def _pull_of(claim: Claim) -> Pull:
     if claim.begun.levels is None:
-        return [claim.pull]
-    return [_at(claim.pull, level) for level in claim.tickets]
+        return claim.pull
+    return _at(claim.pull, min(claim.tickets, default=claim.pull.fidelity))
 
 
 def _flat(lists: Iterable[list[Result]]) -> list[Result]:

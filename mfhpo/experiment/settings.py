@@ -87,6 +87,9 @@ class RaceSettings(Settings):
         Makes the policy.
     in_blocks
         Whether evaluations share replicates.
+    n_arms
+        How many configurations there will be, where some become known when they are begun; None:
+        the candidates.
     """
 
     candidates: Sequence[Mapping[str, Any]]
@@ -95,6 +98,7 @@ class RaceSettings(Settings):
     options: Mapping[str, Any]
     make: MakePolicy
     in_blocks: bool = False
+    n_arms: int | None = None
 
     @classmethod
     def of(
@@ -195,10 +199,11 @@ class RaceSettings(Settings):
         if self.fidelity.levels is None:
             return BlindRunner(configurations, self.fidelity.name, self.in_blocks)
         levels = tuple(self.fidelity.levels)
-        problem = self.declaration.problem(len(configurations), levels, self.sign)
+        n_arms = max(len(configurations), self.n_arms or 0)
+        problem = self.declaration.problem(n_arms, levels, self.sign)
         budget = self.options.get("budget")
         labels = Labels(
-            lambda arm: f"candidate {arm} {configurations[arm]!r}",
+            configurations.label,
             _namer(self.fidelity, levels),
             lambda value: self.sign * value + 0.0,  # the sum makes 0 of -0
         )
@@ -322,18 +327,22 @@ class LimitSettings(Settings):
         See `mfhpo.censored.options.RCUCBOptions`, in the direction of the objective.
     make
         Makes the policy.
+    n_arms
+        See `RaceSettings`.
     """
 
     candidates: Sequence[Mapping[str, Any]]
     limits: Sequence[float] | int = 10
     options: Mapping[str, Any] = field(default_factory=dict)
     make: Callable[..., CensoredPolicy] = RCUCB
+    n_arms: int | None = None
 
     def runner(self) -> LimitRunner:
         """Return a choice of limits to which nothing was told."""
         configurations = Configurations(self.candidates, self.describe)
         options = mirrored({"reward_range": (0.0, 1.0), **self.options}, self.sign)
-        policy = self.make(len(configurations), self.limits, **options)
+        n_arms = max(len(configurations), self.n_arms or 0)
+        policy = self.make(n_arms, self.limits, **options)
         return LimitRunner(policy, configurations, self.sign)
 
 

@@ -167,8 +167,9 @@ class DistributionSpace:
                 if kind is not None:
                     self.kinds[self._known_as(which, name)] = kind
 
-    def draw(self, point: Point | None, rng: np.random.Generator) -> tuple[dict[str, Any], Point]:
-        """Return the setting at a point, and its own point; the rest is drawn at random."""
+    def draw(self, point: Point | None, key: Sequence[int]) -> tuple[dict[str, Any], Point]:
+        """Return the setting at a point, and its own point; the rest is drawn by a seed."""
+        rng = np.random.default_rng(key)
         point = point or {}
         which = int(point.get(_WHICH, rng.integers(len(self._spaces))))
         params: dict[str, Any] = {}

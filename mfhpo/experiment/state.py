@@ -8,8 +8,8 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
-from mfhpo.experiment.answer import Answer, losses_in_words
-from mfhpo.experiment.assignment import Assignment
+from mfhpo.experiment.answer import Answer, left_out_in_words, losses_in_words
+from mfhpo.experiment.assignment import Assignment, Available
 from mfhpo.experiment.events import Begun, Ended, Event, Found, Lost, Origin
 from mfhpo.experiment.kinds.runner import Runner, Wanted
 from mfhpo.experiment.ledger import Claim, Ledger, Result, WaitedFor
@@ -23,6 +23,7 @@ _MOST_NAMED = 3
 # each such kind. A policy that takes turns lets the others get so many pulls ahead.
 _MOST_PASSED_OVER = 4
 
+_MOST_EARLY_FAILURES = 30  # before there was any value
 _OF_CLAIMS = frozenset({"given", "certificate"})  # purposes
 _MOST_FOREIGN = 10  # evaluations in a row of something else than was claimed
 
@@ -59,7 +60,10 @@ class State:
         self._n_replicates: int | None = None  # as it was found first
         self._foreign = ""  # the last evaluation of something else than was claimed
         self._n_foreign = 0  # of them in a row
+        self._cut: Counter[str] = Counter()  # what somebody else has stopped, by the reason
         self._n_stopped = 0
+        self._early_failures: int | None = 0  # None: there was a value
+        self._is_exhausted = False
         self._lost_cost = 0.0
         runner.held = Counter()
 
@@ -72,21 +76,35 @@ class State:
             self._end(event)
         elif isinstance(event, Lost):
             self._lose(event)
-        elif isinstance(event, Found) and self._n_replicates is None:
-            self._n_replicates = event.replicates
-            if event.replicates is not None and self.runner.replicated is not None:
-                self.runner.replicated.most_blocks = event.replicates
+        elif isinstance(event, Found):
+            self._find(event)
 
     def copied(self) -> State:
         """Return a state that takes other events than this one from here on."""
         known = {id(self._settings): self._settings, id(self.history): list(self.history)}
         return deepcopy(self, known)
 
+    def _find(self, found: Found) -> None:
+        if found.replicates is not None and self._n_replicates is None:
+            self._n_replicates = found.replicates
+            if self.runner.replicated is not None:
+                self.runner.replicated.most_blocks = found.replicates
+        if found.arms is not None and self.runner.drop_from is not None:
+            self.runner.drop_from(found.arms)
+        if found.resumes is not None and self.runner.note_resumption is not None:
+            self.runner.note_resumption(found.resumes, found.budget)
+        if found.is_exhausted:
+            self._is_exhausted = True
+            if self.runner.stop_measuring is not None:
+                self.runner.stop_measuring()
+
     # What is next.
 
     @property
     def finished(self) -> bool:
         """True if the experiment is over, whatever is under way."""
+        if self._is_exhausted or self._is_hopeless:
+            return True
         self._tell_costs()
         is_over = self.runner.finished and not self._is_held_up
         return is_over or self._certificate is not None
@@ -101,15 +119,31 @@ class State:
         self._tell_costs()
         return goes_on
 
-    def next(self, moving: str | None) -> Assignment | None:
-        """Return what to evaluate besides what is under way, but for a claim that has to move."""
+    @property
+    def _is_hopeless(self) -> bool:
+        """True if so many failed at first that nothing may ever work."""
+        return (self._early_failures or 0) >= _MOST_EARLY_FAILURES
+
+    def wants(self, moving: str | None = None) -> bool:
+        """Tell whether anything is wanted besides what is under way."""
         self._tell_costs()
+        self.runner.available = None
+        return self.runner.next(self.ledger.pending(moving)) is not None
+
+    def next(self, moving: str | None, available: Available | None = None) -> Assignment | None:
+        """Return what to evaluate besides what is under way, but for a claim that has to move.
+
+        What is not available is passed over, as pulls of full kinds are.
+        """
+        self._tell_costs()
+        self.runner.available = available
         pending, full = self.ledger.pending(moving), self.ledger.full
         for _ in range(len(full) + _MOST_PASSED_OVER):
             wanted = self.runner.next(pending)
             if wanted is None:
                 return None
-            if (wanted.pull.arm, wanted.pull.fidelity, wanted.purpose) not in full:
+            kind = wanted.pull.arm, wanted.pull.fidelity, wanted.purpose
+            if kind not in full and _is_available(wanted, available):
                 return self._assigned(wanted, "chosen")
             pending.append(wanted.pull)
             self.runner.held[wanted.pull] += 1  # nothing is paid for it
@@ -140,6 +174,7 @@ class State:
 
     def _assigned(self, wanted: Wanted, origin: Origin) -> Assignment:
         runner, pull = self.runner, wanted.pull
+        assert wanted.configuration is not None
         replicate = self._replicate_of(wanted)
         if pull.block is None and wanted.purpose != "search":
             while replicate in self._replicates[wanted.purpose]:
@@ -148,6 +183,7 @@ class State:
             configuration=wanted.configuration,
             level=pull.fidelity,
             replicate=replicate,
+            repeat=self.ledger.n_of_kind[pull.arm, pull.fidelity, wanted.purpose],
             point=wanted.point,
             block=pull.block,
             limit=pull.limit,
@@ -192,7 +228,10 @@ class State:
         answer = self._with_assumptions(self.runner.answer())
         if answer.finished and self._is_held_up:
             answer = replace(answer, finished=False)
-        if not (answer.finished or self.ledger.open) and self.next(None) is None:
+        if self._is_hopeless:
+            why = f"all of the first {self._early_failures} evaluations failed"
+            return replace(answer, finished=True, reason=why)
+        if not answer.finished and (self._is_exhausted or not (self.ledger.open or self.wants())):
             why = answer.reason.removeprefix("the search goes on; ")
             return replace(answer, finished=True, reason=f"nothing is left to evaluate; {why}")
         if answer.finished or not self.ledger.waited_for:
@@ -201,7 +240,10 @@ class State:
             f"{answer.reason}; values count in the order in which evaluations began, and the "
             f"experiment waits for {self.whom_it_waits_for()}"
         )
-        return replace(answer, reason=words)
+        certificate = answer.certificate
+        if certificate is not None:
+            certificate = replace(certificate, reason=words)
+        return replace(answer, reason=words, certificate=certificate)
 
     def _with_assumptions(self, answer: Answer) -> Answer:
         about = (self._settings.about_evaluations,) if self._settings.about_evaluations else ()
@@ -247,7 +289,10 @@ class State:
             and (claim.pull.arm, claim.pull.fidelity, claim.pull.block) not in seen
         ]
         has_unsure = not self._unsure.isdisjoint(missing)
-        return losses_in_words(len(missing), self._settings.lease_seconds, has_unsure)
+        return (
+            *losses_in_words(len(missing), self._settings.lease_seconds, has_unsure),
+            *(left_out_in_words(n, why) for why, n in self._cut.items() if n),
+        )
 
     # What happens.
 
@@ -312,8 +357,8 @@ class State:
             self._n_foreign = 0
             observation = self.runner.observe(ended)
         else:
-            self._n_foreign += 1
-            self._foreign = f"evaluation {ended.id}, claimed as {claim.begun.configuration!r:.200}"
+            was = ended.configuration
+            self._note_foreign(claim, "" if was is None else f"it was {was!r:.200}")
             self._pay(ended, claim, level)
         self._learn(self.ledger.end(claim, level, observation, ended.last))
 
@@ -339,6 +384,9 @@ class State:
         if lost.id in self._ended:
             return
         claim = self.ledger.open.get(lost.id)
+        if claim is not None and (lost.is_withdrawn or lost.is_cut):
+            (self._withdraw if lost.is_withdrawn else self._cut_off)(claim, lost)
+            return
         if claim is None or lost.will_retry:
             self._pay(lost, claim or self._closed.get(lost.id), None)
             return
@@ -347,6 +395,29 @@ class State:
         self._give_up(claim, lost, lost.cost)
         if lost.id in self.ledger.lost:
             self._pay(lost, claim, None)
+
+    def _cut_off(self, claim: Claim, lost: Lost) -> None:
+        self._closed[lost.id] = claim
+        self._ended.add(lost.id)
+        self._pay(lost, claim, None)
+        self._note_foreign(claim, lost.why)
+        self._cut[lost.why] += claim.begun.purpose in _OF_CLAIMS
+        self._learn(self.ledger.end(claim, claim.pull.fidelity, None, last=True))
+
+    def _note_foreign(self, claim: Claim, what: str) -> None:
+        self._n_foreign += 1
+        self._foreign = (
+            f"evaluation {claim.begun.id}, claimed as {claim.begun.configuration!r:.200}"
+        )
+        self._foreign += f": {what}" if what else ""
+
+    def _withdraw(self, claim: Claim, lost: Lost) -> None:
+        self._closed[lost.id] = claim
+        self._pay(lost, claim, None)
+        for result in self.ledger.withdraw(claim):
+            cost = self.runner.cost_of(result.pull, result.observation)
+            self._unlearned[result.id, result.pull.fidelity] = cost
+            self._lost_cost += cost
 
     def _give_up(self, claim: Claim, event: Event, cost: float | None = 0.0) -> None:
         self._closed[claim.begun.id] = claim
@@ -372,6 +443,10 @@ class State:
             self.history.append(result)
             stopped_at = getattr(result.observation, "censored_at", None)
             self._n_stopped += stopped_at is not None and result.purpose in self.runner.of_means
+            if getattr(result.observation, "has_value", True):
+                self._early_failures = None
+            elif self._early_failures is not None and stopped_at is None:
+                self._early_failures += 1
             self.runner.learn(result.pull, result.observation, result.purpose)
 
         if results and self._certificate is None:
@@ -386,6 +461,12 @@ class State:
         runner.held = Counter(result.pull for result in held)
         costs = (runner.cost_of(result.pull, result.observation) for result in held)
         runner.unlearned_cost = self._lost_cost + sum(costs)
+
+
+def _is_available(wanted: Wanted, available: Available | None) -> bool:
+    if wanted.configuration is None:
+        return False
+    return available is None or available(wanted.configuration, wanted.pull.fidelity)
 
 
 def _is_same(claim: Claim, begun: Begun, pull: Pull) -> bool:

@@ -64,6 +64,11 @@ class InOrder(Generic[ItemT]):
         first = min(self._awaited, default=self.begun)
         return [self._held.pop(ticket) for ticket in sorted(self._held) if ticket < first]
 
+    def cut(self, ticket: int) -> list[ItemT]:
+        """Give up a ticket, and return the later items that have ended, which it takes along."""
+        self._awaited.discard(ticket)
+        return [self._held.pop(held) for held in sorted(self._held) if held > ticket]
+
     def load(self, begun: int, awaited: Iterable[int], held: Iterable[tuple[int, ItemT]]) -> None:
         """Go on from saved values of `begun`, `awaited` and `held`."""
         self.begun = begun

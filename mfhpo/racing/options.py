@@ -268,6 +268,7 @@ def runs(policy: type, options: type, **defaults: Any) -> Callable[[ClassT], Cla
     policy, unless it is among `defaults`, or None. `options` is the `TypedDict` of all options.
     """
     types, own = options.__annotations__, parameters(policy)
+    own.pop("seed", None)  # a fixed one is for simulations
     known = {name: own[name].default if name in own else None for name in types} | defaults
 
     def decorate(cls: ClassT) -> ClassT:

@@ -115,6 +115,12 @@ class Budget:
         self.from_scratch = tuple(usual.from_scratch(level) for level in levels)
         self._shorten_beginning()
 
+    def replan(self, amount: float | None) -> None:
+        """Plan with another amount, or with the same one where the search's costs have changed."""
+        if amount is not None:
+            self.amount = float(amount)
+        self._shorten_beginning()
+
     def _shorten_beginning(self) -> None:
         self._search.allowance = self.amount - self.kept
         if self._prices is not None and not self.in_evaluations:

@@ -222,6 +222,11 @@ class BudgetedSearch(Policy):
         """Return the configuration for an arm begun by the last `ask`; None for any."""
         return self._asked.get(arm)
 
+    def plan_anew(self, continues: bool, budget: float | None = None) -> None:
+        """Take note whether evaluations go on from cheaper ones, and of another budget, if any."""
+        self.search.continues = continues
+        self._budget.replan(budget)
+
     def note_losses(self, cost: float) -> None:
         """Take note of what was paid, in all, for evaluations of which nothing was told."""
         self._budget.lost = cost

@@ -23,8 +23,8 @@ from mfhpo.search.model_search import ModelSearch
 from mfhpo.search.policy import SearchPolicy
 
 # They stand for the fidelity of an objective that has none.
-_ONE_LEVEL = Fidelity("no fidelity", levels=(1,), costs=(1.0,))
-_TIMED_LEVEL = replace(_ONE_LEVEL, costs="measured")
+ONE_LEVEL = Fidelity("no fidelity", levels=(1,), costs=(1.0,))
+_TIMED_LEVEL = replace(ONE_LEVEL, costs="measured")
 
 
 class SearchOptions(TypedDict, total=False):
@@ -228,6 +228,26 @@ def _least_of_each(options: Mapping[str, Any]) -> int:
     return 2 if is_known else 4
 
 
+def declared_shortlist(
+    declaration: Declaration,
+    options: Mapping[str, Any],
+    candidates: CandidatesLike,
+    levels: Sequence[Any],
+    replicate: str | None = None,
+) -> DeclaredSearch:
+    """Return the search of `BestArmOptions` in which cheap levels choose the finalists."""
+    sigma: SigmaLike = declaration.noise
+    if isinstance(sigma, SubGaussian):
+        sigma = sigma.at(len(levels) - 1, len(levels))
+    return DeclaredSearch.of(
+        replace(declaration.fidelity, bias=None),
+        replicate=replicate,
+        candidates=candidates,
+        sigma=None if isinstance(sigma, EstimatedNoise) else sigma,
+        **{name: options[name] for name in ("budget", "delta", "epsilon", "max_failures")},
+    )
+
+
 def shortlisting_race(
     declaration: Declaration,
     options: Mapping[str, Any],
@@ -240,17 +260,8 @@ def shortlisting_race(
     replicate: str | None = None,
     certifier: MakeCertifier | None = None,
 ) -> BudgetedSearch:
-    """Make the race of `BestArmOptions` in which cheap levels choose the finalists."""
-    sigma: SigmaLike = declaration.noise
-    if isinstance(sigma, SubGaussian):
-        sigma = sigma.at(len(levels) - 1, len(levels))
-    declared = DeclaredSearch.of(
-        replace(declaration.fidelity, bias=None),
-        replicate=replicate,
-        candidates=candidates,
-        sigma=None if isinstance(sigma, EstimatedNoise) else sigma,
-        **{name: options[name] for name in ("budget", "delta", "epsilon", "max_failures")},
-    )
+    """Make the race of `declared_shortlist`."""
+    declared = declared_shortlist(declaration, options, candidates, levels, replicate)
     return declared.race(levels, seed=seed, sign=sign, params=params, certifier=certifier)
 
 
@@ -302,11 +313,11 @@ def has_levels(fidelity: Fidelity) -> bool:
     fidelity
         That of a `DeclaredSearch`.
     """
-    return fidelity not in (_ONE_LEVEL, _TIMED_LEVEL)
+    return fidelity not in (ONE_LEVEL, _TIMED_LEVEL)
 
 
 def _fidelity_of(fidelity: str | Fidelity | None, in_seconds: bool) -> Fidelity:
     if fidelity is None:
-        return _TIMED_LEVEL if in_seconds else _ONE_LEVEL
+        return _TIMED_LEVEL if in_seconds else ONE_LEVEL
     named = as_fidelity(fidelity)
     return named.in_seconds() if in_seconds else named

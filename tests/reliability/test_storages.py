@@ -5,11 +5,9 @@ from optuna.storages import InMemoryStorage
 
 from tests.reliability.cells import WORKERS, check, play, to_the_end
 from tests.reliability.places import PLACES
-from tests.reliability.workers import OPTUNA, SAMPLERS, run
+from tests.reliability.workers import SAMPLERS, run
 
 pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
-
-OURS = [name for name in SAMPLERS if name != OPTUNA]
 
 # Those that are quick enough for `make test`, or need no server; others have the marker `faults`.
 QUICK = {("journal file", "IISESampler"), ("journal on Redis", "MFSampler")}

@@ -1,7 +1,5 @@
 """Equal candidates are one setting: fitted once on a split, and shown in the row of each."""
 
-import math
-
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -89,37 +87,6 @@ def test_finalists_are_different(kind):
     assert len(set(finalists)) == len(finalists) > 1
     assert answer.trials == search.cv_results_["n_fits"][:10].sum()
     assert sum(answer.left.values()) + answer.at_target == 10
-
-
-def test_numbers_of_different_types_are_different():
-    # scikit-learn tells them apart: max_depth=2.0 is refused, and max_features=1 is not 1.0.
-    for search in searches([{"worth": 1}, {"worth": 0.5}, {"worth": 1.0}]):
-        if isinstance(search, SpaceSearchCV):
-            continue
-        search.fit(X, y)
-        types = [type(params["worth"]) for params in search.cv_results_["params"]]
-        assert types == [int, float, float]
-        assert search.certificate_.compared == 3
-
-
-def test_numbers_of_different_types_are_different_in_a_space_search():
-    for search in searches([{"worth": 1}, {"worth": 0.5}, {"worth": 1.0}]):
-        if isinstance(search, SpaceSearchCV):
-            search.fit(X, y)
-            assert len(search.cv_results_["params"]) == 3
-
-
-def test_no_number_is_equal_to_itself():
-    space = [{"worth": 0.3}, {"worth": 0.5, "gone": math.nan}, {"worth": 0.5, "gone": np.nan}]
-
-    class WithMissing(Drawn):
-        def __init__(self, worth=0.0, gone=None):
-            super().__init__(worth)
-            self.gone = gone
-
-    search = MFSearchCV(WithMissing(), space, budget=60, epsilon=0.0, random_state=0).fit(X, y)
-    assert search.certificate_.compared == 2
-    check_rows_are_equal(search, 1, 2)
 
 
 def test_certify_compares_equal_settings_once():

@@ -1,6 +1,5 @@
 """Searches among given settings whose budget is small: cheap levels choose the finalists."""
 
-import joblib
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
@@ -107,19 +106,6 @@ def test_no_score_of_a_cheap_level_where_a_finalist_has_one():
     results = search.cv_results_
     assert (results["mean_test_score"].astype(int) // 10 * 10 == results["n_resources"]).all()
     assert search.best_score_ > 450
-
-
-@pytest.mark.parametrize("kind", [MFSearchCV, IISESearchCV])
-def test_with_a_declared_sigma_no_two_fits_of_finalists_share_a_split(kind):
-    with joblib.parallel_config(backend="threading"):
-        search = given(kind=kind, sigma=0.03, n_jobs=2).fit(X, y)
-    rows, results = finalists(search), search.cv_results_
-    fresh = np.array([results[f"split{k}_test_score"] for k in range(1, search.n_splits_)])
-    assert (np.isfinite(fresh).sum(axis=1) == 1).all()
-    assert search.n_splits_ - 1 == search.certificate_.certificate.evaluations
-    assert np.isfinite(fresh[:, rows]).any(axis=0).all()
-    assert "into 455 samples and 114, another one for each fit" in str(search.certificate_)
-    assert search.certificate_.cost <= N
 
 
 def test_settings_may_be_estimators_or_look_alike():

@@ -8,7 +8,7 @@ import joblib
 import numpy as np
 import pytest
 import sklearn
-from scipy.stats import loguniform, randint, uniform
+from scipy.stats import loguniform
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris, make_classification, make_regression
@@ -321,56 +321,6 @@ def test_levels_found_out():
     assert max(share.fit(X, y).cv_results_["n_resources"]) == 0.9
 
 
-def test_race_ends_with_its_budget():
-    for options in ({}, {"resource": "n_samples"}, {"n_jobs": 2}):
-        with joblib.parallel_config(backend="threading"):
-            search = race(
-                TREE, {"ccp_alpha": uniform(0, 0.1), "max_depth": randint(1, 9)}, **options
-            )
-            search.fit(X, y)
-        answer = search.certificate_
-        assert answer.finished
-        assert answer.cost <= 45
-        assert answer.certified or answer.cost > 35
-        fresh = search.cv_results_["split1_test_score"]
-        assert 2 <= np.isfinite(fresh).sum() <= 8
-        assert np.isfinite(fresh[search.best_index_])
-        winner = [
-            search.cv_results_[f"split{split}_test_score"][search.best_index_]
-            for split in range(1, search.n_splits_)
-        ]
-        assert search.best_score_ == pytest.approx(np.nanmean(winner))
-
-
-@pytest.mark.parametrize(
-    ("space", "resource", "n_jobs"),
-    [
-        ({"max_depth": [1, 2, 3, 5], "min_samples_leaf": [1, 5, 20]}, "n_samples", 3),
-        ({"max_depth": randint(1, 4)}, "n_samples", 1),
-        ([{"max_depth": [1, 2]}, {"max_depth": [2, 3]}], None, 3),
-    ],
-)
-def test_no_fit_is_made_twice(space, resource, n_jobs):
-    seen = []
-
-    class Tree(DecisionTreeClassifier):
-        def fit(self, X, y):
-            seen.append((self.max_depth, self.min_samples_leaf, X.tobytes()))
-            return super().fit(X, y)
-
-    with joblib.parallel_config(backend="threading"):
-        search = race(
-            Tree(random_state=0), space, resource=resource, budget=100, refit=False, n_jobs=n_jobs
-        ).fit(X, y)
-    assert len(seen) == len(set(seen)) == search.certificate_.trials
-    assert search.certificate_.finished
-    candidates = [one.params for one in search.certificate_.certificate.candidates]
-    assert len(candidates) >= 2
-    for found in (candidates, search.cv_results_["params"]):
-        settings = [tuple(params.items()) for params in found]
-        assert len(settings) == len(set(settings))
-
-
 def test_a_single_setting_is_fitted_on_fresh_splits():
     for options in ({}, {"resource": "n_samples"}):
         search = race(space={"max_depth": [3]}, **options).fit(X, y)
@@ -379,19 +329,6 @@ def test_a_single_setting_is_fitted_on_fresh_splits():
         assert search.n_splits_ == 10
         assert search.certificate_.finished
         assert "a single configuration has values" in search.certificate_.reason
-
-
-def test_given_candidates_until_certified():
-    search = given(Fragile(), [{"worth": w} for w in (0.1, 0.9, 0.5)], budget=None).fit(X, y)
-    assert search.certificate_.certified
-    assert search.best_params_ == {"worth": 0.9}
-    # All that are left share their splits.
-    assert "the same for all settings" in str(search.certificate_)
-    table = np.array([search.cv_results_[f"split{k}_test_score"] for k in range(2)])
-    assert np.isfinite(table).all()
-    assert search.cv_results_["n_fits"][search.best_index_] >= 10
-    alone = given(Fragile(), [{"worth": 0.1}]).fit(X, y)
-    assert alone.best_params_ == {"worth": 0.1}
 
 
 def test_given_ends_with_its_budget_or_time():
@@ -406,26 +343,6 @@ def test_given_ends_with_its_budget_or_time():
         given(budget=0.5).fit(X, y)
     with pytest.raises(ValueError, match=r"^budget=0.5 ended the search before any fit"):
         race(budget=0.5).fit(X, y)
-
-
-def test_declared_bias_lets_cheap_levels_decide():
-    options = {"resource": "n_samples", "levels": [30, 120], "bias": [0.1, 0.0], "sigma": 0.1}
-    arms = [{"worth": w} for w in (0.0, 2.0, 1.0)]
-    for kind in (MFSearchCV, IISESearchCV):
-        search = kind(Fragile(), arms, random_state=0, epsilon=0.1, measure=1, **options)
-        answer = search.fit(X, y).certificate_
-        assert answer.certified
-        assert search.best_params_ == {"worth": 2.0}
-        results = search.cv_results_
-        assert results["n_resources"].tolist() == [30, 120, 30]
-        # The policy takes scores as independent: no two fits have a split in common.
-        scores = np.array([results[f"split{k}_test_score"] for k in range(search.n_splits_)])
-        assert np.isfinite(scores).sum(axis=1).max() == 1
-        assert search.n_splits_ == answer.trials
-        assert "another one for each fit" in str(answer)
-        assert "the same for all settings" not in str(answer)
-        full = (results["n_fits"] * [0.25, 1.0, 0.25]).sum()
-        assert answer.cost <= full
 
 
 def test_parameters_are_listed_as_by_grid_search():

@@ -20,6 +20,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 
+from mfhpo._memory import memory_below, surely
 from mfhpo_optuna.time_limits.channel import Channel, close_in_forked_children, private_pair
 from mfhpo_optuna.time_limits.crossing import pack_error
 from mfhpo_optuna.time_limits.processes import (
@@ -27,7 +28,6 @@ from mfhpo_optuna.time_limits.processes import (
     begin_process,
     end_all,
     end_strays,
-    memory_below,
     reap,
 )
 from mfhpo_optuna.time_limits.worker import Objective, work
@@ -63,7 +63,6 @@ class OutOfMemory:
 
 _LOOK_FOR_PARENT = 1.0  # seconds; only where a foreign process holds our end of a connection
 _LOOK_AT_MEMORY = 0.05  # seconds
-_LOOKS_TO_BE_SURE = 3  # a fork or an end during a look makes shared memory count twice
 _MEMORY_DUTY = 10.0  # looking at the memory takes at most this part of the time
 _KEPT_MEMORY = 0.1  # part of its limit that a worker may keep from one trial to the next
 _LET_KEEPERS_END = 0.5  # seconds
@@ -169,10 +168,7 @@ class _Keeper:
             return
         began = time.monotonic()
         allowed = part * self._memory_limit
-        for _ in range(_LOOKS_TO_BE_SURE):
-            used = memory_below(allowed)
-            if used <= allowed:
-                break
+        used = surely(memory_below, allowed)
         self._look_after = max(_LOOK_AT_MEMORY, _MEMORY_DUTY * (time.monotonic() - began))
         if used > allowed:
             self._end_worker()

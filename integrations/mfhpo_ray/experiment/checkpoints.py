@@ -1,4 +1,4 @@
-"""Whether a trial that pauses could go on from where it was, and what its checkpoint holds."""
+"""What becomes of a trial's process: it is saved, goes on from that, or serves another trial."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -40,6 +40,25 @@ def can_be_saved(trial: Trial) -> bool:
     return _is_function(trial) or (
         trial.get_trainable_cls().save_checkpoint is not Trainable.save_checkpoint
     )
+
+
+def check_reuse(tune_controller: Any, trial: Trial) -> None:
+    """Raise ValueError for a class that cannot be reset, where Ray uses processes again.
+
+    Ray fails each trial that gets such a process, and tells neither searcher nor scheduler.
+    """
+    trainable = trial.get_trainable_cls()
+    controller = getattr(tune_controller, "_tune_controller", tune_controller)
+    is_reused = getattr(controller, "_reuse_actors", False)
+    if not is_reused or trainable is None:
+        return
+    if trainable.reset_config is Trainable.reset_config:
+        raise ValueError(
+            f"TuneConfig(reuse_actors=True) gives the process of a trial that has ended to "
+            f"another one, but {trainable.__name__} has no reset_config, so that Ray would fail "
+            f"the other one. Define reset_config(self, new_config), which returns True, or drop "
+            f"reuse_actors=True."
+        )
 
 
 def _is_function(trial: Trial) -> bool:

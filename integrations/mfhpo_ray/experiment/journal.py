@@ -16,6 +16,8 @@ import numpy as np
 import pyarrow.fs
 from ray.tune.experiment import Trial
 
+from mfhpo_ray.experiment.encoding import decode, encode
+
 _FOLDER = "mfhpo"
 # Ray downloads every .json of an experiment's folder when it restores.
 _SUFFIX = ".jsonl"
@@ -28,6 +30,11 @@ class Journal:
         self._filesystem = filesystem
         self.folder = folder
         self._made = False
+
+    @property
+    def run(self) -> str:
+        """The run's name: the time at which it began."""
+        return posixpath.basename(self.folder)
 
     @classmethod
     def of(cls, trial: Trial) -> Journal | None:
@@ -45,11 +52,29 @@ class Journal:
         return cls(storage.storage_filesystem, folder)
 
     @classmethod
-    def newest(cls, filesystem: pyarrow.fs.FileSystem, experiment: str) -> Journal | None:
-        """Return the journal of the last run of the experiment at a path; None if it has none."""
+    def of_runs(cls, filesystem: pyarrow.fs.FileSystem, experiment: str) -> list[Journal]:
+        """Return the journals of all runs of the experiment at a path, the newest last."""
         parent = posixpath.join(str(experiment), _FOLDER)
         folders = [entry.path for entry in _listed(filesystem, parent) if not entry.is_file]
-        return cls(filesystem, max(folders)) if folders else None
+        return [cls(filesystem, folder) for folder in sorted(folders)]
+
+    @classmethod
+    def newest(cls, filesystem: pyarrow.fs.FileSystem, experiment: str) -> Journal | None:
+        """Return the journal of the last run of the experiment at a path; None if it has none."""
+        journals = cls.of_runs(filesystem, experiment)
+        return journals[-1] if journals else None
+
+    def to_record(self) -> dict[str, Any] | None:
+        """Return where the journal is, as plain JSON values; None if that cannot be saved."""
+        try:
+            return encode([self._filesystem, self.folder])
+        except Exception:  # file systems of users may be of any kind
+            return None
+
+    @classmethod
+    def at(cls, record: dict[str, Any]) -> Journal:
+        """Return the journal at a place that `to_record` gave."""
+        return cls(*decode(record))
 
     def write(self, name: str, record: Mapping[str, Any]) -> None:
         """Write a record, in place of an earlier one of that name."""
@@ -92,6 +117,21 @@ def of_this_version(what: str) -> Iterator[None]:
             f"{what} is of an earlier version of mfhpo: it has no {error}. Begin the experiment "
             f"anew, under another RunConfig(name=...)."
         ) from error
+
+
+def check_state(state: Mapping[str, Any], version: int, search: str) -> None:
+    """Raise ValueError if a search's state is of another version, or of another class."""
+    if state.get("version") != version:
+        raise ValueError(
+            "the saved state of the search is of another version of mfhpo, such as 0.1.4, whose "
+            "states are read by that version alone. Go on with that version, or begin the "
+            "experiment anew, under another RunConfig(name=...)."
+        )
+    if state["search"] != search:
+        raise ValueError(
+            f"the state is that of a {state['search']}, but this is a {search}; restore the search "
+            f"that was saved."
+        )
 
 
 def _listed(filesystem: pyarrow.fs.FileSystem, folder: str) -> list[pyarrow.fs.FileInfo]:

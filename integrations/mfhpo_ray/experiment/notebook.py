@@ -1,4 +1,4 @@
-"""What a search or a scheduler writes down at once, so that a restart finds it."""
+"""The notes that a search or a scheduler stores at once, so that a restart finds them."""
 
 import logging
 from collections.abc import Collection, Mapping
@@ -17,27 +17,34 @@ class Notebook:
 
     Attributes
     ----------
+    journal
+        None while the experiment is stored nowhere.
     records
         What was written of each trial before a restart, until it is taken in.
     """
 
     def __init__(self) -> None:
-        self._journal: Journal | None = None
+        self.journal: Journal | None = None
         self._is_open = False
         self._unwritten: dict[str, Mapping[str, Any]] = {}
         self.records: dict[str, dict[str, Any]] = {}
 
     @property
     def is_kept(self) -> bool:
-        """Whether the experiment is stored anywhere."""
-        return self._journal is not None
+        """True if the experiment is stored anywhere."""
+        return self.journal is not None
 
     def connect(self, journal: Journal) -> None:
         """Write to a journal from now on, and read what is there."""
+        self.journal, self.records = journal, self.read(journal)
+        self._unwritten.clear()  # another experiment's
+
+    @staticmethod
+    def read(journal: Journal) -> dict[str, dict[str, Any]]:
+        """Return the records of a journal, but for the answer."""
         records = journal.read()
         records.pop(RECOMMENDATION, None)
-        self._journal, self.records = journal, records
-        self._unwritten.clear()  # another experiment's
+        return records
 
     def open(self, trial: Trial, owner: str) -> None:
         """Connect to the journal of a trial's experiment; it must be the same for all trials."""
@@ -46,20 +53,20 @@ class Notebook:
             if journal is not None:
                 self.connect(journal)
             self._is_open = True
-        elif journal and self._journal and journal.folder != self._journal.folder:
+        elif journal and self.journal and journal.folder != self.journal.folder:
             raise ValueError(
                 f"this {owner} has run another experiment; make a new one for each Tuner."
             )
 
     def write(self, name: str, record: Mapping[str, Any]) -> None:
         """Write a record, and those that the storage would not take before."""
-        if self._journal is None:
+        if self.journal is None:
             return
         self._unwritten[name] = record
         failure = None
         for waiting in list(self._unwritten):
             try:
-                self._journal.write(waiting, self._unwritten[waiting])
+                self.journal.write(waiting, self._unwritten[waiting])
                 del self._unwritten[waiting]
             except Exception as error:  # file systems raise errors of their own
                 failure = error

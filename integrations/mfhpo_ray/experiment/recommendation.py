@@ -1,14 +1,16 @@
 """The answer of a race in the terms of Ray Tune, beside the trial that looks best."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeAlias, TypeVar
 
 from ray.tune import ResultGrid
 from ray.tune.utils import flatten_dict
 
-from mfhpo._validation import shown
+from mfhpo import experiment
+from mfhpo._validation import shown as in_words
 from mfhpo.censored.recommendation import UserLimitRecommendation
+from mfhpo.certification.certificate import Certificate
 from mfhpo.racing.recommendation import UserRecommendation, params_in_words
 from mfhpo.search.recommendation import UserSearchRecommendation
 from mfhpo_ray.experiment.encoding import decode, encode
@@ -87,14 +89,9 @@ class TuneSearchRecommendation(TuneRecommendation, UserSearchRecommendation):
     _words = "best result"
 
     def __str__(self) -> str:
-        certificate = self.certificate
-        if certificate is None:
+        if self.certificate is None:
             return super().__str__()
-        flat = tuple(
-            replace(candidate, params=_flat(candidate.params))
-            for candidate in certificate.candidates
-        )
-        shown = replace(self, certificate=replace(certificate, candidates=flat))
+        shown = replace(self, certificate=with_flat_candidates(self.certificate))
         return super(TuneSearchRecommendation, shown).__str__()
 
 
@@ -106,7 +103,29 @@ class TuneLimitRecommendation(_BesideLuckiest, UserLimitRecommendation):
     """
 
 
+CertificateT = TypeVar("CertificateT", bound=Certificate)
 Answer: TypeAlias = TuneRecommendation | TuneLimitRecommendation
+
+
+def with_flat_candidates(certificate: CertificateT) -> CertificateT:
+    """Return a certificate whose candidates have no nested configurations, to be shown."""
+    flat = (replace(each, params=_flat(each.params)) for each in certificate.candidates)
+    return replace(certificate, candidates=tuple(flat))
+
+
+def in_terms_of_tune(answer: experiment.Answer, shown: Callable[[Config], Config]) -> Answer:
+    """Return an experiment's answer, with configurations as they are `shown`."""
+    if answer.time_limit is not None:
+        limit = vars(answer.time_limit) | {"finished": answer.finished, "reason": answer.reason}
+        return TuneLimitRecommendation(**{**limit, "params": shown(limit["params"])})
+    kind = TuneSearchRecommendation if answer.searched else TuneRecommendation
+    content: dict[str, Any] = {each.name: getattr(answer, each.name, None) for each in fields(kind)}
+    content["params"] = shown(answer.params)
+    if answer.searched and answer.certificate is not None:
+        candidates = answer.certificate.candidates
+        found = tuple(replace(each, params=shown(each.params)) for each in candidates)
+        content["certificate"] = replace(answer.certificate, candidates=found)
+    return kind(**content)
 
 
 def recommendation(what: Any) -> Answer:
@@ -143,7 +162,7 @@ def recommendation(what: Any) -> Answer:
         searcher = getattr(searcher, "searcher", None)  # what Tune wraps searchers in
     raise TypeError(
         f"what must be a searcher or a scheduler of mfhpo_ray, or the ResultGrid of Tuner.fit, got "
-        f"{shown(what)}."
+        f"{in_words(what)}."
     )
 
 

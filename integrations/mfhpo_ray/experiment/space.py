@@ -17,7 +17,9 @@ from ray.tune.search.variant_generator import (
 from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import is_number
+from mfhpo.experiment import key_of
 from mfhpo.knowledge.fidelity import Fidelity, geometric_levels
+from mfhpo_ray.experiment.encoding import described
 
 Config: TypeAlias = dict[str, Any]
 
@@ -26,8 +28,10 @@ _N_SEEDS = 2**31
 
 # So many repeats in a row, and a space is taken to have no more configurations.
 _MOST_REPEATS = 1000
-# How the placeholders begin that Tune puts in the place of functions and other objects.
-_PLACEHOLDERS = ("__fn_ph", "__ref_ph")
+# How the placeholders begin that Tune puts in the place of functions, which it calls anew in each
+# trial, and of other objects.
+FUNCTIONS = ("__fn_ph",)
+_PLACEHOLDERS = (*FUNCTIONS, "__ref_ph")
 
 
 # Keys of nested dictionaries: "a/b" is the key "b" of the dictionary "a", unless there is a key
@@ -88,8 +92,8 @@ def picked(config: Mapping[str, Any], names: Collection[str]) -> Config:
 
 
 def fingerprint(config: Mapping[str, Any]) -> str:
-    """Return a text that equal configurations share."""
-    return repr(sorted(flatten_dict(dict(config)).items(), key=lambda item: str(item[0])))
+    """Return a text that equal configurations share, in each process."""
+    return key_of(config, described)
 
 
 def is_open(value: Any) -> bool:
@@ -145,24 +149,20 @@ def _open_paths(space: Mapping[str, Any]) -> list[tuple[str, ...]]:
     return list(dict.fromkeys(paths))
 
 
-def with_values_of(config: Config, result: Mapping[str, Any], prefix: str = "config/") -> Config:
-    """Replace Tune's placeholders for objects by what a trial really ran with, by its result."""
-    shown: Config = {}
-    for key, value in config.items():
-        path = f"{prefix}{key}"
-        if isinstance(value, dict):
-            shown[key] = with_values_of(value, result, f"{path}/")
-        else:
-            shown[key] = result.get(path, value) if _is_placeholder(value) else value
-    return shown
+def placeholders_in(
+    config: Mapping[str, Any], tokens: Collection[str] = _PLACEHOLDERS
+) -> list[str]:
+    """Return the keys of a configuration whose values Tune replaces in a trial."""
+    flat = flatten_dict(dict(config))
+    return [name for name, value in flat.items() if _is_placeholder(value, tokens)]
 
 
-def _is_placeholder(value: Any) -> bool:
+def _is_placeholder(value: Any, tokens: Collection[str]) -> bool:
     if not isinstance(value, (list, tuple)) or not value:
         return False
     first = value[0]
-    is_marked = isinstance(first, str) and first in _PLACEHOLDERS
-    return is_marked or any(map(_is_placeholder, value))
+    is_marked = isinstance(first, str) and first in tokens
+    return is_marked or any(_is_placeholder(part, tokens) for part in value)
 
 
 def levels_of(fidelity: Fidelity, space: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 CENSORED_KEY = "mfhpo/censored_at"
 """Where the last result of a trial that was ended for its time has the limit, in seconds."""
 
+MEMORY_KEY = "mfhpo/memory_used"
+"""Where the last result of a trial that was ended for its memory has the bytes that were seen."""
+
 _RUN_SECONDS = "time_since_restore"  # Tune's: what this run has trained, without earlier runs
 
 
@@ -133,11 +136,14 @@ class TimeLimits:
         return max(0.0, self.seconds_of_all_runs(trial) - saved_seconds(trial))
 
     def settle(self, trial: Trial) -> float | None:
-        """Note in the last result of a trial at which limit it is censored, if it is."""
+        """Note in the last result of a trial at which limit it is censored, if it is.
+
+        One that was ended for its memory counts as stopped at its limit of time.
+        """
         watch = self._watches.get(trial.trial_id)
         if watch is None or watch.limit is None:
             return None
-        if watch.ended_after is None:
+        if watch.ended_after is None and not is_over_memory(trial):
             ran = trial.run_metadata.last_result.get(_RUN_SECONDS)
             if not (self.seconds(trial) if ran is None else float(ran)) > watch.limit:
                 return None
@@ -148,6 +154,11 @@ class TimeLimits:
         """Drop what is known of a trial; one that is not known is no error."""
         self._watches.pop(trial.trial_id, None)
         self._running.discard(trial.trial_id)
+
+
+def is_over_memory(trial: Trial) -> bool:
+    """Return whether a trial was ended for its memory."""
+    return MEMORY_KEY in trial.run_metadata.last_result
 
 
 def stop_at_once(

@@ -2,6 +2,7 @@
 
 Ray starts whatever is PENDING, in the order of arrival. So these schedulers set what arrives to
 PAUSED. `choose_trial_to_run`, which Ray calls at every step of its loop, names the trial to start.
+What becomes of a trial is told as events, which are stored with the experiment.
 """
 
 from __future__ import annotations
@@ -9,52 +10,46 @@ from __future__ import annotations
 import abc
 import math
 import time
-import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 from ray.tune.search import BasicVariantGenerator
 from ray.tune.utils import flatten_dict
 
-from mfhpo import Recommendation
 from mfhpo._validation import check_count, check_names
-from mfhpo_ray.experiment.checkpoints import can_be_saved
-from mfhpo_ray.experiment.encoding import decode, encode
-from mfhpo_ray.experiment.journal import of_this_version
-from mfhpo_ray.experiment.losses import Losses, is_tried_again, was_lost
+from mfhpo.experiment import Experiment
+from mfhpo.experiment.settings import Settings
+from mfhpo_ray.experiment.checkpoints import can_be_saved, check_reuse
+from mfhpo_ray.experiment.losses import is_tried_again, was_lost
+from mfhpo_ray.experiment.memory_limits import MemoryLimits
 from mfhpo_ray.experiment.metric import as_number, check_aim
 from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.experiment.recommendation import Answer
-from mfhpo_ray.experiment.time_limits import TimeLimits, finite_limit, give_folder, stop_at_once
-from mfhpo_ray.schedulers.room import live_trials, most_at_once, slots_for, suggests
-from mfhpo_ray.schedulers.runs import Run, Runs
+from mfhpo_ray.experiment.time_limits import (
+    TimeLimits,
+    finite_limit,
+    give_folder,
+    is_over_memory,
+    unwrapped,
+)
+from mfhpo_ray.schedulers.claims import AGAIN, Claims, Course, Stored
+from mfhpo_ray.schedulers.room import (
+    MOST_SAMPLES,
+    Slots,
+    expected_arms,
+    live_trials,
+    slots_for,
+    suggests,
+)
+from mfhpo_ray.schedulers.runs import Run, Runs, warn_if_redrawn
 
 if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController
 
-AnswerT = TypeVar("AnswerT", bound=Recommendation)
-
-# Seconds after which the cluster is asked for its size again.
-_CLUSTER_PERIOD = 5.0
 # Seconds between two notes of the answer so far.
 _NOTE_PERIOD = 5.0
-# Seconds that a running trial of an arm that is out has to report before it is killed.
-_PATIENCE = 1.0
-# The journal's record of what the race was begun with.
-RACE = "race"
-# More samples than this are meant as "without end".
-_MANY = 1_000_000
-
-
-class Entry(NamedTuple):
-    """What was written of a trial before a restart: its arm, and its run unless Ray forgot it."""
-
-    record: Mapping[str, Any]
-    arm: int
-    run: Run | None
 
 
 class ArmScheduler(FIFOScheduler, abc.ABC):
@@ -77,6 +72,9 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         Seconds that a trial may run from one start or resumption on, above 0. One that is stopped
         there, also if it hangs, has failed. None: no limit, so that a trial which hangs holds its
         slot, and the race, for ever.
+    memory_limit
+        Bytes that a trial may hold with its child processes; None for no limit. One that holds more
+        is ended, and has failed (see `PullScheduler`).
     """
 
     # Decisions are about single results.
@@ -95,6 +93,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         replicate: str | Collection[str],
         arms: int | None,
         limit: float | None = None,
+        memory_limit: float | None = None,
     ) -> None:
         FIFOScheduler.__init__(self)  # untyped in Ray, and only by its name exempt from the check
         check_aim(metric, mode)
@@ -106,13 +105,12 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._replicate_keys = check_names("replicate", keys, right)
         # Tune's Repeater numbers its repeats under this key.
         self._runs = Runs((*self._replicate_keys, "__trial_index__"))
-        self._busy: dict[str, Run] = {}
-        self._doomed: list[Run] = []
-        self._patience_ends: dict[str, float] = {}
-        self._losses = Losses()
+        self._slots = Slots(self._now, self._count)
         self._limit = finite_limit("limit", limit)
         self._time_limits = TimeLimits(self._now)
+        self._memory_limits = MemoryLimits(memory_limit)
         self._notebook = Notebook()
+        self._claims = Claims(self._runs, self._notebook, self._cost_of)
         self._noted_at = -math.inf
         # The race is open from its first choice on, and closed when it has ended; it is complete
         # when no other trials will come.
@@ -121,66 +119,42 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._closed = False
         self._n_raced = 0
         self._may_find_one = True
-        self._warned: set[object] = set()
-        self._slots = math.inf
-        self._slots_known_at = -math.inf
+        self._controller: TuneController  # once it asks what to run
         # A simulation has another clock, and other slots.
         self._clock = time.monotonic
         self._count_slots = slots_for
 
     # What differs from scheduler to scheduler.
 
+    _n_levels: int  # those that trials pause at
+    _course: Course  # from the first choice on
+
     @abc.abstractmethod
     def recommendation(self) -> Answer:
         """Return the best answer so far."""
 
     @abc.abstractmethod
-    def _open(self, n_arms: int, search: Any) -> None:
-        """Begin the race, now that the number of arms is known; the first runs wait."""
+    def _settings(
+        self, candidates: Sequence[Mapping[str, Any]], n_arms: int, search: Any
+    ) -> Settings:
+        """Return the settings of the race, now that the number of arms is known."""
 
     @abc.abstractmethod
-    def _recover(self, entries: Sequence[Entry]) -> None:
-        """Take in what was written before a restart."""
-
-    @abc.abstractmethod
-    def _next(self) -> Run | None:
-        """Return the run to start or resume, marked with what it is granted; None for none."""
-
-    @abc.abstractmethod
-    def _grant_first(self, run: Run) -> None:
-        """Note that a new run is started by Ray itself."""
-
-    @abc.abstractmethod
-    def _on_result(self, run: Run, result: Mapping[str, Any]) -> str:
-        """Learn from a result, and decide what becomes of its trial."""
-
-    @abc.abstractmethod
-    def _on_end(self, run: Run, result: Mapping[str, Any]) -> None:
-        """Learn from the last result of a trial that ended by itself."""
-
-    @abc.abstractmethod
-    def _on_failure(self, run: Run) -> None:
-        """Learn that a run failed before it came to where it was sent."""
-
-    @abc.abstractmethod
-    def _on_retry(self, run: Run) -> None:
-        """Learn that a run failed without its arm's fault, or that Ray tries it again."""
-
-    def _on_timeout(self, run: Run, limit: float) -> None:
-        """Learn that a run was stopped at its time limit."""
-        self._on_failure(run)
+    def _make_course(self) -> Course:
+        """Return who decides, now that the experiment has begun."""
 
     def _on_complete_search(self) -> None:
         """Learn that the search is over: all arms are known."""
+        if self._runs.n_arms < self._n_raced:
+            self._claims.find(arms=self._runs.n_arms)
+        self._stop_those_out()
+        # What waited for more suggestions waits no longer.
+        self._may_find_one = True
 
     @property
-    @abc.abstractmethod
     def _over(self) -> bool:
         """Whether the race has ended."""
-
-    @abc.abstractmethod
-    def _is_out(self, arm: int) -> bool:
-        """Return whether an arm is not in the race, or not any more."""
+        return self._is_open and self._experiment.finished
 
     # What Tune calls.
 
@@ -200,26 +174,25 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
                     f"{type(self).__name__} needs to know {missing}; give it to "
                     f"tune.TuneConfig(metric=..., mode=...) or to the scheduler."
                 )
+        check_reuse(tune_controller, trial)
         self._notebook.open(trial, type(self).__name__)
         self._may_find_one = True
         if trial in self._runs:  # it failed, and Ray tries it again
-            run = self._runs[trial]
-            run.granted, run.began_at = None, None
             if trial.status == Trial.PENDING:
                 tune_controller._set_trial_status(trial, Trial.PAUSED)
             return
         search = tune_controller.search_alg
-        if not suggests(search) and search.total_samples > _MANY:
+        if not suggests(search) and search.total_samples > MOST_SAMPLES:
             raise ValueError(
                 f"{type(self).__name__} looks at all trials before it starts one, but "
                 f"num_samples=-1 makes trials without end; give tune.TuneConfig(num_samples=...)."
             )
         run = self._runs.add(trial)
-        record = self._notebook.records.get(trial.trial_id)
-        had_begun = record is not None or trial.run_metadata.start_time is not None
+        is_stored = trial.trial_id in self._notebook.records
+        had_begun = is_stored or trial.run_metadata.start_time is not None
         if trial.is_finished():
             self._runs.retire(run)
-        elif self._closed or (record is not None and record.get("over")):
+        elif self._closed or (is_stored and self._was_seen_to_its_end(trial)):
             give_folder(trial)
             trial.set_status(Trial.TERMINATED)
             self._runs.retire(run)
@@ -238,8 +211,9 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         else:
             # A model is to see results before it suggests more: what it suggests is started as
             # soon as there is room, and it is asked for one at a time.
-            self._grant_first(run)
-            self._make_busy(run)
+            if self._is_open and not self._is_out(run.arm):
+                self._course.send_first(run)
+            self._start(run)
         if self._is_open and self._is_out(run.arm):
             self._doom(run)
             if run.arm >= self._n_raced:
@@ -253,42 +227,48 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         run = self._runs[trial]
         if run.doomed or self._closed or self._time_limits.exceeded(trial, result):
             return str(TrialScheduler.STOP)
-        self._losses.forget(run.arm)
-        decision = self._on_result(run, result)
-        if decision == TrialScheduler.PAUSE:
-            # Its result is there: saving the checkpoint is no longer limited.
-            self._time_limits.forget(trial)
-            # What pauses is not running: others may be suggested in its place.
-            live_trials(tune_controller.search_alg).discard(trial.trial_id)
-            if not can_be_saved(trial):
-                tune_controller.pause_trial(trial, should_checkpoint=False)
-                return str(TrialScheduler.NOOP)
-        return decision
+        if run.begun is None or not self._course.take(run, result):
+            return str(TrialScheduler.CONTINUE)
+        self._may_find_one = True
+        self._stop_those_out()
+        if run.has_failed or run.doomed or run.reached == self._n_levels - 1 or self._over:
+            return str(TrialScheduler.STOP)
+        # An arm that is out may come back, if bounds that were declared are contradicted.
+        if not self._is_out(run.arm) and self._course.goes_on(run, result):
+            return str(TrialScheduler.CONTINUE)
+        # Its result is there: saving the checkpoint is no longer limited.
+        self._time_limits.forget(trial)
+        # What pauses is not running: others may be suggested in its place.
+        live_trials(tune_controller.search_alg).discard(trial.trial_id)
+        if not can_be_saved(trial):
+            tune_controller.pause_trial(trial, should_checkpoint=False)
+            return str(TrialScheduler.NOOP)
+        return str(TrialScheduler.PAUSE)
 
     def on_trial_complete(
         self, tune_controller: TuneController, trial: Trial, result: dict[str, Any]
     ) -> None:
         """Learn from a trial that has ended."""
         run = self._runs[trial]
-        if not run.doomed and not self._closed:
+        if run.begun is not None and not run.doomed and not self._closed:
             limit = self._time_limits.settle(trial)
-            if limit is None:
-                self._on_end(run, result)
+            if limit is not None:
+                self._course.time_out(run, limit)
+                self._course.fail(run)
+            elif is_over_memory(trial) or self._metric not in result:
+                self._fail(run, again=False, is_lost=False)
             else:
-                self._on_timeout(run, limit)
+                self._course.take_last(run, result)
+            self._stop_those_out()
         self._leave(run)
 
     def on_trial_error(self, tune_controller: TuneController, trial: Trial) -> None:
         """Learn that a trial has failed; Ray adds it again if it may be tried again."""
         run = self._runs[trial]
         again = is_tried_again(trial)
-        if not run.doomed:
-            if again or (was_lost(trial) and self._losses.excuse(run.arm)):
-                self._on_retry(run)
-            else:
-                self._on_failure(run)
-        run.granted = None
-        self._busy.pop(trial.trial_id, None)
+        self._slots.leave(run)
+        if self._is_open and not (run.doomed or self._closed):
+            self._fail(run, again, was_lost(trial))
         self._time_limits.forget(trial)
         if not again:
             self._leave(run)
@@ -300,9 +280,10 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     def choose_trial_to_run(self, tune_controller: TuneController) -> Trial | None:
         """Return the trial to start or resume, if there is room for one."""
-        search = tune_controller.search_alg
+        search, self._controller = tune_controller.search_alg, tune_controller
         self._notice_ends()
         self._time_limits.enforce(tune_controller)
+        self._memory_limits.enforce(tune_controller)
         if self._is_open and self._clock() - self._noted_at > _NOTE_PERIOD:
             self._note_answer()
         if not self._is_open and not self._open_if_ready(search):
@@ -314,22 +295,24 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         if self._over:
             self._finish(tune_controller)
             return None
-        if not self._may_find_one or not self._has_room(search):
+        if not self._may_find_one or not self._slots.has_room(search):
             return None
-        chosen = self._next()
+        chosen = self._claims.send_again() or self._course.next()
         if chosen is None:
             # Until something happens, there will be none.
             self._may_find_one = False
-            if not self._busy and search.is_finished():
+            if not self._slots.busy and search.is_finished():
                 self._close(tune_controller)
             return None
-        self._make_busy(chosen)
+        self._start(chosen)
         live_trials(search).add(chosen.trial.trial_id)
         return chosen.trial
 
     def debug_string(self) -> str:
         """Return the scheduler's line in Tune's report."""
-        return f"Using {type(self).__name__}: {self._runs.n_arms} arms, {len(self._busy)} busy"
+        return (
+            f"Using {type(self).__name__}: {self._runs.n_arms} arms, {len(self._slots.busy)} busy"
+        )
 
     # What subclasses use.
 
@@ -337,41 +320,55 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         if not self._is_open:
             raise ValueError("there is nothing to recommend yet: no trial was started.")
 
-    def _without_more(self, answer: AnswerT, nothing_is_left: bool) -> AnswerT:
-        """Return an answer that says so if no trials are left to change it."""
-        if answer.finished or not (self._closed or nothing_is_left):
-            return answer
-        reason = f"no replicates are left to tell: {answer.reason}"
-        return replace(answer, finished=True, reason=reason)
+    @property
+    def _experiment(self) -> Experiment:
+        return self._claims.experiment
 
     @property
     def _sign(self) -> float:
         return -1.0 if self._mode == "min" else 1.0
 
-    def _value(self, result: Mapping[str, Any]) -> float | None:
-        """Return a result's metric, larger is better; None if it is missing or no number."""
-        value = as_number(result.get(str(self._metric)))
-        return None if value is None else self._sign * value
+    def _value_in(self, result: Mapping[str, Any]) -> float | None:
+        """Return a result's metric; NaN if it is no number, None if it is missing."""
+        name = str(self._metric)
+        if name not in result:
+            return None
+        value = as_number(result[name])
+        return math.nan if value is None else value
 
-    def _warn_once(
-        self, about: object, message: str, category: type[Warning] = UserWarning
-    ) -> None:
-        if about not in self._warned:
-            self._warned.add(about)
-            warnings.warn(message, category, stacklevel=3)
+    def _fail(self, run: Run, again: bool, is_lost: bool) -> None:
+        """Tell that a run has failed; it is tried again, or was lost with its process."""
+        if again:
+            self._claims.lose(run, AGAIN, will_retry=True)
+        elif is_lost:
+            self._claims.lose(run, "its process has died")
+        elif run.begun is not None:
+            self._claims.end(run, None)
+        self._may_find_one = True
+        if not again:
+            self._course.fail(run)
+            self._stop_those_out()
+
+    def _stop_those_out(self) -> None:
+        for run in self._course.to_stop():
+            self._doom(run)
+        if self._over:
+            self._note_answer()
+
+    def _is_out(self, arm: int) -> bool:
+        return self._is_open and (arm >= self._n_raced or self._course.is_out(arm))
 
     def _doom(self, run: Run) -> None:
         """Have a run stopped at the next step."""
-        if not run.doomed:
-            run.doomed = True
-            self._doomed.append(run)
+        if run.doomed:
+            return
+        self._slots.doom(run)
+        why = "the race is over" if self._closed else "its configuration has left the race"
+        self._claims.lose(run, why, is_withdrawn=True)
 
     def _doom_arm(self, arm: int) -> None:
         for run in self._runs.of(arm):
             self._doom(run)
-
-    def _write(self, run: Run, record: Mapping[str, Any]) -> None:
-        self._notebook.write(run.trial.trial_id, {"config": encode(run.trial.config), **record})
 
     def _note_answer(self) -> None:
         self._noted_at = self._clock()
@@ -379,24 +376,26 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             answer, names = self.recommendation(), self._runs.names
             self._notebook.write_answer(answer, self._metric, self._mode, names)
 
-    def _room(self) -> float:
-        """Return how many trials the cluster can run at once; infinite if that is not known."""
-        now = self._clock()
-        if now - self._slots_known_at > _CLUSTER_PERIOD:
-            self._slots_known_at = now
-            self._slots = self._count_slots(next(iter(self._busy.values())).trial)
-        return self._slots
-
     def _leave(self, run: Run) -> None:
         """Let go of a run whose trial is over."""
-        run.granted = None
+        if not (run.doomed or self._closed):
+            self._claims.lose(run, "its trial was stopped")
         self._time_limits.forget(run.trial)
-        self._busy.pop(run.trial.trial_id, None)
+        self._slots.leave(run)
         self._runs.retire(run)
         self._may_find_one = True
-        if self._is_open and not self._busy and self._runs.all_over:
+        is_spent = self._is_open and self._complete and self._nothing_is_left
+        if is_spent and (self._closed or not self._course.has_more()):
+            self._claims.find(is_exhausted=True)
+        if self._is_open and not self._slots.busy and self._runs.all_over:
             # Ray may end the experiment without another step of its loop.
             self._note_answer()
+
+    @property
+    def _nothing_is_left(self) -> bool:
+        """Whether all trials of all arms in the race are over."""
+        arms = range(self._n_raced)
+        return not any(self._runs.of(arm) and not self._is_out(arm) for arm in arms)
 
     def _finish(self, tune_controller: TuneController) -> None:
         """End the experiment, now that the race has ended."""
@@ -410,94 +409,77 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         for run in self._runs:
             if not run.trial.is_finished():
                 self._doom(run)
+        self._claims.find(is_exhausted=True)
         self._stop_doomed(tune_controller)
         self._note_answer()
+
+    def _add_trial(self, trial: Trial) -> None:
+        unwrapped(self._controller).add_trial(trial)
 
     def _now(self) -> float:
         return self._clock()
 
-    def _make_busy(self, run: Run) -> None:
-        self._busy[run.trial.trial_id] = run
-        if self._limit is not None:
-            self._time_limits.set(run.trial, self._limit)
+    def _count(self, trial: Trial) -> float:
+        return self._count_slots(trial)
+
+    def _cost_of(self, run: Run) -> float:
+        return self._course.cost_of(run)
+
+    def _start(self, run: Run) -> None:
+        self._slots.take(run)
+        limit = None if run.begun is None else run.begun.limit
+        limit = self._limit if limit is None else limit
+        if limit is not None:
+            self._time_limits.set(run.trial, limit)
 
     def _notice_ends(self) -> None:
-        for name, run in list(self._busy.items()):
-            if run.trial.status in (Trial.PENDING, Trial.RUNNING):
-                continue
-            del self._busy[name]
+        for run in self._slots.ended():
             self._may_find_one = True
             self._time_limits.forget(run.trial)
             if run.trial.status == Trial.ERROR:  # a reset that failed is told to nobody
-                self._on_failure(run)
+                if not run.doomed:
+                    self._fail(run, again=False, is_lost=False)
                 self._leave(run)
 
     def _open_if_ready(self, search: Any) -> bool:
         if not (search.is_finished() or suggests(search)):
             return False  # more trials are on their way
-        records = self._notebook.records
-        if RACE in records:
-            n_arms = int(records.pop(RACE)["n_arms"])
-        elif search.is_finished():
-            n_arms = self._runs.n_arms
-            if self._n_arms is not None and suggests(search):
-                n_arms = min(n_arms, self._n_arms)
-        else:
-            n_arms = search.total_samples if self._n_arms is None else self._n_arms
-            if n_arms > _MANY:
-                raise ValueError(
-                    f"{type(self).__name__} needs the number of arms where the search goes on "
-                    f"without end; give arms=... to it, or num_samples to tune.TuneConfig."
-                )
+        stored = Stored(self._notebook.records)
+        n_arms = stored.n_arms
+        if n_arms is None:
+            n_arms = expected_arms(search, self._n_arms, self._runs.n_arms, type(self).__name__)
+            warn_if_redrawn(self._runs, self._replicate_keys)
         if n_arms == 0:
             return False
         self._runs.sort()
-        self._open(n_arms, search)
+        n_known = self._runs.n_arms
+        for run in self._runs:
+            stored.renew(run, self._runs.configurations[run.arm])
+        for config in stored.configurations:
+            self._runs.arm(config)
+        # Those that Ray has no trial of any more come on top, as the search knows none of them.
+        self._n_raced = n_raced = n_arms + self._runs.n_arms - n_known
+        known = min(n_raced, self._runs.n_arms)
+        candidates = [self._runs.configurations[arm] for arm in range(known)]
+        self._claims.begin(self._settings(candidates, n_raced, search), n_arms, stored)
+        self._course = self._make_course()
         self._is_open = True
-        self._n_raced = n_arms
-        self._notebook.write(RACE, {"n_arms": n_arms})
-        runs = {run.trial.trial_id: run for run in self._runs}
-        with of_this_version("the journal in the experiment's storage"):
-            entries = []
-            for name, record in records.items():
-                run = runs.get(name)
-                arm = self._runs.arm(decode(record["config"])) if run is None else run.arm
-                if arm < n_arms:
-                    entries.append(Entry(record, arm, run))
-            self._recover(entries)
+        self._stop_those_out()
+        self._claims.settle(self._is_out)
         self._notebook.records = {}
-        if self._runs.n_arms > n_arms:  # several trials may be suggested before the race begins
-            for arm in range(n_arms, self._runs.n_arms):
+        for run in list(self._slots.busy.values()):  # suggested before the race began
+            if run.begun is None and not self._is_out(run.arm):
+                self._course.send_first(run)
+        if self._runs.n_arms > n_raced:  # several trials may be suggested before the race begins
+            for arm in range(n_raced, self._runs.n_arms):
                 self._doom_arm(arm)
             search.set_finished()
         return True
 
-    def _stop_doomed(self, tune_controller: TuneController) -> None:
-        """Stop the doomed; a trial that runs is killed if it does not report within a second."""
-        patient: list[Run] = []
-        while self._doomed:
-            run = self._doomed.pop()
-            trial = run.trial
-            if trial.status == Trial.RUNNING:
-                now = self._clock()
-                if now < self._patience_ends.setdefault(trial.trial_id, now + _PATIENCE):
-                    # With its next result it ends by itself, and its process can be used again.
-                    patient.append(run)
-                    continue
-                stop_at_once(tune_controller, trial)
-            elif not trial.is_finished():
-                live_trials(tune_controller.search_alg).add(trial.trial_id)
-                give_folder(trial)
-                tune_controller.stop_trial(trial)
-            self._patience_ends.pop(trial.trial_id, None)
-            self._leave(run)
-        self._doomed = patient
+    def _was_seen_to_its_end(self, trial: Trial) -> bool:
+        records = {trial.trial_id: self._notebook.records[trial.trial_id]}
+        return Stored(records).is_over(trial.trial_id, self._n_levels - 1)
 
-    def _has_room(self, search: Any) -> bool:
-        """Return whether another trial may be started: Ray must not be told more than fit."""
-        if not self._busy:
-            return True
-        room = min(most_at_once(search), self._room())
-        if math.isinf(room):
-            return all(run.trial.status == Trial.RUNNING for run in self._busy.values())
-        return len(self._busy) < room
+    def _stop_doomed(self, tune_controller: TuneController) -> None:
+        for run in self._slots.stop_doomed(tune_controller):
+            self._leave(run)

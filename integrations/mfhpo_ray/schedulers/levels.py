@@ -1,9 +1,12 @@
 """The levels of a time attribute, how far a trial has come by its results, and at what cost."""
 
+import warnings
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from ray.tune.result import DONE, TIME_TOTAL_S
 
 from mfhpo._validation import check_count, check_number, check_numbers, shown
 from mfhpo.identification.curves.curves import check_reduction_factor, check_steps
@@ -12,6 +15,9 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo_ray.experiment.checkpoints import saved_metrics
 from mfhpo_ray.experiment.prices import Prices, required_resources
 from mfhpo_ray.schedulers.runs import Run
+
+MAX_T = 100
+"""Where nobody says when a trial is complete: as in Tune's own schedulers."""
 
 
 def levels_of(
@@ -24,12 +30,12 @@ def levels_of(
     if levels is not None and max_t is None:
         _refuse_geometric("levels", grace_period, reduction_factor)
         return tuple(check_numbers("levels", levels, "a list of numbers or None"))
-    if max_t is None or levels is not None:
+    if levels is not None:
         raise ValueError(
             f"give either max_t, the time at which a trial is complete, or levels, got "
             f"max_t={shown(max_t)} and levels={shown(levels)}."
         )
-    last = check_count("max_t", max_t, 1)
+    last = check_count("max_t", MAX_T if max_t is None else max_t, 1)
     first = 1 if grace_period is None else check_count("grace_period", grace_period, 1, last)
     factor = 3.0 if reduction_factor is None else check_reduction_factor(reduction_factor)
     return check_steps(last, factor, first)
@@ -77,38 +83,69 @@ def time_in(result: Mapping[str, Any], name: str) -> float:
     return check_number(name, result[name])
 
 
+def set_out_with(run: Run, result: Mapping[str, Any], name: str) -> tuple[float, float]:
+    """Return time and seconds that a run went on from, by its first result; 0 if it began anew.
+
+    It may begin anew though it has a checkpoint: the result is no later then. A trial that returns
+    when it is resumed shows the result of its checkpoint again, and is done.
+    """
+    shown, saved = time_in(result, name), saved_metrics(run.trial)
+    time = float(saved.get(name, 0.0))
+    if time < shown or (time == shown and result.get(DONE)):
+        return time, float(saved.get(TIME_TOTAL_S, 0.0))
+    return 0.0, 0.0
+
+
 class Meter:
-    """Follows runs by their results, and charges for increments."""
+    """Follows runs by their results, and charges for increments.
+
+    Attributes
+    ----------
+    levels
+        The levels, in order.
+    """
 
     def __init__(self, fidelity: Fidelity, prices: Mapping[str, float] | None) -> None:
+        self.levels = tuple(fidelity.levels or ())
         self._name = fidelity.name
-        self._levels = tuple(fidelity.levels or ())
+        self._has_warned = False
         self._prices = Prices(prices, fidelity.costs)
-        self._costs = fidelity.costs_of(self._levels)  # None where they are measured
+        self._costs = fidelity.costs_of(self.levels)  # None where they are measured
 
     def note(self, run: Run, result: Mapping[str, Any]) -> None:
         """Take in how far a run has come, and where it set out if this is its first result."""
-        shown = time_in(result, self._name)
         if run.began_at is None:
-            run.began_at, run.began_with = 0.0, 0.0
-            saved = saved_metrics(run.trial)
-            time = float(saved.get(self._name, 0.0))
-            if 0.0 < time < shown:  # else it has begun anew, though it may have a checkpoint
-                run.began_at, run.began_with = time, float(saved.get("time_total_s", 0.0))
-        run.shown = shown
+            run.began_at, run.began_with = set_out_with(run, result, self._name)
+        run.shown = time_in(result, self._name)
         run.seconds = float(result.get("time_total_s", 0.0))
+
+    def stage(self, run: Run) -> int:
+        """Return the index of the last level that a run has come to; -1 before the first."""
+        return bisect_right(self.levels, run.shown) - 1
+
+    def warn_if_short(self, run: Run) -> None:
+        """Warn, once, of a trial that has ended before the level that it was sent to."""
+        level = self.levels[run.level]
+        if run.shown >= level or self._has_warned:
+            return
+        self._has_warned = True
+        warnings.warn(
+            f"trial {run.trial.trial_id} ended at {self._name}={run.shown:g}, before the level "
+            f"{level!r}: its last value counts as the one there, and so will others. Give "
+            f"max_t={run.shown:g}, or levels that trials reach.",
+            stacklevel=2,
+        )
 
     def pay(self, run: Run) -> float:
         """Return what a run has cost as far as it has reported; it is paid then."""
-        owed, run.owed = run.owed, 0.0
         if run.began_at is None:
-            return owed
+            return 0.0
         before, seconds_before = run.began_at, run.began_with
         run.began_at, run.began_with = run.shown, run.seconds
         if self._costs is None:
             seconds = max(0.0, run.seconds - seconds_before)
-            return owed + seconds * self._prices.of(required_resources(run.trial))
+            return seconds * self._prices.of(required_resources(run.trial))
         # Linear between the levels.
-        marks, costs = (0.0, *self._levels), (0.0, *self._costs)
+        marks, costs = (0.0, *self.levels), (0.0, *self._costs)
         cost, paid = (float(np.interp(time, marks, costs)) for time in (run.shown, before))
-        return owed + max(0.0, cost - paid)
+        return max(0.0, cost - paid)

@@ -12,14 +12,17 @@ from ray.tune.stopper import CombinedStopper, NoopStopper, Stopper, TimeoutStopp
 from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import check_name
+from mfhpo_ray.experiment.checkpoints import check_reuse
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.losses import is_tried_again, was_lost
+from mfhpo_ray.experiment.memory_limits import MemoryLimits
 from mfhpo_ray.experiment.prices import required_resources
 from mfhpo_ray.experiment.space import find, has
 from mfhpo_ray.experiment.time_limits import (
     TimeLimits,
     finite_limit,
     give_folder,
+    is_over_memory,
     stop_at_once,
     unwrapped,
 )
@@ -47,6 +50,8 @@ class PullScheduler(FIFOScheduler):
         Seconds that a trial may run, or None; where the searcher chooses one (`SpaceSearch`), the
         smaller counts. What Ray needs to start its process, ``setup`` of a class included, does not
         count.
+    memory_limit
+        Bytes that a trial may hold with its child processes, or None.
     limit_key
         Where the configuration of a trial has a limit of its own, which then counts instead of
         `limit`; None there means no limit. Nested keys are joined by ``"/"``.
@@ -62,6 +67,12 @@ class PullScheduler(FIFOScheduler):
     reports beyond its limit is stopped as by any scheduler. One that does not report is killed with
     its children, without ``finally`` or ``atexit``. The clock starts again when a trial runs again.
 
+    Memory is measured four times a second, by an actor without a CPU on each node. The process
+    itself counts, about 100 MB with Ray; memory that processes share is divided among them, on
+    Linux. Actors that a trial has made do not count, nor what GPUs hold. A trial beyond the limit
+    is killed; its last result stays, and has the bytes as ``"mfhpo/memory_used"``. To a search of
+    this package that is a failure; where trials have limits of time, it counts as stopped there.
+
     Examples
     --------
     >>> from mfhpo_ray import PullScheduler
@@ -69,22 +80,32 @@ class PullScheduler(FIFOScheduler):
     'First in, first out; trials may run for 600 s; 0 were ended for their time.'
     """
 
-    def __init__(self, limit: float | None = None, limit_key: str = "time_limit_s") -> None:
+    def __init__(
+        self,
+        limit: float | None = None,
+        limit_key: str = "time_limit_s",
+        *,
+        memory_limit: float | None = None,
+    ) -> None:
         FIFOScheduler.__init__(self)  # untyped in Ray, and only by its name exempt from the check
         self._limit = finite_limit("limit", limit)
         self._limit_key = check_name("limit_key", limit_key, "a key of the configuration")
         self._clock = time.monotonic
         self._limits = TimeLimits(self._now)
-        self._censored = 0
-        self._search: Any = None  # a `PolicySearch`, which imports this module
+        self._memory = MemoryLimits(memory_limit)
+        self._censored, self._over_memory = 0, 0
+        self._search: Any = None  # its `Evaluations`, which import this module
         self._folder: str | None = None
         self._knows_what_is_kept = True
 
     def on_trial_add(self, tune_controller: TuneController, trial: Trial) -> None:
         """Limit a trial, and tell the searcher what it holds."""
+        check_reuse(tune_controller, trial)
         self._connect(tune_controller, Journal.of(trial))
         search = self._search
         result = None if search is None else search.completed(trial.trial_id)
+        if search is not None and not trial.is_finished() and search.repeats(trial):
+            result = None
         if trial.is_finished():
             if search is not None and result is None:
                 search.discard(trial.trial_id)
@@ -107,7 +128,10 @@ class PullScheduler(FIFOScheduler):
         self, tune_controller: TuneController, trial: Trial, result: dict[str, Any]
     ) -> None:
         """Note whether the trial's time was up, before searchers and callbacks hear of its end."""
-        if self._limits.settle(trial) is not None:
+        limit = self._limits.settle(trial)
+        if is_over_memory(trial):
+            self._over_memory += 1
+        elif limit is not None:
             self._censored += 1
         self._limits.forget(trial)
 
@@ -134,6 +158,7 @@ class PullScheduler(FIFOScheduler):
             self._knows_what_is_kept = True
             self._search.keep({trial.trial_id for trial in _unfinished(tune_controller)})
         self._limits.enforce(tune_controller)
+        self._memory.enforce(tune_controller)
         search = self._search
         if search is not None and search.finished and search.stops_surplus:
             self._stop_all(tune_controller)
@@ -141,9 +166,10 @@ class PullScheduler(FIFOScheduler):
     def debug_string(self) -> str:
         """Return the scheduler's line in Tune's report."""
         limit = "without a limit" if self._limit is None else f"for {self._limit:g} s"
+        others = f", {self._over_memory} for their memory" if self._over_memory else ""
         return (
             f"First in, first out; trials may run {limit}; "
-            f"{self._censored} were ended for their time."
+            f"{self._censored} were ended for their time{others}."
         )
 
     def _now(self) -> float:
@@ -156,15 +182,14 @@ class PullScheduler(FIFOScheduler):
     def _connect(self, tune_controller: TuneController, journal: Journal | None) -> None:
         """Find the searcher of ours below what Tune wraps it in, and connect it once."""
         search_alg = tune_controller.search_alg
-        search = next((s for s in searchers_of(search_alg) if hasattr(s, "note_resources")), None)
+        search = next((s for s in searchers_of(search_alg) if hasattr(s, "evaluations")), None)
         folder = None if journal is None else journal.folder
-        if search is None or (search is self._search and folder == self._folder):
+        if search is None or (search.evaluations is self._search and folder == self._folder):
             return
-        self._search, self._folder = search, folder
+        self._search, self._folder = search.evaluations, folder
         # Tune tells a search only of conditions in a dictionary. A time budget is a stopper, too.
-        for stopper in _parts(getattr(unwrapped(tune_controller), "_stopper", None)):
-            if not isinstance(stopper, NoopStopper | TimeoutStopper | None):
-                search.warn_of_stop(type(stopper).__name__)
+        for name in stoppers_in(getattr(unwrapped(tune_controller), "_stopper", None)):
+            search.warn_of_stop(name)
         if journal is not None:
             search.connect(journal)
             self._knows_what_is_kept = False
@@ -185,10 +210,12 @@ class PullScheduler(FIFOScheduler):
             stop_at_once(tune_controller, trial)
 
 
-def _parts(stopper: Stopper | None) -> list[Stopper | None]:
+def stoppers_in(stopper: Stopper | None) -> list[str]:
+    """Return the classes of stoppers that may end trials early; a time budget ends all of them."""
     if isinstance(stopper, CombinedStopper):
-        return [part for one in stopper._stoppers for part in _parts(one)]
-    return [stopper]
+        return [name for part in stopper._stoppers for name in stoppers_in(part)]
+    is_harmless = isinstance(stopper, NoopStopper | TimeoutStopper | None)
+    return [] if is_harmless else [type(stopper).__name__]
 
 
 def _unfinished(tune_controller: TuneController) -> list[Trial]:

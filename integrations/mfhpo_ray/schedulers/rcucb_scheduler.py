@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from ray.tune.experiment import Trial
-from ray.tune.schedulers import TrialScheduler
 
-from mfhpo import RCUCB, Labels, Observation, Pull
-from mfhpo.censored.options import RCUCBOptions, check_limits, mirrored
+from mfhpo import RCUCB
+from mfhpo.censored.options import RCUCBOptions, check_limits
+from mfhpo.experiment import Assignment
+from mfhpo.experiment.settings import LimitSettings
 from mfhpo.racing.options import runs, with_defaults
+from mfhpo_ray.experiment.encoding import described
 from mfhpo_ray.experiment.losses import is_tried_again
-from mfhpo_ray.experiment.recommendation import TuneLimitRecommendation
-from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Entry
-from mfhpo_ray.schedulers.runs import Run
+from mfhpo_ray.experiment.recommendation import TuneLimitRecommendation, in_terms_of_tune
+from mfhpo_ray.experiment.time_limits import TimeLimits
+from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler
+from mfhpo_ray.schedulers.claims import Claims, Course, ValueOf
+from mfhpo_ray.schedulers.runs import Run, Runs
 
 if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController
@@ -59,53 +62,49 @@ class RCUCBScheduler(ArmScheduler):
         arms: int | None = None,
         metric: str | None = None,
         mode: str | None = None,
+        memory_limit: float | None = None,
         **options: Unpack[RCUCBOptions],
     ) -> None:
         own = with_defaults(type(self), options)
-        super().__init__(metric=metric, mode=mode, replicate=replicate, arms=arms)
-        self._options = {**own, "limits": check_limits(limits)}
-        RCUCB(2, **self._options)  # raises before any trial runs
-        self._policy: RCUCB  # from `_open` on
-        self._granted: dict[str, tuple[Run, float | None]] = {}
-        self._n_observed = 0
-        self._owed = 0.0  # seconds of attempts that failed, and that Ray tried again
+        super().__init__(
+            metric=metric, mode=mode, replicate=replicate, arms=arms, memory_limit=memory_limit
+        )
+        self._options, self._limits = own, check_limits(limits)
+        RCUCB(2, self._limits, **own)  # raises before any trial runs
+        self._limit = _largest(self._limits, own["longest"])
 
     def recommendation(self) -> TuneLimitRecommendation:
         """Return the best arm, limit and gain so far; ValueError before any trial."""
         self._check_open()
-        nothing_is_left = self._complete and self._runs.all_over
-        answer = self._without_more(self._policy.recommend(), nothing_is_left)
-        answer = replace(answer, cost=answer.cost + self._owed)
-        config = self._runs.config(answer.arm)
-        return TuneLimitRecommendation.of(answer, self._sign, config)
+        answer = in_terms_of_tune(self._experiment.answer(), dict)
+        assert isinstance(answer, TuneLimitRecommendation)
+        return answer
 
     # What `ArmScheduler` asks.
 
-    def _open(self, n_arms: int, search: Any) -> None:
-        self._policy = RCUCB(n_arms, **mirrored(self._options, self._sign))
-        self._policy.labels = Labels(
-            arm=self._runs.label,
-            value=lambda value: self._sign * value + 0.0,  # the sum makes 0 of -0
+    _n_levels = 1
+
+    def _settings(
+        self, candidates: Sequence[Mapping[str, Any]], n_arms: int, search: Any
+    ) -> LimitSettings:
+        return LimitSettings(
+            candidates=candidates,
+            limits=self._limits,
+            options=self._options,
+            make=RCUCB,
+            n_arms=n_arms,
+            sign=self._sign,
+            describe=described,
         )
 
-    def _recover(self, entries: Sequence[Entry]) -> None:
-        for record, _, run in entries:
-            owed = float(record["owed"])
-            self._owed += owed
-            if run is not None:
-                run.observed, run.owed = record["observed"], owed
-        told = [
-            (number, arm, rest)
-            for record, arm, _ in entries
-            for number, *rest in record["observed"]
-        ]
-        for number, arm, (limit, value, seconds, censored_at) in sorted(told, key=lambda t: t[0]):
-            self._n_observed = max(self._n_observed, number)
-            self._policy.tell(Pull(arm, 0, limit), Observation(value, seconds, censored_at))
-
-    @property
-    def _over(self) -> bool:
-        return self._is_open and self._policy.finished
+    def _make_course(self) -> LimitCourse:
+        return LimitCourse(
+            self._claims,
+            self._runs,
+            self._value_in,
+            time_limits=self._time_limits,
+            longest=self._options["longest"],
+        )
 
     def _finish(self, tune_controller: TuneController) -> None:
         """Start nothing more, and end the experiment once the trials that run have ended."""
@@ -114,89 +113,88 @@ class RCUCBScheduler(ArmScheduler):
             if not run.trial.is_finished() and not self._may_end(run):
                 self._doom(run)
         self._stop_doomed(tune_controller)
-        if not self._busy:
+        if not self._slots.busy:
             self._close(tune_controller)
 
     def _may_end(self, run: Run) -> bool:
         """Return whether a trial runs with a limit; one without might never end."""
-        _, limit = self._granted.get(run.trial.trial_id, (run, None))
-        return limit is not None and run.trial.status == Trial.RUNNING
+        has_limit = run.begun is not None and run.begun.limit is not None
+        return has_limit and run.trial.status == Trial.RUNNING
 
-    def _is_out(self, arm: int) -> bool:
-        return self._is_open and arm not in self._policy.active
 
-    def _grant_first(self, run: Run) -> None:
-        limits = self._policy.limits if self._is_open else self._options["limits"]
-        if limits is None or isinstance(limits, Integral):
-            self._grant(run, self._options["longest"])
-        else:
-            self._grant(run, float(limits[-1]))
+class LimitCourse(Course):
+    """Runs that are sent to their end, within the limits that an experiment assigns.
 
-    def _next(self) -> Run | None:
-        policy = self._policy
-        under_way = [Pull(run.arm, 0, limit) for run, limit in self._granted.values()]
-        busy = {run.arm for run in self._busy.values()}
-        without = {arm for arm in busy if self._waiting(arm) is None}
-        without.update(arm for arm in range(policy.n_arms) if not self._runs.of(arm))
-        pulls = policy.ask(1, under_way, without=without)
-        if not pulls:
-            return None
-        run = self._waiting(pulls[0].arm)
-        if run is not None:
-            self._grant(run, pulls[0].limit)
+    Parameters
+    ----------
+    claims, runs, value_of
+        See `Course`.
+    time_limits
+        Knows how long they took.
+    longest
+        The limit while limits are derived.
+    """
+
+    def __init__(
+        self,
+        claims: Claims,
+        runs: Runs,
+        value_of: ValueOf,
+        *,
+        time_limits: TimeLimits,
+        longest: float | None,
+    ) -> None:
+        super().__init__(claims, runs, value_of)
+        self._time_limits = time_limits
+        self._longest = longest
+
+    def is_out(self, arm: int) -> bool:
+        """Return whether an arm has left the race."""
+        return arm not in self._policy.active
+
+    def to_stop(self) -> list[Run]:
+        """Return the runs of arms that have left."""
+        left = set(range(self._runs.n_arms)).difference(self._policy.active.tolist())
+        return [run for arm in sorted(left) for run in self._runs.of(arm)]
+
+    def next(self) -> Run | None:
+        """Send a run of the configuration that is assigned; None if none can be started."""
+        experiment = self._claims.experiment
+        work = experiment.next(available=lambda config, _: self._waiting(config) is not None)
+        run = self._waiting(work.configuration) if isinstance(work, Assignment) else None
+        if run is not None and isinstance(work, Assignment):
+            self._claims.send(run, work=work)
         return run
 
-    def _waiting(self, arm: int) -> Run | None:
-        return next((run for run in self._runs.of(arm) if run.waits), None)
+    def send_first(self, run: Run) -> None:
+        """Send a run that a search algorithm has suggested, with the largest limit."""
+        self._claims.send(run, limit=_largest(self._policy.limits, self._longest))
 
-    def _grant(self, run: Run, limit: float | None) -> None:
-        run.granted = 0
-        self._granted[run.trial.trial_id] = run, limit
-        self._time_limits.set(run.trial, limit)
-
-    def _on_result(self, run: Run, result: Mapping[str, Any]) -> str:
-        return str(TrialScheduler.CONTINUE)
-
-    def _on_timeout(self, run: Run, limit: float) -> None:
+    def take_last(self, run: Run, result: Mapping[str, Any]) -> None:
+        """Take in the last result of a trial that ended by itself."""
         seconds = self._time_limits.seconds(run.trial)
-        # What the checkpoint holds was paid for too, but it is no part of what the limit is for.
-        self._owe(run, self._time_limits.seconds_of_all_runs(run.trial) - seconds)
-        self._tell(run, Observation(None, seconds, limit))
+        self._claims.end(run, self._value_of(result), cost=seconds)
 
-    def _on_end(self, run: Run, result: Mapping[str, Any]) -> None:
-        self._tell(run, Observation(self._value(result), self._time_limits.seconds(run.trial)))
+    def time_out(self, run: Run, limit: float) -> None:
+        """Take in that a run was stopped at its time limit."""
+        self._claims.end(run, None, stopped_at=limit)
 
-    def _on_retry(self, run: Run) -> None:
-        granted = self._granted.pop(run.trial.trial_id, None)
-        if granted is not None and is_tried_again(run.trial):
-            self._owe(run, self._time_limits.seconds_of_failed_attempt(run.trial))
-            self._note(run, is_over=False)
+    def cost_of(self, run: Run) -> float:
+        """Return the seconds of a run that has failed, and that no later result counts."""
+        if is_tried_again(run.trial):
+            return self._time_limits.seconds_of_failed_attempt(run.trial)
+        return self._time_limits.seconds_of_all_runs(run.trial)
 
-    def _owe(self, run: Run, seconds: float) -> None:
-        self._owed += seconds
-        run.owed += seconds
+    @property
+    def _policy(self) -> Any:
+        runner: Any = self._claims.experiment.runner
+        return runner.policy
 
-    def _on_failure(self, run: Run) -> None:
-        self._tell(run, Observation(None, self._time_limits.seconds_of_all_runs(run.trial)))
+    def _waiting(self, config: Mapping[str, Any]) -> Run | None:
+        waiting = (run for run in self._runs.of(self._runs.arm(config)) if run.waits)
+        return next((run for run in waiting if run.begun is None), None)
 
-    def _leave(self, run: Run) -> None:
-        self._granted.pop(run.trial.trial_id, None)
-        super()._leave(run)
 
-    def _tell(self, run: Run, observation: Observation) -> None:
-        granted = self._granted.pop(run.trial.trial_id, None)
-        if granted is None or not self._is_open:
-            return
-        _, limit = granted
-        self._policy.tell(Pull(run.arm, 0, limit), observation)
-        self._n_observed += 1
-        told = (observation.value, observation.cost, observation.censored_at)
-        run.observed = [[self._n_observed, limit, *told]]
-        self._note(run, is_over=not observation.failed)
-        if self._is_out(run.arm):
-            self._doom_arm(run.arm)
-        if self._policy.finished:
-            self._note_answer()
-
-    def _note(self, run: Run, *, is_over: bool) -> None:
-        self._write(run, {"observed": run.observed, "over": is_over, "owed": run.owed})
+def _largest(limits: Any, longest: float | None) -> float | None:
+    """Return the largest of limits; `longest` if they are not known yet."""
+    return longest if limits is None or isinstance(limits, Integral) else float(limits[-1])

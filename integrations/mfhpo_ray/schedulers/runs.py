@@ -1,15 +1,22 @@
 """Which trials there are: each is one replicate of an arm, and how far it has come."""
 
 import math
+import warnings
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ray.tune.experiment import Trial
 from ray.tune.utils import flatten_dict
 
-from mfhpo.knowledge.fidelity import native
+from mfhpo.experiment.configurations import Configurations, key_of
+from mfhpo.experiment.events import Begun, Ended, Event, Lost
+from mfhpo.problem import LARGEST
+from mfhpo_ray.experiment.encoding import described
+
+ADDED = "_again"
+"""The end of a trial's name that a scheduler has added, to evaluate its configuration again."""
 
 
 @dataclass(eq=False)
@@ -18,30 +25,59 @@ class Run:
 
     trial: Trial
     arm: int
-    # Index of the highest level it was observed at, -1 before the first; of the one it is sent to.
+    # Index of the highest level that it was observed at, -1 before the first.
     reached: int = -1
-    granted: int | None = None
+    # Its open claim, while it has not come to where it was sent; whether it is on its way there.
+    begun: Begun | None = None
+    is_sent: bool = False
+    # Number of its claims, open or not; whether the last one has ended without a value.
+    n_claims: int = 0
+    has_failed: bool = False
     # Whether it is to be stopped.
     doomed: bool = False
-    # How many of its values wait for those of runs that were sent to the same level before it.
-    held: int = 0
     # What the time attribute, and the sum of its seconds, showed last.
     shown: float = 0.0
     seconds: float = 0.0
     # The same when it was last paid for, started or resumed; None until its first result.
     began_at: float | None = None
     began_with: float = 0.0
-    # What was observed of it, as it is written in the journal, and the places of that.
-    observed: list[list[Any]] = field(default_factory=list)
-    places: list[Any] = field(default_factory=list)
-    # What was paid for an attempt that failed, and is not told yet.
-    owed: float = 0.0
 
     @property
     def waits(self) -> bool:
-        """Whether it could be started or resumed now."""
-        at_rest = self.granted is None and not self.held and self.trial.status == Trial.PAUSED
-        return at_rest and not self.doomed
+        """True if it could be started or resumed now."""
+        return not (self.is_sent or self.doomed) and self.trial.status == Trial.PAUSED
+
+    @property
+    def level(self) -> int:
+        """Index of the level that it was sent to."""
+        assert self.begun is not None
+        assert self.begun.levels is not None
+        return self.begun.levels[0]
+
+    @property
+    def claim(self) -> str:
+        """The id of its last claim."""
+        return f"{self.trial.trial_id}:{self.n_claims}"
+
+    def next_claim(self) -> str:
+        """Return the id of a new claim."""
+        self.n_claims += 1
+        return self.claim
+
+    def note(self, event: Event) -> None:
+        """Take note of an event about the run."""
+        if isinstance(event, Begun):
+            self.begun = event
+        elif isinstance(event, Ended):
+            self.has_failed = event.value is None or not abs(event.value) <= LARGEST
+            if event.level is not None and not self.has_failed:
+                self.reached = event.level
+            if event.last:
+                self.begun, self.is_sent = None, False
+        elif isinstance(event, Lost):
+            self.is_sent = False
+            if not event.will_retry:
+                self.begun = None
 
 
 class Runs:
@@ -50,9 +86,8 @@ class Runs:
     def __init__(self, replicate_keys: Collection[str]) -> None:
         self._replicate_keys = frozenset(replicate_keys)
         self._by_trial: dict[str, Run] = {}
-        self._arms: dict[str, int] = {}
         self._by_arm: list[list[Run]] = []
-        self.configs: list[dict[str, Any]] = []
+        self.configurations = Configurations(describe=described)
 
     def __contains__(self, trial: Trial) -> bool:
         return trial.trial_id in self._by_trial
@@ -66,35 +101,32 @@ class Runs:
     @property
     def n_arms(self) -> int:
         """Number of different arms seen so far."""
-        return len(self._by_arm)
+        return len(self.configurations)
 
     @property
     def n_replicates(self) -> list[int]:
-        """The number of trials of each arm, over or not."""
-        numbers = Counter(run.arm for run in self)
+        """The number of trials of each arm, over or not, without those that were added."""
+        numbers = Counter(run.arm for run in self if not run.trial.trial_id.endswith(ADDED))
         return [numbers[arm] for arm in range(self.n_arms)]
 
     @property
     def all_over(self) -> bool:
-        """Whether no trial seen so far can go on."""
+        """True if no trial seen so far can go on."""
         return not any(self._by_arm)
 
     @property
     def names(self) -> list[str]:
         """The keys of all arms' configurations, nested ones joined by ``"/"``."""
-        return list(dict.fromkeys(name for arm in self.configs for name in flatten_dict(arm)))
-
-    def config(self, arm: int | None) -> dict[str, Any]:
-        """Return the configuration of an arm; empty for one that is not there yet."""
-        return {} if arm is None or arm >= self.n_arms else self.configs[arm]
-
-    def label(self, arm: int) -> str:
-        """Return the name of an arm in messages."""
-        return f"arm {arm} {self.config(arm)}"
+        configs = (flatten_dict(self.configurations[arm]) for arm in range(self.n_arms))
+        return list(dict.fromkeys(name for config in configs for name in config))
 
     def of(self, arm: int) -> list[Run]:
         """Return the runs of an arm that are not over."""
-        return self._by_arm[arm] if arm < self.n_arms else []
+        return self._by_arm[arm] if arm < len(self._by_arm) else []
+
+    def find(self, trial_id: str) -> Run | None:
+        """Return the run of a trial, or None."""
+        return self._by_trial.get(trial_id)
 
     def add(self, trial: Trial) -> Run:
         """Register a trial."""
@@ -106,15 +138,14 @@ class Runs:
     def sort(self) -> None:
         """Order arms and runs as their trials were made, also in a restored experiment."""
         made = sorted(self._by_trial.values(), key=_number)
-        order = list(dict.fromkeys(run.arm for run in made))
-        order += [arm for arm in range(self.n_arms) if arm not in order]
-        place = {arm: index for index, arm in enumerate(order)}
+        over = {run for run in made if run not in self._by_arm[run.arm]}
+        self._by_trial, self._by_arm = {}, []
+        self.configurations = Configurations(describe=described)
         for run in made:
-            run.arm = place[run.arm]
-        self._by_trial = {run.trial.trial_id: run for run in made}
-        self._arms = {key: place[arm] for key, arm in self._arms.items()}
-        self._by_arm = [sorted(self._by_arm[arm], key=_number) for arm in order]
-        self.configs = [self.configs[arm] for arm in order]
+            run.arm = self.arm(run.trial.config)
+            self._by_trial[run.trial.trial_id] = run
+            if run not in over:
+                self._by_arm[run.arm].append(run)
 
     def retire(self, run: Run) -> None:
         """Forget that a run could go on; its trial is over."""
@@ -123,14 +154,37 @@ class Runs:
 
     def arm(self, config: Mapping[str, Any]) -> int:
         """Return the arm of a configuration; a new one if it was not seen before."""
-        flat = flatten_dict(dict(config))
-        kept = sorted(flat.keys() - self._replicate_keys)
-        key = repr({name: native(flat[name]) for name in kept})
-        if key not in self._arms:
-            self._arms[key] = self.n_arms
-            self._by_arm.append([])
-            self.configs.append(_without(config, self._replicate_keys))
-        return self._arms[key]
+        arm = self.configurations.add(_without(config, self._replicate_keys))
+        self._by_arm += [[] for _ in range(self.n_arms - len(self._by_arm))]
+        return arm
+
+
+def warn_if_redrawn(runs: Runs, replicate_keys: Collection[str]) -> None:
+    """Warn if something was drawn anew for each replicate, so that no arm has two.
+
+    Replicates occur equally often then, and some key has more values than each has trials.
+    """
+    flat = [flatten_dict(run.trial.config) for run in runs]
+    others = sorted({name for config in flat for name in config}.difference(replicate_keys))
+    per_replicate = set(Counter(_key(config, replicate_keys) for config in flat).values())
+    if len(per_replicate) != 1 or runs.n_arms < len(flat):
+        return
+    [n] = per_replicate
+    n_values = {name: len({_key(config, [name]) for config in flat}) for name in others}
+    redrawn = [name for name in others if 1 < n < n_values[name]]
+    if redrawn:
+        warnings.warn(
+            f"{' and '.join(map(repr, sorted(redrawn)))} differ from replicate to replicate, so "
+            f"that each of the {len(flat)} trials is a configuration of its own. Give "
+            f"search_alg=BasicVariantGenerator(constant_grid_search=True), which keeps what is "
+            f"sampled for all values of {' and '.join(map(repr, replicate_keys))}, or name what "
+            f"does not matter in replicate=...",
+            stacklevel=2,
+        )
+
+
+def _key(config: Mapping[str, Any], names: Collection[str]) -> str:
+    return key_of({name: config[name] for name in names if name in config}, described)
 
 
 def _number(run: Run) -> float:

@@ -4,7 +4,7 @@ import heapq
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from mfhpo.identification.curves.staged_elimination import StagedElimination
+from mfhpo.identification.curves.staged_elimination import BoundedElimination
 from mfhpo_ray.schedulers.runs import Run, Runs
 
 
@@ -16,7 +16,7 @@ class _Turn(NamedTuple):
 class TurnQueue:
     """Runs that could be started or go on, those that the race wants first at the front."""
 
-    def __init__(self, race: StagedElimination, runs: Runs, last: int) -> None:
+    def __init__(self, race: BoundedElimination, runs: Runs, last: int) -> None:
         self._race = race
         self._runs = runs
         self._last = last
@@ -82,7 +82,7 @@ class TurnQueue:
 
     def _turn_of(self, run: Run) -> _Turn:
         ahead = self._race.n_finished(run.arm) + sum(
-            other is not run and (other.granted is not None or other.reached > run.reached)
+            other is not run and (other.is_sent or other.reached > run.reached)
             for other in self._runs.of(run.arm)
         )
-        return _Turn(self._race.turn(run.arm, run.reached, ahead), run)
+        return _Turn(self._race.turn(run.arm, ahead), run)

@@ -1,13 +1,15 @@
-"""Searchers that find the best configuration and certify it, by one policy or by the best."""
+"""Searchers among given configurations, by one policy or by the one that suits the problem.
+
+Some find the best configuration and certify it. Others maximise what the trials themselves earn.
+"""
 
 from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mfhpo import IISE, Policy, Problem
+from mfhpo import IISE
 from mfhpo.certification.choice import (
     LOSSES_ARE_MAXIMISED,
     PolicyChoice,
@@ -18,20 +20,26 @@ from mfhpo.certification.choice import (
     make_lucb,
     recommend_policy,
 )
+from mfhpo.experiment import RaceSettings, SearchSettings
+from mfhpo.experiment.settings import Settings
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.racing.options import runs
+from mfhpo.racing.options import MFEliminationOptions, MFUCBOptions, runs
+from mfhpo.regret import MFUCB, MFElimination
 from mfhpo.search import BudgetedSearch
-from mfhpo_ray.searchers.arms import ArmsLike
-from mfhpo_ray.searchers.fidelity_search import DeclaredSearch
+from mfhpo_ray.experiment.recommendation import TuneRecommendation
+from mfhpo_ray.searchers.candidates import ArmsLike
+from mfhpo_ray.searchers.experiment_search import ExperimentSearch
 from mfhpo_ray.searchers.options import (
+    FidelitySearchOptions,
     IISESearchOptions,
     MFGradSearchOptions,
     MFLUCBSearchOptions,
     MFSearchOptions,
 )
+from mfhpo_ray.searchers.race import DeclaredRace
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -40,7 +48,7 @@ _logger = logging.getLogger("mfhpo_ray")
 
 
 @runs(IISE, IISESearchOptions, epsilon=None, measure=10, seed_key="seed")
-class IISESearch(DeclaredSearch):
+class IISESearch(ExperimentSearch[TuneRecommendation]):
     """Finds the best of a set of configurations, cheap fidelities first, and certifies it.
 
     Every trial is one noisy evaluation of one configuration (arm) at one level of the fidelity,
@@ -69,6 +77,18 @@ class IISESearch(DeclaredSearch):
     at most four finalists, which are evaluated again, and the claim is about these. The answer is a
     `TuneSearchRecommendation`. All are compared where costs are measured.
 
+    Parameters
+    ----------
+    fidelity
+        The key of the configuration that the search is to set: its name, or a `mfhpo.Fidelity`
+        that also declares levels, costs or bias. Else levels come from the search space: geometric
+        ones of a range, or the categories of a choice in their order. Measured costs are
+        ``time_total_s`` of a trial's last result. Here and in the search space ``"train/epochs"``
+        is the key ``epochs`` of the dictionary ``train``.
+    arms
+        The configurations to compare: how many to draw from the search space; or a list of
+        configurations. A finite space with fewer configurations is raced whole.
+
     Raises
     ------
     ValueError, TypeError
@@ -79,7 +99,8 @@ class IISESearch(DeclaredSearch):
     Notes
     -----
     ``num_samples=-1`` lets the race go on until it is over; a number ends it earlier, and
-    `recommendation` answers all the same. Schedulers that stop trials early falsify the values.
+    `recommendation` answers all the same. A trial that another scheduler or a stop of the
+    ``RunConfig`` has ended early is paid, and gives neither a value nor a failure.
 
     Evaluations of one configuration at one level count in the order in which they began, failures
     included: else the quick ones would bias their mean. So the race waits for slow ones, and names
@@ -93,14 +114,12 @@ class IISESearch(DeclaredSearch):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[IISESearchOptions]
     ) -> None:
-        super().__init__(fidelity, arms, options)
-
-    def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
-        return make_elimination(problem, sign, options)
+        _, trials, host = DeclaredRace.of(self, fidelity, options, make_elimination)
+        super().__init__(trials, arms, **host)
 
 
 @runs(MFGrad, MFGradSearchOptions, epsilon=None, measure=10, seed_key="seed")
-class MFGradSearch(DeclaredSearch):
+class MFGradSearch(ExperimentSearch[TuneRecommendation]):
     """Finds and certifies the best configuration along the gradient of what a certificate needs.
 
     When to use it: for a certificate at a very small `delta` and few configurations. It learns the
@@ -109,16 +128,22 @@ class MFGradSearch(DeclaredSearch):
 
     What it guarantees: the same as `IISESearch`, which also describes trials, space, scheduler and
     restarts. With ``stop="published"`` delta is not proven.
+
+    Parameters
+    ----------
+    fidelity, arms
+        See `IISESearch`.
     """
 
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[MFGradSearchOptions]
     ) -> None:
-        super().__init__(fidelity, arms, options)
+        _, trials, host = DeclaredRace.of(self, fidelity, options)
+        super().__init__(trials, arms, **host)
 
 
 @runs(MFLUCB, MFLUCBSearchOptions, epsilon=None, measure=10, seed_key="seed")
-class MFLUCBSearch(DeclaredSearch):
+class MFLUCBSearch(ExperimentSearch[TuneRecommendation]):
     """Finds and certifies the best configuration by telling the two leading ones apart.
 
     When to use it: when the two best means are roughly known beforehand (then ``explore="A"`` or
@@ -128,19 +153,22 @@ class MFLUCBSearch(DeclaredSearch):
     What it guarantees: the same as `IISESearch`, which also describes trials, space, scheduler,
     errors and restarts. What is declared about the two best means only chooses levels. If it is
     wrong, the race is dearer, and the certificate as good. Bias bounds of kind "order" are refused.
+
+    Parameters
+    ----------
+    fidelity, arms
+        See `IISESearch`.
     """
 
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[MFLUCBSearchOptions]
     ) -> None:
-        super().__init__(fidelity, arms, options)
-
-    def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
-        return make_lucb(problem, sign, options)
+        _, trials, host = DeclaredRace.of(self, fidelity, options, make_lucb)
+        super().__init__(trials, arms, **host)
 
 
 @runs(MFTopTwo, MFSearchOptions, aim="best arm", epsilon=None, measure=None, seed_key="seed")
-class MFSearch(DeclaredSearch):
+class MFSearch(ExperimentSearch[TuneRecommendation]):
     """Chooses the policy that is known to be cheapest for the problem, and runs it.
 
     When to use it: always, unless a certain policy is wanted. `choice` and the log "mfhpo_ray" tell
@@ -153,6 +181,8 @@ class MFSearch(DeclaredSearch):
 
     Parameters
     ----------
+    fidelity, arms
+        See `IISESearch`.
     **options
         See `mfhpo.racing.options.ChoiceOptions`. Without `measure`, the winner for "best arm" gets
         10 evaluations.
@@ -161,37 +191,112 @@ class MFSearch(DeclaredSearch):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[MFSearchOptions]
     ) -> None:
-        self._choice: PolicyChoice | None = None
-        super().__init__(fidelity, arms, options)
+        self._race, trials, host = DeclaredRace.of(
+            self, fidelity, options, make_best_policy, looks=True
+        )
+        super().__init__(trials, arms, **host)
         check_parts(options)
 
     @property
     def choice(self) -> PolicyChoice:
         """Chosen policy and the reason; ValueError before the first suggestion."""
-        if self._choice is None:
+        if self.evaluations.log is None:
             raise ValueError(
                 "no policy is chosen yet: it is, with the number of arms and levels, in the first "
                 "suggestion."
             )
-        return self._choice
+        return self._chosen(self.evaluations.log.settings)
 
-    def _make_policy(self, n_arms: int, sign: float) -> Policy:
-        aim = self._options["aim"]
-        if self._makes_shortlist(n_arms):
-            choice = PolicyChoice(BudgetedSearch, self._on_cheap_levels(n_arms))
-        elif self._replicate is not None:
-            choice = choose_blocks()
-        else:
-            choice = recommend_policy(self._declaration.problem(n_arms, self._levels, sign), aim)
-        if self._choice is None and choice.policy is not BudgetedSearch:
+    def _chosen(self, settings: Settings) -> PolicyChoice:
+        if isinstance(settings, SearchSettings):
+            n_arms = len(settings.candidates)
+            return PolicyChoice(BudgetedSearch, self._race.in_words(settings.levels, n_arms))
+        assert isinstance(settings, RaceSettings)
+        if settings.in_blocks:
+            return choose_blocks()
+        n_arms, levels = len(settings.candidates), settings.fidelity.levels or ()
+        problem = settings.declaration.problem(n_arms, levels, settings.sign)
+        return recommend_policy(problem, self._race.options["aim"])
+
+    def _announce(self, settings: Settings) -> None:
+        super()._announce(settings)
+        choice = self._chosen(settings)
+        if choice.policy is not BudgetedSearch:
             _logger.info("%s is chosen: %s.", choice.policy.__name__, choice.reason.rstrip("."))
-            if aim == "reward per pull" and sign < 0.0:
-                warnings.warn(LOSSES_ARE_MAXIMISED.format(self._metric), stacklevel=4)
-        self._choice = choice
-        return super()._make_policy(n_arms, sign)
+            if self._race.options["aim"] == "reward per pull" and settings.sign < 0.0:
+                warnings.warn(LOSSES_ARE_MAXIMISED.format(self._metric), stacklevel=5)
 
-    def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
-        return make_best_policy(problem, sign, options)
 
-    def _certifier(self, sign: float) -> None:
-        return None
+class _MFUCB(MFUCBOptions, FidelitySearchOptions):
+    pass
+
+
+class _MFElimination(MFEliminationOptions, FidelitySearchOptions):
+    pass
+
+
+@runs(MFUCB, _MFUCB, seed_key="seed")
+class MFUCBSearch(ExperimentSearch[TuneRecommendation]):
+    """Evaluates good configurations more and more often: for what the trials earn, per cost.
+
+    When to use it: when the trials themselves count, not only the answer, and a dearer trial
+    counts for more. Each is worth its configuration's mean at the target times its cost, such as
+    the share of traffic that a variant is shown to. Bad configurations are left at cheap levels.
+    To find a configuration, use `MFSearch`: it stops, and says how sure it is.
+
+    What it guarantees: nothing at a given probability about the answer, which is never certified.
+    What was missed in comparison with the best arm at the target grows with the logarithm of the
+    cost only, if what was declared is true. The interval of `recommendation` holds with
+    probability at least 1 - `delta`.
+
+    Give a `budget`, or a number of samples: without either the run goes on for ever. Trials, space,
+    scheduler, errors and restarts are as described for `IISESearch`. Bias bounds of kind "order"
+    are refused.
+
+    Parameters
+    ----------
+    fidelity, arms
+        See `IISESearch`.
+    """
+
+    def __init__(
+        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFUCB]
+    ) -> None:
+        _, trials, host = DeclaredRace.of(self, fidelity, options)
+        super().__init__(trials, arms, **host)
+
+
+@runs(MFElimination, _MFElimination, seed_key="seed")
+class MFEliminationSearch(ExperimentSearch[TuneRecommendation]):
+    """Compares configurations at the target, then runs the best of them where it is cheap.
+
+    When to use it: as `MFUCBSearch`, but where each trial counts the same, whatever it costs: it
+    is worth its configuration's mean at the target. It is Algorithm 3 of "Multi-Fidelity
+    Multi-Armed Bandits Revisited" (NeurIPS 2023).
+
+    Rewards are to be maximised. A metric that is minimised is taken for the negative reward: the
+    arm with the smallest loss is played as often as the budget allows, at the cheapest level. Where
+    every trial *is* a loss, that is the opposite of what keeps the sum of the losses small, and a
+    warning says so once.
+
+    What it guarantees: nothing at a given probability about the answer, which is never certified.
+    What was missed in comparison with the best arm grows as the budget to the power 2/3 at most,
+    if what was declared is true. No bias has to be known. The interval of `recommendation` holds
+    with probability at least 1 - `delta`.
+
+    Parameters
+    ----------
+    fidelity, arms
+        See `IISESearch`.
+    """
+
+    def __init__(
+        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFElimination]
+    ) -> None:
+        _, trials, host = DeclaredRace.of(self, fidelity, options)
+        super().__init__(trials, arms, **host)
+
+    def _announce(self, settings: Settings) -> None:
+        super()._announce(settings)
+        if settings.sign < 0.0:
+            warnings.warn(LOSSES_ARE_MAXIMISED.format(self._metric), stacklevel=5)

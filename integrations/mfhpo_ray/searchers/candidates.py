@@ -1,41 +1,60 @@
-"""Where the arms of a search come from: a list, or a search space."""
+"""Where the configurations of a search come from: a list, or a search space."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from numbers import Integral
+from typing import Any, TypeAlias
 
 from ray.tune.utils import flatten_dict
 
-from mfhpo._validation import check_instance
-from mfhpo.search import Point
-from mfhpo_ray.experiment.encoding import decode, differ, encode
+from mfhpo._validation import (
+    MOST_ARMS,
+    check_configurations,
+    check_count,
+    check_dictionaries,
+    check_instance,
+)
+from mfhpo.knowledge.fidelity import native
 from mfhpo_ray.experiment.space import (
+    FUNCTIONS,
     Config,
     assign,
     check_grids,
     draw_configs,
+    fingerprint,
     has,
     open_names,
     open_part,
+    placeholders_in,
     without,
 )
-from mfhpo_ray.searchers.arms import Arms, ArmsLike, check_arms
 from mfhpo_ray.searchers.parameters import Parameters
 
-# Draws that repeat a known configuration before the space is taken to have no other.
-_MOST_DRAWS = 100
+ArmsLike: TypeAlias = int | Sequence[Mapping[str, Any]]
 
 
 class Candidates:
-    """What is to be raced, before and after the Tuner has handed over its search space."""
+    """The configurations of a search, before and after the Tuner has handed over its space.
+
+    Parameters
+    ----------
+    arms
+        The configurations, or how many to draw from the space; None: a search draws its own.
+    space
+        The user's search space; None: the Tuner's.
+    keys
+        What the search sets; that of the fidelity or the limit is the first.
+    """
 
     def __init__(
-        self, arms: ArmsLike, space: Mapping[str, Any] | None, keys: Sequence[str]
+        self, arms: ArmsLike | None, space: Mapping[str, Any] | None, keys: Sequence[str]
     ) -> None:
-        self._given = check_arms(arms, keys)
+        self.given = None if arms is None else check_arms(arms, keys)
         self._keys = tuple(keys)
-        self._tuner_space: dict[str, Any] = {}
+        self.tuner_space: dict[str, Any] = {}
         check_instance("space", space, Mapping | None, "a dictionary of Tune's domains or None")
-        if space is not None and isinstance(self._given, list):
+        if space is not None and isinstance(self.given, list):
             raise ValueError(
                 "space and arms=[...] are given, but arms come from one of them; leave the other "
                 "out. With space, arms is a number."
@@ -45,47 +64,68 @@ class Candidates:
     @property
     def space(self) -> dict[str, Any]:
         """Search space as far as it is known."""
-        return {**(self._space or {}), **self._tuner_space}
+        return {**(self._space or {}), **self.tuner_space}
 
     @property
     def names(self) -> list[str]:
         """The keys in which configurations differ, those of all choices."""
-        if isinstance(self._given, list):
-            return list(dict.fromkeys(name for arm in self._given for name in flatten_dict(arm)))
+        if isinstance(self.given, list):
+            return list(dict.fromkeys(name for arm in self.given for name in flatten_dict(arm)))
         return open_names(without(self.space, self._keys))
 
     def take(self, config: Mapping[str, Any]) -> bool:
         """Take the Tuner's search space; False if what it draws is not the search's to draw."""
         check_grids(config)
-        self._tuner_space = dict(config)
+        self.tuner_space = dict(config)
         names = open_names(without(config, self._keys))
-        if isinstance(self._given, list):
-            _check_cover(self._given, names)
+        if isinstance(self.given, list):
+            _check_cover(self.given, names)
             return True
         return self._space is None or not names
 
-    def make(self, seed: int, while_drawing: Any) -> Arms:
-        """Return the arms, drawn if they come from a space.
+    @property
+    def redrawn(self) -> list[str]:
+        """The keys beside those of all configurations that Tune may draw anew in each trial."""
+        return placeholders_in(without(self.tuner_space, self._keys), FUNCTIONS)
 
-        The first key that the search sets has the value `while_drawing` meanwhile.
+    def source(
+        self, seed: int, while_drawing: Any, drawn: list[Config] | None
+    ) -> list[Config] | Parameters:
+        """Return the configurations, or the space that a search draws from.
+
+        Those that were `drawn` before a restart are the same after it: functions of a space may
+        draw others. The first key that the search sets has the value `while_drawing` meanwhile.
         """
-        if isinstance(self._given, list):
-            return Arms(self._given)
+        if isinstance(self.given, list):
+            return self.given
+        if self.given is None:
+            return self._parameters(seed, while_drawing)
+        return self._drawn(self.given, seed, while_drawing) if drawn is None else drawn
+
+    def _drawn(self, n: int, seed: int, while_drawing: Any) -> list[Config]:
         space, rest = self._to_draw_from(
-            f"arms={self._given}", "the search a space=..., or the arms themselves, arms=[...]"
+            f"arms={n}", "the search a space=..., or the arms themselves, arms=[...]"
         )
         whole = dict(space)
-        for name in self._keys:
-            if has(whole, name):
-                whole = without(whole, [name])
-                assign(whole, name, while_drawing if name == self._keys[0] else seed)
-        drawn = [without(arm, self._keys) for arm in draw_configs(whole, self._given, seed)]
+        for name, value in self._owned(space, seed, while_drawing).items():
+            whole = without(whole, [name])
+            assign(whole, name, value)
+        drawn = [without(arm, self._keys) for arm in draw_configs(whole, n, seed)]
         # The Tuner has the constants of its space, which may be large.
-        return Arms(drawn if self._space is not None else [open_part(rest, arm) for arm in drawn])
+        return drawn if self._space is not None else [open_part(rest, arm) for arm in drawn]
+
+    def _parameters(self, seed: int, while_drawing: Any) -> Parameters:
+        space, rest = self._to_draw_from("configurations", "the search a space=...")
+        owned = self._owned(space, seed, while_drawing)
+        return Parameters(space, owned, rest if self._space is None else None)
+
+    def _owned(self, space: Mapping[str, Any], seed: int, while_drawing: Any) -> Config:
+        values = dict.fromkeys(self._keys, seed) | {self._keys[0]: while_drawing}
+        return {name: value for name, value in values.items() if has(space, name)}
 
     def _to_draw_from(self, what: str, remedy: str) -> tuple[Config, Config]:
         """Return the space, and the same without what the search sets."""
-        space = self._tuner_space if self._space is None else self._space
+        space = self.tuner_space if self._space is None else self._space
         rest = without(space, self._keys)
         if not open_names(rest):
             raise ValueError(
@@ -94,63 +134,29 @@ class Candidates:
             )
         return space, rest
 
-    def check_same(self, arms: Arms) -> None:
-        """Raise ValueError if arms are given, and these differ from them."""
-        if not isinstance(self._given, list):
-            return
-        given = self._given
-        if len(arms) != len(given) or any(
-            differ(encode(config), arms.encoded(arm)) for arm, config in enumerate(given)
-        ):
-            raise ValueError(
-                f"arms are {len(given)} configurations, which are not the {len(arms)} of the saved "
-                f"race; restore it with the arms that it was begun with."
-            )
+
+def check_arms(arms: ArmsLike, owned: Collection[str]) -> int | list[Config]:
+    """Return the number of arms, or the arms themselves."""
+    if isinstance(arms, Integral) and not isinstance(arms, bool):
+        return check_count("arms", int(arms), 1, MOST_ARMS)
+    right = (
+        "a list of configurations, or a number to draw from a search space, which is given as "
+        "space=... or to the Tuner"
+    )
+    listed = [_native(arm) for arm in check_dictionaries("arms", arms, right)]
+    if not listed:
+        raise ValueError("arms=[] is empty; give at least one configuration.")
+    check_configurations("arms", listed, owned=owned, owner="search", contains=has, key=fingerprint)
+    return listed
 
 
-class OpenCandidates(Candidates):
-    """The space that a search draws from, before and after the Tuner has handed it over."""
-
-    def __init__(self, space: Mapping[str, Any] | None, keys: Sequence[str]) -> None:
-        super().__init__(1, space, keys)
-        self._state: dict[str, Any] = {}
-        self.parameters = Parameters({})
-        self._open: Config | None = None
-
-    def make(self, seed: int, while_drawing: Any) -> Arms:
-        """Keep the space as it is known now; no arm is drawn yet. See `Candidates`."""
-        space, _ = self._to_draw_from("configurations", "the search a space=...")
-        values = dict(zip(self._keys, (while_drawing, seed), strict=False))
-        owned = {name: values.get(name) for name in self._keys if has(space, name)}
-        self._settle(space, owned, self._space is None)
-        return Arms()
-
-    def draw(self, arm: int, point: Point | None, seed: int, arms: Arms) -> Config:
-        """Return a configuration at a point; without one, a new one if there is any."""
-        config = first = self._drawn(point, [seed, arm])
-        attempt = 0
-        while point is None and arms.equal_to(config) is not None and attempt < _MOST_DRAWS:
-            attempt += 1
-            config = self._drawn(None, [seed, arm, attempt])
-        return first if arms.equal_to(config) is not None else config
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the space as plain JSON values; Tune may not hand it over again."""
-        return self._state
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Settle for the space that was saved."""
-        self._settle(decode(state["space"]), decode(state["owned"]), bool(state["from_tuner"]))
-
-    def _settle(self, space: Config, owned: Config, from_tuner: bool) -> None:
-        self._state = {"space": encode(space), "owned": encode(owned), "from_tuner": from_tuner}
-        self.parameters = Parameters(space, owned)
-        # The Tuner has the constants of its space, which may be large.
-        self._open = without(space, self._keys) if from_tuner else None
-
-    def _drawn(self, point: Point | None, key: list[int]) -> Config:
-        config = self.parameters.draw(point, key)
-        return config if self._open is None else open_part(self._open, config)
+def _native(value: Any) -> Any:
+    """Return a copy of nested containers with Python's numbers for NumPy's."""
+    if isinstance(value, Mapping):
+        return {name: _native(part) for name, part in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(_native, value))
+    return native(value)
 
 
 def _check_cover(arms: Sequence[Config], names: Sequence[str]) -> None:

@@ -31,7 +31,8 @@ class SearchOptions(TypedDict, total=False):
     space
         Search space of the arms, in Tune's terms. None: the ``param_space`` of the Tuner, whose
         constants are part of each trial anyway. A ``tune.sample_from`` of the ``param_space`` is
-        drawn by Tune anew in each trial; in `space`, it is drawn once for each arm.
+        drawn by Tune anew in each trial, and an answer says so; in `space`, it is drawn once for
+        each arm.
     seed_key
         The key of the configuration that gets a seed from 0 to 2**31 - 1, no two trials of a race
         the same. None: no seed is set, and trials have to draw their own.

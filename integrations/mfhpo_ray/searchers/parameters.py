@@ -2,7 +2,7 @@
 
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from scipy.special import ndtr, ndtri
 
 from mfhpo._validation import is_number
 from mfhpo.search import Numeric, OneOf, Point, place_in_range
-from mfhpo_ray.experiment.space import Config, assign, bounds_of, step_of, without
+from mfhpo_ray.experiment.space import Config, assign, bounds_of, open_part, step_of, without
 
 _BELOW_1 = 1.0 - 1e-12
 _TAIL = 1e-9  # of a normal distribution, on either side
@@ -30,24 +30,32 @@ _Path = tuple[Any, ...]
 
 
 class Parameters:
-    """What a search space leaves open, by name, and the configurations that come of its places.
+    """The open part of a search space, by name, and the configurations at its places.
 
     Nested keys are joined by ``"/"``. What is open within a category has the index of the category
     in its name: ``"model[0]/C"``. Functions, and domains that Tune does not have, are drawn without
     a model. The values in `owned` are no part of the configurations: functions may look at them.
-    `kinds` says what each parameter is to a model.
+    With a space `without_constants` neither are its constants. `kinds` says what each parameter is
+    to a model.
     """
 
-    def __init__(self, space: Mapping[str, Any], owned: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        space: Mapping[str, Any],
+        owned: Mapping[str, Any] | None = None,
+        without_constants: Mapping[str, Any] | None = None,
+    ) -> None:
         self._owned = dict(owned or {})
+        self._open = without_constants
         self._space = without(space, list(self._owned))
         self.kinds: dict[str, Numeric | OneOf] = {}
         self._collect(self._space, "")
 
-    def draw(self, point: Point | None, key: list[int]) -> Config:
-        """Return the configuration at a point; what the point lacks is drawn at random.
+    def draw(self, point: Point | None, key: Sequence[int]) -> tuple[Config, Point]:
+        """Return the configuration at a point, and its own point.
 
-        The key makes the draw repeatable, but for functions.
+        What the point lacks is drawn at random. The key makes the draw repeatable, but for
+        functions.
         """
         functions: list[tuple[_Path, Domain]] = []
         config: Config = self._built(self._space, "", (), point or {}, key, functions)
@@ -58,7 +66,9 @@ class Parameters:
             for path, function in functions:
                 assign_value(whole, path, function.sample(whole))
             config = without(whole, list(self._owned))
-        return config
+        if self._open is not None:
+            config = open_part(self._open, config)
+        return config, self.point_of(config)
 
     def point_of(self, config: Mapping[str, Any]) -> Point:
         """Return the point of a configuration, which may lack constants of the space."""
@@ -83,7 +93,7 @@ class Parameters:
         name: str,
         path: _Path,
         point: Point,
-        key: list[int],
+        key: Sequence[int],
         functions: list[tuple[_Path, Domain]],
     ) -> Any:
         def built(child: Any, step: Any) -> Any:

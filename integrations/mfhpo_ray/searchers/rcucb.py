@@ -2,125 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mfhpo import Observation, Pull
-from mfhpo._validation import check_name, shown
+from mfhpo._validation import check_name
 from mfhpo.censored import RCUCB, CensoredPolicy, ZoomingRCUCB
-from mfhpo.censored.options import check_limits, mirrored
+from mfhpo.censored.options import check_limits
+from mfhpo.experiment import LimitSettings
 from mfhpo.racing.options import runs, with_defaults
-from mfhpo_ray.experiment.pulls import UnderWay
 from mfhpo_ray.experiment.recommendation import TuneLimitRecommendation
-from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
-from mfhpo_ray.searchers.arms import ArmsLike
+from mfhpo_ray.searchers.candidates import ArmsLike
+from mfhpo_ray.searchers.experiment_search import ExperimentSearch
 from mfhpo_ray.searchers.options import RCUCBSearchOptions, SearchOptions, ZoomingRCUCBSearchOptions
-from mfhpo_ray.searchers.policy_search import PolicySearch
+from mfhpo_ray.searchers.trials import Source, TrialsWithinLimits
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class LimitSearch(PolicySearch[CensoredPolicy]):
-    """Runs the policy that `mfhpo.racing.options.runs` names: an arm and a limit for every trial.
+class _Limits:
+    """The declaration of a search that `runs` a policy of limits.
 
-    Values are maximised inside; a declared range is mirrored with them. Options are tried at once,
-    so that wrong ones raise here and not in the first trial.
-
-    Parameters
-    ----------
-    arms
-        See `IISESearch`.
+    Options are tried at once, so that wrong ones raise here and not in the first trial.
     """
 
-    # All that ends counts, however long it took: what was stopped counts, too.
-    _in_order = False
-    # The trials that still run at the horizon are the slow ones: without them, arms look quicker.
-    stops_surplus = False
-
-    _policy_class: Callable[..., CensoredPolicy]
-    _options_type: type
-    _defaults: dict[str, Any]
-
-    def __init__(self, arms: ArmsLike, options: Mapping[str, Any], **explicit: Any) -> None:
-        own = with_defaults(type(self), options) | explicit
-        host = {name: own.pop(name) for name in SearchOptions.__annotations__}
+    def __init__(self, search: Any, options: Mapping[str, Any], **explicit: Any) -> None:
+        own = with_defaults(type(search), options) | explicit
+        self.host = {name: own.pop(name) for name in SearchOptions.__annotations__}
         limit_key = own.pop("limit_key")
         check_name("limit_key", limit_key, "a key of the configuration such as 'time_limit_s'")
-        super().__init__(arms=arms, owned=limit_key, **host)
+        self.trials = TrialsWithinLimits(self, limit_key, self.host.pop("seed_key"))
         self._options = own
-        self._owed = 0.0  # seconds of attempts that failed, and that Ray tried again
-        self._policy_class(2, **own)
+        self._policy_class = search._policy_class
+        self._make(2, (), **own)
 
-    # What users call.
+    def settings(
+        self, levels: tuple[Any, ...], source: Source, seed: int, sign: float
+    ) -> LimitSettings:
+        assert isinstance(source, list)
+        return LimitSettings(candidates=source, options=self._options, make=self._make, sign=sign)
 
-    def scheduler(self, limit: float | None = None) -> PullScheduler:
-        """Return the scheduler to run the search with, which keeps the limits that the search sets.
+    def objection(self, levels: Sequence[Any]) -> str | None:
+        return None
 
-        A `limit` has no part in it, and is a ValueError.
-        """
-        if limit is not None:
-            raise ValueError(
-                f"limit={shown(limit)} has no part: each trial has the limit that the search sets; "
-                f"leave it out, and declare limits=... or longest=... of the search."
-            )
-        return PullScheduler(limit_key=self._owned)
+    def in_words(self, levels: Sequence[Any], n_arms: int) -> str:
+        return ""
 
-    def recommendation(self) -> TuneLimitRecommendation:
-        """Return the best arm, limit and gain so far; ValueError before any suggestion."""
-        return self._answer(self._made_policy())
+    def digest(self, levels: Sequence[Any]) -> dict[str, Any]:
+        return {}
 
-    # What its scheduler calls.
-
-    def owe(self, trial_id: str, seconds: float) -> None:
-        """Note what a failed attempt took: it is part of the cost, and not of a duration."""
-        self._owed += seconds
-        super().owe(trial_id, seconds)
-
-    # What the base asks.
-
-    def _make_policy(self, n_arms: int, sign: float) -> CensoredPolicy:
-        return self._policy_class(n_arms, **mirrored(self._options, sign))
-
-    def _settings(self, pull: Pull) -> float | None:
-        return pull.limit
-
-    def _observed(
-        self, trial_id: str, begun: UnderWay, value: float | None, seconds: float, stopped_at: Any
-    ) -> Observation:
-        limit = begun.pull.limit
-        if stopped_at is not None:
-            stopped_at = float(stopped_at)
-            # That it would have gone on is all that larger limits, which are never granted, tell.
-            at = stopped_at if limit is None else limit
-            return Observation(None, max(seconds, stopped_at), censored_at=at)
-        if value is None:
-            return Observation(None, seconds)
-        if limit is not None and seconds > limit:
-            return Observation(None, seconds, censored_at=limit)
-        return Observation(value, seconds)
-
-    def _answer(self, policy: CensoredPolicy) -> TuneLimitRecommendation:
-        answer = policy.recommend()
-        answer = replace(answer, cost=answer.cost + self._owed)
-        params = {} if answer.arm is None else dict(self._arms.shown(answer.arm))
-        return TuneLimitRecommendation.of(answer, self._sign, params)
-
-    def _details(self) -> dict[str, Any]:
-        return {"owed": self._owed}
-
-    def _load_details(self, state: Mapping[str, Any]) -> None:
-        self._owed = float(state["owed"])
-
-    def _check_companion(self) -> None:
-        self._warn_without_companion(
-            "trials run to their end, and count as stopped if they took longer"
-        )
+    def _make(self, n_arms: int, _: Any, **options: Any) -> CensoredPolicy:
+        policy: CensoredPolicy = self._policy_class(n_arms, **options)
+        return policy
 
 
 @runs(RCUCB, RCUCBSearchOptions, reward_range=None, seed_key="seed", limit_key="time_limit_s")
-class RCUCBSearch(LimitSearch):
+class RCUCBSearch(ExperimentSearch[TuneLimitRecommendation]):
     """Chooses a configuration and a time limit for every trial: for the gain of the trials.
 
     When to use it: when the trials themselves count, and their time, as in a service that trains
@@ -140,6 +77,8 @@ class RCUCBSearch(LimitSearch):
 
     Parameters
     ----------
+    arms
+        See `IISESearch`.
     limits
         Time limits in seconds to choose from, positive and increasing. Or how many to derive from
         the first durations, equidistant over their interquartile range, 50 at most. None: 10
@@ -161,7 +100,8 @@ class RCUCBSearch(LimitSearch):
         limits: Sequence[float] | int | None = None,
         **options: Unpack[RCUCBSearchOptions],
     ) -> None:
-        super().__init__(arms, options, limits=check_limits(limits))
+        declared = _Limits(self, options, limits=check_limits(limits))
+        super().__init__(declared.trials, arms, **declared.host)
 
 
 @runs(
@@ -171,7 +111,7 @@ class RCUCBSearch(LimitSearch):
     seed_key="seed",
     limit_key="time_limit_s",
 )
-class ZoomingRCUCBSearch(LimitSearch):
+class ZoomingRCUCBSearch(ExperimentSearch[TuneLimitRecommendation]):
     """Chooses a configuration and any time limit up to a longest one for every trial.
 
     When to use it: as `RCUCBSearch`, when nothing is known about which limits are worth trying,
@@ -181,6 +121,8 @@ class ZoomingRCUCBSearch(LimitSearch):
 
     Parameters
     ----------
+    arms
+        See `IISESearch`.
     longest
         The largest limit, in seconds.
     """
@@ -188,4 +130,5 @@ class ZoomingRCUCBSearch(LimitSearch):
     def __init__(
         self, arms: ArmsLike, longest: float, **options: Unpack[ZoomingRCUCBSearchOptions]
     ) -> None:
-        super().__init__(arms, options, longest=longest)
+        declared = _Limits(self, options, longest=longest)
+        super().__init__(declared.trials, arms, **declared.host)

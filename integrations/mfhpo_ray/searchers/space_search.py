@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mfhpo import Observation, Policy, Problem, Pull
 from mfhpo._validation import shown
+from mfhpo.experiment import SearchSettings
 from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.racing.declaration import Declaration
 from mfhpo.racing.options import runs, with_defaults
-from mfhpo.search import (
-    BudgetedSearch,
-    DeclaredSearch,
-    Replicate,
-    SearchOptions,
-    SearchPolicy,
-    SearchSpace,
-    has_levels,
-)
-from mfhpo_ray.experiment.encoding import decode
-from mfhpo_ray.experiment.pulls import Ended
-from mfhpo_ray.experiment.recommendation import TuneRecommendation, TuneSearchRecommendation
-from mfhpo_ray.experiment.replay import as_search
-from mfhpo_ray.experiment.space import Config, assign, fingerprint
-from mfhpo_ray.searchers.arms import Arms
-from mfhpo_ray.searchers.candidates import Candidates, OpenCandidates
-from mfhpo_ray.searchers.fidelity_search import FidelitySearch
+from mfhpo.search import BudgetedSearch, DeclaredSearch, SearchOptions
+from mfhpo_ray.experiment.recommendation import TuneSearchRecommendation
+from mfhpo_ray.searchers.experiment_search import ExperimentSearch
+from mfhpo_ray.searchers.trials import Source, Trials
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -36,7 +23,7 @@ _TRAINING = "training"  # the key of the configuration that names a training wit
 
 
 @runs(BudgetedSearch, SearchOptions, checkpoints=False)
-class SpaceSearch(FidelitySearch):
+class SpaceSearch(ExperimentSearch[TuneSearchRecommendation]):
     """Searches a space with cheap and dear evaluations, then certifies the best it has found.
 
     When to use it: as you would use BOHB or Optuna with ASHA, for any space and a budget of some
@@ -51,8 +38,8 @@ class SpaceSearch(FidelitySearch):
     outside the shortlist. The intervals rest on the evaluations of the shortlist alone, never on
     values that the search has selected. With `replicate` it is about the mean over replicates.
 
-    Each trial is one evaluation of one configuration at one level of the fidelity. Schedulers that
-    stop trials early, such as ASHA, falsify the values.
+    Each trial is one evaluation of one configuration at one level of the fidelity. What
+    another scheduler stops early, such as ASHA, is paid and gives no value.
 
     Parameters
     ----------
@@ -79,8 +66,8 @@ class SpaceSearch(FidelitySearch):
     A trial that fails (raises, reports NaN, infinity or no metric) is paid for like any other.
     After three in a row its configuration is given up, but not if they failed below the target
     before it had any value: then it may go on at the next level. Where most configurations fail at
-    the lowest level, new ones begin above it. A trial whose process or node dies is not paid for,
-    and the configuration is evaluated again.
+    the lowest level, new ones begin above it. A trial whose process or node dies is paid for as
+    well, and the configuration is evaluated again.
 
     Where seconds are measured, each trial has a limit, beyond which something else is worth more.
     The search's scheduler keeps it. A configuration that was stopped is evaluated again, with a
@@ -101,11 +88,6 @@ class SpaceSearch(FidelitySearch):
 
     On errors, saving, restoring and the order in which trials count, see `IISESearch`.
     """
-
-    _policy_class: Callable[..., BudgetedSearch]
-    _options_type: type
-    _defaults: dict[str, Any]
-    _candidates: Candidates
 
     def __init__(
         self,
@@ -131,163 +113,52 @@ class SpaceSearch(FidelitySearch):
                 f"prices={shown(prices)} are for measured seconds, but without a fidelity a budget "
                 f"counts trials; leave prices out."
             )
-        self._declared = DeclaredSearch.of(fidelity, **own)
-        super().__init__(
-            fidelity=self._declared.fidelity,
-            arms=1,
-            metric=metric,
-            mode=mode,
-            space=space,
-            sigma=own["sigma"],
-            bias=None,
+        declared = DeclaredSearch.of(fidelity, **own)
+        keys = (declared.fidelity.name, seed_key, declared.replicate)
+        if declared.checkpoints and _TRAINING in keys:
+            raise ValueError(f"{_TRAINING!r} is what checkpoints are kept under; rename that key.")
+        is_measured = declared.fidelity.costs == "measured"
+        trials = Trials(
+            _DeclaredSpace(declared, Declaration.of(declared.fidelity, own["sigma"], None)),
+            declared.fidelity,
             prices=prices,
+            replicate=declared.replicate,
+            training=_TRAINING if declared.checkpoints else None,
             seed_key=seed_key,
-            replicate=self._declared.replicate,
-            seed=seed,
-            options=self._declared.options,
+            hangs="a trial that hangs is waited for" if is_measured else "",
         )
-        if self._declared.checkpoints:
-            if _TRAINING in self._keys:
-                raise ValueError(
-                    f"{_TRAINING!r} is what checkpoints are kept under; rename that key."
-                )
-            self._keys = (*self._keys, _TRAINING)
-        given = self._declared.candidates
-        if isinstance(given, list):
-            self._candidates = Candidates(given, space, self._keys)
-        else:
-            self._candidates = OpenCandidates(space, self._keys)
+        listed = declared.candidates if isinstance(declared.candidates, list) else None
+        super().__init__(trials, listed, metric=metric, mode=mode, space=space, seed=seed)
 
-    def recommendation(self) -> TuneSearchRecommendation:
-        """Return the best answer so far, with its certificate if there is one."""
-        answer = super().recommendation()
-        assert isinstance(answer, TuneSearchRecommendation)
-        return answer
 
-    def limit_of(self, trial_id: str) -> float | None:
-        """Return the seconds after which another trial is worth more, if they are measured."""
-        begun = self._open.get(trial_id)
-        if begun is None or begun.pull.limit is None:
+@dataclass(frozen=True)
+class _DeclaredSpace:
+    """A search of a space, as its user declares it: see `mfhpo_ray.searchers.trials.Plan`."""
+
+    declared: DeclaredSearch
+    declaration: Declaration
+
+    def settings(
+        self, levels: tuple[Any, ...], source: Source, seed: int, sign: float
+    ) -> SearchSettings:
+        space, listed = (None, source) if isinstance(source, list) else (source, [])
+        return SearchSettings(
+            declared=self.declared,
+            levels=levels,
+            space=space,
+            candidates=listed,
+            seed=seed,
+            sign=sign,
+        )
+
+    def objection(self, levels: Sequence[Any]) -> str | None:
+        options = self.declared.options
+        if options.get("unit") == "evaluations":
             return None
-        price = self._prices.of(begun.resources or {})
-        return begun.pull.limit / price if price > 0.0 else None
+        return self.declaration.objection_to(options["budget"], levels)
 
-    # What the base asks.
+    def in_words(self, levels: Sequence[Any], n_arms: int) -> str:
+        return ""
 
-    def _make_policy(self, n_arms: int, sign: float) -> BudgetedSearch:
-        race = self._declared.race(self._levels, seed=self._seed, sign=sign, params=self._params)
-        candidates = self._candidates
-        if isinstance(candidates, OpenCandidates):
-            race.search.space = SearchSpace(candidates.parameters.kinds)
-            drawn = Arms()  # each is drawn again when it is begun
-            known: set[str] = set()
-            for arm in range(race.search.n_given):
-                drawn.adopt(arm, candidates.draw(arm, None, self._seed, drawn))
-                race.search.describe(arm, candidates.parameters.point_of(drawn.config(arm)))
-                if fingerprint(drawn.config(arm)) in known:
-                    race.search.merge(arm)
-                known.add(fingerprint(drawn.config(arm)))
-        race.most_blocks = self._most_blocks
-        return race
-
-    def _make(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> BudgetedSearch:
-        seed = options["seed"]
-        return self._declared.race(self._levels, seed=seed, sign=sign, params=self._params)
-
-    def _answer(self, policy: Policy) -> TuneRecommendation:
-        answer = super()._answer(policy)
-        return answer if has_levels(self._fidelity) else replace(answer, level=None)
-
-    def _look_up_levels(self, space: Mapping[str, Any]) -> None:
-        if has_levels(self._fidelity):
-            super()._look_up_levels(space)
-        else:
-            self._look_up_replicates(space)
-
-    def _check_budget(self) -> None:
-        if self._declared.options.get("unit") != "evaluations":
-            super()._check_budget()
-
-    def _wanted_pull(self, policy: Policy, pending: Sequence[Pull]) -> Pull | None:
-        pull, arms = super()._wanted_pull(policy, pending), self._arms
-        if pull is not None and not arms.is_known(pull.arm):
-            point = as_search(policy).point_of(pull.arm)
-            config = self._open_candidates.draw(pull.arm, point, self._seed, arms)
-            arms.adopt(pull.arm, config)
-            self._describe(policy, pull.arm, config)
-        return pull
-
-    def _describe(self, policy: Policy, arm: int, config: Config) -> None:
-        point = self._open_candidates.parameters.point_of(config)
-        self._replay.describe(policy, arm, point)
-
-    @property
-    def _open_candidates(self) -> OpenCandidates:
-        assert isinstance(self._candidates, OpenCandidates)  # no others are begun of a list
-        return self._candidates
-
-    def _config(self, pull: Pull, replicate: int) -> Config:
-        config = self._arms.config(pull.arm)
-        if has_levels(self._fidelity):
-            assign(config, self._owned, self._settings(pull))
-        if self._declared.checkpoints:
-            assign(config, _TRAINING, self._training_of(pull, replicate))
-        if self._seed_key is not None:
-            assign(config, self._seed_key, self._seed_of(pull, replicate))
-        self._assign_replicate(config, pull)
-        return config
-
-    def _training_of(self, pull: Pull, replicate: int) -> str:
-        digest = zlib.crc32(fingerprint(self._arms.config(pull.arm)).encode())
-        name = f"configuration-{pull.arm}-{digest:08x}"
-        return f"{name}-replicate-{replicate}" if isinstance(pull, Replicate) else name
-
-    def _seed_of(self, pull: Pull, replicate: int) -> int:
-        if self._declared.checkpoints and not isinstance(pull, Replicate):
-            return super()._seed_of(replace(pull, fidelity=0), 0)
-        return super()._seed_of(pull, replicate)
-
-    def _recover_arm(self, ended: Ended) -> None:
-        arms, arm = self._arms, ended.pull.arm
-        if arms.is_known(arm):
-            super()._recover_arm(ended)
-            return
-        arms.adopt(arm, decode(ended.config))
-        self._describe(self._made_policy(), arm, arms.config(arm))
-
-    def _tell(self, policy: Policy, ended: Ended) -> None:
-        pull, search = ended.pull, as_search(policy).search
-        if pull.fidelity == search.target and ended.observation.has_value:
-            owner = self._owner_of(pull.arm, search)
-            if owner != pull.arm:
-                # One more value of a configuration that was begun twice.
-                self._replay.withdraw(policy, pull.arm, duplicate_of=owner)
-                cost = ended.observation.cost
-                if cost is None:
-                    cost = search.cost_from(search.level_of(pull.arm), pull.fidelity)
-                observation = Observation(ended.observation.value, cost)
-                ended = replace(ended, pull=replace(pull, arm=owner), observation=observation)
-        super()._tell(policy, ended)
-
-    def _owner_of(self, arm: int, search: SearchPolicy) -> int:
-        """Return the first arm with this configuration at the target; else this arm."""
-        arms = self._arms
-        this = fingerprint(arms.config(arm))
-        known = search.finished_arms()
-        return next((k for k in known if fingerprint(arms.config(k)) == this), arm)
-
-    def _check_companion(self) -> None:
-        super()._check_companion()
-        if self._fidelity.costs == "measured":
-            self._warn_without_companion("a trial that hangs is waited for")
-
-    def _details(self) -> dict[str, Any]:
-        found = super()._details()
-        if isinstance(self._candidates, OpenCandidates):
-            found["space"] = self._candidates.state_dict()
-        return found
-
-    def _load_details(self, state: Mapping[str, Any]) -> None:
-        super()._load_details(state)
-        if isinstance(self._candidates, OpenCandidates):
-            self._candidates.load_state_dict(state["space"])
+    def digest(self, levels: Sequence[Any]) -> dict[str, Any]:
+        return {"levels": repr(list(levels)), "costs": repr(self.declared.fidelity.costs)}

@@ -38,7 +38,7 @@ class LimitRunner(Runner):
         self.policy = policy
         self.configurations = configurations
         self.labels = policy.labels = Labels(
-            lambda arm: f"candidate {arm} {configurations[arm]!r}",
+            configurations.label,
             value=lambda value: sign * value + 0.0,  # the sum makes 0 of -0
         )
         self.observe = partial(maximised, sign=sign)  # a timeout is an observation
@@ -51,15 +51,24 @@ class LimitRunner(Runner):
 
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
         """Return what to evaluate (see `Runner.next`)."""
-        pulls = self.policy.ask(1, pending)
+        pulls = self.policy.ask(1, pending, without=self._unavailable())
         return Wanted(pulls[0], self.configurations[pulls[0].arm], "given") if pulls else None
+
+    def _unavailable(self) -> list[int]:
+        n, known = self.policy.n_arms, len(self.configurations)
+        if self.available is None:
+            return list(range(known, n))
+        able = {arm for arm in range(known) if self.available(self.configurations[arm], 0)}
+        return [arm for arm in range(n) if arm not in able]
 
     def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
         """Return true: evaluations are counted at the end alone."""
         return True
 
     def adopt(self, begun: Begun) -> Pull | None:
-        """Return the pull of a claim (see `Runner.adopt`)."""
+        """Return the pull of a claim (see `Runner.adopt`); what was expected becomes an arm."""
+        if len(self.configurations) < self.policy.n_arms:
+            self.configurations.add(begun.configuration)
         return pull_of(begun, self.configurations)
 
     def learn(self, pull: Pull, observation: Observation, purpose: str) -> None:
@@ -79,10 +88,11 @@ class LimitRunner(Runner):
     def answer(self) -> Answer:
         """Return the best answer so far (see `Runner.answer`)."""
         answer = self.policy.recommend()
+        answer = replace(answer, cost=answer.cost + self.unlearned_cost)
         configuration = {} if answer.arm is None else self.configurations[answer.arm]
         found = Answer.of(answer, self._sign, configuration, answer.limit, certifies=False)
         limit = UserLimitRecommendation.of(answer, self._sign, configuration)
-        return replace(found, cost=found.cost + self.unlearned_cost, time_limit=limit)
+        return replace(found, time_limit=limit)
 
     @property
     def cost(self) -> float:

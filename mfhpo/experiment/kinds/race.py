@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -66,6 +67,9 @@ class RaceRunner(Runner):
         self._budget = budget
         self.observe = partial(maximised, sign=sign)
         self.replicated = policy
+        self.stop_measuring = policy.stop_measuring
+        self.drop_from = self._drop_from
+        self._n_arms = policy.problem.n_arms
         self._sign = sign
         self._in_blocks = in_blocks
         self._paid: dict[int, tuple[int, float]] = {}  # by level, how many have cost how much
@@ -87,10 +91,19 @@ class RaceRunner(Runner):
         if not pulls or (pending and not self.fits(pulls[0], pending)):
             return None
         [pull] = pulls
-        return Wanted(pull, self.configurations[pull.arm], "given")
+        is_known = pull.arm < len(self.configurations)
+        return Wanted(pull, self.configurations[pull.arm] if is_known else None, "given")
+
+    def _drop_from(self, n: int) -> None:
+        for arm in range(n, self._n_arms):
+            if arm in self.policy.active:
+                self.policy.withdraw(arm, duplicate_of=0)
+        self._n_arms = n
 
     def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
         """Tell whether a pull fits beside what is open, and what was paid."""
+        if math.isinf(self._budget):
+            return True
         open_pulls = (Counter(pending) - Counter(self.held)).elements()
         promised = sum(self._price(each.fidelity) for each in [*open_pulls, pull])
         return self.cost + self.unlearned_cost + promised <= self._budget
@@ -103,7 +116,12 @@ class RaceRunner(Runner):
         return total / n
 
     def adopt(self, begun: Begun) -> Pull | None:
-        """Return the pull of a claim (see `Runner.adopt`); None if it is no arm, or in no block."""
+        """Return the pull of a claim (see `Runner.adopt`); None if it is no arm, or in no block.
+
+        A configuration that was expected becomes the next arm.
+        """
+        if len(self.configurations) < self._n_arms:
+            self.configurations.add(begun.configuration)
         return pull_of(begun, self.configurations, self.n_levels - 1, self._in_blocks)
 
     def learn(self, pull: Pull, observation: Observation, purpose: str) -> None:
@@ -143,7 +161,8 @@ class RaceRunner(Runner):
             cost=self.cost + self.unlearned_cost,
             pulls=answer.pulls + self._n_worst,
         )
-        return Answer.of(answer, self._sign, configuration, self._levels[answer.fidelity])
+        level, certifies = self._levels[answer.fidelity], self.policy.certifies
+        return Answer.of(answer, self._sign, configuration, level, certifies)
 
     @property
     def cost(self) -> float:

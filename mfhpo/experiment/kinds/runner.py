@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mfhpo.experiment.answer import Answer
+from mfhpo.experiment.assignment import Available
 from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun, Ended, Purpose
 from mfhpo.problem import LARGEST, Labels, Observation, Policy, Pull
@@ -16,10 +17,13 @@ from mfhpo.problem import LARGEST, Labels, Observation, Policy, Pull
 
 @dataclass(frozen=True)
 class Wanted:
-    """An evaluation that is wanted: see `mfhpo.experiment.Begun` for purpose and point."""
+    """An evaluation that is wanted: see `mfhpo.experiment.Begun` for purpose and point.
+
+    A configuration of None is not known yet.
+    """
 
     pull: Pull
-    configuration: Mapping[str, Any]
+    configuration: Mapping[str, Any] | None
     purpose: Purpose
     point: Mapping[str, float] | None = None
     shortlist: tuple[int, ...] = ()
@@ -57,6 +61,15 @@ class Runner(abc.ABC):
         What is told how many replicates there are, as its `most_blocks`; None: nothing is.
     open_block
         Returns their block, given the arm and what is under way; None: they need none.
+    drop_from
+        Takes out the arms from a number on, which were expected and do not come; None: all come.
+    stop_measuring
+        Ends what goes on after the best is known; None: nothing does.
+    note_resumption
+        Is told whether evaluations go on from a configuration's last level, and the budget if it is
+        another one then; None: both are declared.
+    available
+        Returns whether a configuration can be evaluated at a level now; None: all can be.
     lost_cost
         What was paid for losses, and for what was evaluated though nobody asked for it.
     held
@@ -78,6 +91,10 @@ class Runner(abc.ABC):
     search_replicate: int | None = None
     replicated: Any = None
     open_block: Callable[[int, Sequence[Pull]], int] | None = None
+    drop_from: Callable[[int], None] | None = None
+    stop_measuring: Callable[[], None] | None = None
+    note_resumption: Callable[[bool, float | None], None] | None = None
+    available: Available | None = None
     lost_cost: float = 0.0
     held: Counter[Pull]
     unlearned_cost: float = 0.0

@@ -12,8 +12,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
-import numpy as np
-
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun, Purpose
@@ -25,7 +23,6 @@ from mfhpo.search.policy import Replicate
 
 _MOST_DRAWS = 1000  # until a configuration is new; without one, all are taken to be begun
 _SINGLE = 10  # evaluations of a configuration that has no rival
-_MOST_EARLY_FAILURES = 30
 
 
 class Space(Protocol):
@@ -39,8 +36,11 @@ class Space(Protocol):
 
     kinds: dict[str, Numeric | OneOf]
 
-    def draw(self, point: Point | None, rng: np.random.Generator) -> tuple[dict[str, Any], Point]:
-        """Return the configuration at a point, and its own point; the rest is drawn at random."""
+    def draw(self, point: Point | None, key: Sequence[int]) -> tuple[dict[str, Any], Point]:
+        """Return the configuration at a point, and its own point.
+
+        The rest is drawn at random; `key` is the seed.
+        """
         ...
 
 
@@ -96,11 +96,11 @@ class SearchRunner(Runner):
         self.observe = partial(maximised, sign=sign)
         self.search_replicate = SEARCH_BLOCK
         self.replicated = self.policy
+        self.note_resumption = self.policy.plan_anew
         # By number of known arms, new arm and point: whether none was drawn that is new.
         self._exhausted: set[tuple[int, int, str]] = set()
         self._n_again = 0  # evaluations of the only configuration, on fresh replicates
         self._failed: set[int] = set()  # arms whose last evaluation failed
-        self._early_failures: int | None = 0  # None: there was a value
         if space is not None:
             self._draw_given(space)
 
@@ -118,11 +118,8 @@ class SearchRunner(Runner):
 
     @property
     def finished(self) -> bool:
-        """True if the search is over: its best is certified, or nothing works at first."""
-        if self.policy.is_certified:
-            return True
-        early = self._early_failures
-        return early is not None and early >= _MOST_EARLY_FAILURES
+        """True if the search is over: its best is certified."""
+        return self.policy.is_certified
 
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
         """Return what to evaluate (see `Runner.next`)."""
@@ -151,9 +148,9 @@ class SearchRunner(Runner):
         asked = len(self.configurations), arm, repr(point)
         if self._space is None or asked in self._exhausted:
             return None
-        rng = np.random.default_rng([self._seed, arm])
-        for _ in range(_MOST_DRAWS + 1):
-            configuration, own = self._space.draw(point, rng)
+        for attempt in range(_MOST_DRAWS + 1):
+            key = [self._seed, arm, attempt] if attempt else [self._seed, arm]
+            configuration, own = self._space.draw(point, key)
             if self.configurations.find(configuration) is None:
                 return configuration, own
             point = None
@@ -234,12 +231,9 @@ class SearchRunner(Runner):
             self.policy.rule_out(pull, observation)
             return
         if observation.has_value:
-            self._early_failures = None
             self._failed.discard(pull.arm)
         else:
             self._failed.add(pull.arm)
-            if self._early_failures is not None:
-                self._early_failures += 1
         if purpose == "again":
             self._n_again += 1
             if not observation.has_value:

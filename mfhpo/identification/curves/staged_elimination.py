@@ -1,7 +1,7 @@
 """Elimination of arms whose runs are trained in stages: whose turn it is, who can be let go.
 
-The rules are those of `curve_elimination`. Work per observation grows with the logarithm of the
-number of arms, but for one pass over the arms' means where no bounds are declared.
+The rule is that of `BoundedCurves`. Work per observation grows with the logarithm of the number of
+arms.
 """
 
 import heapq
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo.identification.curves.curve_elimination import BoundedCurves, PhasedCurves, Shown
+from mfhpo.identification.curves.curve_elimination import BoundedCurves, Shown
 from mfhpo.identification.curves.curves import Verdict
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.problem import Recommendation
@@ -48,7 +48,7 @@ class ByBounds:
         # The highest upper end of an arm that was let go: the answer has to stand up to it.
         self._highest_out = -math.inf
 
-    def turn(self, shown: Shown, arm: int, reached: int, ahead: int) -> tuple[float, ...]:
+    def turn(self, arm: int, ahead: int) -> tuple[float, ...]:
         """Prefer arms with few runs ahead, then the most promising."""
         return ahead, -self.curves.standing(arm).reach
 
@@ -61,10 +61,8 @@ class ByBounds:
         """Let an arm count against others no more."""
         self.curves.withdraw(arm)
 
-    def learn(
-        self, active: set[int], arm: int, curve: FloatArray, stage: int, standing: int
-    ) -> list[int]:
-        """See `StagedElimination.observe`."""
+    def learn(self, active: set[int], arm: int, curve: FloatArray) -> list[int]:
+        """See `BoundedElimination.observe`."""
         contradicted = self.curves.add(arm, curve)
         if contradicted or self._is_empty(arm):
             self.contradicting.add(arm)
@@ -130,96 +128,43 @@ class ByBounds:
         return ""
 
 
-class ByTolerance:
-    """By a tolerance that halves from stage to stage: a heuristic, see `PhasedCurves`.
+class BoundedElimination:
+    """A race by declared bounds of arms, each of which has one or several runs.
 
-    An arm is compared at the stage that its runs have all come to, by the mean of their values. All
-    runs come to a stage before any goes on from there, the most promising first.
+    Parameters
+    ----------
+    gains, noise
+        See `BoundedCurves`; the last stage is the target.
+    n_startup_runs
+        No arm is let go before so many have shown something.
+
+    Attributes
+    ----------
+    active, out
+        The arms that are in the race, and those that were let go.
+    n_begun
+        Number of runs that have shown something.
     """
 
-    def __init__(self, n_stages: int) -> None:
-        self.contradicting: set[int] = set()
-        self._n_stages = n_stages
-        self._curves = PhasedCurves(n_stages)
-        self._standings: dict[int, int] = {}
-        self._means: list[list[tuple[float, int]]] = [[] for _ in range(n_stages)]
-
-    def turn(self, shown: Shown, arm: int, reached: int, ahead: int) -> tuple[float, ...]:
-        """Prefer the run that is least far, then the most promising arm."""
-        return reached, ahead, -shown.mean(arm, reached) if reached >= 0 else 0.0
-
-    def drop(self, arm: int, verdict: Verdict | None) -> None:
-        """Let an arm count against others no more."""
-        self._curves.withdraw(arm)
-
-    def fail(self, arm: int) -> None:
-        """Let an arm count against others no more."""
-        self._curves.withdraw(arm)
-
-    def learn(
-        self, active: set[int], arm: int, curve: FloatArray, stage: int, standing: int
-    ) -> list[int]:
-        """See `StagedElimination.observe`."""
-        new = np.full(self._n_stages, np.nan)
-        new[stage] = curve[stage]
-        self._curves.begin(new)
-        self._curves.add(arm, new)
-        self._standings[arm] = standing
-        mean = self._curves.mean(arm, standing)
-        if not math.isnan(mean):
-            heapq.heappush(self._means[standing], (mean, arm))
-        return []
-
-    def most_hopeless(self, active: set[int]) -> tuple[int, Verdict] | None:
-        """Return an arm that can be let go, or None."""
-        for stage, waiting in enumerate(self._means):
-            while waiting:
-                mean, arm = waiting[0]
-                current = self._standings[arm] == stage and self._curves.mean(arm, stage) == mean
-                if arm in active and current:
-                    verdict = self._curves.standing(arm, stage)
-                    if verdict.stop:
-                        return arm, verdict
-                    break  # all others at this stage are better
-                heapq.heappop(waiting)
-        return None
-
-    def answer(self, shown: Shown, field: Field) -> tuple[int, dict[str, Any]]:
-        """Return the arm with the largest mean, and what is said about it."""
-
-        def progress(arm: int) -> tuple[float, ...]:
-            stage = shown.furthest(arm)
-            return stage, shown.mean(arm, stage), -arm
-
-        best = max(field.seen, key=progress)
-        stage = shown.furthest(best)
-        n_values = shown.count(best, stage)
-        n_there = sum(bool(shown.count(arm, stage)) for arm in field.seen)
-        reason = (
-            f"no bounds are declared, and a tolerance that halves is a heuristic; the mean is that "
-            f"of {n_values} value{'s' if n_values > 1 else ''}, the best of {n_there}"
-        )
-        assumption = "that no arm gains much more than others after it was stopped"
-        return best, {"reason": reason, "assumptions": (assumption,)}
-
-
-class StagedElimination:
-    """A race of arms, each of which has one or several runs.
-
-    No arm is let go before `n_startup_runs` have shown something; the last of the `n_stages` is the
-    target. `active` and `out` are the arms that are in the race and were let go; `n_begun` is the
-    number of runs that have shown something.
-    """
-
-    def __init__(self, rule: ByBounds | ByTolerance, n_stages: int, n_startup_runs: int) -> None:
+    def __init__(
+        self,
+        gains: Sequence[tuple[float, float]] | FloatArray,
+        noise: float = 0.0,
+        n_startup_runs: int = 0,
+    ) -> None:
         self.active: set[int] = set()
         self.out: set[int] = set()
         self.n_begun = 0
-        self.rule = rule
+        self.rule = ByBounds(gains, noise)
         self._failed: set[int] = set()
-        self._shown = Shown(n_stages)
-        self._target = n_stages - 1
+        self._shown = Shown(len(gains))
+        self._target = len(gains) - 1
         self._n_startup_runs = n_startup_runs
+
+    @property
+    def gains(self) -> FloatArray:
+        """The bounds in force, shape (M, 2): the declared ones, or wider."""
+        return self.rule.curves.gains
 
     @property
     def contradicting(self) -> set[int]:
@@ -232,19 +177,18 @@ class StagedElimination:
             self.active.add(arm)
             self._failed.discard(arm)
 
-    def observe(self, arm: int, curve: FloatArray, stage: int, standing: int) -> list[int]:
+    def observe(self, arm: int, curve: FloatArray, stage: int) -> list[int]:
         """Learn what a run has shown at a stage; returns the stages whose bounds it contradicts.
 
         The arm's `curve` has shape (M,), larger is better, NaN where it has no value; that at
-        `stage` is new. `standing` is the lowest stage that the arm's unfinished runs have come to,
-        where it is compared.
+        `stage` is new.
         """
         if np.count_nonzero(np.isfinite(curve)) == 1:
             self.n_begun += 1
         self._shown.add(arm, stage, float(curve[stage]))
         if arm in self.out:
             return []
-        return self.rule.learn(self.active, arm, curve, stage, standing)
+        return self.rule.learn(self.active, arm, curve)
 
     def let_go(self) -> list[tuple[int, Verdict]]:
         """Let all arms go that cannot be the best, and return them with why."""
@@ -272,13 +216,12 @@ class StagedElimination:
         """Return the number of an arm's values at the target."""
         return self._shown.count(arm, self._target)
 
-    def turn(self, arm: int, reached: int, ahead: int) -> tuple[float, ...]:
+    def turn(self, arm: int, ahead: int) -> tuple[float, ...]:
         """Return the sort key of a run that waits; the smallest goes first.
 
-        The run has come to the stage `reached`, -1 before the first. `ahead` counts the arm's other
-        runs that are further or under way.
+        `ahead` counts the arm's other runs that are further or under way.
         """
-        return self.rule.turn(self._shown, arm, reached, ahead)
+        return self.rule.turn(arm, ahead)
 
     def recommend(self, cost: float, finished: bool, complete: bool) -> Recommendation:
         """Return the best answer so far, given what was paid and whether all arms have entered."""
@@ -316,29 +259,3 @@ class StagedElimination:
             ),
             **content,
         )
-
-
-class BoundedElimination(StagedElimination):
-    """A race by declared bounds; for the arguments see `BoundedCurves` and `StagedElimination`."""
-
-    rule: ByBounds
-
-    def __init__(
-        self,
-        gains: Sequence[tuple[float, float]] | FloatArray,
-        noise: float = 0.0,
-        n_startup_runs: int = 0,
-    ) -> None:
-        super().__init__(ByBounds(gains, noise), len(gains), n_startup_runs)
-
-    @property
-    def gains(self) -> FloatArray:
-        """The bounds in force, shape (M, 2): the declared ones, or wider."""
-        return self.rule.curves.gains
-
-
-class PhasedElimination(StagedElimination):
-    """A race by a tolerance that halves; for the arguments see `StagedElimination`."""
-
-    def __init__(self, n_stages: int, n_startup_runs: int = 0) -> None:
-        super().__init__(ByTolerance(n_stages), n_stages, n_startup_runs)

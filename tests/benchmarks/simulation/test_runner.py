@@ -9,7 +9,6 @@ from mfhpo.identification.elimination import IISE, SuccessiveElimination
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
-from mfhpo.knowledge.confidence import HoeffdingRadius
 from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Observation, Pull
 
@@ -41,23 +40,6 @@ class Scripted:
 
 
 class TestRounds:
-    @pytest.mark.parametrize("kind", ["max", "order"])
-    @pytest.mark.parametrize("epsilon", [0.0, 0.5])
-    def test_pays_what_single_pulls_pay(self, kind, epsilon):
-        silent = GaussianInstance(SMALL.means, SMALL.costs, variance=0.0)
-        problem = silent.problem(kind, noise=SubGaussian(0.5))
-        policies = [
-            IISE(problem, delta=0.05, epsilon=epsilon, audit=False, radius=HoeffdingRadius(0.5))
-            for _ in range(3)
-        ]
-        rng = np.random.default_rng(0)
-        rounds = run_rounds(policies[0], silent, rng, resolution=0.0, block=777)
-        assert run_rounds(policies[1], silent, rng, resolution=0.0, block=1).cost == rounds.cost
-        single = run(policies[2], silent, rng)
-        assert rounds.arm == single.arm == 3
-        assert rounds.pulls == pytest.approx(single.pulls, abs=silent.n_arms)
-        assert rounds.cost == pytest.approx(single.cost, abs=silent.costs.sum() * silent.n_arms)
-
     def test_stops_a_race_between_equals(self):
         twins = GaussianInstance([[1.0, 1.0]], [1.0])
         result = run_rounds(

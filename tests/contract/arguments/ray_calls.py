@@ -1,7 +1,10 @@
 """What users call of mfhpo_ray, and what its arguments may be."""
 
+import itertools
+import tempfile
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
 from ray import tune
 
@@ -11,6 +14,7 @@ from tests.contract.arguments import core_calls, optuna_calls
 from tests.contract.arguments.calls import Call
 from tests.contract.arguments.wrong_values import (
     FINITE,
+    FLAG,
     NONNEGATIVE,
     PROBABILITY,
     UNLIMITED,
@@ -30,6 +34,7 @@ from tests.contract.arguments.wrong_values import (
     sequence_of,
     text,
 )
+from tests.ray.certification.grids import Grid, trial
 
 _NAMES = either(text, sequence_of(text), empty_set)
 
@@ -42,7 +47,7 @@ KINDS: dict[str, Kind] = core_calls.KINDS | named(
     (nothing, "costs levels prices"),
     (text, "fidelity limit_key time_attr training_key"),
     (optional(count(1, 9)), "grace_period"),
-    (optional(UNLIMITED), "limit"),
+    (optional(UNLIMITED), "limit memory_limit"),
     (optuna_calls.KINDS["limits"], "limits"),
     (count(1), "max_concurrent"),
     (count(2), "max_t"),
@@ -58,9 +63,11 @@ KINDS: dict[str, Kind] = core_calls.KINDS | named(
 
 NOT_CALLED = {
     "mfhpo_ray": {"Luckiest", "TuneLimitRecommendation", "TuneRecommendation"}
-    | {"TuneSearchRecommendation"}
+    | {"TuneCertificate", "TuneSearchRecommendation"}
 }
 
+_NUMBERS = itertools.count()
+_FOLDER = tempfile.TemporaryDirectory()
 _ARMS = [{"x": 0.1}, {"x": 0.5}]
 _SPACE = {
     "x": tune.uniform(0, 1),
@@ -132,9 +139,11 @@ CALLS: dict[str, Call] = core_calls._of(
             "replicate": _NAMES,
         },
     ),
+    MFEliminationSearch=_search(mfhpo_ray.MFEliminationSearch, **_FIDELITY),
     MFGradSearch=_search(mfhpo_ray.MFGradSearch, **_FIDELITY),
     MFLUCBSearch=_search(mfhpo_ray.MFLUCBSearch, **_FIDELITY),
     MFSearch=_search(mfhpo_ray.MFSearch, **_FIDELITY),
+    MFUCBSearch=_search(mfhpo_ray.MFUCBSearch, **_FIDELITY),
     PullScheduler=Call(PullScheduler),
     RCUCBScheduler=Call(
         mfhpo_ray.RCUCBScheduler,
@@ -155,12 +164,41 @@ CALLS: dict[str, Call] = core_calls._of(
         ),
     },
     ZoomingRCUCBSearch=_search(mfhpo_ray.ZoomingRCUCBSearch, arms=2, longest=2.0),
+    certify=Call(
+        lambda **given: _certify(**given),
+        lambda: {"results": _grid(), "trainable": print, "metric": "acc", "mode": "max"},
+        signature_of=mfhpo_ray.certify,
+        kinds={
+            "budget": optional(count(1)),
+            "fidelity": nothing,
+            "measure": count(0),
+            "max_concurrent_trials": optional(count(1)),
+            "max_failures": count(1),
+            "results": never,
+            "reuse_actors": FLAG,
+            "run_config": nothing,
+            "timeout": optional(UNLIMITED),
+            "top": count(2),
+            "trainable": either(text, function),
+        },
+        apart=frozenset({"name"}),  # of a folder, which the storage checks
+    ),
     recommendation=Call(
         mfhpo_ray.recommendation,
         lambda: {"what": _begun()},
     ),
 )
 CALLS["mfhpo_ray.SpaceSearch"].kinds["fidelity"] = optional(text)
+
+
+def _certify(**given: Any) -> Any:
+    fresh = {"name": f"record {next(_NUMBERS)}"}
+    with patch.object(tune.Tuner, "fit", lambda tuner: _grid()):
+        return mfhpo_ray.certify(**{**fresh, **given})
+
+
+def _grid() -> Any:
+    return Grid(trial(1, 0.5), trial(2, 0.6), trial(3, 0.7), folder=_FOLDER.name)
 
 
 def _begun() -> Any:

@@ -187,6 +187,22 @@ def test_with_four_workers_at_all_times(confidence):
     assert naive.counts[:, -1].all()
 
 
+def test_an_arm_whose_first_pull_does_not_come_back_is_played_again():
+    """After four rounds for each of three arms, and whenever the rounds have doubled."""
+    policy, streams = RCUCB(3, LIMITS, **PAPER), ArmStreams(three_arms(), 3)
+    under_way = policy.ask()
+    begun_at = []
+    for round_number in range(2, 100):
+        [pull] = policy.ask(1, under_way)
+        if pull.arm == under_way[0].arm:
+            under_way.append(pull)
+            begun_at.append(round_number)
+            continue
+        [reward], [seconds] = streams(pull.arm, 1)
+        tell_outcome(policy, pull, float(reward), float(seconds))
+    assert begun_at == [12, 24, 48, 96]
+
+
 class TestTies:
     @staticmethod
     def tell_alike(policy, pull):

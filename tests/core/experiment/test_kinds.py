@@ -124,29 +124,6 @@ def test_a_game():
     assert experiment.answer().equilibrium == policy.recommend()
 
 
-def test_a_search_draws_no_configuration_twice_and_certifies():
-    from mfhpo.experiment import DistributionSpace
-
-    declared = DeclaredSearch.of(
-        Fidelity("epochs", levels=LEVELS), budget=60 * 9.0, replicate="seed", certify_share=0.5
-    )
-    space = DistributionSpace({"x": [round(0.05 * k, 2) for k in range(20)]})
-    settings = SearchSettings(declared=declared, levels=LEVELS, space=space, seed=3)
-    experiment = Experiment(settings)
-    assigned = play(experiment, noisy(2))
-    begun = [work.configuration["x"] for work in assigned if work.purpose == "search"]
-    first = dict.fromkeys(begun)
-    assert len(experiment.runner.configurations) == len(first)
-    assert {work.replicate for work in assigned if work.purpose == "search"} == {0}
-    certifying = [work for work in assigned if work.purpose == "certificate"]
-    assert certifying
-    assert 0 not in {work.replicate for work in certifying}
-    answer = experiment.answer()
-    assert answer.certificate is not None
-    assert answer.cost <= 60 * 9.0
-    assert Experiment.replay(settings, reversed(experiment.events)).answer() == answer
-
-
 @pytest.mark.parametrize(
     "declared",
     [

@@ -151,23 +151,6 @@ def test_r37_open_claims_that_decide_are_waited_for():
     assert story.answer.finished
 
 
-def test_r34_a_certificate_stays():
-    story = Story(race(2, epsilon=0.5))
-    n = 0
-    while isinstance(story.experiment.next(), Assignment):
-        begun = story.follow(str(n))
-        story.end(begun.id, value=5.0 * begun.configuration["x"])
-        n += 1
-    first = story.answer
-    assert first.certified
-    for late in range(100):
-        story.begin(f"late {late}", x=1)
-        story.end(f"late {late}", value=-50.0)
-    assert story.answer == first
-    assert Story(story.settings, story.experiment.events).answer == first
-    assert isinstance(story.experiment.next(), Done)
-
-
 def test_r9_r14_a_claim_of_unknown_level_overlaps_all_of_its_cell():
     settings = race(2, sigma=None, shares_replicates=True)
     story = Story(settings)

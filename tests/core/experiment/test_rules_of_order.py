@@ -1,39 +1,17 @@
 """Order of learning, losses and retries, worked out by hand (engine-rules.md).
 
-Rules that are a host's own, so that no test here shows them:
-
-| rule | what the host does |
-|---|---|
-| R1 | leaves out of a configuration what the engine sets, such as a level or a replicate |
-| R20 | knows whether a worker is surely dead, and tells `Lost` for what is overdue |
-| R36 | stores a result before it applies it |
-| R38 | says which worker concludes |
-| R39, D10 | waits, never under a lock; the engine says for how long at most |
-
-R24, R28 and R33 are also rules of the core's policies (tests/core/racing and censored).
+Rules that all hosts show are in tests/contract/experiment_contract.py; R24, R28 and R33 are also
+rules of the core's policies (tests/core/racing and censored).
 """
 
 import pytest
 
 from mfhpo import Pull
-from mfhpo.experiment import Assignment, Done, Ended, Experiment, Wait, key_of
+from mfhpo.experiment import Assignment, Ended, Experiment, Wait, key_of
 from mfhpo.experiment.kinds.runner import Wanted
 from mfhpo.experiment.state import State
 from tests.core.experiment.story import LEVELS, Story, race
 from tests.core.experiment.workers import limits, search
-
-
-def test_r12_values_are_learned_in_the_order_of_beginnings():
-    story = Story(race(levels=LEVELS))
-    story.begin("slow")
-    story.begin("quick")
-    story.begin("other arm", x=1)
-    story.begin("other level", levels=(1,))
-    for id in ("other level", "other arm", "quick"):
-        story.end(id)
-    assert story.learned == ["other level", "other arm"]
-    story.end("slow")
-    assert story.learned == ["other level", "other arm", "slow", "quick"]
 
 
 def test_r13_a_claim_is_later_than_what_its_chooser_knew():
@@ -90,30 +68,6 @@ def test_r17_d6_a_search_needs_no_order_and_its_certificate_does():
     story.end("1")
     story.end("3")
     assert story.learned == ["1"]
-
-
-def test_r18_d4_what_waits_is_neither_overtaken_nor_multiplied():
-    """Ten quick results wait; then the policy's arm is passed over, and at last all wait."""
-    story = Story(race(2))
-    story.begin("slow", x=0)
-    for n in range(10):
-        story.begin(f"quick {n}", x=0)
-        story.end(f"quick {n}")
-    assert story.learned == []
-    work = story.experiment.next()
-    assert isinstance(work, Assignment)
-    assert work.configuration == {"x": 1}
-    story.begin("slow too", x=1)
-    for n in range(10):
-        story.begin(f"other {n}", x=1)
-        story.end(f"other {n}")
-    work = story.experiment.next()
-    assert isinstance(work, Wait)
-    assert "evaluation slow of candidate 0 {'x': 0}" in work.why
-    assert "(10 later ones have ended)" in work.why
-    assert work.why in story.answer.reason  # R34
-    story.lose("slow")
-    assert story.learned == [f"quick {n}" for n in range(10)]
 
 
 def test_r18_d4_others_go_on_while_some_are_full():
@@ -192,38 +146,6 @@ def test_r20_how_long_to_wait_at_most():
     assert Story(race(budget=1.0), story.experiment.events).experiment.next().seconds is None
 
 
-def test_r21_d7_a_loss_is_left_out_under_a_condition():
-    story = Story(race())
-    story.begin("0")
-    story.begin("1")
-    story.end("1", value=1.0)
-    story.lose("0", cost=0.5)
-    assert story.learned == ["1"]
-    assert story.answer.failures == 0
-    assert story.answer.cost == 1.5
-    assert "the evaluation that was left out, because its process" in story.conditions
-    assert "have no worker" not in story.conditions
-
-
-def test_r21_the_eleventh_loss_in_a_row_is_a_failure():
-    story = Story(race(max_failures=1))
-    for n in range(10):
-        story.begin(str(n))
-        story.lose(str(n))
-    assert story.answer.failures == 0
-    story.begin("value")
-    story.end("value")
-    for n in range(10):
-        story.begin(f"again {n}")
-        story.lose(f"again {n}")
-    assert story.answer.failures == 0
-    story.begin("last")
-    story.lose("last", cost=2.0)
-    assert story.answer.failures == 1
-    assert story.learned == ["value", "last"]
-    assert story.answer.cost == 3.0
-
-
 def test_r22_d7_a_retry_keeps_its_place_and_all_attempts_are_paid():
     story = Story(race())
     story.begin("first")
@@ -284,23 +206,6 @@ def test_r35_a_replay_repeats_no_warning(recwarn):
     resumed.end("1", value=None)
     assert resumed.learned == ["0", "1"]
     assert len(recwarn) == 2
-
-
-def test_r35_state_is_a_function_of_the_events():
-    story = Story(race(levels=LEVELS, budget=50.0))
-    for n in range(12):
-        begun = story.follow(str(n))
-        if n % 3:
-            story.end(begun.id, value=begun.configuration["x"] + 0.1 * n)
-    events = story.experiment.events
-    for cut in range(len(events) + 1):
-        resumed = Story(story.settings, events[:cut])
-        assert isinstance(resumed.experiment.next(), Assignment | Done | Wait)
-        for event in events[cut:]:
-            resumed.experiment.apply(event)
-        assert resumed.learned == story.learned
-        assert repr(resumed.answer) == repr(story.answer)
-        assert resumed.experiment.next() == story.experiment.next()
 
 
 def test_r37_late_ones_count_in_a_choice_of_limits():

@@ -83,16 +83,6 @@ def test_a_level_that_disagrees_is_skipped():
     assert search.ask(12) == Pull(11, 2)
 
 
-def test_an_arm_that_fails_is_tried_again_and_leaves_after_three():
-    search = after_the_first()
-    told(search, 0, [0.6, 0.55, 0.1, 0.1], first=2)
-    for _ in range(3):
-        assert search.ask(6) == Pull(2, 1)
-        search.tell(Pull(2, 1), Observation(None))
-    # Five are left at level 0, and a third of five is one: arm 3.
-    assert search.ask(6) == Pull(3, 1)
-
-
 def test_who_fails_three_times_leaves_and_merged_arms_do_not_go_up():
     search = after_the_first()
     told(search, 0, [0.9, 0.8, 0.7, 0.6, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1], first=2)

@@ -50,33 +50,6 @@ def check(play):
         reached[pull.arm] = pull.fidelity
 
 
-def test_asking_changes_nothing():
-    search = searching()
-    play = Play(search, valley).steps(30)
-    first = search.ask(len(play.points))
-    pending = [Pull(0, 2), Pull(len(play.points), 0)]
-    with_pending = search.ask(len(play.points) + 1, pending)
-    search.leader()
-    assert search.ask(len(play.points)) == first
-    assert search.ask(len(play.points) + 1, pending) == with_pending
-
-
-def test_the_answer_to_what_was_told_is_the_same_replayed():
-    play = Play(searching(), valley).steps(20)
-    replayed = searching()
-    for arm, point in enumerate(play.points):
-        replayed.describe(arm, point)
-    for pull in play.pulls:
-        value = valley(play.points[pull.arm], pull.fidelity)
-        replayed.tell(pull, Observation(value))
-    again = []
-    for search in (replayed, play.search):
-        following = Play(search, valley)
-        following.points = [dict(point) for point in play.points]
-        again.append(following.steps(8).asked)
-    assert again[0] == again[1]
-
-
 class Watched(PlayTogether):
     """Checks what each worker is given."""
 

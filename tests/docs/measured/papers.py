@@ -52,12 +52,6 @@ def ucb_is_better_beyond(capital):
     return every(beyond) and every(before)
 
 
-def speeds(method):
-    """Plays of MF-UCB in a second."""
-    found = rows(result("mf_ucb")["speeds"], method=method, same_plays=True)
-    return over(column(found, "plays"), column(found, "seconds"))
-
-
 def lower_regret(one, other):
     """The cases of RCUCB in which one method has less regret than another."""
     regret = {(row["case"], row["method"]): row["regret"] for row in result("rcucb")["rows"]}

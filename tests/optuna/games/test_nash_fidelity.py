@@ -1,4 +1,3 @@
-import optuna
 import pytest
 
 from mfhpo_optuna import Fidelity, NashSampler
@@ -22,7 +21,7 @@ def tracking_by_own_levels(trial):
     )
 
 
-OWN = {"row": "row_steps", "column": "column_steps"}
+OWN = {"column": "column_steps", "row": "row_steps"}  # in another order than the players
 
 
 def seconds(study):
@@ -53,18 +52,6 @@ def test_each_player_may_have_a_level_of_its_own():
     assert answer.params == pytest.approx(EQUILIBRIUM, abs=0.05)
     levels = [tuple(trial.user_attrs[QUERY]["levels"]) for trial in own.trials]
     assert levels == [([1, 3, 9].index(row), [1, 3, 9].index(column)) for row, column in chosen]
-
-
-def test_a_player_s_own_level_is_told_as_its_own():
-    sampler = NashSampler(
-        PLAYERS, fidelity={"column": "column_steps", "row": "row_steps"}, budget=60, seed=0
-    )
-    study = optuna.create_study(directions=["minimize"] * 2, sampler=sampler)
-    study.enqueue_trial({"x": 0.2, "y": 0.4, "row_steps": 3, "column_steps": 9})
-    study.optimize(tracking_by_own_levels, n_trials=1)
-    policy = sampler._read(study).policy
-    assert policy.history[0].query.levels == (1, 2)
-    assert policy.cost == 12
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,12 @@
 import warnings
+from functools import partial
 
 import optuna
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from optuna.distributions import FloatDistribution
 from optuna.trial import TrialState
 
 from mfhpo import BiasContradictedWarning
-from mfhpo_optuna import MFEliminationPruner
+from mfhpo_optuna import IISEPruner, MFEliminationPruner
 from tests.optuna.pruners.curves import add, running, study_of, verdict
 
 # Curves at steps 1 and 3 (the check and the end) that gain .1 to .4; the best ends at .9.
@@ -68,8 +66,15 @@ def test_bounds_as_a_function_are_asked_at_a_geometric_grid():
     assert sorted(set(asked)) == [1, 3, 9]
 
 
-def test_an_arm_is_not_stopped_by_its_own_repeats():
-    pruner = MFEliminationPruner(bias={1: 0.4}, replicate_params=["seed"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        partial(MFEliminationPruner, bias={1: 0.4}),
+        partial(IISEPruner, coverage=0.5, n_startup_trials=0),
+    ],
+)
+def test_an_arm_is_not_stopped_by_its_own_repeats(make):
+    pruner = make(replicate_params=["seed"])
     study = optuna.create_study(direction="maximize", pruner=pruner)
     add(study, 0, (0.8, 0.9), seed=0)
     assert not pruner.prune(study, running(-5.0, x=0.0))
@@ -91,43 +96,6 @@ def test_bounds_that_are_contradicted_are_widened_with_one_warning_each():
     assert "widened to gains in [-0.6, 0.4]" in message
     add(study, 9, (-0.8, -0.9))
     assert not verdict(study, -0.2)  # to -1.0 at best: the others have shown that much
-
-
-@settings(max_examples=30)
-@given(
-    st.lists(st.tuples(*[st.floats(0, 1)], *[st.floats(-1, 1)] * 5), min_size=2, max_size=12),
-    st.just(0.0) | st.floats(0.01, 0.3),
-    st.sampled_from(["maximize", "minimize"]),
-)
-def test_the_arm_with_the_best_mean_is_never_stopped_while_the_bounds_hold(rows, noise, direction):
-    sign = 1.0 if direction == "maximize" else -1.0
-    pruner = MFEliminationPruner(bias={1: 0.3, 3: 0.1}, noise=noise, final_step=9)
-    study = optuna.create_study(direction=direction, pruner=pruner)
-    finished = []
-    for x, (final, first, second, *errors) in enumerate(rows):
-        trial = study.ask({"x": FloatDistribution(x, x)})
-        means = {1: final + 0.3 * first, 3: final + 0.1 * second, 9: final}
-        for (step, mean), error in zip(means.items(), errors, strict=True):
-            trial.report(sign * (mean + noise * error), step)
-            if trial.should_prune():
-                study.tell(trial, state=TrialState.PRUNED)
-                break
-        else:
-            study.tell(trial, sign * final)
-            finished.append(final)
-    assert max(finished) == max(row[0] for row in rows)
-
-
-def test_the_tolerance_halves_from_check_to_check():
-    pruner = MFEliminationPruner(n_startup_trials=5, final_step=27)
-    curves = [(first, 2.0, 2.0, 2.0) for first in (0.0, 0.25, 0.5, 0.75, 1.0)]
-    study = study_of(curves, pruner, steps=(1, 3, 9, 27))  # W = .8, tolerances 1.6, .8, .4
-    assert not verdict(study, -0.5, step=1)
-    assert verdict(study, -0.7, step=1)
-    assert verdict(study, 1.1, step=3)
-    assert not verdict(study, 1.3, step=3)
-    assert verdict(study, 1.5, step=9)
-    assert not verdict(study, 1.7, step=9)
 
 
 def test_without_bounds_nothing_is_stopped_before_ten_trials():

@@ -1,7 +1,7 @@
 import optuna
 import pytest
 
-from mfhpo_optuna import NashSampler, write_report
+from mfhpo_optuna import NashSampler
 from mfhpo_optuna.report.ledger import ledger_of, where_it_went
 from mfhpo_optuna.report.reading import read_study
 from tests.optuna.report.conftest import summarised
@@ -16,23 +16,6 @@ def test_a_trial_costs_one_of_a_budget_in_trials(counted):
         ("search", 36, 36.0),
         ("certificate", 4, 4.0),
     ]
-
-
-@pytest.mark.parametrize(
-    "forged",
-    [
-        {"mfhpo:pull": 5},
-        {"mfhpo:pull": {"arm": 10**400}},
-        {"mfhpo:seconds": "1", "mfhpo:limit": [], "mfhpo:censored_at": {}},
-    ],
-)
-def test_a_forged_attribute_counts_as_not_there(tmp_path, forged):
-    study = optuna.create_study()
-    study.add_trial(optuna.trial.create_trial(value=1.0, user_attrs=forged))
-    with pytest.warns(UserWarning, match="is not what mfhpo writes"):
-        write_report(study, tmp_path / "report.html")
-    [entry] = ledger_of(read_study(study)).entries
-    assert (entry.arm, entry.level, entry.outcome) == (None, None, "value")
 
 
 def test_a_game_is_paid_as_its_sampler_counts(game):

@@ -1,6 +1,4 @@
-import hashlib
 import json
-from pathlib import Path
 
 import optuna
 import pytest
@@ -46,14 +44,6 @@ def test_a_stored_study_is_read_as_by_its_own_sampler(storage, name):
     }[name]
     assert type(stored_sampler(study)) is type(own)
     assert read_study(study).answer == own.recommendation(study).to_dict()
-
-
-def test_reading_writes_nothing(storage):
-    path = Path(storage.removeprefix("sqlite:///"))
-    before = hashlib.sha256(path.read_bytes()).hexdigest()
-    for name in ("race", "search", "plain"):
-        summarised(load(storage, name))
-    assert hashlib.sha256(path.read_bytes()).hexdigest() == before
 
 
 def test_the_sentence_of_a_certified_race(storage):

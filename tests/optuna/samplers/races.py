@@ -1,5 +1,7 @@
 """The samplers, and races for them, that several test files share."""
 
+import math
+
 import numpy as np
 import optuna
 from optuna.trial import TrialState
@@ -37,6 +39,26 @@ class Recorder(optuna.samplers.RandomSampler):
     def sample_independent(self, study, trial, param_name, param_distribution):
         self.shown.append(study.get_trials())
         return super().sample_independent(study, trial, param_name, param_distribution)
+
+
+class Clock:
+    """A clock that goes on while somebody sleeps, until something happens after some seconds."""
+
+    def __init__(self):
+        self.now = 1000.0
+        self._due, self._happens = math.inf, None
+
+    def after(self, seconds, happens):
+        self._due, self._happens = self.now + seconds, happens
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+        if self.now >= self._due - 1e-9:
+            self._due = math.inf
+            self._happens()
 
 
 def ended(trial):

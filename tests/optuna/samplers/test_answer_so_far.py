@@ -154,26 +154,6 @@ def test_the_newest_answer_takes_the_place_of_a_wrong_one(make, direction, sign)
     assert study.best_value == study.sampler.recommendation(study).mean
 
 
-@both_directions
-def test_a_final_answer_is_the_best_trial_also_after_a_promise_that_it_does_not_keep(
-    direction, sign
-):
-    """All values become worse after the first few: the early ones were no sample."""
-
-    def objective(trial):
-        worse = 0.0 if len(pulls(trial.study)) < 12 else 5.0
-        return bowl(trial, sign) + sign * worse
-
-    sampler = IISESampler(Fidelity("epochs", levels=[9]), ARMS, budget=9 * 100, seed=0)
-    study = optuna.create_study(sampler=sampler, direction=direction)
-    study.optimize(objective)
-    (final,) = answers(study)
-    assert study.best_trial == final
-    promised = answers_so_far(study)[-1].value
-    assert final.value == np.nextafter(promised, -sign * np.inf)
-    assert sign * sampler.recommendation(study).mean > sign * final.value
-
-
 @pytest.mark.parametrize("make", SAMPLERS.values(), ids=SAMPLERS.keys())
 def test_answers_so_far_change_no_choice(make, monkeypatch):
     def resumed():

@@ -22,6 +22,9 @@ SAMPLERS = {
     "certificate": lambda budget, seed: SearchSampler(
         EPOCHS, budget=9 * budget, certify_share=0.6, epsilon=0.3, seed=seed
     ),
+    "reward": lambda budget, seed: MFUCBSampler(
+        EPOCHS, ARMS, bias=[0.2, 0.0], sigma=0.1, budget=9 * budget, seed=seed
+    ),
 }
 
 
@@ -74,17 +77,3 @@ def test_at_the_end_it_is_the_mean_or_the_end_of_the_interval_or_beyond(
         assert sign * own >= sign * answer.mean
     is_better = sign * own < sign * earlier
     assert study.best_value == (own if is_better else np.nextafter(earlier, -sign * math.inf))
-
-
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_where_trials_are_to_be_good_it_is_the_end_of_the_interval_or_beyond(sign):
-    sampler = MFUCBSampler(EPOCHS, ARMS, bias=[0.2, 0.0], sigma=0.1, budget=900, seed=0)
-    study = optuna.create_study(
-        sampler=sampler, direction="minimize" if sign > 0.0 else "maximize", study_name="race"
-    )
-    optimized(study, sign)
-    end = sampler.recommendation(study).interval[1 if sign > 0.0 else 0]
-    best = sign * min(sign * trial.value for trial in answers_so_far(study))
-    assert study.best_value == (
-        end if sign * end < sign * best else np.nextafter(best, -sign * math.inf)
-    )

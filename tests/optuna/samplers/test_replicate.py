@@ -1,4 +1,3 @@
-import threading
 import time
 import warnings
 
@@ -10,7 +9,7 @@ from optuna.distributions import IntDistribution
 from mfhpo import BlockElimination
 from mfhpo_optuna import MFSampler
 from mfhpo_optuna.samplers import policy_sampler
-from tests.optuna.samplers.races import BEST_ARM, CLASSES, PULL, answers, pulls, run
+from tests.optuna.samplers.races import BEST_ARM, CLASSES, PULL, Clock, answers, pulls, run
 
 ARMS = [{"x": x} for x in (-0.9, -0.3, 0.0, 0.2, 0.6)]
 
@@ -113,18 +112,17 @@ def test_the_race_ends_without_a_certificate_when_all_folds_were_used(n_jobs):
 
 
 def test_a_worker_waits_while_what_may_end_the_race_is_under_way(monkeypatch):
-    monkeypatch.setattr(policy_sampler, "_LONGEST_WAIT", 0.2)
+    clock = Clock()
+    monkeypatch.setattr(policy_sampler, "time", clock)
     study = optuna.create_study(sampler=make())
     study.optimize(objective, n_trials=5)
     slow = study.ask()
-    late = threading.Timer(2.0, study.tell, (slow, objective(slow)))
-    late.start()
+    clock.after(100.0, lambda: study.tell(slow, objective(slow)))
     study.optimize(objective, timeout=60)
-    late.join()
     assert study.sampler.recommendation(study).certified
     assert len(pulls(study)) < 80  # with no slow one it takes less than 60
     idle = [t for t in study.trials if t.state == optuna.trial.TrialState.PRUNED]
-    assert 1 <= len(idle) <= 6  # each waits as long as those before it: .2, .2, .4, .8, 1.6 seconds
+    assert len(idle) == 5  # each waits as long as those before it: 10, 10, 20, 40, 80 seconds
 
 
 def without(trial):

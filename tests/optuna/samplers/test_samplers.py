@@ -36,9 +36,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:the reward per pull is maximised
 best_arm = pytest.mark.parametrize("make", BEST_ARM.values(), ids=BEST_ARM.keys())
 reward = pytest.mark.parametrize("make", REWARD.values(), ids=REWARD.keys())
 two = pytest.mark.parametrize("make", [IISESampler, MFUCBSampler])
-both_directions = pytest.mark.parametrize(
-    ("direction", "sign"), [("minimize", 1.0), ("maximize", -1.0)]
-)
 
 EPOCHS = Fidelity("epochs", levels=[1, 3, 9], costs=[1, 3, 9])
 
@@ -101,25 +98,6 @@ def test_without_a_budget_the_study_goes_on_and_answers_at_any_time(make):
     assert per_arm[2] == max(per_arm)
 
 
-@both_directions
-@two
-def test_a_lucky_early_answer_gives_way_to_a_later_one(make, direction, sign):
-    """Of the cheapest level alone, which flatters, nothing is certain."""
-
-    def flattering(trial):
-        x, epochs = trial.suggest_float("x", -1, 1), trial.suggest_int("epochs", 1, 9)
-        noise = 0.05 * np.random.default_rng(trial.number).normal()
-        return sign * (x**2 + noise - (5.0 if epochs == 1 else 0.0))
-
-    study = optuna.create_study(direction=direction)
-    for budget in (6, 500):
-        study.sampler = make("epochs", ARMS, budget=budget, seed=0)
-        study.optimize(flattering)
-    answer = study.sampler.recommendation(study)
-    assert study.best_trial.user_attrs[CERTIFICATE]["cost"] == answer.cost
-    assert sign * study.best_value > -1.0
-
-
 BOUNDS = {"explore": "A", "best_no_better_than": -0.1, "second_no_worse_than": 0.4}
 MIRRORED = {
     "estimated": {},
@@ -153,17 +131,6 @@ def test_minimising_and_maximising_are_mirror_images(make, declared):
     assert sequence(down) == sequence(up)
     low, high = up.sampler.recommendation(up).interval
     assert down.sampler.recommendation(down).interval == (-high, -low)
-
-
-@pytest.mark.parametrize(
-    ("direction", "best", "second"), [("minimize", 0.4, -0.1), ("maximize", 0.2, 0.9)]
-)
-def test_bounds_on_the_two_best_means_that_contradict_the_direction(direction, best, second):
-    sampler = MFLUCBSampler(
-        "epochs", ARMS, explore="A", best_no_better_than=best, second_no_worse_than=second
-    )
-    with pytest.raises(ValueError, match=rf"second_no_worse_than={second} must be worse"):
-        run(sampler, n_trials=1, direction=direction)
 
 
 @pytest.mark.parametrize("make", [IISESampler, MFLUCBSampler, MFUCBSampler])

@@ -150,21 +150,6 @@ def test_a_zombie_that_is_told_after_all_counts():
     assert fresh.recommendation(study).trials == before + 1
 
 
-def test_a_trial_that_the_heartbeat_declares_dead_is_a_failure():
-    """The storage sets FAIL; `after_trial` is never called for it."""
-    sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(bowl, n_trials=5)
-    lost = study.ask()
-    study._storage.set_trial_state_values(lost._trial_id, TrialState.FAIL)
-    after = study.ask()
-    assert after.user_attrs[PULL] == lost.user_attrs[PULL]
-    study.tell(after, bowl(after))
-    study.optimize(bowl)
-    assert sampler.recommendation(study).certified
-    assert study.best_params == {"x": 0.0, "epochs": 9}
-
-
 class TestReadingAlong:
     """A worker that reads a search's study again and again, while others work on it."""
 

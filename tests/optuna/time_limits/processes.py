@@ -8,8 +8,8 @@ from pathlib import Path
 
 import optuna
 
+from mfhpo._memory import descendants
 from mfhpo_optuna import time_limited
-from mfhpo_optuna.time_limits.processes import descendants
 
 MEGABYTE = 1_000_000
 LIMIT = 0.25

@@ -7,7 +7,11 @@ from ray.tune.experiment import Trial
 from ray.tune.search import Searcher
 
 from benchmarks.tune_clock import ReplayedCurves, Step, simulate
+from mfhpo import Observation, Pull
+from mfhpo.experiment import Ended
 from mfhpo_ray import IISEScheduler
+from mfhpo_ray.experiment.encoding import encode
+from mfhpo_ray.experiment.event_log import events_in
 from mfhpo_ray.schedulers.room import suggests
 
 LEVELS = (1, 3, 9, 27)
@@ -25,6 +29,15 @@ def curves_of(finals=tuple(MEANS), *, sigma=0.1, seconds=1.0, length=27, **optio
 
 def grid(n_arms, n_replicates):
     return [{"arm": arm, "seed": seed} for seed in range(n_replicates) for arm in range(n_arms)]
+
+
+def record_of(*events):
+    """A journal's record with these events."""
+    return {"events": [encode(event.to_dict()) for event in events]}
+
+
+def events_of(record, kind=Ended):
+    return [event for event in events_in(record) if isinstance(event, kind)]
 
 
 class Spoiled:
@@ -82,11 +95,16 @@ class Watched(IISEScheduler):
         super().__init__(*args, **options)
         self.most_busy = 0
         self.out_since = {}
-        self.told = []
 
-    def _tell(self, run, pull, observation, **options):
-        self.told.append((run, pull, observation))
-        super()._tell(run, pull, observation, **options)
+    @property
+    def told(self):
+        """What runs have shown, in order: runs, pulls and observations."""
+        ends = [event for event in self._experiment.events if isinstance(event, Ended)]
+        runs = [self._runs.find(end.id.partition(":")[0]) for end in ends]
+        return [
+            (run, Pull(run.arm, end.level), Observation(end.value, end.cost, end.stopped_at))
+            for run, end in zip(runs, ends, strict=True)
+        ]
 
     @property
     def pairs(self):
@@ -94,7 +112,7 @@ class Watched(IISEScheduler):
 
     def choose_trial_to_run(self, tune_controller):
         chosen = super().choose_trial_to_run(tune_controller)
-        busy = list(self._busy.values())
+        busy = list(self._slots.busy.values())
         if suggests(tune_controller.search_alg):
             # What a searcher has suggested waits in Ray's own queue.
             busy = [run for run in busy if run.trial.status != Trial.PENDING]
@@ -117,8 +135,8 @@ def race(scheduler, trials, curves, *, slots=4, **options):
     """Simulate, check what holds of every race, and return what became of it."""
     run = simulate(scheduler, trials, curves, slots=slots, **options)
     assert all(trial.is_finished() for trial in run.trials)
-    assert not scheduler._busy, "a slot leaks"
-    assert all(doomed.trial.is_finished() for doomed in scheduler._doomed)
+    assert not scheduler._slots.busy, "a slot leaks"
+    assert all(doomed.trial.is_finished() for doomed in scheduler._slots.doomed)
     if isinstance(scheduler, Watched):
         seen = [(run.trial, pull) for run, pull, told in scheduler.told if told.value is not None]
         assert len(seen) == len(set(seen)), "a trial was told twice at a level"

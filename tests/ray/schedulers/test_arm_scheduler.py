@@ -12,10 +12,13 @@ from ray.tune.experiment import Trial
 import mfhpo_ray
 from benchmarks.tune_clock import Step, simulate
 from benchmarks.tune_clock.cluster import SimulatedTrial
-from mfhpo_ray import IISEScheduler, RCUCBScheduler
+from mfhpo.experiment import Begun, Ended
+from mfhpo_ray import IISEScheduler, MFEliminationScheduler, RCUCBScheduler
 from mfhpo_ray.experiment.journal import Journal
+from mfhpo_ray.experiment.memory_limits import MemoryLimits
+from mfhpo_ray.experiment.time_limits import MEMORY_KEY
 from tests.ray.experiments import tuner_of
-from tests.ray.schedulers.races import grid
+from tests.ray.schedulers.races import events_of, grid, record_of
 
 
 def make_trial(number, storage=None, **config):
@@ -68,20 +71,18 @@ def test_restored_trials_count_for_their_own_arms_in_whatever_order_they_come():
     result = {"value": 0.9, "time_total_s": 0.5, "done": True, "trial_id": "trial_3"}
     trials[3].run_metadata.last_result = result
     scheduler.on_trial_complete(controller, trials[3], result)
-    assert scheduler._runs.configs == [{"arm": 1}, {"arm": 2}, {"arm": 3}]
-    assert scheduler._policy.plays.sum(axis=1).tolist() == [0, 0, 1]
+    arms = scheduler._runs.configurations
+    assert [arms[arm] for arm in range(3)] == [{"arm": 1}, {"arm": 2}, {"arm": 3}]
+    assert scheduler._experiment.runner.policy.plays.sum(axis=1).tolist() == [0, 0, 1]
     assert scheduler.recommendation().config == {"arm": 3}
 
 
 def test_restored_trials_that_had_begun_are_held_back_and_new_ones_are_not(tmp_path):
     storage = StorageContext(str(tmp_path), "experiment")
-    observed = {
-        "observed": [[1, 5.0, 0.8, 0.3, None]],
-        "owed": 0.0,
-        "config": {"plain": {"arm": 1}},
-    }
     over, begun, new = (make_trial(number, storage) for number in (1, 2, 3))
-    Journal.of(over).write("trial_1", {**observed, "over": True})
+    claim = Begun(id="trial_1:1", order=1, configuration={"arm": 1}, levels=(0,), limit=5.0)
+    end = Ended(id="trial_1:1", order=2, value=0.8, cost=0.3, level=0)
+    Journal.of(over).write("trial_1", record_of(claim, end))
     begun.run_metadata.start_time = 17.0
     search = search_of()
     controller, scheduler = controller_of(search), gains()
@@ -91,7 +92,7 @@ def test_restored_trials_that_had_begun_are_held_back_and_new_ones_are_not(tmp_p
     # The searcher, and what limits it, do not wait for the one that is over.
     search.on_trial_complete.assert_called_once_with("trial_1", result=None)
     assert scheduler.choose_trial_to_run(controller) is begun
-    assert scheduler._policy.plays.sum(axis=1).tolist() == [1, 0, 0]
+    assert scheduler._experiment.runner.policy.plays.sum(axis=1).tolist() == [1, 0, 0]
 
 
 def test_a_trial_that_ray_gives_up_before_it_runs_is_no_longer_waited_for():
@@ -110,6 +111,25 @@ def test_a_trial_that_ray_gives_up_before_it_runs_is_no_longer_waited_for():
     # Else the race would want nothing but its arm, and end without the other one.
     [other] = [trial for trial in trials if trial is not first]
     assert scheduler.choose_trial_to_run(controller) is other
+
+
+@pytest.mark.parametrize(
+    "make", [RCUCBScheduler, IISEScheduler, MFEliminationScheduler], ids=lambda cls: cls.__name__
+)
+def test_configurations_that_hold_too_much_memory_leave_the_race(make):
+    options = {"limits": [5.0], "reward_range": (0, 1)} if make is RCUCBScheduler else {"max_t": 3}
+    scheduler = make(memory_limit=1_000, metric="value", mode="max", **options)
+
+    def look(limit):
+        names = {run.trial.trial_id for run in scheduler._runs.of(2)}
+        return lambda processes: dict.fromkeys(processes.keys() & names, 2_000)
+
+    scheduler._memory_limits = MemoryLimits(1_000, look)
+    run = simulate(scheduler, grid(3, 20), Ten(), slots=2)
+    assert {trial.status for trial in run.trials} == {"TERMINATED"}
+    over = {trial.config["arm"] for trial in run.trials if MEMORY_KEY in trial.last_result}
+    assert over == {2}
+    assert scheduler.recommendation().config != {"arm": 2}
 
 
 class Ten:
@@ -139,7 +159,8 @@ def test_a_storage_that_fails_loses_nothing_but_time(tmp_path, monkeypatch, capl
     simulate(scheduler, grid(2, 4), Ten(), slots=2, storage=storage)
     assert scheduler.recommendation().trials == 6
     assert "could not be written" in caplog.text
-    assert len([name for name in written if name.startswith("simulated")]) == 6
+    trials = [record for name, record in written.items() if name.startswith("simulated")]
+    assert sum(bool(events_of(record)) for record in trials) == 6
 
 
 def test_a_running_trial_whose_arm_is_out_has_a_second_to_report():

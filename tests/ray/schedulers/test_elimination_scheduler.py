@@ -1,7 +1,6 @@
-"""MFEliminationScheduler: whom it stops, by bounds and without, and what it answers."""
+"""MFEliminationScheduler: whom it stops by bounds, and what it answers."""
 
 import itertools
-import math
 import tempfile
 from pathlib import Path
 
@@ -219,27 +218,6 @@ def test_nothing_is_stopped_before_enough_trials_have_begun():
         scheduler = MFEliminationScheduler(max_t=9, bias=BIAS, n_startup_trials=number)
         run = raced(scheduler, WORKED)
         assert (lengths(run) != [9, 9, 9]) == stops
-    # Without bounds, ten.
-    rows = [(i / 8, i / 8, i / 8) for i in range(9)]
-    scheduler = MFEliminationScheduler(max_t=9)
-    run = raced(scheduler, table(*rows), arms(9), slots=3)
-    assert lengths(run) == 9 * [9]
-
-
-@pytest.mark.parametrize(("mode", "sign"), [("max", 1.0), ("min", -1.0)])
-def test_without_bounds_the_tolerance_halves_and_nothing_is_certified(mode, sign):
-    """First values spread evenly from 0 to 1: W = .8, and the tolerances are 1.6, .8 and .4."""
-    rows = [3 * (sign * i / 10,) for i in range(11)]
-    scheduler = MFEliminationScheduler(max_t=9)
-    run = raced(scheduler, table(*rows), arms(11), mode=mode)
-    # At 3, up to .2 lies .8 behind; at 9, all that have come there have ended.
-    assert lengths(run) == [3, 3, 3] + 8 * [9]
-    answer = scheduler.recommendation()
-    assert (answer.finished, answer.certified, answer.certifies) == (True, False, False)
-    assert answer.config == {"arm": 10}
-    assert answer.interval == (-math.inf, math.inf)
-    assert "heuristic" in answer.reason
-    assert "the best of" in answer.reason
 
 
 @pytest.mark.slow

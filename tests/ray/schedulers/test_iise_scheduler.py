@@ -121,7 +121,7 @@ def test_replicates_that_run_out_are_not_pulled_twice():
     run = race(scheduler, grid(2, 3), curves_of([0.5, 0.5]), slots=2, checkpoints=True)
     answer = scheduler.recommendation()
     assert (answer.finished, answer.certified) == (True, False)
-    assert "no replicates are left" in answer.reason
+    assert "nothing is left to evaluate" in answer.reason
     assert Counter(level for _, level in scheduler.pairs)[3] == 6
     assert run.iterations == 6 * 27
 
@@ -201,6 +201,16 @@ def test_a_trial_is_charged_with_the_increments_or_with_all_that_it_runs_again()
         for each, _, told in scheduler.told:
             paid[each.trial.trial_id] += told.cost
         assert (set(paid.values()) == {27.0}) == checkpoints
+
+
+def test_a_trial_that_returns_when_it_is_resumed_is_not_charged_again():
+    # It ends at 9, pauses there, and has nothing left to do for the last level.
+    levels = {"levels": LEVELS, "epsilon": 0.0}
+    eliminating = MFEliminationScheduler(levels=LEVELS)
+    for scheduler in (declared(**levels), declared(**levels, costs="measured"), eliminating):
+        curves = curves_of([0.5, 0.5], sigma=0.0, length=9)
+        run = race(scheduler, grid(2, 2), curves, slots=1, checkpoints=True)
+        assert scheduler.recommendation().cost == run.iterations == 4 * 9
 
 
 def test_measured_costs_are_seconds_and_prices_weigh_them():

@@ -36,11 +36,18 @@ class Search(Searcher):
     def __init__(self):
         super().__init__(metric="acc", mode="max")
         self.heard = []
-        self.results, self.limits = {}, {}
+        self.results, self.limits, self.failed = {}, {}, set()
         self.finished, self.stops_surplus = False, True
 
     def suggest(self, trial_id):
         return {"lr": 0.1}
+
+    @property
+    def evaluations(self):
+        return self
+
+    def repeats(self, trial):
+        return trial.trial_id in self.failed
 
     def completed(self, trial_id):
         return self.results.get(trial_id)
@@ -206,6 +213,14 @@ def test_a_pull_that_the_journal_has_is_not_run_again(tmp_path):
     assert controller._stopped_trials == {trial}
     controller.search_alg._finished = True
     assert controller.is_finished()
+
+
+def test_a_pull_that_failed_is_run_again_if_tune_is_told_to(tmp_path):
+    search = Search()
+    search.results["a"], search.failed = {}, {"a"}
+    run = Run(tmp_path, search=search)
+    assert run.add("a").status == Trial.PENDING
+    assert [heard[0] for heard in search.heard] == ["connect", "resources"]
 
 
 def test_a_pull_that_was_restored_as_complete_makes_room_for_another(tmp_path):

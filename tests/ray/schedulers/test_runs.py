@@ -1,11 +1,12 @@
 """Which trials are replicates of which arm, and where they stand."""
 
 import numpy as np
+import pytest
 from ray.tune.experiment import Trial
 
 from benchmarks.tune_clock.cluster import SimulatedTrial
 from mfhpo_ray.schedulers.level_race import Ladder
-from mfhpo_ray.schedulers.runs import Run, Runs
+from mfhpo_ray.schedulers.runs import Run, Runs, warn_if_redrawn
 
 
 def trial_of(number, **config):
@@ -21,7 +22,7 @@ def test_replicates_of_an_arm_differ_in_their_keys_only():
     first = runs.arm({"net": {"seed": 1, "width": 8}, "seed": 5})
     assert runs.arm({"seed": 5, "net": {"width": 8, "seed": 2}}) == first
     assert runs.arm({"net": {"seed": 2, "width": 8}, "seed": 6}) != first
-    assert runs.configs[first] == {"net": {"width": 8}, "seed": 5}
+    assert runs.configurations[first] == {"net": {"width": 8}, "seed": 5}
     # From JSON, a number of NumPy comes back as that number.
     assert runs.arm({"x": np.float64(0.1)}) == runs.arm({"x": 0.1})
     different = [1, 1.0, True, "1", (1, 2), (1, 3), None]
@@ -39,7 +40,7 @@ def test_runs_that_are_over_are_not_listed():
     assert runs.of(7) == []
 
 
-def test_the_furthest_run_below_a_level_that_is_neither_under_way_nor_over():
+def test_the_runs_below_a_level_that_are_not_over_the_furthest_first():
     ladder = Ladder(1, 3)
     runs = [
         Run(trial_of(number, x=0, seed=number), 0, reached=level)
@@ -47,15 +48,42 @@ def test_the_furthest_run_below_a_level_that_is_neither_under_way_nor_over():
     ]
     for run in runs:
         ladder.put(run)
-    found = [ladder.furthest_below(0, level, None) for level in range(3)]
-    assert found == [runs[0], runs[1], runs[3]]
-    runs[1].granted = 1
+    first = [next(ladder.below(0, level)) for level in range(3)]
+    assert first == [runs[0], runs[1], runs[3]]
     runs[2].doomed = True
     runs[3].trial.set_status(Trial.TERMINATED)
-    assert ladder.furthest_below(0, 2, None) is runs[0]
-    assert ladder.furthest_below(0, 1, runs[1]) is runs[1]
+    assert list(ladder.below(0, 2)) == [runs[1], runs[0]]
     runs[0].reached = 2  # it moves up
     ladder.put(runs[0])
-    assert ladder.furthest_below(0, 0, None) is None
+    assert not list(ladder.below(0, 0))
     assert ladder.with_runs_below(np.arange(1), 0).tolist() == []
     assert ladder.with_runs_below(np.arange(1), 1).tolist() == [0]
+
+
+def added(configs):
+    runs = Runs(["seed"])
+    for number, config in enumerate(configs):
+        runs.add(trial_of(number, **config))
+    return runs
+
+
+def test_what_is_drawn_anew_for_each_replicate_is_warned_about_by_key():
+    trials = [{"x": x, "seed": seed} for seed in range(3) for x in range(4)]
+    draws = iter(range(100))
+    with pytest.warns(UserWarning, match="'lr' differ from replicate to replicate"):
+        warn_if_redrawn(added({**trial, "lr": next(draws)} for trial in trials), ["seed"])
+
+
+@pytest.mark.parametrize(
+    "trials",
+    [
+        [{"x": x, "seed": seed} for seed in range(3) for x in range(4)],
+        [{"x": x, "seed": 0} for x in range(12)],
+        [{"x": x, "seed": x} for x in range(12)],
+        [{"x": x % 4, "seed": x} for x in range(12)],
+        [{"x": x} for x in range(12)],
+    ],
+)
+def test_other_trials_are_not_warned_about(trials, recwarn):
+    warn_if_redrawn(added(trials), ["seed"])
+    assert not recwarn.list

@@ -14,12 +14,13 @@ import ray
 from ray import tune
 
 import mfhpo_ray
+from mfhpo.experiment import Begun
 from mfhpo_ray import IISEScheduler
-from mfhpo_ray.experiment.encoding import decode
+from mfhpo_ray.experiment.event_log import SHARED
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.recommendation import RECOMMENDATION
-from mfhpo_ray.schedulers.arm_scheduler import RACE
 from tests.ray.experiments import kill_driver, tuner_of
+from tests.ray.schedulers.races import events_of
 
 pytestmark = pytest.mark.cluster
 
@@ -71,16 +72,16 @@ def journal_of(folder):
 
     journal = Journal.newest(pyarrow.fs.LocalFileSystem(), str(folder / "storage" / "race"))
     records = {} if journal is None else journal.read()
-    for name in (RECOMMENDATION, RACE):
+    for name in (RECOMMENDATION, SHARED):
         records.pop(name, None)
     return records
 
 
 def told(records):
     return Counter(
-        json.dumps([name, level, value])
+        json.dumps([name, end.level, end.value])
         for name, record in records.items()
-        for _, level, value, _ in record["observed"]
+        for end in events_of(record)
     )
 
 
@@ -115,12 +116,9 @@ def test_a_killed_driver_loses_no_observation(tmp_path):
 
     after = journal_of(tmp_path)
     assert told(before) <= told(after), "an observation was lost"
-    pairs = Counter(
-        (name, level) for name, record in after.items() for _, level, *_ in record["observed"]
-    )
+    ends = {name: events_of(record) for name, record in after.items()}
+    pairs = Counter((name, end.level) for name in ends for end in ends[name])
     assert set(pairs.values()) == {1}, "an observation was made twice"
-    numbers = sorted(number for record in after.values() for number, *_ in record["observed"])
-    assert numbers == list(range(1, len(numbers) + 1))
 
     answer = mfhpo_ray.recommendation(results)
     assert (answer.arm, answer.compared, answer.certified) == (BEST, ARMS, True)
@@ -140,7 +138,7 @@ def test_a_killed_driver_loses_no_observation(tmp_path):
 
 
 def arm_of(record):
-    return int(decode(record["config"])["layers"][0])
+    return int(events_of(record, Begun)[0].configuration["layers"][0])
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ from ray.tune.search import ConcurrencyLimiter, SearchGenerator
 from mfhpo import Fidelity
 from mfhpo.censored import Linear
 from mfhpo_ray import IISESearch, MFGradSearch, MFLUCBSearch, MFSearch, RCUCBSearch
-from mfhpo_ray.experiment.recommendation import from_record
 
 EPOCHS = Fidelity("epochs", levels=[1, 3, 9])
 ARMS = [{"x": x} for x in (-0.9, -0.5, 0.0, 0.6)]
@@ -21,8 +20,12 @@ BEST_ARM = {"IISE": IISESearch, "LUCB": MFLUCBSearch, "grad": MFGradSearch, "cho
 
 
 class Memory:
-    def __init__(self):
+    def __init__(self, run="run"):
+        self.run = run
         self.files = {}
+
+    def to_record(self):
+        return None  # so that states have the events
 
     def write(self, name, record):
         self.files[name] = json.dumps(record)
@@ -46,7 +49,7 @@ def limited(arms, **options):
     arguments = {"metric": "loss", "mode": "min", "reward_range": (0, 1), "seed": 0}
     arguments |= {"limits": [1.0, 2.0], "cost": Linear(0.1), **options}
     search = RCUCBSearch(arms, **arguments)
-    search.note_resources("none", {})
+    search.evaluations.note_resources("none", {})
     return search
 
 
@@ -106,7 +109,8 @@ class Driver:
             config = self.search.suggest(trial_id)
             self.history.append(config)
             if isinstance(config, dict):
-                self.search.note_resources(trial_id, {"CPU": 1.0})  # as its scheduler does
+                # As its scheduler does.
+                self.search.evaluations.note_resources(trial_id, {"CPU": 1.0})
                 self.n_trials += 1
                 self.running[trial_id] = config
                 return True
@@ -144,51 +148,17 @@ def _by_pickle(search, make_search, folder):
 WAYS = {"file": _by_file, "state": _by_state, "pickle": _by_pickle}
 
 
-def crash(driver, make_search, saved_at, lost, forgets_trials, never_saved):
-    """Kill a driver some steps after the last snapshot: the search that goes on, and the journal.
-
-    Ray may or may not know the newest trials.
-    """
-    journal = Memory()
-    driver.search.connect(journal)
-    snapshot, known_to_ray = driver.search.get_state(), set()
-    for step in range(saved_at + lost):
-        if step == saved_at:
-            snapshot, known_to_ray = driver.search.get_state(), set(driver.running)
-        driver.step()
-    again = make_search()
-    if not never_saved:
-        again.set_state(json.loads(json.dumps(snapshot)))
-    again.connect(journal)
-    # What no trial goes on with holds back nothing any more.
-    driver.search.keep(again._open.trial_ids)
-    running = set(driver.running)
-    for search in (again, driver.search):
-        search.keep(known_to_ray & running if forgets_trials else running)
-    return again, journal.read()
+def experiment_of(search):
+    return search.evaluations.log.experiment
 
 
-def killed_again_and_again(make_search, result):
-    """The answer of a search that is killed every 17 steps, and the records of its journal."""
-    journal = Memory()
-    driver = Driver(make_search(), result)
-    driver.search.connect(journal)
-    snapshot = driver.search.get_state()
-    step = 0
-    while driver.step():
-        step += 1
-        if step % 10 == 0:
-            snapshot = json.loads(json.dumps(driver.search.get_state()))
-        if step % 17 == 16:
-            driver.search = make_search()
-            driver.search.set_state(snapshot)
-            driver.search.connect(journal)
-            driver.search.keep(driver.running)
-            # Ray ends those which it does not find in the search.
-            known = set(driver.search._open.trial_ids)
-            driver.running = {name: c for name, c in driver.running.items() if name in known}
-    answer, records = driver.search.recommendation(), journal.read()
-    stored = from_record(records.pop("recommendation"))
-    assert (stored.arm, stored.certified) == (answer.arm, answer.certified)
-    assert sorted(record["number"] for record in records.values()) == list(range(len(records)))
-    return answer, records
+def history_of(search):
+    """What the search has learned, in order."""
+    return [(told.id, told.pull, told.observation) for told in experiment_of(search).history()]
+
+
+def same_state(one, other):
+    """Whether two searches know the same."""
+    return repr(history_of(one)) == repr(history_of(other)) and sorted(
+        experiment_of(one).open
+    ) == sorted(experiment_of(other).open)

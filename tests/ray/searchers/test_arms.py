@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from ray import tune
 
-from mfhpo_ray.searchers.arms import Arms
-from tests.ray.searchers.searching import SPACE, make
+from tests.ray.searchers.searching import SPACE, experiment_of, make
 
 
 def test_given_arms_are_raced_as_they_are():
@@ -49,8 +48,9 @@ def test_fidelity_and_seed_do_not_make_arms_different():
     }
     search = make(arms=32, space=space)
     search.suggest("a")
-    assert len(search._arms) == 2
-    assert search._arms.config(0) == {"a": 1, "twice": 18}  # at the target
+    known = experiment_of(search).runner.configurations
+    assert len(known) == 2
+    assert known[0] == {"a": 1, "twice": 18}  # at the target
 
 
 def test_objects_are_shown_as_what_they_are():
@@ -67,11 +67,30 @@ def test_objects_are_shown_as_what_they_are():
     assert search.recommendation().config == {"act": max}
 
 
-def test_arms_are_saved_with_what_is_shown_of_them():
-    arms = Arms([{"act": ("__ref_ph", "1")}])
-    arms.learn(0, {"config/act": max})
-    again = Arms.from_state_dict(json.loads(json.dumps(arms.state_dict())))
-    assert again.shown(0) == {"act": max}
-    assert again.config(0) == {"act": ("__ref_ph", "1")}
-    assert not again.is_known(1)
-    assert again.equal_to({"act": ("__ref_ph", "1")}) == 0
+def test_what_is_shown_of_arms_is_saved_with_them():
+    search = make(arms=[{"act": ("__ref_ph", "1")}])
+    search.suggest("a")
+    search.on_trial_complete("a", {"loss": 0.1, "config/act": max})
+    again = make(arms=[{"act": ("__ref_ph", "1")}])
+    again.set_state(json.loads(json.dumps(search.get_state())))
+    assert again.recommendation().config == {"act": max}
+
+
+def test_what_tune_draws_anew_in_each_trial_is_named():
+    search = make(arms=[{"x": 0.1}, {"x": 0.2}])
+    space = {"b": ("__fn_ph", "1"), "twice": ("__fn_ph", "2"), "data": ("__ref_ph", "3")}
+    assert search.set_search_properties(None, None, space)
+    for number in range(3):
+        config = search.suggest(str(number))
+        assert config.keys() == {"x", "epochs", "seed"}
+        ran = {"config/b": number, "config/twice": 2 * config["x"], "config/data": max}
+        result = {"loss": config["x"], **ran}
+        if number < 2:
+            search.on_trial_complete(str(number), result)
+            assert search.recommendation().config["b"] in (0, 1)
+        else:
+            with pytest.warns(UserWarning, match=r"param_space\['b'\] is drawn anew in each trial"):
+                search.on_trial_complete(str(number), result)
+    answer = search.recommendation()
+    twice = 2 * answer.config["x"]
+    assert answer.config == {"x": twice / 2, "b": "drawn anew in each trial", "twice": twice}

@@ -36,17 +36,17 @@ def test_what_does_not_go_together_is_refused(cls, options, words):
     [
         ({"cls": MFGradSearch}, "that of a IISESearch, but this is a MFGradSearch"),
         *[
-            ({"arms": arms}, "which are not the 4 of the saved race")
+            ({"arms": arms}, "arms: .*, but .* in what was saved")
             for arms in (ARMS[:3], [*ARMS[:3], {"x": 0.7}], [*ARMS, {"x": 0.7}], ARMS[::-1])
         ],
         (
             {"fidelity": Fidelity("epochs", levels=[1, 9])},
-            r"are \[1, 9\], but \[1, 3, 9\] in the saved race",
+            r"levels: \[1, 9\], but \[1, 3, 9\] in what was saved",
         ),
-        ({"bias": (0.2, 0.1, 0.0)}, r"bias are \(1.0, 3.0, 9.0\) and Bias.* and None in the saved"),
+        ({"bias": (0.2, 0.1, 0.0)}, r"bias: \(1.0, 3.0, 9.0\) and Bias.* and None in what"),
         (
             {"fidelity": Fidelity("epochs", levels=[1, 3, 9], costs="measured")},
-            r"bias are None and None, but \(1.0, 3.0, 9.0\) and None in the saved race",
+            r"bias: None and None, but \(1.0, 3.0, 9.0\) and None in what was saved",
         ),
         ({"metric": "error"}, "metric='loss' .* is not the 'error' of this search"),
     ],

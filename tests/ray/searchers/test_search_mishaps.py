@@ -2,12 +2,19 @@
 
 import enum
 import json
+import logging
+import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from pyarrow.fs import LocalFileSystem
 from ray import cloudpickle
+from ray.tune.utils import flatten_dict
 
-from tests.ray.searchers.searching import Memory, make
+from mfhpo import Fidelity
+from mfhpo_ray.experiment.journal import Journal
+from tests.ray.searchers.searching import Memory, bowl, make, run, same_state
 
 
 class Activation(str, enum.Enum):
@@ -55,7 +62,7 @@ def test_arms_of_any_kind_are_restored(arms):
     ],
 )
 def test_other_arms_are_refused_where_that_can_be_seen(arms, others):
-    with pytest.raises(ValueError, match="which are not the 1 of the saved race"):
+    with pytest.raises(ValueError, match=r"arms: .*, but .* in what was saved"):
         _restored(arms, others)
 
 
@@ -70,7 +77,7 @@ def again():
 
 def test_a_trial_is_waited_for_if_it_is_run_again(again):
     again.connect(Memory())
-    again.note_resources("a", {"CPU": 1})
+    again.evaluations.note_resources("a", {"CPU": 1})
     assert again.suggest("b") is None
     again.on_trial_complete("a", {"loss": 0.5})
     assert isinstance(again.suggest("b"), dict)
@@ -79,3 +86,109 @@ def test_a_trial_is_waited_for_if_it_is_run_again(again):
 def test_a_trial_that_is_not_run_again_is_not_waited_for(again):
     again.connect(Memory())
     assert isinstance(again.suggest("b"), dict)
+
+
+def _journal(folder):
+    return Journal(LocalFileSystem(), str(folder))
+
+
+def _restored_from(search, path):
+    search.save(str(path))
+    again = make()
+    again.restore(str(path))
+    return again
+
+
+def test_a_second_run_goes_on_from_a_checkpoint_of_the_first(tmp_path):
+    first = make()
+    first.connect(_journal(tmp_path / "run1"))
+    run(first, prefix="first", at_most=10)
+    first.suggest("open")
+    second = _restored_from(first, tmp_path / "state")
+    assert "first_" not in (tmp_path / "state").read_text()  # events are in the journal alone
+    assert len(second.evaluations.log.experiment.history()) == 10
+    config = second.suggest("new")
+    second.connect(_journal(tmp_path / "run2"))
+    assert second.evaluations.log.experiment.open == ["new"]
+    second.on_trial_complete("new", {"loss": bowl(config)})
+    run(second, prefix="second")
+    assert second.recommendation().certified
+    third = make()
+    third.connect(_journal(tmp_path / "run2"))
+    assert same_state(third, second)
+    assert third.recommendation() == second.recommendation()
+
+
+def test_a_second_run_needs_the_events_of_the_first(tmp_path):
+    first = make()
+    first.connect(_journal(tmp_path / "run1"))
+    run(first, at_most=3)
+    first.save(str(tmp_path / "state"))
+    shutil.rmtree(tmp_path / "run1")
+    second = make()
+    second.restore(str(tmp_path / "state"))
+    second.suggest("new")
+    with pytest.raises(ValueError, match="saved in the run run1, whose events cannot be read"):
+        second.connect(_journal(tmp_path / "run2"))
+
+
+@pytest.mark.parametrize("name", ["a", "anew"])
+def test_what_failed_is_evaluated_again_if_tune_is_told_to(name, tmp_path):
+    """The trial keeps its name (resume_errored), or gets another one (restart_errored)."""
+    search = make(max_failures=1)
+    search.connect(_journal(tmp_path / "run"))
+    config = search.suggest("a")
+    search.on_trial_complete("a", error=True)
+    assert search.recommendation().failures == 1
+    again = make(max_failures=1)
+    again.connect(_journal(tmp_path / "run"))
+    trial = SimpleNamespace(
+        trial_id=name,
+        num_failures=int(name == "a"),
+        evaluated_params=flatten_dict(config),
+    )
+    assert again.evaluations.repeats(trial)
+    again.evaluations.note_resources(name, {"CPU": 1.0})
+    again.on_trial_complete(name, {"loss": bowl(config)})
+    answer = again.recommendation()
+    assert (answer.failures, answer.trials) == (0, 1)
+    assert not again.evaluations.repeats(trial)
+
+
+def _begun(n, **options):
+    """A search with n pulls under way of the only arm and level."""
+    fidelity = Fidelity("epochs", levels=[1])
+    options = {"fidelity": fidelity, "arms": [{"x": 0.0}], "measure": 100, **options}
+    search = make(sigma=1.0, **options)
+    return search, {str(number): search.suggest(str(number)) for number in range(n)}
+
+
+@pytest.mark.parametrize(("workers", "most"), [(2, 10), (20, 60)])
+def test_the_log_says_once_for_whom_a_race_waits(workers, most, caplog):
+    search, _ = _begun(workers)
+    running, number = [str(k) for k in range(1, workers)], workers
+    with caplog.at_level(logging.WARNING, logger="mfhpo_ray"):
+        search.on_trial_complete(running.pop(0), {"loss": 1.0})
+        while isinstance(search.suggest(str(number)), dict):
+            running.append(str(number))
+            search.on_trial_complete(running.pop(0), {"loss": 1.0})
+            number += 1
+        assert search.suggest("more") is None
+    for trial_id in running:
+        search.on_trial_complete(trial_id, {"loss": 1.0})
+    assert len(caplog.messages) == 1
+    waits = "waits for evaluation 0 of candidate 0 {'x': 0.0} at epochs=1"
+    assert f"The race {waits} ({most} later" in caplog.messages[0]
+
+
+def test_a_pull_that_another_trial_repeats_counts_once():
+    """Killed before its first snapshot, an experiment begins with the same pulls again."""
+    first, _ = _begun(1)
+    journal = Memory()
+    first.connect(journal)
+    first.on_trial_complete("0", {"loss": 1.0})
+    again, _ = _begun(0)
+    again.suggest("anew")
+    again.connect(journal)
+    again.on_trial_complete("anew", {"loss": 1.0})
+    assert again.recommendation().trials == 1

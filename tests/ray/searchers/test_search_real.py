@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from operator import itemgetter
+from pathlib import Path
 
 import pytest
 import ray
@@ -15,12 +15,14 @@ from ray import tune
 
 from mfhpo import IISE, Bias, Fidelity, Observation, Problem, Pull, SubGaussian
 from mfhpo.censored import Linear
+from mfhpo.experiment import Begun, Ended, event_of
 from mfhpo.racing.in_order import in_turn
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo_ray import IISESearch, RCUCBSearch, recommendation
+from mfhpo_ray.experiment.encoding import decode
 from tests.ray.experiments import kill_driver, tuner_of
 from tests.ray.searchers import interrupted
-from tests.ray.searchers.searching import ARMS, EPOCHS, bowl
+from tests.ray.searchers.searching import ARMS, EPOCHS, bowl, make
 
 pytestmark = [
     pytest.mark.cluster,
@@ -82,8 +84,10 @@ class _Noting(IISESearch):
         was_over = self.finished
         super().on_trial_complete(trial_id, result, error)
         if self.finished and not was_over:
-            self.running_at_the_end = len(self._open)
-            self.waiting_at_the_end = len(self._open.pending) - len(self._open)
+            experiment = self.evaluations.log.experiment
+            ended = sum(isinstance(event, Ended) for event in experiment.events)
+            self.running_at_the_end = len(experiment.open)
+            self.waiting_at_the_end = ended - len(experiment.history())
 
 
 def test_a_race_with_arms_that_fail_ends_by_itself_with_a_certificate(tmp_path):
@@ -127,29 +131,49 @@ def test_a_race_with_arms_that_fail_ends_by_itself_with_a_certificate(tmp_path):
     assert "a single noisy value" in str(stored)
 
 
+def _mended(config):
+    if config["x"] == ARMS[0]["x"] and not Path(config["mended"]).exists():
+        raise RuntimeError("on purpose")
+    tune.report({"loss": bowl(config)})
+
+
+@pytest.mark.parametrize("how", ["restart_errored", "resume_errored"])
+def test_what_failed_is_evaluated_again_after_a_restart(how, tmp_path):
+    mended = tmp_path / "mended"
+    search = make(arms=ARMS[:2], max_failures=9, bias=None, epsilon=0.0)
+    options = {"search_alg": search, "num_samples": 6, "max_concurrent_trials": 2}
+    space = {"mended": str(mended)}
+    results = tuner_of(_mended, tmp_path, space=space, name="again", **options).fit()
+    n_failed = results.num_errors
+    assert recommendation(results).failures == n_failed > 0
+    mended.touch()
+    tuner = tune.Tuner.restore(str(tmp_path / "again"), _mended, **{how: True})
+    answer = recommendation(tuner.fit())
+    assert (answer.failures, answer.trials) == (0, 6)
+
+
 def test_nothing_is_lost_when_the_driver_is_killed(tmp_path):
     address = ray.get_runtime_context().gcs_address
     experiment = tmp_path / "interrupted"
     kill_driver(
         [sys.executable, "-m", "tests.ray.searchers.interrupted", address, str(tmp_path)],
-        lambda: len(_journalled(experiment)) >= 12,
+        lambda: len(_ends_in(experiment)) >= 12,
         env={**os.environ, "TUNE_GLOBAL_CHECKPOINT_S": "3600"},  # Ray takes no later snapshot
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    before = _journalled(experiment)
+    before = _ends_in(experiment)
     assert len(before) >= 12
     results = tune.Tuner.restore(str(experiment), interrupted.train).fit()
     answer = recommendation(results)
-    after = _journalled(experiment)
+    after = _ends_in(experiment)
     assert answer.certified
     assert answer.config == {"x": 0.0}
     # Every observation of the first driver is among those that the answer is of, once.
     assert {name: after[name] for name in before} == before
     assert answer.trials == len(after)
-    assert sorted(record["number"] for record in after.values()) == list(range(len(after)))
     # The answer is that of a policy that was told all this without a break.
-    policy = _bare_policy(after)
+    policy = _bare_policy(_journalled(experiment))
     expected = policy.recommend()
     assert policy.finished
     assert answer.survivors == expected.survivors
@@ -164,18 +188,33 @@ def test_nothing_is_lost_when_the_driver_is_killed(tmp_path):
     assert len({result.path for result in results}) == len(results)
 
 
-def _bare_policy(records):
+def _bare_policy(events):
     problem = Problem(
         len(ARMS), EPOCHS.levels, bias=Bias.max(0.1, 0.04, 0), noise=SubGaussian(0.05)
     )
     policy = IISE(problem, delta=0.05, epsilon=0.1, measure=10)
-    order = {"kind": itemgetter("arm", "fidelity"), "beginning": itemgetter("replicate")}
-    for record in in_turn(records.values(), **order, end=itemgetter("number")):
-        policy.tell(Pull(record["arm"], record["fidelity"]), Observation(-record["value"]))
+    begun = {event.id: event for event in events if isinstance(event, Begun)}
+    told = in_turn(
+        (event for event in events if isinstance(event, Ended)),
+        kind=lambda ended: (begun[ended.id].configuration["x"], begun[ended.id].levels),
+        beginning=lambda ended: begun[ended.id].order,
+        end=lambda ended: ended.order,
+    )
+    for ended in told:
+        [level] = begun[ended.id].levels
+        policy.tell(
+            Pull(ARMS.index(begun[ended.id].configuration), level), Observation(-ended.value)
+        )
     return policy
 
 
 def _journalled(experiment):
     files = experiment.glob("mfhpo/*/*.jsonl")
     records = {path.stem: json.loads(path.read_text()) for path in files}
-    return {name: record for name, record in records.items() if name != "recommendation"}
+    return [
+        event_of(decode(event)) for record in records.values() for event in record.get("events", ())
+    ]
+
+
+def _ends_in(experiment):
+    return {event.id: event for event in _journalled(experiment) if isinstance(event, Ended)}

@@ -1,16 +1,12 @@
 """Searchers that are saved, restored and killed: as if they had never stopped."""
 
-import json
 import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from ray import tune
 
-from mfhpo_ray import RCUCBSearch, TuneSearchRecommendation
-from mfhpo_ray.experiment.recommendation import from_record
+from mfhpo_ray import RCUCBSearch
 from tests.ray.searchers import racing_searches
 from tests.ray.searchers.searching import (
     ARMS,
@@ -20,10 +16,9 @@ from tests.ray.searchers.searching import (
     Driver,
     Memory,
     bowl,
-    crash,
-    killed_again_and_again,
     limited,
     make,
+    same_state,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
@@ -98,9 +93,9 @@ def test_restoring_at_every_step_changes_nothing(name, way, tmp_path):
             break
         stopping.search = WAYS[way](stopping.search, make_search, tmp_path)
         if isinstance(stopping.search, RCUCBSearch):
-            stopping.search.note_resources("none", {})
+            stopping.search.evaluations.note_resources("none", {})
     assert stopping.history == straight.history
-    assert stopping.search.get_state() == straight.search.get_state()
+    assert same_state(stopping.search, straight.search)
     assert stopping.to_the_end().history == straight.to_the_end().history
     # As a dictionary: what is not a number equals nothing, itself included.
     answer, expected = stopping.search.recommendation(), straight.search.recommendation()
@@ -114,105 +109,5 @@ def test_states_and_journals_of_an_earlier_version_are_refused():
         make().set_state(state)
     journal = Memory()
     journal.write("trial_1", {"number": 0, "arm": 0, "fidelity": 0, "value": 1.0})
-    with pytest.raises(ValueError, match="earlier version of mfhpo: it has no 'limit'"):
+    with pytest.raises(ValueError, match="earlier version of mfhpo: it has no 'events'"):
         make().connect(journal)
-
-
-CRASH = st.tuples(st.integers(0, 60), st.integers(0, 40), st.booleans(), st.booleans())
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.sampled_from(sorted(RACES)), CRASH)
-def test_nothing_is_lost_with_the_driver(name, crash_options):
-    driver = Driver(RACES[name](), _result)
-    again, records = crash(driver, RACES[name], *crash_options)
-    killed = driver.search
-    for trial_id in records.keys() - {"recommendation"}:
-        assert again.completed(trial_id) is not None
-    for trial_id in driver.running:
-        assert again.completed(trial_id) is None
-    if killed._policy is None or not records:
-        return
-    # It has learned the same in the same order.
-    assert again.get_state()["replay"] == killed.get_state()["replay"]
-    assert again.finished == killed.finished
-    assert set(again._open.trial_ids) <= set(driver.running)
-    # No seed that was observed is used again.
-    open_seeds = set(map(_seed, driver.running.values()))
-    again.note_resources("none", {})
-    going_on = Driver(again, _result, first=10_000).to_the_end(at_most=30)
-    new_seeds = list(map(_seed, going_on.configs))
-    assert not set(new_seeds) & (set(map(_seed, driver.configs)) - open_seeds)
-    assert len(set(new_seeds)) == len(new_seeds)
-
-
-@pytest.mark.slow
-@settings(max_examples=15, deadline=None)
-@given(st.sampled_from(sorted(SEARCHES)), CRASH)
-def test_no_trial_of_a_search_is_lost_with_the_driver(name, crash_options):
-    driver = Driver(SEARCHES[name](), _result)
-    again, records = crash(driver, SEARCHES[name], *crash_options)
-    killed = driver.search
-    if not records:
-        return
-    assert isinstance(from_record(records["recommendation"]), TuneSearchRecommendation)
-    before, after = killed.recommendation(), again.recommendation()
-    for number in ("trials", "cost", "tried", "at_target"):
-        assert getattr(after, number) == getattr(before, number)
-    for arm in after.survivors:
-        assert again._arms.config(arm) == killed._arms.config(arm)
-    # It ends, and no seed of a training that was observed is used for another one.
-    used = {config["seed"]: config for config in driver.configs}
-    lost_seeds = {config["seed"] for config in driver.running.values()}
-    going_on = Driver(again, _result, first=10_000)
-    going_on.running = {trial: driver.running[trial] for trial in again._open.trial_ids}
-    going_on.to_the_end()
-    assert again.finished
-    for config in going_on.configs:
-        if config["seed"] in used.keys() - lost_seeds:
-            # The same training goes on, or what had failed is tried again.
-            earlier = used[config["seed"]]
-            has_failed = math.isnan(_result(earlier)["loss"])
-            assert config["epochs"] > earlier["epochs"] or has_failed
-            assert {**config, "epochs": 0} == {**earlier, "epochs": 0}
-            assert config["training"].startswith("configuration")
-
-
-KILLED = {
-    # An arm that fails three times in a row by chance would leave.
-    "IISE": lambda: make(max_failures=9),
-    **FINALISTS,
-    "search": lambda: _of_space(budget=200, certify_share=0.3, sigma=0.02, seed=1),
-}
-
-
-@pytest.mark.parametrize("make_search", KILLED.values(), ids=KILLED.keys())
-def test_killed_again_and_again_it_ends_and_counts_each_observation_once(make_search):
-    answer, records = killed_again_and_again(make_search, _result)
-    assert abs(answer.config["x"]) < 0.3
-    assert answer.trials == sum(record["value"] is not None for record in records.values())
-    if isinstance(answer, TuneSearchRecommendation):
-        assert answer.certificate is not None
-        assert any("shortlist" in record for record in records.values())
-    else:
-        assert answer.certified
-
-
-def test_a_pull_that_was_lost_with_the_driver_is_a_condition():
-    """It began after the last snapshot, and later ones of its arm had ended."""
-    journal = Memory()
-    search = make(arms=ARMS[1:3], epsilon=0.05)
-    search.connect(journal)
-    configs = [search.suggest(f"t{number}") for number in range(3)]
-    snapshot = json.dumps(search.get_state())
-    for number in range(3):
-        search.on_trial_complete(f"t{number}", {"loss": bowl(configs[number])})
-    configs += [search.suggest(f"t{number}") for number in range(3, 9)]
-    for number in range(4, 9):
-        search.on_trial_complete(f"t{number}", {"loss": bowl(configs[number])})
-    again = make(arms=ARMS[1:3], epsilon=0.05)
-    again.set_state(json.loads(snapshot))
-    again.connect(journal)
-    again.keep([])
-    conditions = again.recommendation().conditions
-    assert any("the 1 evaluations that were left out" in condition for condition in conditions)

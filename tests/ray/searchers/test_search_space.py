@@ -10,6 +10,7 @@ from ray import tune
 
 from mfhpo import Fidelity
 from mfhpo_ray.experiment.space import (
+    FUNCTIONS,
     assign,
     draw_configs,
     find,
@@ -18,7 +19,7 @@ from mfhpo_ray.experiment.space import (
     is_open,
     levels_of,
     picked,
-    with_values_of,
+    placeholders_in,
     without,
 )
 
@@ -120,9 +121,8 @@ def test_the_global_generators_are_left_alone():
     assert (random.getstate(), np.random.get_state()[1].tolist()) == before  # noqa: NPY002
 
 
-def test_placeholders_are_replaced_by_what_trials_ran_with():
+def test_placeholders_are_found_by_key():
     config = {"x": 1, "act": ("__ref_ph", "12345678"), "net": {"layers": [("__fn_ph", "1")]}}
-    result = {"config/x": 1, "config/act": max, "config/net/layers": [min]}
-    assert with_values_of(config, result) == {"x": 1, "act": max, "net": {"layers": [min]}}
-    assert with_values_of(config, {}) == config
-    assert with_values_of({"hidden": (32, 32)}, {"config/hidden": 1}) == {"hidden": (32, 32)}
+    assert placeholders_in(config) == ["act", "net/layers"]
+    assert placeholders_in(config, FUNCTIONS) == ["net/layers"]
+    assert placeholders_in({"hidden": (32, 32)}) == []

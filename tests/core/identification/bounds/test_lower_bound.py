@@ -156,7 +156,3 @@ class TestPrediction:
             costs.append(run_rounds(race, instance, rng).cost)
         assert np.mean(np.array(costs) > guesses[0].guaranteed) <= 0.1
         assert np.mean(costs) == pytest.approx(guesses[0].expected, rel=0.3)
-
-
-BIAS, NOISE = Bias.max(0.1, 0.0), SubGaussian(1.0)
-PAIR, THREE = two_levels(2, BIAS), two_levels(3, BIAS)

@@ -209,19 +209,6 @@ def test_failures(way):
     configurations(study)
 
 
-def test_failures_at_a_cheap_level_do_not_condemn_the_target():
-    def objective(trial):
-        value = valley(trial)
-        return math.nan if trial.params["epochs"] == 1 and trial.params["x"] > -0.9 else value
-
-    study = run(SearchSampler("epochs", budget=200, seed=0), objective)
-    answer = study.sampler.recommendation(study)
-    assert abs(answer.params["x"] - 0.3) < 0.3
-    assert sum(trial.params["epochs"] == 1 for trial in pulls(study)) < 15
-    [notice] = answer.notices
-    assert notice.endswith("configurations failed at epochs=1, so that new ones begin at epochs=3")
-
-
 def test_enqueueing_in_mid_search_and_what_was_tried_before():
     sampler = SearchSampler("epochs", budget=120, checkpoints=True, seed=0)
     study = optuna.create_study(sampler=sampler)

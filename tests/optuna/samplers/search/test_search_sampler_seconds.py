@@ -5,7 +5,7 @@ import pytest
 from optuna.trial import TrialState
 
 from mfhpo import Fidelity
-from mfhpo_optuna import IISESampler, SearchSampler, training_of
+from mfhpo_optuna import IISESampler, SearchSampler
 from tests.optuna.samplers.races import PULL, pulls, run
 
 SECONDS = "mfhpo:seconds"
@@ -40,30 +40,6 @@ def test_trials_that_fail_before_they_ask_for_the_fidelity_are_paid_for(clock):
     assert sum(trial.state == TrialState.FAIL for trial in study.trials) == 5
     assert sampler.recommendation(study).cost == pytest.approx(sum(seconds_of(study)))
     assert 180.0 < sum(seconds_of(study)) < 220.0
-
-
-@pytest.mark.parametrize(("checkpoints", "levels"), [(True, [1, 3, 9, 27]), (False, [1, 27])])
-def test_failures_and_checkpoints_keep_to_the_budget(clock, checkpoints, levels):
-    done = {}
-
-    def objective(trial):
-        x = trial.suggest_float("x", -1, 1)
-        epochs = trial.suggest_int("epochs", 1, 27)
-        from_epoch = done.get(training_of(trial), 0) if checkpoints else 0
-        takes(trial, 1.0 + 0.5 * (epochs - from_epoch))
-        if trial.number % 7 == 3:
-            raise ArithmeticError
-        done[training_of(trial)] = epochs
-        return (x - 0.3) ** 2 + 0.2 / epochs
-
-    fidelity = Fidelity("epochs", levels=levels)
-    sampler = SearchSampler(fidelity, seconds=200.0, checkpoints=checkpoints, seed=0)
-    study = run(sampler, objective, catch=(ArithmeticError,))
-    answer = sampler.recommendation(study)
-    assert answer.cost == pytest.approx(sum(seconds_of(study)))
-    assert 180.0 < answer.cost < 215.0
-    assert answer.level == 27
-    assert answer.params["x"] == pytest.approx(0.3, abs=0.2)
 
 
 def test_whoever_goes_on_with_the_study_goes_on_with_its_costs(clock):

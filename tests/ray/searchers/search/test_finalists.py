@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mfhpo.identification.group_sequential import GroupSequential
-from mfhpo.search import ModelSearch, Replicate
+from mfhpo.search import ModelSearch
 from mfhpo_ray import (
     IISESearch,
     MFSearch,
@@ -17,6 +17,7 @@ from mfhpo_ray.experiment.recommendation import from_record, to_record
 from tests.ray.searchers.searching import (
     BEST_ARM,
     bowl,
+    experiment_of,
     make,
     run,
 )
@@ -71,7 +72,7 @@ def test_cheap_levels_choose_finalists_which_are_evaluated_anew(cls, options, ce
 def test_finalists_are_compared_by_the_policy_with_the_options_of_the_user(cls, mode):
     search = make_many(cls, max_failures=7, delta=0.02, mode=mode)
     run(search, lambda config: loss(config) if mode == "min" else -loss(config))
-    policy = search._policy._finalists.certification().policy
+    policy = experiment_of(search).runner.policy._finalists.certification().policy
     assert type(policy) is (GroupSequential if cls is MFSearch else cls._policy_class)
     assert policy.delta == 0.02
     assert policy.known.max_failures == 7
@@ -80,32 +81,9 @@ def test_finalists_are_compared_by_the_policy_with_the_options_of_the_user(cls, 
     assert abs(search.recommendation().config["x"]) < 0.3
 
 
-def test_the_finalists_may_share_their_replicates():
-    def shared(config):
-        rng = np.random.default_rng(config["split"])
-        return loss(config) + 3.0 * rng.normal()
-
-    for cls in (IISESearch, MFSearch):
-        search = make_many(cls, replicate="split", sigma=None, **MORE)
-        splits, number = {}, 0
-        while isinstance(config := search.suggest(str(number)), dict):
-            pull = search._open.get(str(number)).pull
-            assert isinstance(pull, Replicate) == (pull.block > 0)
-            splits.setdefault(pull.block, set()).add(config["split"])
-            search.on_trial_complete(str(number), {"loss": shared(config)})
-            number += 1
-        assert all(len(of_block) == 1 for of_block in splits.values())
-        assert len(set.union(*splits.values())) == len(splits) > 2
-        answer = search.recommendation()
-        assert (answer.certified, abs(answer.config["x"]) < 0.3) == (True, True)
-
-
-# What a model learns from, and whether it learns anything.
-
-
 def _described(search):
     search.suggest("a")
-    return search._policy.search
+    return experiment_of(search).runner.policy.search
 
 
 def test_a_model_learns_from_scalars_also_in_nested_dictionaries():
@@ -113,12 +91,3 @@ def test_a_model_learns_from_scalars_also_in_nested_dictionaries():
     search = _described(make_many(arms=arms))
     assert isinstance(search, ModelSearch)
     assert search.space.parameters.keys() == {"x", "model/kind"}
-
-
-# Several trials at once, failures, restarts.
-
-
-# Who compares all arms, as ever.
-
-
-# What the log says.

@@ -74,7 +74,7 @@ def test_a_scheduler_with_limits_counts_them_after_a_restart_as_well(shared_jour
 def test_what_is_owed_outlasts_a_restart():
     search, again = (make(fidelity=LEVEL, budget=200) for _ in range(2))
     search.suggest("a")
-    search.owe("a", 7.0)
+    search.evaluations.owe("a", 7.0)
     state = json.loads(json.dumps(search.get_state()))
     again.set_state(state)
     again.on_trial_complete("a", {"loss": 0.1, "time_total_s": 5.0})

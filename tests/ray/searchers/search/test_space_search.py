@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from mfhpo.search import Replicate
 from mfhpo_ray import TuneSearchRecommendation, recommendation
 from mfhpo_ray.experiment.recommendation import from_record, to_record
 from tests.ray.searchers.racing_searches import loss, make, true_loss
@@ -35,36 +34,6 @@ def test_it_finds_and_certifies_a_good_configuration(finished):
     assert f"{answer.tried} configurations tried, {answer.at_target} of them" in text
 
 
-def test_a_certificate_rests_on_new_seeds_alone(finished):
-    search, configs = finished
-    seeds = [config["seed"] for config in configs]
-    assert len(set(seeds)) == len(seeds)
-    certificate = search.recommendation().certificate
-    winner = certificate.candidates[certificate.winner]
-    config = search.recommendation().config
-    values = [
-        loss(other)
-        for other in configs
-        if (other["x"], other["model"]) == (config["x"], config["model"]) and other["epochs"] == 9
-    ]
-    # The first one is the search's own.
-    assert winner.evaluations == len(values) - 1
-    assert winner.mean == pytest.approx(np.mean(values[1:]))
-    assert winner.claim == pytest.approx(values[0])
-
-
-def test_a_lost_trial_is_no_failure_and_its_configuration_is_evaluated_again():
-    search = make()
-    first = search.suggest("a")
-    search.lose("a")
-    second = search.suggest("b")
-    assert (second["x"], second["model"]) == (first["x"], first["model"])
-    assert second["seed"] != first["seed"]
-    search.on_trial_complete("b", {"loss": loss(second)})
-    assert search.recommendation().cost == 1.0
-    assert search.suggest("c")["x"] != first["x"]
-
-
 def test_checkpoints_are_gone_on_with_and_only_the_rest_is_paid():
     search = make(checkpoints=True, budget=150, certify_share=0.3)
     trainings = {}
@@ -87,30 +56,6 @@ def test_checkpoints_are_gone_on_with_and_only_the_rest_is_paid():
     assert max(map(len, trainings.values())) == 3
 
 
-def test_slow_evaluations_of_the_shortlist_are_waited_for_and_named():
-    """The first evaluation for the certificate hangs; later ones do not take its place."""
-    search = make(budget=400, certify_share=0.5, sigma=0.02, seed=1)
-    slow, number = None, 0
-    while isinstance(config := search.suggest(str(number)), dict):
-        begun = search._open.get(str(number))
-        if slow is None and isinstance(begun.pull, Replicate):
-            slow = (str(number), config)
-        else:
-            search.on_trial_complete(str(number), {"loss": loss(config)})
-        number += 1
-    assert config is None
-    assert len(search._open) == 1
-    answer = search.recommendation()
-    assert (answer.certified, answer.finished) == (False, False)
-    assert f"the race waits for trial {slow[0]} of arm" in answer.reason
-    assert answer.reason in str(answer)
-    trials = answer.trials
-    search.on_trial_complete(slow[0], {"loss": loss(slow[1])})
-    assert search.recommendation().trials > trials + 1
-    run(search, loss, prefix="more")
-    assert search.recommendation().certified
-
-
 def run_with_limits(search, at_most, price=1.0):
     """Every seventh configuration takes 50 times as long as others, if it may."""
     limits, stopped = [], 0
@@ -119,8 +64,8 @@ def run_with_limits(search, at_most, price=1.0):
         config = search.suggest(trial_id)
         if not isinstance(config, dict):
             break
-        search.note_resources(trial_id, {"CPU": price})
-        limit = search.limit_of(trial_id)
+        search.evaluations.note_resources(trial_id, {"CPU": price})
+        limit = search.evaluations.limit_of(trial_id)
         seconds = config["epochs"] * (50.0 if int(config["x"] * 1e6) % 7 == 3 else 1.0)
         limits.append(limit)
         result = {"loss": loss(config), "time_total_s": seconds}

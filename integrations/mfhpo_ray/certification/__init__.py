@@ -1,0 +1,1 @@
+"""What the winner of a finished experiment is really worth."""

@@ -1,0 +1,244 @@
+"""`certify`: what the winner of a finished experiment is really worth."""
+
+from __future__ import annotations
+
+import posixpath
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ray import tune
+from ray.tune import ExperimentAnalysis, ResultGrid
+
+from mfhpo._validation import check_count, check_flag, check_instance, check_limit, check_name
+from mfhpo.certification.certificate import Certificate
+from mfhpo.certification.choice import check_blocks
+from mfhpo.racing.declaration import SigmaLike
+from mfhpo_ray.certification.plan import ShortlistSearch
+from mfhpo_ray.certification.shortlist import shortlist_of
+from mfhpo_ray.experiment.journal import Journal
+from mfhpo_ray.experiment.metric import check_aim
+from mfhpo_ray.experiment.recommendation import with_flat_candidates
+from mfhpo_ray.experiment.space import fingerprint
+
+
+@dataclass(frozen=True)
+class TuneCertificate(Certificate):
+    """Which of an experiment's best configurations to be content with, and how sure that is.
+
+    The other fields are those of `mfhpo.certification.certificate.Certificate`.
+
+    Parameters
+    ----------
+    results
+        The new evaluations, which are an experiment of their own.
+    """
+
+    results: Any = field(repr=False, compare=False)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The winner's configuration, without the seed."""
+        return self.params
+
+    def __str__(self) -> str:
+        text = super(TuneCertificate, with_flat_candidates(self)).__str__()
+        return f"{text}\n  recorded in {self.results.experiment_path}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the certificate as plain values, without the results."""
+        content = super(TuneCertificate, replace(self, results=None)).to_dict()
+        del content["results"]
+        return content
+
+
+def certify(
+    results: ResultGrid,
+    trainable: str | type | Callable[..., Any],
+    *,
+    top: int = 8,
+    delta: float = 0.05,
+    epsilon: float | None = None,
+    budget: int | None = None,
+    timeout: float | None = None,
+    sigma: SigmaLike = None,
+    fidelity: str | None = None,
+    time_attr: str = "training_iteration",
+    replicate: str | None = None,
+    seed_key: str | None = "seed",
+    metric: str | None = None,
+    mode: str | None = None,
+    measure: int = 10,
+    max_failures: int = 3,
+    limit: float | None = None,
+    memory_limit: float | None = None,
+    max_concurrent_trials: int | None = None,
+    reuse_actors: bool = False,
+    name: str | None = None,
+    run_config: tune.RunConfig | None = None,
+) -> TuneCertificate:
+    """Find out which of a finished experiment's best configurations is best, and what it is worth.
+
+    ``results.get_best_result()`` is the luckiest of many noisy trials: it promises too much, and
+    another configuration may be better. This evaluates the best `top` configurations again, from
+    scratch and with new seeds, as often as it takes to tell which is best. With probability at
+    least 1 - `delta`, no configuration of the shortlist is better by more than `epsilon`. It says
+    nothing about configurations outside the shortlist.
+
+    Parameters
+    ----------
+    results
+        What ``Tuner.fit`` returned, with any search and scheduler. Trials count that came farthest
+        without an error: after halving, those that were never stopped. Those of one configuration,
+        `seed_key` and `replicate` left out, count by their mean.
+    trainable
+        What the experiment was run with. It must be noisy in the way that matters: take a new
+        split and initial state from ``config[seed_key]``. A trial ends where those that are
+        compared have ended.
+    top
+        How many configurations to compare, at least 2: that of the best trial is among them.
+    epsilon
+        Tolerance in the unit of the metric. 0 asks for the very best, which may never be certain.
+        None: one standard deviation of the noise, estimated from the first evaluations.
+    budget
+        Largest number of evaluations, failures and those of earlier calls included. When it is
+        spent, the answer is not certified, but says what holds. None: no limit.
+    timeout
+        Seconds after which the evaluations of this call end. None: no limit.
+    fidelity
+        A key of the configuration that sets what an evaluation costs, as our searches have it, such
+        as "epochs": only trials with the largest value are compared. None: there is none.
+    time_attr
+        The result that says how far a trial has come.
+    replicate
+        The key of the configuration that sets the split or the seed of an evaluation, a number
+        below 2**31. All candidates then share replicates and are compared by their differences;
+        the claim is about the mean over replicates, and `sigma` has no part in it. None:
+        evaluations are independent.
+    seed_key
+        The key that gets a new seed in each evaluation. None: trials have to draw their own.
+    metric, mode
+        What to optimise, and whether "max" or "min". None: as the experiment's ``TuneConfig`` says.
+    delta, sigma, measure, max_failures
+        See `mfhpo.certification.certification.Certification`. An evaluation fails if it raises, or
+        ends without a finite value.
+    limit, memory_limit
+        See `PullScheduler`.
+    max_concurrent_trials
+        Number of evaluations at one time. None: as many as the cluster has room for.
+    reuse_actors
+        Whether a process makes one evaluation after another. A class then needs ``reset_config``.
+    name
+        Name of the experiment that records the evaluations, in the same storage; another name
+        begins anew. None: derived from the results' name and from what is compared.
+    run_config
+        Callbacks, failures and the like; name, storage and stop are set here.
+
+    Returns
+    -------
+    TuneCertificate
+        ``print`` it. ``config``, ``mean``, ``interval``, ``certified``, ``within``; beside it
+        ``luckiest_result``, with what the best trial had promised (``promise``), and what its
+        configuration turned out to be worth. ``mfhpo_ray.recommendation`` finds the same in its
+        ``results``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For wrong arguments, and if fewer than two configurations can be compared.
+
+    Notes
+    -----
+    After Ctrl-C or a kill, call `certify` again with the same arguments: it goes on, and what was
+    observed is not evaluated again. `delta`, `epsilon`, `budget`, `timeout` and limits may differ.
+
+    Examples
+    --------
+    ::
+
+        results = tuner.fit()
+        print(mfhpo_ray.certify(results, train, top=4))
+    """
+    check_aim(metric, mode)
+    timeout = check_limit("timeout", timeout)
+    check_name("time_attr", time_attr, "the key of a result")
+    for argument, key in (("fidelity", fidelity), ("seed_key", seed_key)):
+        if key is not None:
+            check_name(argument, key, "a key of the configuration or None")
+    if name is not None:
+        check_name("name", name, "the name of an experiment or None")
+    if max_concurrent_trials is not None:
+        check_count("max_concurrent_trials", max_concurrent_trials, 1)
+    check_flag("reuse_actors", reuse_actors)
+    check_instance("run_config", run_config, tune.RunConfig | None, "a tune.RunConfig or None")
+    check_instance("trainable", trainable, str | Callable, "a function, a class or its name")
+    if isinstance(trainable, str):
+        check_name("trainable", trainable, "a function, a class or its name")
+    if replicate is not None:
+        check_blocks(replicate, fidelity, {"sigma": sigma})
+    analysis = getattr(results, "_experiment_analysis", None)
+    metric = metric or getattr(analysis, "default_metric", None)
+    mode = mode or getattr(analysis, "default_mode", None)
+    if isinstance(results, ResultGrid) and not (metric and mode):
+        raise ValueError(
+            "metric and mode are not known; give them: certify(..., metric='accuracy', mode='max')."
+        )
+    shortlist = shortlist_of(
+        results,
+        top,
+        metric=str(metric),
+        mode=str(mode),
+        fidelity=fidelity,
+        time_attr=time_attr,
+        owned=[key for key in (seed_key, replicate) if key is not None],
+    )
+    parent, of = posixpath.split(results.experiment_path.rstrip("/"))
+    about = [shortlist.length, metric, mode, replicate, seed_key]
+    compared = [fingerprint(candidate.params) for candidate in shortlist.candidates]
+    digest = zlib.crc32(repr([about, compared]).encode())
+    name = name or f"{of}-best-{len(compared)}-{digest:08x}"
+    options = {
+        "delta": delta,
+        "epsilon": epsilon,
+        "budget": budget,
+        "sigma": sigma,
+        "measure": measure,
+        "max_failures": max_failures,
+    }
+    search = ShortlistSearch(
+        shortlist,
+        options,
+        replicate,
+        seed_key,
+        metric=metric,
+        mode=mode,
+        seed=zlib.crc32(name.encode()),
+    )
+    folder = posixpath.join(parent, name)
+    search.go_on(Journal.of_runs(results.filesystem, folder))
+    if search.finished:
+        found = ExperimentAnalysis(folder, storage_filesystem=results.filesystem)
+        grid = ResultGrid(found)
+    else:
+        grid = tune.Tuner(
+            trainable,
+            tune_config=tune.TuneConfig(
+                search_alg=search,
+                scheduler=search.scheduler(limit, memory_limit),
+                num_samples=-1,
+                time_budget_s=timeout,
+                max_concurrent_trials=max_concurrent_trials,
+                reuse_actors=reuse_actors,
+            ),
+            run_config=replace(
+                run_config or tune.RunConfig(verbose=0),
+                name=name,
+                storage_path=parent,
+                storage_filesystem=results.filesystem,
+                stop=None if shortlist.length is None else {time_attr: shortlist.length},
+            ),
+        ).fit()
+    certificate = search.recommendation().certificate
+    assert certificate is not None
+    return TuneCertificate(**vars(certificate), results=grid)

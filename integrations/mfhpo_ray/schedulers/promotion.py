@@ -1,0 +1,171 @@
+"""A search among trials: a model promotes them, and new trials evaluate the finalists again."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+from numbers import Integral
+from typing import Any
+
+from ray.tune.experiment import Trial
+from ray.tune.utils import flatten_dict
+
+from mfhpo._validation import shown
+from mfhpo.experiment.answer import Answer
+from mfhpo.experiment.configurations import Configurations
+from mfhpo.experiment.settings import SearchSettings, numbered
+from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.knowledge.noise import EstimatedNoise, Noise, SubGaussian
+from mfhpo.racing.declaration import SigmaLike
+from mfhpo.search import DeclaredSearch
+from mfhpo_ray.experiment.encoding import described
+from mfhpo_ray.experiment.recommendation import TuneRecommendation, in_terms_of_tune
+from mfhpo_ray.schedulers.runs import ADDED, Run, Runs
+
+# The budget where none is declared: so many trainings to the end, and so many for each trial; so
+# many times as much where trials begin anew after a pause. The numbers are measured (see the
+# evidence page on certificates, "In Ray Tune").
+_TRAININGS, _TRAININGS_PER_TRIAL, _IF_ANEW = 6.0, 0.25, 1.4
+_CERTIFY_SHARE, _TOP = 0.3, 3
+_OPTIONS = ("delta", "epsilon", "max_failures")
+
+
+class Promotion:
+    """A search among trials that go on from their checkpoints, or begin anew where they have none.
+
+    Parameters
+    ----------
+    runs
+        The trials, whose configurations are all known.
+    add_trial
+        Adds a trial to the experiment.
+    replicate_keys
+        What tells trials of one configuration apart. Where all trials have a whole number under one
+        of them, new trials with other numbers evaluate the finalists; else nothing is certified.
+    fidelity
+        The levels, with costs.
+    noise
+        What is known about the noise.
+    options
+        Those of a race, and the budget: without one, it is that of six trainings to the end, and of
+        a quarter of all trials, and 1.4 times as much where trials begin anew after a pause.
+    """
+
+    def __init__(
+        self,
+        runs: Runs,
+        add_trial: Callable[[Trial], None],
+        replicate_keys: Collection[str],
+        fidelity: Fidelity,
+        noise: Noise | None = None,
+        **options: Any,
+    ) -> None:
+        self._runs = runs
+        self._add_trial = add_trial
+        self._replicate_keys = replicate_keys
+        self._key = _key_of_whole_numbers(runs, replicate_keys)
+        self._fidelity = fidelity
+        self._noise = noise
+        self._options = options
+
+    def settings(self, candidates: Sequence[Mapping[str, Any]], sign: float) -> SearchSettings:
+        """Return the settings of the search, among the configurations of the trials."""
+        levels = tuple(self._fidelity.levels or ())
+        # A model sees nested keys as parameters.
+        flat = Configurations([flatten_dict(dict(each)) for each in candidates], described)
+        declared = DeclaredSearch.of(
+            self._fidelity,
+            budget=self.budget(),
+            checkpoints=True,
+            certify_share=0.0 if self._key is None else _CERTIFY_SHARE,
+            top=_TOP,
+            candidates=numbered(flat),
+            sigma=_at_target(self._noise, len(levels)),
+            **{name: self._options[name] for name in _OPTIONS if name in self._options},
+        )
+        return SearchSettings(
+            declared=declared,
+            levels=levels,
+            candidates=candidates,
+            seed=self._options.get("seed", 0),
+            sign=sign,
+            describe=described,
+        )
+
+    def budget(self, resumes: bool = True) -> float:
+        """Return what may be paid: more where trials begin anew, unless it is declared."""
+        declared: float | None = self._options.get("budget")
+        if declared is not None:
+            return declared
+        costs = self._fidelity.costs_of(tuple(self._fidelity.levels or ()))
+        if costs is None:
+            raise ValueError(
+                f"costs={shown(self._fidelity.costs)}: nobody knows how many seconds trials take; "
+                f"give budget=..., in seconds."
+            )
+        trainings = _TRAININGS + _TRAININGS_PER_TRIAL * self._runs.n_arms
+        return float(trainings * costs[-1] * (1.0 if resumes else _IF_ANEW))
+
+    @property
+    def repeats(self) -> bool:
+        """True if finalists can be evaluated again."""
+        return self._key is not None
+
+    def add(self, arm: int) -> Run:
+        """Add a trial of an arm, with the smallest seed that no trial has."""
+        key = self._key
+        assert key is not None
+        used = {flatten_dict(run.trial.config)[key] for run in self._runs}
+        first = next(run.trial for run in self._runs if run.arm == arm)
+        trial = _with_seed(first, key, next(seed for seed in count() if seed not in used))
+        self._add_trial(trial)
+        return self._runs[trial]
+
+    def recommendation(self, answer: Answer) -> TuneRecommendation:
+        """Return an answer; where finalists could not be evaluated again, it says so."""
+        if self._key is None:
+            keys = " or ".join(map(repr, self._replicate_keys))
+            why = (
+                f"trials have no number under {keys} that sets their seed, so that finalists "
+                f"cannot be evaluated again, and all of the budget is the search's"
+            )
+            answer = replace(answer, reason=f"{why}; {answer.reason}")
+        found = in_terms_of_tune(answer, dict)
+        assert isinstance(found, TuneRecommendation)
+        return found
+
+
+def _at_target(noise: Noise | None, n_levels: int) -> SigmaLike:
+    if isinstance(noise, SubGaussian):
+        return noise.at(n_levels - 1, n_levels)
+    return None if isinstance(noise, EstimatedNoise) else noise
+
+
+def _key_of_whole_numbers(runs: Runs, keys: Collection[str]) -> str | None:
+    flat = [flatten_dict(run.trial.config) for run in runs]
+    for key in keys:
+        values = [config.get(key) for config in flat]
+        if all(isinstance(each, Integral) and not isinstance(each, bool) for each in values):
+            return key
+    return None
+
+
+def _with_seed(first: Trial, key: str, seed: int) -> Trial:
+    """Return a new trial like another one, with a seed of its own."""
+    trial = first.reset()
+    trial.trial_id = f"{Trial.generate_id()}{ADDED}"
+    number = first.experiment_tag.partition("_")[0]
+    trial.experiment_tag = f"{number}_{key.replace('/', '_')}={seed}"
+    trial.evaluated_params = {**first.evaluated_params, key: seed}
+    trial.restore_path = None
+    # What Ray resolves again when the trial is added: objects have placeholders in it.
+    config = copy.deepcopy(first._Trial__unresolved_config)  # type: ignore[attr-defined]
+    *parents, name = key.split("/")
+    inner = config
+    for parent in parents:
+        inner = inner[parent]
+    inner[name] = seed
+    trial.config = trial._Trial__unresolved_config = config  # type: ignore[attr-defined]
+    return trial

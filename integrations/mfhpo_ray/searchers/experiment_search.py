@@ -1,0 +1,397 @@
+"""The base of the searches: Tune's conventions around an experiment."""
+
+import json
+import logging
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Generic, TypeVar, cast
+
+from ray.tune.search import Searcher
+
+from mfhpo import Observation
+from mfhpo._validation import MOST_SEED, check_count, check_dictionaries, shown
+from mfhpo.experiment import Begun, Done, Experiment, Found, Wait
+from mfhpo_ray.experiment.encoding import decode, described, encode
+from mfhpo_ray.experiment.event_log import EventLog, Records
+from mfhpo_ray.experiment.journal import Journal, check_state
+from mfhpo_ray.experiment.metric import as_number, check_aim
+from mfhpo_ray.experiment.notebook import Notebook
+from mfhpo_ray.experiment.pulls import scalars
+from mfhpo_ray.experiment.recommendation import Answer, in_terms_of_tune
+from mfhpo_ray.experiment.space import Config, fingerprint, placeholders_in
+from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
+from mfhpo_ray.searchers.candidates import ArmsLike, Candidates
+from mfhpo_ray.searchers.evaluations import Evaluations
+from mfhpo_ray.searchers.notices import (
+    CUT,
+    IN_VAIN,
+    MAY_CUT,
+    NO_NUMBER,
+    REDRAWN,
+    SINGLE,
+    UNWATCHED,
+    WAITS,
+    Notices,
+)
+from mfhpo_ray.searchers.shown import Shown, ran_with
+from mfhpo_ray.searchers.stops import cut_by
+from mfhpo_ray.searchers.trials import Trials
+
+_STATE_VERSION = 3  # of saved states; those of mfhpo 0.1.4 have none
+
+AnswerT = TypeVar("AnswerT", bound=Answer)
+
+_logger = logging.getLogger("mfhpo_ray")
+
+# Seconds after which the answer so far is written to the experiment's storage again.
+_ANSWER_PERIOD = 5.0
+
+
+class ExperimentSearch(Searcher, Generic[AnswerT]):
+    """Runs an experiment: each trial is one evaluation, and the run ends by itself.
+
+    Parameters
+    ----------
+    trials
+        What a trial is given, and what came back from it.
+    arms
+        See `IISESearch`; None: the search draws its own.
+    metric, mode, space, seed
+        See `SearchOptions`.
+    """
+
+    _policy_class: Callable[..., Any]
+    _options_type: type
+    _defaults: dict[str, Any]
+
+    def __init__(
+        self,
+        trials: Trials,
+        arms: ArmsLike | None,
+        *,
+        metric: str | None,
+        mode: str | None,
+        space: Mapping[str, Any] | None,
+        seed: int | None,
+    ) -> None:
+        check_aim(metric, mode)
+        super().__init__(metric=metric, mode=mode)
+        self._trials = trials
+        self._candidates = Candidates(arms, space, trials.keys)
+        # Without a seed, one is drawn here, and saved with the experiment.
+        self._seed = (
+            secrets.randbits(31) if seed is None else check_count("seed", seed, 0, MOST_SEED)
+        )
+        self._most: int | None = None
+        self._stop: Mapping[str, Any] = {}
+        self._clock = time.monotonic
+        self._notebook = Notebook()
+        self.evaluations = Evaluations(trials, self._now)
+        self._shown = Shown()
+        self._written_at = float("-inf")
+        self._notices = Notices()
+        self._object_to_budget()
+
+    # What users call.
+
+    def scheduler(
+        self, limit: float | None = None, memory_limit: float | None = None
+    ) -> PullScheduler:
+        """Return the scheduler to run the search with: ``scheduler=search.scheduler()``.
+
+        A trial that is stopped at `limit` seconds gives no value, and the answer says how many were
+        stopped. A search that sets limits itself takes none. A trial that is stopped for holding
+        more than `memory_limit` bytes is a failure. See `PullScheduler`.
+        """
+        return self._trials.scheduler(limit, memory_limit)
+
+    def recommendation(self) -> AnswerT:
+        """Return the best answer so far; ValueError before the experiment has begun.
+
+        Where cheap levels choose finalists, it is a `TuneSearchRecommendation`.
+        """
+        if self.evaluations.log is None:
+            raise ValueError(
+                "there is nothing to recommend yet: no trial was suggested. A restored experiment "
+                "has a copy of the search; ask recommendation(results)."
+            )
+        answer = self._log.experiment.answer()
+        return cast(AnswerT, in_terms_of_tune(answer, self._shown.of))
+
+    # What Tune calls.
+
+    def set_search_properties(
+        self, metric: str | None, mode: str | None, config: dict[str, Any], **spec: Any
+    ) -> bool:
+        """Take metric, mode and space; False if the search does not draw all that is open."""
+        check_aim(metric, mode)
+        check_dictionaries("config", [config], "a search space of Tune")
+        self._take("metric", metric)
+        self._take("mode", mode)
+        stop = spec.get("stop")
+        self._stop = stop if isinstance(stop, Mapping) else {}
+        if stop:
+            self._notices.warn("stop", MAY_CUT.format(repr(stop)))
+        if spec.get("num_samples") == 1:
+            self._notices.warn("num_samples", SINGLE)
+        if self.evaluations.log is not None:
+            return True  # the experiment goes on with the configurations that it has
+        taken = self._candidates.take(config)
+        self._trials.look_up(self._candidates.space)
+        self._object_to_budget()
+        return taken
+
+    def set_max_concurrency(self, max_concurrent: int) -> bool:
+        """Keep to a number of concurrent trials; Tune then leaves that to the search."""
+        # Tune's own count would, after a restart, wait for trials that will never come.
+        self._most = check_count("max_concurrent", max_concurrent, 1)
+        return True
+
+    def suggest(self, trial_id: str) -> Any:
+        """Return the configuration of the next trial, with all keys that the search sets.
+
+        ``FINISHED`` when the experiment is over; None if there is nothing to evaluate now.
+        """
+        evaluations = self.evaluations
+        experiment = (evaluations.log or self._begin()).experiment
+        if evaluations.finished:
+            return self._finish(experiment)
+        n_awaited = evaluations.lose_awaited()
+        experiment = self._log.experiment
+        if experiment.n_begun and not evaluations.is_watched:
+            self._warn_without_companion()
+        if self._most is not None and len(experiment.open) >= self._most:
+            if n_awaited >= self._most:
+                _logger.warning(IN_VAIN, n_awaited)
+            return None
+        wanted = experiment.next()
+        if isinstance(wanted, Done):
+            return self._finish(experiment)
+        if isinstance(wanted, Wait):
+            if wanted.is_held_up and self._notices.are_new(wanted.why.partition(" of ")[0]):
+                _logger.warning(WAITS, wanted.why)
+            return None
+        config = self._trials.configured(wanted, experiment.runner.configurations, self._seed)
+        evaluations.begin(trial_id, wanted, config)
+        return config
+
+    def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
+        """Note how long a trial has run; only its last result is an observation."""
+        if (running := self.evaluations.running(trial_id)) is not None:
+            running.note(result)
+
+    def on_trial_complete(
+        self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
+    ) -> None:
+        """Tell the experiment what came back from a trial; an unknown one is ignored.
+
+        A trial that somebody has stopped gives neither a value nor a failure.
+        """
+        evaluations = self.evaluations
+        running = evaluations.running(trial_id)
+        if running is None:
+            return
+        who = None if error else cut_by(result, running.iteration, self._stop)
+        result = {} if result is None else result
+        if who is not None:
+            if result or running.iteration is not None:  # it has run
+                self._notices.warn("stop", CUT.format(who, trial_id))
+            evaluations.cut(trial_id, who, result)
+        else:
+            ran = self._learn_what_ran(evaluations.begun(trial_id), result)
+            notes = {"result": scalars(result), **({"ran": encode(ran)} if ran else {})}
+            value = None if error else self._value(trial_id, result)
+            evaluations.end(trial_id, value, result, notes)
+        self._write_answer(urgent=evaluations.finished)
+
+    # What its scheduler calls: see `PullScheduler`.
+
+    def connect(self, journal: Journal) -> None:
+        """Write each event to the experiment's journal, and learn from what is there."""
+        self.evaluations.is_watched = True
+        if self.evaluations.log is None:
+            records = self._notebook.read(journal)
+            if not records:
+                self._notebook.connect(journal)
+                return
+            self._begin(records)
+        if n := self._log.connect(journal):
+            _logger.info("%d events are taken over from the journal.", n)
+            self._shown.relearn(self._log)
+        if self._log.experiment.history():
+            self._write_answer(urgent=True)
+        self.evaluations.await_open()
+
+    def warn_of_stop(self, what: str) -> None:
+        """Warn about the ``stop`` of the ``RunConfig``, named by `what`."""
+        self._notices.warn("stop", MAY_CUT.format(what))
+
+    @property
+    def finished(self) -> bool:
+        """True if the experiment is over."""
+        return self.evaluations.finished
+
+    # What is saved.
+
+    def get_state(self) -> dict[str, Any]:
+        """Return what makes the same search again, as plain JSON values.
+
+        The events are in the journal, if there is one.
+        """
+        return {
+            "version": _STATE_VERSION,
+            "search": type(self).__name__,
+            "metric": self._metric,
+            "mode": self._mode,
+            "seed": self._seed,
+            "most": self._most,
+            "space": encode(self._candidates.tuner_space),
+            "events": self.evaluations.log and self.evaluations.log.saved(),
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from what `get_state` gave, in a search made with the same arguments."""
+        check_state(state, _STATE_VERSION, type(self).__name__)
+        self._take("metric", state["metric"])
+        self._take("mode", state["mode"])
+        self._seed = int(state["seed"])
+        if self._most is None:
+            self._most = state["most"]
+        if not self._candidates.tuner_space:
+            self._candidates.tuner_space = decode(state["space"])
+        if state["events"] is not None:
+            self._begin(*EventLog.records_in(state["events"]))
+            self.evaluations.await_open()
+
+    def save(self, checkpoint_path: str) -> None:
+        """Save the state to a file, as JSON."""
+        Path(checkpoint_path).write_text(json.dumps(self.get_state()), encoding="utf-8")
+        self._write_answer(urgent=True)
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Go on from a file that `save` has written (see `set_state`)."""
+        text = Path(checkpoint_path).read_text(encoding="utf-8")
+        head, _, _ = text.partition("\n")  # files of earlier versions have a second line
+        self.set_state(json.loads(head))
+
+    def __getstate__(self) -> dict[str, Any]:
+        log = self.evaluations.log
+        state = self.get_state() | {"events": log and log.saved(elsewhere=False)}
+        # A log holds functions, and a journal may hold an open connection.
+        anew = {"evaluations": None, "_notebook": Notebook()}
+        return {"attributes": self.__dict__ | anew, "state": state}
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        self.__dict__.update(saved["attributes"])
+        self.evaluations = Evaluations(self._trials, self._now)
+        self.set_state(saved["state"])
+
+    # What is done inside.
+
+    def _begin(self, records: Records | None = None, run: str | None = None) -> EventLog:
+        """Begin the experiment, now that its configurations and its direction are known.
+
+        Or go on with one that has these records.
+        """
+        for name, value in (("metric", self._metric), ("mode", self._mode)):
+            if not value:
+                raise ValueError(
+                    f"{name} is not known: give it to the search, "
+                    f"{type(self).__name__}(..., metric='accuracy', mode='max'). What TuneConfig "
+                    f"has reaches a search only together with a param_space."
+                )
+        trials = self._trials
+        trials.look_up(self._candidates.space)
+        known = None if records is None else EventLog.shared_notes(records).get("drawn")
+        candidates = self._candidates
+        source = candidates.source(self._seed, trials.levels[-1], known and decode(known))
+        digest = {"search": type(self).__name__, **trials.plan.digest(trials.levels)}
+        if isinstance(candidates.given, list):
+            digest["arms"] = list(map(fingerprint, candidates.given))
+        is_drawn = isinstance(candidates.given, int)
+        notes = {"drawn": encode(source)} if is_drawn else {}
+        settings = trials.plan.settings(trials.levels, source, self._seed, self._sign)
+        log = EventLog(replace(settings, describe=described), digest, self._notebook)
+        n = None if trials.replicate is None else len(trials.replicates)
+        log.tell(Found(id="replicates", order=log.experiment.order, replicates=n), **notes)
+        self.evaluations.log = log
+        if records is None:
+            self._announce(settings)
+        else:
+            log.take_over(records, run)
+            self._shown.relearn(self._log)
+        return log
+
+    def _announce(self, settings: Any) -> None:
+        """Log what is done that nobody has declared, as the experiment begins."""
+        words = self._trials.plan.in_words(self._trials.levels, len(settings.candidates))
+        if words:
+            _logger.info("%s: %s.", type(self).__name__, words)
+
+    def _take(self, name: str, value: str | None) -> None:
+        """Take a metric or a mode, unless there is another one."""
+        own = getattr(self, f"_{name}")
+        if value and own and value != own:
+            raise ValueError(
+                f"{name}={shown(value)} of TuneConfig or of the saved search is not the {own!r} "
+                f"of this search; give the same, or only one of them."
+            )
+        setattr(self, f"_{name}", own or value)
+
+    @property
+    def _sign(self) -> float:
+        return -1.0 if self._mode == "min" else 1.0
+
+    @property
+    def _log(self) -> EventLog:
+        assert self.evaluations.log is not None
+        return self.evaluations.log
+
+    def _now(self) -> float:
+        return self._clock()
+
+    def _finish(self, experiment: Experiment) -> str:
+        if not self.evaluations.is_over:
+            self.evaluations.is_over = True
+            reason = experiment.answer().reason.rstrip(".")
+            _logger.info("The race is over: %s.", reason)
+            self._write_answer(urgent=True)
+        return str(self.FINISHED)
+
+    def _value(self, trial_id: str, result: Mapping[str, Any]) -> float | None:
+        """Return the metric; None if it is missing, no number or not finite."""
+        reported = result.get(str(self._metric))
+        value = as_number(reported)
+        if value is None and reported is not None:
+            self._notices.warn("no number", NO_NUMBER.format(trial_id, self._metric, reported))
+        return value if value is not None and Observation(value).has_value else None
+
+    def _learn_what_ran(self, begun: Begun, result: Mapping[str, Any]) -> Config:
+        """Learn and return what a trial ran with where Tune has placeholders."""
+        names = [*placeholders_in(begun.configuration), *self._candidates.redrawn]
+        ran = ran_with(result, names)
+        for name in self._shown.learn(begun.configuration, ran):
+            self._notices.warn(f"redrawn {name}", REDRAWN.format(name))
+        return ran
+
+    def _warn_without_companion(self) -> None:
+        if consequence := self._trials.without_companion():
+            self._notices.warn("companion", UNWATCHED.format(consequence))
+
+    def _object_to_budget(self) -> None:
+        objection = self._trials.plan.objection(self._trials.levels)
+        if objection is not None:
+            self._notices.warn("budget", objection, stacklevel=4)
+
+    def _write_answer(self, urgent: bool) -> None:
+        now = self._clock()
+        if self.evaluations.log is None or not self._notebook.is_kept:
+            return
+        if urgent or now - self._written_at >= _ANSWER_PERIOD:
+            self._written_at = now
+            answer: Answer = self.recommendation()
+            names = [*self._candidates.names, self._trials.keys[0]]
+            self._notebook.write_answer(answer, self._metric, self._mode, names)

@@ -1,0 +1,63 @@
+"""The end of a trial by others: a stop of the RunConfig, or another scheduler."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from types import FrameType
+from typing import Any
+
+from ray.air.constants import TRAINING_ITERATION
+from ray.tune.result import DONE
+from ray.tune.schedulers import FIFOScheduler
+
+from mfhpo_ray.experiment.time_limits import CENSORED_KEY, MEMORY_KEY
+from mfhpo_ray.schedulers.pull_scheduler import PullScheduler, stoppers_in
+
+_ELSE = "another scheduler"
+
+
+def cut_by(result: Mapping[str, Any] | None, iteration: Any, stop: Mapping[str, Any]) -> str | None:
+    """Return who has ended a trial with this last result; None if it has ended by itself.
+
+    A training function that returns has its last result reported again, so that the searcher has
+    seen its `iteration`. A class may say that it is done. Else somebody has stopped it at a result
+    that no searcher was shown. A trial that was ended at a limit is none of these.
+
+    Parameters
+    ----------
+    result
+        The flat last result; None: it was stopped while it waited or paused.
+    iteration
+        That of the last result that the searcher was shown.
+    stop
+        Criteria of ``RunConfig(stop={...})``.
+    """
+    if result is not None and (CENSORED_KEY in result or MEMORY_KEY in result):
+        return None
+    if result is None or result.get(DONE) is False:
+        return _who_stops() or _ELSE
+    if DONE not in result or result.get(TRAINING_ITERATION) == iteration:
+        return None
+    for name, value in stop.items():
+        if name in result and result[name] >= value:
+            return f"RunConfig(stop={{{name!r}: {value!r}}})"
+    return _who_stops()
+
+
+def _who_stops() -> str | None:
+    """Return the class of the scheduler or stopper that may end trials early; None without one.
+
+    Tune does not tell searchers: its controller is among the callers.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        caller = frame.f_locals.get("self")
+        scheduler = getattr(caller, "_scheduler_alg", None)
+        if scheduler is not None:
+            if not (type(scheduler) is FIFOScheduler or isinstance(scheduler, PullScheduler)):
+                return type(scheduler).__name__
+            names = stoppers_in(getattr(caller, "_stopper", None))
+            return f"RunConfig(stop={names[0]})" if names else None
+        frame = frame.f_back
+    return None

@@ -1,0 +1,161 @@
+"""Hosts whose trials are given: only some can go on now, others come later, some are stopped."""
+
+from dataclasses import replace
+
+import pytest
+from scipy.stats import uniform
+
+from mfhpo.experiment import (
+    Assignment,
+    DistributionSpace,
+    Done,
+    Found,
+    LimitSettings,
+    Wait,
+)
+from tests.core.experiment.story import LEVELS, Story, race
+from tests.core.experiment.workers import search
+
+
+def levels_pending(story):
+    return [pull.fidelity for pull in story.experiment._current().ledger.pending()]
+
+
+def test_a_claim_of_several_levels_is_pending_at_the_lowest():
+    story = Story(race(levels=LEVELS))
+    story.begin("0", levels=(0, 1, 2))
+    assert levels_pending(story) == [0]
+    story.end("0", level=0, last=False)
+    assert levels_pending(story) == [1]
+
+
+def test_repeats_are_counted_by_configuration_level_and_purpose():
+    story = Story(race(levels=LEVELS))
+    work = story.experiment.next()
+    assert isinstance(work, Assignment)
+    for n in range(3):
+        x, level = work.configuration["x"], work.level
+        assert story.experiment.next(fixed=({"x": x}, level)).repeat == n
+        story.begin(str(n), x=x, levels=(level,))
+        assert story.experiment.next(fixed=({"x": 1 - x}, level)).repeat == 0
+
+
+def test_what_is_not_available_is_passed_over():
+    story = Story(race(3))
+    work = story.experiment.next(available=lambda configuration, level: configuration["x"] == 2)
+    assert isinstance(work, Assignment)
+    assert work.configuration == {"x": 2}
+    assert isinstance(story.experiment.next(available=lambda *_: False), Wait)
+    assert isinstance(story.experiment.next(fixed=({"x": 1}, 0)), Assignment)
+
+
+def test_what_is_withdrawn_takes_along_what_waits_for_it():
+    """The quick ones alone would be no sample of the arm, should it come back."""
+    story = Story(race(3))
+    story.begin("slow", x=1)
+    story.begin("quick", x=1)
+    story.begin("other")
+    story.end("quick", cost=2.0)
+    story.lose("slow", is_withdrawn=True, cost=1.5)
+    story.end("other")
+    assert story.learned == ["other"]
+    assert story.experiment.open == []
+    assert story.answer.cost == 1.5 + 2.0 + 1.0
+    assert "left out" not in story.conditions
+    story.begin("again", x=1)
+    story.end("again")
+    assert story.learned == ["other", "again"]
+
+
+def test_arms_that_come_later():
+    story = Story(race(0, n_arms=3))
+    assert isinstance(story.experiment.next(), Wait)
+    story.begin("0", x=5)
+    story.begin("1", x=7)
+    for id, value in (("0", 1.0), ("1", 50.0)):
+        story.end(id, value=value)
+    story.experiment.apply(Found(id="search", order=story.experiment.order, arms=2))
+    for n in range(50):
+        if isinstance(story.experiment.next(), Done):
+            break
+        begun = story.follow(f"more {n}")
+        story.end(begun.id, value=50.0 * (begun.configuration["x"] == 7))
+    assert story.answer.params == {"x": 7}
+    assert story.answer.certified
+    assert story.answer.compared == 2
+    story.begin("foreign", x=9)
+    assert story.experiment.runner.configurations.find({"x": 9}) is None
+
+
+def test_an_exhausted_experiment_is_over():
+    story = Story(race())
+    story.begin("0")
+    story.end("0", value=1.0)
+    story.experiment.apply(Found(id="trials", order=story.experiment.order, is_exhausted=True))
+    assert isinstance(story.experiment.next(), Done)
+    assert story.answer.finished
+    assert "nothing is left to evaluate" in story.answer.reason
+
+
+WIDE = DistributionSpace({"x": uniform(0, 1)})
+
+
+@pytest.mark.parametrize("settings", [race(40), replace(search(budget=500.0), space=WIDE)])
+def test_r25_if_all_fail_at_first_it_ends(settings):
+    story = Story(settings)
+    for n in range(30):
+        begun = story.follow(str(n))
+        story.end(begun.id, value=None)
+    assert story.experiment.next() == Done("all of the first 30 evaluations failed")
+    assert story.answer.finished
+    assert not story.answer.certified
+
+
+def test_r25_one_value_is_enough_to_go_on():
+    story = Story(race(40))
+    for n in range(40):
+        begun = story.follow(str(n))
+        story.end(begun.id, value=None if n else 1.0)
+    assert isinstance(story.experiment.next(), Assignment)
+
+
+def test_d2_what_somebody_else_has_stopped_is_paid_and_left_out_under_a_condition():
+    story = Story(race(2))
+    story.begin("slow", x=1)
+    story.begin("quick", x=1)
+    story.end("quick", value=1.0)
+    story.lose("slow", why="ASHA stopped trials", cost=0.25, is_cut=True)
+    assert story.learned == ["quick"]
+    assert story.answer.cost == 1.25
+    assert story.answer.failures == 0
+    left_out = "the evaluation that was left out, because ASHA stopped trials, was like the others"
+    assert story.conditions.endswith(left_out)
+    for n in range(10):
+        story.begin(str(n))
+        story.lose(str(n), why="ASHA stopped trials", is_cut=True)
+    with pytest.raises(ValueError, match=r"something else .* ASHA stopped trials"):
+        story.experiment.next()
+
+
+def test_limits_are_chosen_for_what_is_available_and_configurations_may_come_later():
+    """Among those that can be run the choice is the policy's, however many cannot."""
+    settings = LimitSettings(candidates=[{"x": x} for x in range(8)], limits=[1.0], n_arms=9)
+    story = Story(settings)
+    work = story.experiment.next(available=lambda configuration, level: configuration["x"] == 7)
+    assert isinstance(work, Assignment)
+    assert work.configuration == {"x": 7}
+    assert isinstance(story.experiment.next(available=lambda *_: False), Wait)
+    story.begin("late", x=8, limit=1.0)
+    story.end("late", value=0.5, cost=0.5)
+    assert story.experiment.runner.configurations[8] == {"x": 8}
+    assert story.answer.trials == 1
+
+
+def test_what_is_under_way_and_what_waits_can_be_read():
+    story = Story(race(2))
+    story.begin("slow", x=1)
+    story.begin("quick", x=1)
+    story.end("quick")
+    ledger = story.experiment.ledger
+    assert (list(ledger.open), list(ledger.held)) == (["slow"], [("quick", 0)])
+    assert not story.experiment.finished
