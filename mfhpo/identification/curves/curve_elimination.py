@@ -5,7 +5,6 @@ Paper 002, Algorithm 3, carried over from phases of pulls to stages of training.
 
 import heapq
 import math
-from bisect import insort
 from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
@@ -177,7 +176,7 @@ class PhasedCurves:
     """
 
     def __init__(self, n_fidelities: int) -> None:
-        self._seen: list[list[float]] = [[] for _ in range(n_fidelities)]  # in increasing order
+        self._seen: list[list[float]] = [[] for _ in range(n_fidelities)]
         self._width: tuple[int, float] | None = None
         self._shown = Shown(n_fidelities)
 
@@ -189,7 +188,7 @@ class PhasedCurves:
     def begin(self, curve: FloatArray) -> None:
         """Note the values, shape (M,), of a run that may have been stopped later on."""
         for fidelity in np.flatnonzero(np.isfinite(curve)):
-            insort(self._seen[fidelity], float(curve[fidelity]))
+            self._seen[fidelity].append(float(curve[fidelity]))
         self._width = None
 
     def add(self, arm: Hashable, curve: FloatArray) -> None:
@@ -201,21 +200,7 @@ class PhasedCurves:
         self, arm: Hashable, fidelity: int, value: float, others: Iterable[Run] = ()
     ) -> Verdict:
         """Judge an unfinished curve by its value at one fidelity, averaged with added ones."""
-        return self._verdict(arm, fidelity, self._shown.mean(arm, fidelity, float(value)), others)
-
-    def standing(self, arm: Hashable, fidelity: int) -> Verdict:
-        """Judge an arm by what was added of it at one fidelity."""
-        return self._verdict(arm, fidelity, self.mean(arm, fidelity), ())
-
-    def mean(self, arm: Hashable, fidelity: int) -> float:
-        """Return the mean of an arm's values at a fidelity; NaN without any."""
-        return self._shown.mean(arm, fidelity)
-
-    def withdraw(self, arm: Hashable) -> None:
-        """Let an arm count against others no more, such as one that was stopped."""
-        self._shown.arms.pop(arm, None)
-
-    def _verdict(self, arm: Hashable, fidelity: int, mean: float, others: Iterable[Run]) -> Verdict:
+        mean = self._shown.mean(arm, fidelity, float(value))
         incumbent: Hashable | None = None
         bar = -math.inf
         for other in self._shown.arms:
