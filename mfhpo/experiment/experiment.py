@@ -97,9 +97,8 @@ class Experiment:
     @property
     def finished(self) -> bool:
         """True if the experiment is over, whatever is under way."""
-        state = self._current()
         if self._is_over is None:  # hosts ask time and again
-            self._is_over = state.finished
+            self._is_over = self._current().finished
         return self._is_over
 
     @property
