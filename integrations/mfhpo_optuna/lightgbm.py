@@ -22,21 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ReportRounds", "train_from_checkpoint"]
 
-# LightGBM's names for the number of rounds, by its documentation of parameters.
-_NUMBERS_OF_ROUNDS = (
-    "num_iterations",
-    "num_iteration",
-    "n_iter",
-    "num_tree",
-    "num_trees",
-    "num_round",
-    "num_rounds",
-    "nrounds",
-    "num_boost_round",
-    "n_estimators",
-    "max_iter",
-)
-
 # LightGBM's names for the training data, in `train` and in `cv`.
 _TRAINING_DATA = ("training", "train")
 
@@ -106,16 +91,11 @@ class ReportRounds:
     def _found(self, results: Any) -> tuple[str, str, float, bool]:
         """Return the one result that is asked for, in the parts of `_parts_of`."""
         known = [_parts_of(one) for one in results]
-        fitting = [
-            one
-            for one in known
-            if self._metric in (None, one[1])
-            and (
-                one[0] not in _TRAINING_DATA
-                if self._valid_name is None
-                else one[0] == self._valid_name
-            )
-        ]
+        fitting = [one for one in known if self._metric in (None, one[1])]
+        if self._valid_name is None:
+            fitting = [one for one in fitting if one[0] not in _TRAINING_DATA]
+        else:
+            fitting = [one for one in fitting if one[0] == self._valid_name]
         if len(fitting) == 1:
             return fitting[0]
         names = [f"{name} {metric}" for name, metric, *_ in known]
@@ -145,13 +125,15 @@ def _parts_of(result: Any) -> tuple[str, str, float, bool]:
 
 
 def _check_params(params: Mapping[str, Any]) -> None:
-    for name in _NUMBERS_OF_ROUNDS:
+    from lightgbm.basic import _ConfigAliases
+
+    for name in sorted(_ConfigAliases.get("num_iterations")):
         if name in params:
             raise ValueError(
                 f"params[{name!r}]={params[name]!r} is a number of rounds, and would be trained at "
                 f"each level; leave it out: `rounds` says how many there are."
             )
-    for name in ("boosting", "boosting_type", "boost"):
+    for name in _ConfigAliases.get("boosting"):
         if params.get(name) in ("rf", "random_forest"):
             raise ValueError(
                 f"params[{name!r}]={params[name]!r}: a random forest cannot go on from another; "

@@ -119,17 +119,20 @@ class Task:
         costs = "measured" if self.is_measured else tuple(map(float, self.levels))
         return Fidelity("epochs", levels=self.levels, costs=costs)
 
+    @property
+    def shortlist(self):
+        ranked = sorted(self.candidates, key=lambda each: -each["x"])
+        best = tuple(Candidate("", each, each["x"]) for each in ranked)
+        return Shortlist(candidates=best, luckiest=0, about="", words="")
+
     def settings(self, host):
         """Return what the engine is told of the task."""
         seed, shares = host.seed_of(self), self.shares
         options = {"epsilon": self.epsilon, "budget": self.budget}
         options["max_failures"] = self.max_failures
         if self.certifies:
-            ranked = sorted(self.candidates, key=lambda each: -each["x"])
-            best = tuple(Candidate("", each, each["x"]) for each in ranked)
-            shortlist = Shortlist(candidates=best, luckiest=0, about="", words="")
             options["blocks"] = True
-            return ShortlistSettings(shortlist=shortlist, options=options, seed=seed)
+            return ShortlistSettings(shortlist=self.shortlist, options=options, seed=seed)
         options["sigma"] = self.sigma
         if self.space is None:
             options |= {"fidelity": self.fidelity, "bias": self.bias}
@@ -236,6 +239,7 @@ class Host:
     """What the tests know of a host; a host's own derives from it."""
 
     cannot: Mapping[str, str] = {}  # by what a test needs, or a rule: why
+    cuts = ""  # why mistakes are left out, where they are trials that somebody has stopped
     in_rounds = False  # whether all that is under way ends before anything begins
 
     def run(self, task: Task, world: World) -> Any:
@@ -322,6 +326,9 @@ class Referee:
     def ended(self, id):
         outcome, stopped_at = self.world.outcomes[id], self.world.stopped_at(id)
         cost = (stopped_at or outcome.seconds) if self.task.is_measured else None
+        if outcome.instead is not None and self.host.cuts:
+            self._close(Lost, id, why=self.host.cuts, cost=cost, is_cut=True)
+            return
         value = outcome.value if stopped_at is None else None
         content = {"value": value, "cost": cost, "stopped_at": stopped_at}
         self._close(Ended, id, configuration=outcome.instead, **content)

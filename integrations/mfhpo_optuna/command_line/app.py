@@ -6,8 +6,7 @@ import typer
 from mfhpo_optuna.command_line.certify import certify_study
 from mfhpo_optuna.command_line.demo import demo
 from mfhpo_optuna.command_line.plan import plan
-from mfhpo_optuna.command_line.report import report
-from mfhpo_optuna.command_line.show import show
+from mfhpo_optuna.command_line.show import report, show
 
 _HELP = (
     "Find the configuration that is really best, and learn how sure that is.\n\n"

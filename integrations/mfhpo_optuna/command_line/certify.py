@@ -1,14 +1,16 @@
 """`mfhpo certify`: which of a finished study's best configurations is best."""
 
+import importlib
+import sys
 import traceback
+from pathlib import Path
 from typing import Annotated, Any
 
 import optuna
 import typer
 from optuna.storages import BaseStorage
 
-from mfhpo_optuna.certification import certify
-from mfhpo_optuna.command_line.objectives import Objective, load_objective
+from mfhpo_optuna.certification import Objective, certify
 from mfhpo_optuna.command_line.output import (
     NO_ANSWER,
     OBJECTIVE_RAISED,
@@ -21,6 +23,7 @@ from mfhpo_optuna.command_line.output import (
 )
 from mfhpo_optuna.command_line.storages import StorageArgument, StudyArgument, load_study
 from mfhpo_optuna.samplers.replicates import ReplicateSampler
+from mfhpo_optuna.study.levels import did_you_mean
 from mfhpo_optuna.study.loop.storage_errors import is_of_storage, with_causes
 
 
@@ -77,7 +80,7 @@ def certify_study(
     if jobs < 1 and jobs != -1:
         fail(f"--jobs must be at least 1, or -1 for as many as there are processors, got {jobs}.")
     loaded = load_study(storage, study, writable=True)
-    evaluated = _Watched(load_objective(objective))
+    evaluated = _Watched(_load_objective(objective))
     try:
         certificate = certify(
             loaded,
@@ -113,6 +116,35 @@ def certify_study(
         say(str(certificate))
     if not certificate.certified:
         raise typer.Exit(NO_ANSWER)
+
+
+def _load_objective(named: str) -> Objective:
+    """Import it, from the working directory too, or exit with what is wrong."""
+    module_name, colon, function = named.partition(":")
+    if not (module_name and colon and function):
+        fail(f"OBJECTIVE must be module:function, such as train:objective, got {named!r}.")
+    if module_name.endswith(".py"):  # importing it would run the module, and then fail
+        meant = module_name.removesuffix(".py").replace("/", ".")
+        fail(f"OBJECTIVE must name a module, no file: {meant}:{function}, got {named!r}.")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if not f"{module_name}.".startswith(f"{error.name}."):
+            fail(f"{module_name} imports {error.name}, which is not installed.")
+        fail(f"there is no module {module_name!r} here, nor among what is installed.")
+    except SystemExit:
+        fail(f"{module_name} cannot be imported: it ends the program by sys.exit when it is.")
+    except Exception as error:
+        fail(f"{module_name} cannot be imported: {type(error).__name__}: {error}")
+    found = getattr(module, function, None)
+    if not callable(found):
+        if found is not None:
+            fail(f"{named} is no function, but {repr(found)[:60]}.")
+        functions = [name for name, value in vars(module).items() if callable(value)]
+        fail(f"{module_name} has no function {function!r}.{did_you_mean(function, functions)}")
+    objective: Objective = found
+    return objective
 
 
 class _Watched:

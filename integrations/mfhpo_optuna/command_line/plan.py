@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from rich.console import Console
 
 from mfhpo import (
     Bias,
-    CostPrediction,
     Observation,
     Policy,
     Problem,
@@ -24,27 +22,6 @@ from mfhpo_optuna.command_line.output import AsJson, facts_table, fail, print_js
 
 # Races that are simulated, and pulls of each: a few seconds of computing.
 _RACES, _MOST_PULLS = 3, 1_500
-
-
-@dataclass(frozen=True)
-class _Race:
-    """The race that the user describes; levels are what their evaluations cost."""
-
-    arms: int
-    levels: Sequence[float]
-    sigma: float
-    gap: float
-    epsilon: float
-    delta: float
-
-    def problem(self, costs: Sequence[float], bias: Sequence[float] | None) -> Problem:
-        bounds = None if bias is None else Bias.max(*bias)
-        return Problem(self.arms, costs, bias=bounds, noise=SubGaussian(self.sigma))
-
-    def predict(self, costs: Sequence[float], bias: Sequence[float]) -> CostPrediction:
-        gaps = [self.gap] * (self.arms - 1)
-        problem = self.problem(costs, bias)
-        return predict_cost(problem, self.delta, gaps=gaps, epsilon=self.epsilon)
 
 
 def plan(
@@ -88,7 +65,7 @@ def plan(
         if not 0.0 < number < math.inf:
             fail(f"{option} must be positive, got {number!r}.")
     try:
-        found = _make_plan(_Race(arms, values, sigma, gap, epsilon, delta), bounds)
+        found = _make_plan(arms, values, bounds, sigma, gap, delta=delta, epsilon=epsilon)
     except ValueError as error:
         fail(str(error))
     if as_json:
@@ -97,19 +74,27 @@ def plan(
         _print(found)
 
 
-def _make_plan(race: _Race, bias: Sequence[float] | None) -> dict[str, Any]:
+def _make_plan(
+    arms: int,
+    levels: Sequence[float],
+    bias: Sequence[float] | None,
+    sigma: float,
+    gap: float,
+    **claim: float,
+) -> dict[str, Any]:
     """Predict a race; without bounds on the bias, one that evaluates at the target alone.
 
     `expected`, `guaranteed` and `target_alone` are for `mfhpo.IISE`, which mostly needs more than
     the policy that suits; what that one paid in simulated races without bias is in `simulated`.
     """
-    levels, target = race.levels, race.levels[-1]
-    known = ((target,), (0.0,)) if bias is None else (levels, bias)
-    prediction = race.predict(*known)
-    problem = race.problem(levels, bias)
+    noise = SubGaussian(sigma)
+    known, bounds = ((levels[-1],), (0.0,)) if bias is None else (levels, bias)
+    evidence = Problem(arms, known, bias=Bias.max(*bounds), noise=noise)
+    prediction = predict_cost(evidence, gaps=[gap] * (arms - 1), **claim)
+    problem = Problem(arms, levels, noise=noise) if bias is None else evidence
     choice = recommend_policy(problem)
     simulated = [
-        _simulated(race, choice.make(problem, delta=race.delta, epsilon=race.epsilon), seed)
+        _simulated(choice.make(problem, **claim), levels, sigma, gap, seed)
         for seed in range(_RACES)
     ]
     is_cheap = len(levels) > 1 and bias is not None
@@ -122,19 +107,20 @@ def _make_plan(race: _Race, bias: Sequence[float] | None) -> dict[str, Any]:
         "lower_bound": prediction.lower_bound,
         "guaranteed": prediction.guaranteed,
         "target_alone": prediction.top_fidelity_only,
-        "target": target,
+        "target": levels[-1],
         "worth_having": prediction.expected < prediction.top_fidelity_only if is_cheap else None,
     }
 
 
-def _simulated(race: _Race, policy: Policy, seed: int) -> Recommendation:
+def _simulated(
+    policy: Policy, levels: Sequence[float], sigma: float, gap: float, seed: int
+) -> Recommendation:
     """Return the answer where all levels are unbiased and one arm is better than the others."""
     rng, told = np.random.default_rng(seed), 0
     while not policy.finished and told < _MOST_PULLS:
         [pull] = policy.ask()
-        mean = 0.0 if pull.arm else race.gap
-        cost = race.levels[pull.fidelity]
-        policy.tell(pull, Observation(mean + race.sigma * rng.standard_normal(), cost))
+        value = (0.0 if pull.arm else gap) + sigma * rng.standard_normal()
+        policy.tell(pull, Observation(value, levels[pull.fidelity]))
         told += 1
     return policy.recommend()
 

@@ -11,7 +11,6 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import optuna
 from optuna.pruners import BasePruner
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
@@ -26,8 +25,6 @@ from mfhpo.identification.curves.curves import (
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo_optuna.study.trials.news import TrialNews
 
-_logger = optuna.logging.get_logger(f"optuna.{__name__}")
-
 _ENOUGH = 3  # COMPLETE trials show how long curves are
 
 
@@ -39,7 +36,6 @@ class CurvePruner(BasePruner):
 
     def __init__(
         self,
-        *,
         n_startup_trials: int,
         n_warmup_steps: int,
         reduction_factor: float,
@@ -57,8 +53,23 @@ class CurvePruner(BasePruner):
             raise ValueError(self._nothing_to_check(self._final_step))
 
     @abc.abstractmethod
-    def _new_history(self, sign: float) -> CurveHistory:
-        """Begin to read a study; `sign` is -1 where it minimises."""
+    def _new_race(self, steps: Sequence[int], sign: float) -> Any:
+        """Begin a race of curves with these steps; `sign` is -1 where the study minimises."""
+
+    @abc.abstractmethod
+    def _judge(self, history: CurveHistory, trial: FrozenTrial, curve: FloatArray) -> Verdict:
+        """Return what the race says about a curve, by the last check that it has passed."""
+
+    def _begin(self, history: CurveHistory, curve: FloatArray) -> None:
+        """Take note of a trial that came past the first check, and may have been stopped."""
+
+    def _add(self, history: CurveHistory, trial: FrozenTrial, curve: FloatArray) -> None:
+        """Add a finished curve."""
+        history.race.add(self._arm(trial), curve)
+
+    def _n_startup(self, history: CurveHistory) -> int:
+        """Return how many trials count for `n_startup_trials`."""
+        return history.n_begun
 
     def prune(self, study: Study, trial: FrozenTrial) -> bool:
         """Return whether to stop a trial, by its reports; see `optuna.pruners.BasePruner.prune`.
@@ -78,7 +89,7 @@ class CurvePruner(BasePruner):
         with self._lock:
             history = self._histories.get(study)
             if history is None:
-                history = self._histories[study] = self._new_history(sign)
+                history = self._histories[study] = CurveHistory(self, sign)
             history.update(study)
             return history.is_hopeless(trial)
 
@@ -102,14 +113,9 @@ class CurvePruner(BasePruner):
     def _arm(self, trial: FrozenTrial) -> Hashable:
         if not trial.params:
             return trial.number
+        names = sorted(trial.params.keys() - self._replicate_params)
         # repr, because choices may be unhashable and because 1 == True.
-        return tuple(
-            sorted(
-                (name, repr(value))
-                for name, value in trial.params.items()
-                if name not in self._replicate_params
-            )
-        )
+        return tuple((name, repr(trial.params[name])) for name in names)
 
     def _forget(self) -> None:
         self._lock = threading.Lock()
@@ -126,67 +132,31 @@ class CurvePruner(BasePruner):
         self._forget()
 
 
-class CurveHistory(abc.ABC):
+class CurveHistory:
     """One study's trials, each read once when it has finished and turned into a race of curves."""
 
     def __init__(self, pruner: CurvePruner, sign: float) -> None:
         self._pruner = pruner
-        self._sign = sign
+        self.sign = sign
+        self.warned: set[int] = set()  # steps whose declared bounds were contradicted
         self._n_complete = 0
         self._longest = 0
         self._warned_of_steps = False
         self._running: list[FrozenTrial] = []  # those that have reported something
         self._begin(pruner._final_step or 0)
 
-    @abc.abstractmethod
-    def _restart(self) -> None:
-        """Begin a race with the present steps."""
-
-    def _begin_run(self, curve: FloatArray) -> None:
-        """Take note of a trial that came past the first check, and may have been stopped."""
-        self._n_begun += 1
-
-    @abc.abstractmethod
-    def _add(self, trial: FrozenTrial, curve: FloatArray) -> None:
-        """Add a finished curve."""
-
-    @abc.abstractmethod
-    def _verdict(self, trial: FrozenTrial, curve: FloatArray, fidelity: int) -> Verdict:
-        """Return what the race says about a curve whose last value is at `fidelity`."""
-
-    def _others(self, trial: FrozenTrial) -> list[tuple[Hashable, FloatArray]]:
+    def others(self, trial: FrozenTrial) -> list[tuple[Hashable, FloatArray]]:
+        """Return the arms and curves of the other trials that run."""
         running = (other for other in self._running if other.number != trial.number)
         return [(self._pruner._arm(other), self.curve(other)) for other in running]
-
-    @property
-    def _n_startup(self) -> int:
-        """How many trials count for `n_startup_trials`."""
-        return self._n_begun
 
     def is_hopeless(self, trial: FrozenTrial) -> bool:
         """Return whether the race would stop the trial at the last check that it has passed."""
         curve = self.curve(trial)
-        checked = np.flatnonzero(~np.isnan(curve))
-        if (
-            self._n_startup < self._pruner._n_startup_trials
-            or not checked.size
-            or checked[-1] == len(curve) - 1
-        ):
+        is_early = self._pruner._n_startup(self) < self._pruner._n_startup_trials
+        if is_early or np.isnan(curve).all() or not np.isnan(curve[-1]):
             return False
-        fidelity = int(checked[-1])
-        verdict = self._verdict(trial, curve, fidelity)
-        if verdict.stop:
-            _logger.debug(
-                "Trial %d is hopeless at step %d: from %.6g it gets to %.6g at best, and %s to "
-                "%.6g (noise included).",
-                trial.number,
-                self.steps[fidelity],
-                self._sign * curve[fidelity],
-                self._sign * verdict.reach,
-                verdict.incumbent,
-                self._sign * verdict.bar,
-            )
-        return verdict.stop
+        return self._pruner._judge(self, trial, curve).stop
 
     def update(self, study: Study) -> None:
         """Read the trials that have finished since the last call."""
@@ -211,13 +181,14 @@ class CurveHistory(abc.ABC):
         for trial in _finished(news):
             curve = self.curve(trial)
             if trial.state != TrialState.FAIL and not np.isnan(curve).all():
-                self._begin_run(curve)
+                self.n_begun += 1
+                self._pruner._begin(self, curve)
             if trial.state == TrialState.COMPLETE and np.isfinite(curve[-1]):
-                self._add(trial, curve)
+                self._pruner._add(self, trial, curve)
 
     def curve(self, trial: FrozenTrial) -> FloatArray:
         """Return values at the fidelities, larger is better, shape (M,), NaN where none."""
-        return self._sign * read_curve(trial.intermediate_values, self.steps)
+        return self.sign * read_curve(trial.intermediate_values, self.steps)
 
     def _warn_of_steps(self, lengths: Sequence[int]) -> None:
         """Warn once, after a few trials, of curves that end before there is a step to check."""
@@ -234,9 +205,15 @@ class CurveHistory(abc.ABC):
     def _begin(self, final_step: int) -> None:
         self._final_step = final_step
         self._news = TrialNews()
-        self._n_begun = 0
+        self.n_begun = 0
         self.steps = self._pruner._steps(final_step)
-        self._restart()
+        self.race = self._pruner._new_race(self.steps, self.sign)
+
+
+def last_check(curve: FloatArray) -> tuple[int, float]:
+    """Return the last check at which a curve has a value, and that value."""
+    fidelity = int(np.flatnonzero(~np.isnan(curve))[-1])
+    return fidelity, float(curve[fidelity])
 
 
 def _finished(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:

@@ -2,7 +2,7 @@
 
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from optuna.trial import FrozenTrial
@@ -13,7 +13,7 @@ from mfhpo.identification.curves.curves import Verdict
 from mfhpo.identification.curves.gains import Bound, checked_bounds, gains_of
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.bias import BiasContradictedWarning
-from mfhpo_optuna.pruners.curve_pruner import CurveHistory, CurvePruner
+from mfhpo_optuna.pruners.curve_pruner import CurveHistory, CurvePruner, last_check
 
 # Stands for the final step while it is not known: no report reaches it.
 _NEVER = sys.maxsize
@@ -114,18 +114,43 @@ class MFEliminationPruner(CurvePruner):
         if n_startup_trials is None:
             n_startup_trials = 10 if bias is None else 0
         super().__init__(
-            n_startup_trials=n_startup_trials,
-            n_warmup_steps=n_warmup_steps,
-            reduction_factor=reduction_factor,
-            final_step=final_step,
-            replicate_params=replicate_params,
+            n_startup_trials, n_warmup_steps, reduction_factor, final_step, replicate_params
         )
         if isinstance(bias, Mapping) and max(bias) < self._n_warmup_steps:
             raise ValueError(self._nothing_to_check(_NEVER))
 
-    def _new_history(self, sign: float) -> CurveHistory:
-        kind = _HalvingTolerance if self._bias is None else _DeclaredBounds
-        return kind(self, sign)
+    def _new_race(self, steps: Sequence[int], sign: float) -> BoundedCurves | PhasedCurves:
+        if self._bias is None:
+            return PhasedCurves(len(steps))
+        return BoundedCurves(gains_of(self._bias, steps, sign), self._noise)
+
+    def _begin(self, history: CurveHistory, curve: FloatArray) -> None:
+        if self._bias is None:
+            history.race.begin(curve)
+
+    def _judge(self, history: CurveHistory, trial: FrozenTrial, curve: FloatArray) -> Verdict:
+        shown = last_check(curve) if self._bias is None else (curve,)
+        verdict: Verdict = history.race.judge(self._arm(trial), *shown, history.others(trial))
+        return verdict
+
+    def _add(self, history: CurveHistory, trial: FrozenTrial, curve: FloatArray) -> None:
+        contradicted = history.race.add(self._arm(trial), curve)
+        for fidelity in () if self._bias is None else contradicted:
+            step = history.steps[fidelity]
+            if step in history.warned:
+                continue
+            history.warned.add(step)
+            low, high = sorted(history.sign * history.race.gains[fidelity])
+            warnings.warn(
+                f"bias[{step}] is contradicted by trial {trial.number}: it had "
+                f"{history.sign * curve[fidelity]:.5g} there and ended with "
+                f"{history.sign * curve[-1]:.5g}. The bound is widened to gains in "
+                f"[{low:.5g}, {high:.5g}], and further as trials need; what was stopped by the "
+                f"declared one may have been stopped in error. Declare a wider bound, or larger "
+                f"noise.",
+                BiasContradictedWarning,
+                stacklevel=5,
+            )
 
     def _steps(self, final_step: int) -> tuple[int, ...]:
         last = final_step or _NEVER
@@ -148,58 +173,3 @@ class MFEliminationPruner(CurvePruner):
             f"nothing is ever stopped: bias has steps {list(self._bias)}, none of them from "
             f"n_warmup_steps={self._n_warmup_steps} on{before}. Declare a bound at such a step."
         )
-
-
-class _DeclaredBounds(CurveHistory):
-    """Judges by declared bounds on what curves still gain."""
-
-    _pruner: MFEliminationPruner
-
-    def __init__(self, pruner: MFEliminationPruner, sign: float) -> None:
-        self._warned: set[int] = set()
-        super().__init__(pruner, sign)
-
-    def _restart(self) -> None:
-        bias = self._pruner._bias
-        assert bias is not None
-        gains = gains_of(bias, self.steps, self._sign)
-        self._race = BoundedCurves(gains, self._pruner._noise)
-
-    def _add(self, trial: FrozenTrial, curve: FloatArray) -> None:
-        for fidelity in self._race.add(self._pruner._arm(trial), curve):
-            step = self.steps[fidelity]
-            if step in self._warned:
-                continue
-            self._warned.add(step)
-            low, high = sorted(self._sign * self._race.gains[fidelity])
-            warnings.warn(
-                f"bias[{step}] is contradicted by trial {trial.number}: it had "
-                f"{self._sign * curve[fidelity]:.5g} there and ended with "
-                f"{self._sign * curve[-1]:.5g}. The bound is widened to gains in "
-                f"[{low:.5g}, {high:.5g}], and further as trials need; what was stopped by the "
-                f"declared one may have been stopped in error. Declare a wider bound, or larger "
-                f"noise.",
-                BiasContradictedWarning,
-                stacklevel=5,
-            )
-
-    def _verdict(self, trial: FrozenTrial, curve: FloatArray, fidelity: int) -> Verdict:
-        return self._race.judge(self._pruner._arm(trial), curve, self._others(trial))
-
-
-class _HalvingTolerance(CurveHistory):
-    """Judges by a tolerance that halves from check to check."""
-
-    def _restart(self) -> None:
-        self._race = PhasedCurves(len(self.steps))
-
-    def _begin_run(self, curve: FloatArray) -> None:
-        super()._begin_run(curve)
-        self._race.begin(curve)
-
-    def _add(self, trial: FrozenTrial, curve: FloatArray) -> None:
-        self._race.add(self._pruner._arm(trial), curve)
-
-    def _verdict(self, trial: FrozenTrial, curve: FloatArray, fidelity: int) -> Verdict:
-        arm, value = self._pruner._arm(trial), float(curve[fidelity])
-        return self._race.judge(arm, fidelity, value, self._others(trial))

@@ -1,13 +1,13 @@
 """An Optuna pruner that stops trials which the order bounds of IISE-gamma call hopeless."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_probability
 from mfhpo.identification.curves.curves import CurveRace, Verdict
 from mfhpo.knowledge.arrays import FloatArray
-from mfhpo_optuna.pruners.curve_pruner import CurveHistory, CurvePruner
+from mfhpo_optuna.pruners.curve_pruner import CurveHistory, CurvePruner, last_check
 
 
 class IISEPruner(CurvePruner):
@@ -93,32 +93,17 @@ class IISEPruner(CurvePruner):
         replicate_params: Iterable[str] = (),
     ) -> None:
         super().__init__(
-            n_startup_trials=n_startup_trials,
-            n_warmup_steps=n_warmup_steps,
-            reduction_factor=reduction_factor,
-            final_step=final_step,
-            replicate_params=replicate_params,
+            n_startup_trials, n_warmup_steps, reduction_factor, final_step, replicate_params
         )
         self._coverage = check_probability("coverage", coverage)
 
-    def _new_history(self, sign: float) -> CurveHistory:
-        return _FinishedCurves(self, sign)
+    def _new_race(self, steps: Sequence[int], sign: float) -> CurveRace:
+        return CurveRace(len(steps), self._coverage)
 
+    def _judge(self, history: CurveHistory, trial: FrozenTrial, curve: FloatArray) -> Verdict:
+        verdict: Verdict = history.race.judge(self._arm(trial), *last_check(curve))
+        return verdict
 
-class _FinishedCurves(CurveHistory):
-    """Judges by bounds that finished curves have taught."""
-
-    _pruner: IISEPruner
-
-    def _restart(self) -> None:
-        self._race = CurveRace(len(self.steps), self._pruner._coverage)
-
-    def _add(self, trial: FrozenTrial, curve: FloatArray) -> None:
-        self._race.add(self._pruner._arm(trial), curve)
-
-    @property
-    def _n_startup(self) -> int:
-        return self._race.n_curves
-
-    def _verdict(self, trial: FrozenTrial, curve: FloatArray, fidelity: int) -> Verdict:
-        return self._race.judge(self._pruner._arm(trial), fidelity, float(curve[fidelity]))
+    def _n_startup(self, history: CurveHistory) -> int:
+        n_finished: int = history.race.n_curves
+        return n_finished

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import optuna
 
 from mfhpo._validation import check_instance
-from mfhpo._validation.missing import missing
 from mfhpo.racing.recommendation import clean
 from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.report.ledger import ledger_of
-from mfhpo_optuna.report.pictures import figures_of
+from mfhpo_optuna.report.page import figures_of
 from mfhpo_optuna.report.reading import StudyReading, read_study
 from mfhpo_optuna.report.summary import Summary, summary_of
 from mfhpo_optuna.visualization.reading import ReadingSampler
-from mfhpo_optuna.visualization.style import require_plotly
+from mfhpo_optuna.visualization.style import needed, require_plotly
 
 # In pixels: the dashboard's box for a plot, which cuts off what is higher, and the room above the
 # panels.
@@ -66,20 +65,11 @@ def publish_to_dashboard(study: optuna.Study, *, sampler: ReadingSampler | None 
     ------
     ImportError
         If optuna-dashboard or plotly is not installed.
-
-    Examples
-    --------
-    >>> import optuna, optuna_dashboard
-    >>> from mfhpo_optuna import SearchSampler, publish_to_dashboard, seed_of
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> study = optuna.create_study(sampler=SearchSampler(budget=60, certify_share=0.4, seed=0))
-    >>> study.optimize(lambda trial: trial.suggest_float("x", -1, 1) ** 2 + seed_of(trial) % 3 / 10)
-    >>> summary = publish_to_dashboard(study)
-    >>> summary.sentence in optuna_dashboard.get_note(study)
-    True
     """
     check_instance("study", study, optuna.Study, "an optuna.Study")
-    dashboard = _dashboard()
+    require_plotly("publish_to_dashboard")
+    needs = ("optuna_dashboard", "optuna-dashboard", "dashboard")
+    dashboard = needed("publish_to_dashboard", *needs)
     reading = read_study(study, sampler)
     summary = summary_of(reading, ledger_of(reading))
     figures = _published.setdefault(study, {})
@@ -97,17 +87,6 @@ def publish_to_dashboard(study: optuna.Study, *, sampler: ReadingSampler | None 
     if note != before:
         dashboard.save_note(study, note)
     return summary
-
-
-def _dashboard() -> Any:
-    require_plotly("publish_to_dashboard")
-    try:
-        import optuna_dashboard
-    except ImportError as error:
-        raise ImportError(
-            missing("publish_to_dashboard", "optuna-dashboard", "dashboard")
-        ) from error
-    return optuna_dashboard
 
 
 def _in_the_box(figure: Any) -> Any:
@@ -130,17 +109,15 @@ def _in_the_box(figure: Any) -> Any:
 
 def _placed(panels: set[Span], shrinkage: float) -> dict[Span, Span]:
     """Return where panels go in a lower figure with the same gaps; {} if they do not fit."""
-    ordered = sorted(panels)
-    gaps = [shrinkage * (above[0] - below[1]) for below, above in itertools.pairwise(ordered)]
-    if sum(gaps) > _MOST_BETWEEN:
+    ordered = np.array(sorted(panels))
+    gaps = shrinkage * (ordered[1:, 0] - ordered[:-1, 1])
+    if gaps.sum() > _MOST_BETWEEN:
         return {}
-    scale = (1.0 - sum(gaps)) / sum(high - low for low, high in ordered)
-    places, low = {}, 0.0
-    for panel, gap in zip(ordered, [*gaps, 0.0], strict=True):
-        high = low + scale * (panel[1] - panel[0])
-        places[panel] = (low, high)
-        low = high + gap
-    return places
+    heights = ordered[:, 1] - ordered[:, 0]
+    heights *= (1.0 - gaps.sum()) / heights.sum()
+    lows = np.cumsum([0.0, *(heights[:-1] + gaps)])
+    placed = np.clip(np.column_stack([lows, lows + heights]), 0.0, 1.0)
+    return dict(zip(map(tuple, ordered.tolist()), map(tuple, placed.tolist()), strict=True))
 
 
 def _note(reading: StudyReading, summary: Summary) -> str:

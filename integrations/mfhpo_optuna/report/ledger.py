@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo import Observation, Policy, Pull
 from mfhpo._validation import is_number
 from mfhpo.games import Query
-from mfhpo.search import BudgetedSearch, Replicate, has_levels
+from mfhpo.search import BudgetedSearch, has_levels
 from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.games.study import NashStudy
 from mfhpo_optuna.report.reading import StudyReading
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.samplers.limit_sampler import LimitSampler
-from mfhpo_optuna.study.attributes import (
-    CENSORED_KEY,
-    FIDELITY_KEY,
-    LIMIT_KEY,
-    SECONDS_KEY,
-    certificate_of,
-    pull_note,
-    read_attribute,
-)
+from mfhpo_optuna.study import attributes
 from mfhpo_optuna.study.fidelity_race import FidelityRace
+from mfhpo_optuna.visualization.replay import Replay, spent_of
 
 COST_UNIT = "units of cost"  # of declared costs: nobody says what they are
 
@@ -49,7 +41,7 @@ class Entry:
     @property
     def seconds(self) -> float | None:
         """The seconds that it took, by the clock."""
-        noted: float | None = read_attribute(self.trial, SECONDS_KEY)
+        noted: float | None = attributes.read_attribute(self.trial, attributes.SECONDS_KEY)
         if noted is not None or self.purpose == "answer":
             return noted
         return None if self.trial.duration is None else self.trial.duration.total_seconds()
@@ -59,7 +51,7 @@ class Entry:
         """The end of the trial, in a word or two."""
         if self.purpose == "answer":
             return "answer"
-        if read_attribute(self.trial, CENSORED_KEY) is not None:
+        if attributes.read_attribute(self.trial, attributes.CENSORED_KEY) is not None:
             return "stopped at its limit"
         if self.trial.state == TrialState.COMPLETE and not self.failed:
             return "value"
@@ -141,34 +133,22 @@ def _spent(entries: Iterable[Entry]) -> float:
 
 
 def _of_race(reading: StudyReading, sampler: FidelitySampler) -> Ledger:
-    told: dict[int, tuple[Pull, float, bool]] = {}
-    before = 0.0
-
-    def hear(race: FidelityRace, trial_number: int, pull: Pull, observation: Observation) -> None:
-        nonlocal before
-        if race.policy is not None:
-            paid = _paid(race.policy)
-            told[trial_number] = (pull, paid - before, observation.failed)
-            before = paid
-
-    race = sampler.replay(reading.study, lambda race: partial(hear, race))
+    replay = Replay(reading.study, sampler)
+    race, target = replay.race, len(replay.race.levels) - 1
     of_policy = "search" if isinstance(race.policy, BudgetedSearch) else "race"
-    entries = []
-    for entry in _as_told(reading, of_policy):
-        if entry.trial.number not in told:
-            entries.append(_untold(entry))
-            continue
-        pull, cost, failed = told[entry.trial.number]
-        purpose = "certificate" if isinstance(pull, Replicate) else of_policy
-        level = race.levels[pull.fidelity] if has_levels(race.fidelity) else None
-        at_target = pull.fidelity == len(race.levels) - 1
-        entries.append(Entry(entry.trial, purpose, pull.arm, level, at_target, cost, failed))
-    paid = None if race.policy is None else _paid(race.policy)
-    return Ledger(tuple(entries), _unit(race), paid=paid)
-
-
-def _paid(policy: Policy) -> float:
-    return policy.spending[0] if isinstance(policy, BudgetedSearch) else policy.cost
+    told = {
+        seen.trial: {
+            "purpose": "certificate" if seen.is_replicate else of_policy,
+            "arm": seen.arm,
+            "level": race.levels[seen.fidelity] if has_levels(race.fidelity) else None,
+            "at_target": seen.fidelity == target,
+            "cost": seen.spent,
+            "failed": seen.failed,
+        }
+        for seen in replay.evaluations
+    }
+    paid = None if race.policy is None else spent_of(race.policy)
+    return Ledger(_entries(reading, of_policy, told), _unit(race), paid=paid)
 
 
 def _unit(race: FidelityRace) -> str:
@@ -182,7 +162,7 @@ def _unit(race: FidelityRace) -> str:
 
 
 def _of_game(reading: StudyReading, sampler: NashSampler) -> Ledger:
-    told: dict[int, Entry] = {}
+    told: dict[int, dict[str, Any]] = {}
 
     def hear(
         game: NashStudy, trial: FrozenTrial, query: Query, values: Sequence[float | None]
@@ -192,12 +172,11 @@ def _of_game(reading: StudyReading, sampler: NashSampler) -> Ledger:
             is_shared = game.fidelity.joint and bool(game.levels)
             level = game.levels[0][query.levels[0]] if is_shared else None
             cost, failed = game.policy.cost_of(query), None in values
-            told[trial.number] = Entry(trial, "game", None, level, False, cost, failed)
+            told[trial.number] = {"arm": None, "level": level, "cost": cost, "failed": failed}
 
     game = sampler.replay(reading.study, lambda game: partial(hear, game))
-    entries = [told.get(entry.trial.number, _untold(entry)) for entry in _as_told(reading, "game")]
     paid = None if game.policy is None else game.policy.cost
-    return Ledger(tuple(entries), _unit_of_game(game), paid=paid)
+    return Ledger(_entries(reading, "game", told), _unit_of_game(game), paid=paid)
 
 
 def _unit_of_game(game: NashStudy) -> str:
@@ -208,22 +187,82 @@ def _unit_of_game(game: NashStudy) -> str:
     return COST_UNIT if shared is None or shared.costs is not None else shared.name
 
 
-def _untold(entry: Entry) -> Entry:
-    """Return the entry of a trial from which the sampler has learned nothing."""
-    # What others wait for is learned later; the rest was no part of the race or the game.
-    is_open = not entry.trial.state.is_finished() or entry.purpose == "answer"
-    return entry if is_open else replace(entry, purpose="not counted", cost=0.0)
+def _entries(
+    reading: StudyReading, purpose: str, told: Mapping[int, dict[str, Any]]
+) -> tuple[Entry, ...]:
+    """Return the trials with what their sampler has `told` about those that it has learned."""
+    entries = []
+    for entry in _as_told(reading, purpose):
+        # What others wait for is learned later; the rest was no part of the race or the game.
+        is_open = not entry.trial.state.is_finished() or entry.purpose == "answer"
+        untold = {} if is_open else {"purpose": "not counted", "cost": 0.0}
+        entries.append(replace(entry, **told.get(entry.trial.number, untold)))
+    return tuple(entries)
 
 
 def _as_told(reading: StudyReading, purpose: str) -> tuple[Entry, ...]:
     """Return the trials by their own attributes alone."""
-    fidelity = read_attribute(reading.study, FIDELITY_KEY)
+    fidelity = attributes.read_attribute(reading.study, attributes.FIDELITY_KEY)
     entries = []
     for trial in reading.trials:
-        if certificate_of(trial) is not None:
+        if attributes.certificate_of(trial) is not None:
             entries.append(Entry(trial, "answer"))
             continue
-        limit, note = read_attribute(trial, LIMIT_KEY), pull_note(trial)
+        note = attributes.pull_note(trial)
+        limit = attributes.read_attribute(trial, attributes.LIMIT_KEY)
         level = trial.params.get(fidelity) if limit is None else limit
         entries.append(Entry(trial, purpose, None if note is None else note.arm, level))
     return tuple(entries)
+
+
+@dataclass(frozen=True)
+class TrialTable:
+    """Names of the columns, which of them hold numbers, and for each trial a row of values."""
+
+    columns: tuple[str, ...]
+    numbers: frozenset[str]
+    rows: tuple[tuple[Any, ...], ...]
+
+
+def table_of(reading: StudyReading, ledger: Ledger) -> TrialTable:
+    """Return all trials of a study; columns in which nothing is known are left out."""
+    columns: dict[str, Callable[[Entry], Any]] = {
+        "trial": lambda entry: entry.trial.number,
+        "outcome": lambda entry: entry.outcome,
+    }
+    names = [f"value {place}" for place in range(1, 1 + len(reading.study.directions))]
+    for place, name in enumerate(names if len(names) > 1 else ["value"]):
+        columns[name] = partial(_value, place)
+    columns |= {
+        "purpose": lambda entry: entry.purpose,
+        "arm": lambda entry: entry.arm,
+        "limit": lambda entry: attributes.read_attribute(entry.trial, attributes.LIMIT_KEY),
+        "paid": lambda entry: entry.cost,
+        "seconds": lambda entry: entry.seconds,
+    }
+    for name in dict.fromkeys(name for entry in ledger.entries for name in entry.trial.params):
+        # A parameter may be called like a column.
+        columns[name if name not in columns else f"parameter {name}"] = partial(_parameter, name)
+    known = {name: [value(entry) for entry in ledger.entries] for name, value in columns.items()}
+    shown = {name: cells for name, cells in known.items() if any(c is not None for c in cells)}
+    numbers = {n for n, cells in shown.items() if all(c is None or is_number(c) for c in cells)}
+    return TrialTable(tuple(shown), frozenset(numbers), tuple(zip(*shown.values(), strict=True)))
+
+
+def _value(place: int, entry: Entry) -> Any:
+    values = entry.trial.values
+    if values is None or (entry.purpose == "answer" and not math.isfinite(values[place])):
+        return None  # of an answer, that it promises nothing yet
+    return values[place]
+
+
+def _parameter(name: str, entry: Entry) -> Any:
+    if name not in entry.trial.params:
+        return None
+    chosen = entry.trial.params[name]
+    return "None" if chosen is None else chosen
+
+
+def is_sortable(value: Any) -> bool:
+    """Return whether a value is sorted as a number; others are by their text."""
+    return is_number(value) and not math.isnan(value)

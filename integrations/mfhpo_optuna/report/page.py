@@ -7,32 +7,65 @@ import json
 import os
 import secrets
 import stat
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Iterator
 from datetime import datetime
+from functools import partial
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from platform import python_version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import optuna
 
 from mfhpo import __version__
 from mfhpo._validation import check_instance
-from mfhpo._validation.missing import missing
 from mfhpo.racing.recommendation import clean
-from mfhpo_optuna.report.ledger import Ledger, ledger_of, where_it_went
-from mfhpo_optuna.report.pictures import pictures_of
+from mfhpo_optuna.report.ledger import Ledger, is_sortable, ledger_of, table_of, where_it_went
 from mfhpo_optuna.report.reading import StudyReading, read_study
-from mfhpo_optuna.report.summary import Measured, Summary, summary_of
-from mfhpo_optuna.report.trial_table import table_of
+from mfhpo_optuna.report.summary import Summary, summary_of
+from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
+from mfhpo_optuna.samplers.limit_sampler import LimitSampler
+from mfhpo_optuna.visualization import plot_dissatisfaction, plot_equilibrium, plot_gain, plot_race
+from mfhpo_optuna.visualization.finalists import draw_certificate
 from mfhpo_optuna.visualization.reading import ReadingSampler
+from mfhpo_optuna.visualization.style import needed, require_plotly
 from mfhpo_optuna.visualization.words import value_text
 
-if TYPE_CHECKING:
-    from jinja2 import Environment
-
 _MARGIN = 0.04  # of the scale on which values are drawn, at either end
+
+_HEIGHT = 600  # in pixels, of a figure that names none
+
+_SEARCH = (
+    "The search and its certificate",
+    "Above: every evaluation over what had been paid, with the best value so far as a step line. "
+    "Below, once there are finalists: what the search had seen of each, and its mean in new "
+    "evaluations with its interval.",
+)
+_RACE = (
+    "The race",
+    "A row for each configuration, the winner first. Left: its mean with its interval. Right: its "
+    "evaluations, each as long as its cost, up to where it left.",
+)
+_GAIN = (
+    "Gain by time limit",
+    "Top: estimated gain of a trial under each time limit, with intervals. Bottom: how probably a "
+    "trial runs beyond the limit.",
+)
+_CERTIFICATE = (
+    "The certificate",
+    "A row for each finalist, the winner first: what the search had seen, and its mean in new "
+    "evaluations with its interval.",
+)
+_EQUILIBRIUM = (
+    "The equilibrium",
+    "For each parameter, what its owner would gain by moving it alone. The star is the answer.",
+)
+_DISSATISFACTION = (
+    "How the search for it went",
+    "The largest gain of a player by deviating, over what had been paid.",
+)
 
 
 def write_report(
@@ -64,16 +97,6 @@ def write_report(
         If Jinja2 or plotly is not installed.
     OSError
         If the file cannot be written.
-
-    Examples
-    --------
-    >>> import optuna, tempfile
-    >>> from mfhpo_optuna import SearchSampler, seed_of, write_report
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> study = optuna.create_study(sampler=SearchSampler(budget=60, certify_share=0.4, seed=0))
-    >>> study.optimize(lambda trial: trial.suggest_float("x", -1, 1) ** 2 + seed_of(trial) % 3 / 10)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     summary = write_report(study, f"{folder}/report.html")
     """
     check_instance("study", study, optuna.Study, "an optuna.Study")
     check_instance("path", path, str | PathLike, "the name of a file")
@@ -81,16 +104,19 @@ def write_report(
         raise ValueError("path must be the name of a file, not empty, got ''.")
     if not Path(path).absolute().parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "its folder does not exist", os.fspath(path))
-    environment, plotly_js = _environment(), _plotly_js()
+    require_plotly("write_report")
+    from plotly.offline import get_plotlyjs
+
+    environment = _environment()
     reading = read_study(study, sampler)
     ledger = ledger_of(reading)
     summary = summary_of(reading, ledger)
     page = environment.get_template("report.html").render(
         study=study,
         summary=summary,
-        strips=_strips(summary),
+        scale=_scale(summary),
         pictures=pictures_of(reading),
-        plotly_js=plotly_js,
+        plotly_js=get_plotlyjs(),
         without=reading.without,
         is_record=reading.is_record,
         shares=where_it_went(ledger),
@@ -130,39 +156,14 @@ def _replace(path: Path, text: str) -> None:
         beside.unlink(missing_ok=True)
 
 
-@dataclass(frozen=True)
-class Strip:
-    """Where a value and its interval are on a scale that all of them share, in percent."""
-
-    measured: Measured
-    place: float | None  # None where values are on scales of their own
-    low: float | None
-    width: float
-
-
-def _strips(summary: Summary) -> list[Strip]:
-    known = [one for one in summary.values if one.value is not None]
-    if not summary.comparable:
-        return [Strip(one, None, None, 0.0) for one in known]
-    points = [one.value for one in known if one.value is not None]
-    points += [end for one in known if one.bounds for end in one.bounds]
-    if not points:
-        return []
+def _scale(summary: Summary) -> tuple[float, float] | None:
+    """Return where the scale begins that all values share, and how long it is; None without one."""
+    points = [one.value for one in summary.values if one.value is not None]
+    if not points or not summary.comparable:
+        return None
+    points += [end for one in summary.values if one.bounds for end in one.bounds]
     spread = (max(points) - min(points)) or 1.0
-    first, span = min(points) - _MARGIN * spread, (1.0 + 2.0 * _MARGIN) * spread
-
-    def place(value: float) -> float:
-        return round(100.0 * (value - first) / span, 2)
-
-    return [
-        Strip(
-            one,
-            place(one.value or 0.0),
-            None if one.bounds is None else place(one.bounds[0]),
-            0.0 if one.bounds is None else place(one.bounds[1]) - place(one.bounds[0]),
-        )
-        for one in known
-    ]
+    return min(points) - _MARGIN * spread, (1.0 + 2.0 * _MARGIN) * spread
 
 
 def _budget(reading: StudyReading, ledger: Ledger) -> float | None:
@@ -175,11 +176,8 @@ def _budget(reading: StudyReading, ledger: Ledger) -> float | None:
     return None
 
 
-def _environment() -> Environment:
-    try:
-        import jinja2
-    except ImportError as error:
-        raise ImportError(missing("write_report", "Jinja2", "report")) from error
+def _environment() -> Any:
+    jinja2 = needed("write_report", "jinja2", "Jinja2", "report")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("mfhpo_optuna.report", "templates"),
         autoescape=True,
@@ -190,7 +188,7 @@ def _environment() -> Environment:
     )
     environment.filters["number"] = lambda value: f"{value:,.6g}"
     environment.filters["text"] = value_text
-    environment.filters["in_script"] = _in_script
+    environment.tests["sortable"] = is_sortable
     return environment
 
 
@@ -202,18 +200,38 @@ def _shown(value: Any) -> Any:
     return clean(value) if type(value) is str else value
 
 
-def _in_script(text: str) -> Any:
-    """Return JSON that cannot end the script element that holds it."""
-    import markupsafe
+def pictures_of(reading: StudyReading) -> list[tuple[str, str, str]]:
+    """Return title, words and plotly's JSON of all there is to see, on a transparent ground."""
+    clear = "rgba(0, 0, 0, 0)"
+    found = []
+    for title, alt, figure in figures_of(reading):
+        height = figure.layout.height or _HEIGHT
+        figure.update_layout(paper_bgcolor=clear, plot_bgcolor=clear, height=height)
+        found.append((title, alt, figure.to_json()))
+    return found
 
-    return markupsafe.Markup(text.replace("<", "\\u003c"))
+
+def figures_of(reading: StudyReading) -> Iterator[tuple[str, str, Any]]:
+    """Return title, words and figure of all that there is to see."""
+    for title, alt, draw in _drawings(reading):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                figure = draw()
+            except (ValueError, LookupError, TypeError):
+                continue  # nothing to show yet, or a certificate that was damaged
+        yield title, alt, figure
 
 
-def _plotly_js() -> Any:
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError as error:
-        raise ImportError(missing("write_report", "plotly", "report")) from error
-    import markupsafe
-
-    return markupsafe.Markup(get_plotlyjs())
+def _drawings(reading: StudyReading) -> Iterator[tuple[str, str, Callable[[], Any]]]:
+    study, sampler = reading.study, reading.sampler
+    if reading.is_of_certify and reading.answer is not None:
+        yield *_CERTIFICATE, partial(draw_certificate, reading.answer, reading.sign)
+    if isinstance(sampler, FidelitySampler):
+        words = _SEARCH if sampler.searches(study) else _RACE
+        yield *words, partial(plot_race, study, sampler=sampler)
+    elif isinstance(sampler, LimitSampler):
+        yield *_GAIN, partial(plot_gain, study, sampler=sampler)
+    elif sampler is not None:
+        yield *_EQUILIBRIUM, partial(plot_equilibrium, study, sampler=sampler)
+        yield *_DISSATISFACTION, partial(plot_dissatisfaction, study, sampler=sampler)

@@ -18,8 +18,8 @@ from mfhpo_optuna.visualization.reading import (
     ReadingSampler,
     Record,
     last_answer,
+    reading_sampler,
     record_of,
-    stored_sampler,
 )
 
 
@@ -68,13 +68,10 @@ def read_study(study: optuna.Study, sampler: ReadingSampler | None = None) -> St
             f"got {shown(sampler)}."
         )
     without = ""
-    if sampler is None and isinstance(study.sampler, ReadingSampler):
-        sampler = study.sampler
-    if sampler is None:
-        try:
-            sampler = stored_sampler(study)
-        except ValueError as error:
-            without = str(error)
+    try:
+        sampler = sampler or reading_sampler(study)
+    except ValueError as error:
+        without = str(error)
     record = record_of(study)
     answer, reason = (None, "") if sampler is None else _answer(study, sampler)
     trials = tuple(study.get_trials(deepcopy=False))

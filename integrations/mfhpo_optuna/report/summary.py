@@ -49,14 +49,6 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Ground:
-    """Something that the answer rests on, and whether it was estimated on the way."""
-
-    text: str
-    estimated: bool
-
-
-@dataclass(frozen=True)
 class Summary:
     """What a study says.
 
@@ -71,24 +63,25 @@ class Summary:
     comparable: bool = True  # whether the values are on one scale
     luck: str = ""  # what to think of the promise, in a sentence
     facts: tuple[tuple[str, str], ...] = ()  # names and what there is to say, such as "paid"
-    grounds: tuple[Ground, ...] = ()  # what the answer rests on
+    grounds: tuple[str, ...] = ()  # what the answer rests on, and what of it is estimated
     conditions: tuple[str, ...] = ()  # what must be true for it
     notices: tuple[str, ...] = ()  # what speaks against these, or was left out
 
     def __str__(self) -> str:
-        return f"{self.status.capitalize()}: {self.sentence}"
+        return clean(f"{self.status.capitalize()}: {self.sentence}")
 
     @property
     def rows(self) -> list[tuple[str, str]]:
         """The rows of a table with all that goes with the sentence: a name and a text."""
-        return [
+        rows = [
             *([("configuration", params_in_words(self.params))] if self.params else []),
             *((one.who, str(one)) for one in self.values),
             *([("", self.luck)] if self.luck else []),
             *self.facts,
             *(("take notice", notice) for notice in self.notices),
-            *(("rests on", ground.text) for ground in self.grounds),
+            *(("rests on", ground) for ground in self.grounds),
         ]
+        return [(clean(name), clean(text)) for name, text in rows]
 
 
 def summary_of(reading: StudyReading, ledger: Ledger) -> Summary:
@@ -104,16 +97,7 @@ def summary_of(reading: StudyReading, ledger: Ledger) -> Summary:
     if reading.sampler is not None:
         arguments = params_in_words(getattr(reading.sampler, "arguments", {}))
         facts = (*facts, ("sampler", f"{type(reading.sampler).__name__}({arguments})"))
-    return replace(
-        summary,
-        sentence=clean(summary.sentence),
-        values=tuple(replace(one, who=clean(one.who)) for one in summary.values),
-        luck=clean(summary.luck),
-        facts=tuple((name, clean(text)) for name, text in facts),
-        grounds=tuple(replace(one, text=clean(one.text)) for one in summary.grounds),
-        conditions=tuple(map(clean, summary.conditions)),
-        notices=tuple(map(clean, summary.notices)),
-    )
+    return replace(summary, facts=facts)
 
 
 def _trials(ledger: Ledger) -> str:
@@ -155,21 +139,12 @@ def _of_race(answer: Mapping[str, Any], reading: StudyReading, ledger: Ledger) -
             gap = reading.sign * (luckiest.trial.value - answer["mean"])
             better = "better" if gap > 0.0 else "worse"
             luck = f"The luckiest trial looked {abs(gap):.3g} {better} than that."
-    return Summary(
-        status=status,
-        sentence=verdict,
-        params=answer["params"],
-        values=tuple(values),
-        luck=luck,
-        facts=(
-            *_claim(answer, answer["interval"], status),
-            *_paid(answer, ledger),
-            *_open(answer, ledger),
-        ),
-        grounds=_grounds(answer, reading),
-        conditions=tuple(answer["conditions"]),
-        notices=(*answer["notices"], *(f"not compared: {one}" for one in answer["not_compared"])),
-    )
+    facts = [*_claim(answer, answer["interval"], status), *_paid(answer, ledger)]
+    facts += _open(answer, ledger)
+    notices = (*answer["notices"], *(f"not compared: {one}" for one in answer["not_compared"]))
+    said: dict[str, Any] = {"luck": luck, "facts": tuple(facts), "notices": notices}
+    said |= _basis(answer, reading)
+    return Summary(status, verdict, answer["params"], tuple(values), **said)
 
 
 def _level(level: Any, reading: StudyReading) -> str:
@@ -222,25 +197,16 @@ def _of_shortlist(
     if status != "certified" and remaining:
         more = _evaluations(max(1, math.ceil(remaining)), "more ")
         facts.append(("to certify", f"about {more}"))
-    return Summary(
-        status=status,
-        sentence=verdict,
-        params=best["params"],
-        values=tuple(values),
-        luck=luck,
-        facts=tuple(facts),
-        grounds=_grounds(certificate, reading),
-        conditions=tuple(certificate["conditions"]),
-        notices=(
-            *([f"the study has {trials_text(since)} more since this certificate"] * (since > 0)),
-            *certificate["notices"],
-            *(
-                f"not compared: {one['name']}, of whose evaluations {one['failures']} failed"
-                for one in candidates
-                if one["standing"] == "failed"
-            ),
-        ),
-    )
+    notices = [f"the study has {trials_text(since)} more since this certificate"] * (since > 0)
+    notices += [*certificate["notices"]]
+    notices += [
+        f"not compared: {one['name']}, of whose evaluations {one['failures']} failed"
+        for one in candidates
+        if one["standing"] == "failed"
+    ]
+    said: dict[str, Any] = {"luck": luck, "facts": tuple(facts), "notices": tuple(notices)}
+    basis = _basis(certificate, reading)
+    return Summary(status, verdict, best["params"], tuple(values), **said, **basis)
 
 
 def _of_limits(answer: Mapping[str, Any], reading: StudyReading) -> Summary:
@@ -260,14 +226,8 @@ def _of_limits(answer: Mapping[str, Any], reading: StudyReading) -> Summary:
             share = f"{point['probability']:.0%} of its trials"
             between = f"{point['low']:.0%} and {point['high']:.0%}"
             facts.insert(0, ("beyond the limit", f"{share}, between {between}"))
-    return Summary(
-        status="best so far",
-        sentence=f"{who}, with {at_most}.",
-        params=answer["params"],
-        values=(gain,),
-        facts=tuple(facts),
-        grounds=_grounds(answer, reading),
-    )
+    best, basis = f"{who}, with {at_most}.", _basis(answer, reading)
+    return Summary("best so far", best, answer["params"], (gain,), facts=tuple(facts), **basis)
 
 
 def _of_game(answer: Mapping[str, Any], ledger: Ledger) -> Summary:
@@ -286,20 +246,16 @@ def _of_game(answer: Mapping[str, Any], ledger: Ledger) -> Summary:
     paid = f"{answer['cost']:.6g} of {answer['budget']:.6g} {ledger.unit}"
     if ledger.unit != "trials":
         paid += f" in {trials_text(answer['trials'])}"
-    return Summary(
-        status="best so far",
-        comparable=False,
-        sentence=f"The players are believed to gain least by deviating from {who}.",
-        params=answer["params"],
-        values=tuple(values),
-        facts=(
-            ("paid", paid),
-            ("at the target", _evaluations(answer["evaluations"])),
-            ("intervals", f"each has probability {answer['probability']:g}"),
-            ("state", answer["reason"]),
-        ),
-        grounds=(Ground("intervals: those of a model fitted to the trials, no guarantee", True),),
+    facts = (
+        ("paid", paid),
+        ("at the target", _evaluations(answer["evaluations"])),
+        ("intervals", f"each has probability {answer['probability']:g}"),
+        ("state", answer["reason"]),
     )
+    grounds = ("intervals: estimated by a model fitted to the trials, no guarantee",)
+    believed = f"The players are believed to gain least by deviating from {who}."
+    told = (believed, answer["params"], tuple(values))
+    return Summary("best so far", *told, comparable=False, facts=facts, grounds=grounds)
 
 
 def _verdict(answer: Mapping[str, Any], who: str, among: str) -> tuple[Status, str]:
@@ -356,17 +312,17 @@ def _unit(ledger: Ledger) -> str:
     return COST_UNIT if ledger.paid is None else ledger.unit
 
 
-def _grounds(answer: Mapping[str, Any], reading: StudyReading) -> tuple[Ground, ...]:
-    found = [Ground(text, "estimated" in text) for text in answer["assumptions"]]
-    if reading.is_of_certify:
-        return tuple(found)
-    arguments = getattr(reading.sampler, "arguments", {})
-    if reading.sampler is not None and arguments.get("epsilon") is None and answer.get("epsilon"):
+def _basis(answer: Mapping[str, Any], reading: StudyReading) -> dict[str, Any]:
+    """Return what an answer rests on, and what must be true for it."""
+    grounds, epsilon = list(answer["assumptions"]), answer.get("epsilon")
+    arguments = None if reading.is_of_certify else getattr(reading.sampler, "arguments", None)
+    if arguments is not None and epsilon and arguments.get("epsilon") is None:
         is_declared = isinstance(as_noise(arguments.get("sigma")), (Bounded, SubGaussian))
         known = "declared" if is_declared else "estimated"
-        derived = f"tolerance: {answer['epsilon']:.3g}, one standard deviation of the noise"
-        found.append(Ground(f"{derived} as it was {known}", not is_declared))
-    return tuple(found)
+        grounds.append(
+            f"tolerance: {epsilon:.3g}, one standard deviation of the noise as it was {known}"
+        )
+    return {"grounds": tuple(grounds), "conditions": tuple(answer.get("conditions", ()))}
 
 
 def _evaluations(number: int, which: str = "") -> str:

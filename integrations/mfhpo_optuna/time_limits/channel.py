@@ -59,11 +59,7 @@ class Channel:
             raise BrokenPipeError("an earlier message was interrupted half way.")
         self._sending = True
         self.end.settimeout(timeout)
-        if len(payload) < _CHUNK:
-            self.end.sendall(_LENGTH.pack(len(payload)) + payload)
-        else:  # which is not copied once more
-            self.end.sendall(_LENGTH.pack(len(payload)))
-            self.end.sendall(payload)
+        self.end.sendall(_LENGTH.pack(len(payload)) + payload)
         self._sending = False
 
     def receive(self, timeout: float | None = None) -> Any:

@@ -221,12 +221,12 @@ class Crew:
                     lambda: warden.guard(theirs, objective, self._memory_limit)
                 )
             else:
-                spawns = self._start_method == "spawn"
-                make = get_context("spawn").Process if spawns else get_context("forkserver").Process
+                context: Any = get_context(self._start_method)
                 arguments = (theirs, pickle.dumps(objective), self._memory_limit)
-                process = make(target=warden.guard_unpickled, args=arguments, daemon=False)
+                self._warden = process = context.Process(
+                    target=warden.guard_unpickled, args=arguments, daemon=False
+                )
                 process.start()
-                self._warden = process
         try:
             problem = Channel(ours).receive()
         except EOFError:

@@ -3,21 +3,13 @@
 import pickle
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from multiprocessing.pool import RemoteTraceback  # type: ignore[attr-defined]
+from typing import Any, TypeAlias
 
 from mfhpo_optuna.study.loop.storage_errors import OF_STORAGE, with_causes
-
-
-@dataclass(frozen=True)
-class PackedValue:
-    """What was returned."""
-
-    pickled: bytes
-
-    def unpack(self) -> Any:
-        """Return it."""
-        return pickle.loads(self.pickled)
 
 
 @dataclass(frozen=True)
@@ -30,10 +22,6 @@ class PackedError:
     traceback: str
     of_storage: bool  # it came out of the trial's storage, or was raised from what did
 
-    def unpack(self) -> Any:
-        """Raise it; the traceback of the other process is its cause."""
-        raise self.error() from _RemoteTraceback(self.traceback)
-
     def error(self) -> BaseException:
         """Return the exception, or the nearest to it that this process knows."""
         error = self._nearest()
@@ -42,7 +30,7 @@ class PackedError:
         return error
 
     def _nearest(self) -> BaseException:
-        for make in (PackedValue(self.pickled).unpack, self._of_its_class):
+        for make in (partial(pickle.loads, self.pickled), self._of_its_class):
             try:
                 error = make()
                 # What was made without its __init__ may not be able to show itself.
@@ -60,11 +48,14 @@ class PackedError:
         return error
 
 
-class _RemoteTraceback(Exception):
-    """The traceback of an exception that was raised in another process, as text."""
+Outcome: TypeAlias = bytes | PackedError  # a pickled value, or what was raised
 
-    def __str__(self) -> str:
-        return f"\n{self.args[0].rstrip()}"
+
+def unpack(outcome: Outcome) -> Any:
+    """Return the value, or raise the error; the traceback of the other process is its cause."""
+    if isinstance(outcome, PackedError):
+        raise outcome.error() from RemoteTraceback(f"\n{outcome.traceback.rstrip()}")
+    return pickle.loads(outcome)
 
 
 class _LooksLike:
@@ -77,7 +68,7 @@ class _LooksLike:
         return self._shown
 
 
-def pack_value(value: Any) -> PackedValue:
+def pack_value(value: Any) -> bytes:
     """Pack what an objective returned.
 
     What cannot be pickled crosses as a number if it can be made one, or else as something that only
@@ -85,16 +76,11 @@ def pack_value(value: Any) -> PackedValue:
     for a number, and then leaves the trial running.
     """
     of = value if isinstance(value, (list, tuple)) else [value]
-    if any(isinstance(item, (str, bytes)) for item in of):
-        return PackedValue(pickle.dumps(_LooksLike(repr(value))))
-    try:
-        return PackedValue(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
-    except Exception:
-        pass
-    try:
-        return PackedValue(pickle.dumps(float(value)))
-    except Exception:
-        return PackedValue(pickle.dumps(_LooksLike(_text(repr, value))))
+    is_text = any(isinstance(item, (str, bytes)) for item in of)
+    for make in () if is_text else (lambda: value, lambda: float(value)):
+        with suppress(Exception):
+            return pickle.dumps(make(), pickle.HIGHEST_PROTOCOL)
+    return pickle.dumps(_LooksLike(_text(repr, value)))
 
 
 def pack_error(error: BaseException, of_storage: bool = False) -> PackedError:

@@ -14,7 +14,7 @@ from optuna.trial import BaseTrial, Trial, TrialState
 
 from mfhpo_optuna.study.loop.storage_errors import is_of_storage
 from mfhpo_optuna.time_limits.channel import Channel
-from mfhpo_optuna.time_limits.crossing import PackedError, PackedValue, pack_error
+from mfhpo_optuna.time_limits.crossing import Outcome, PackedError, pack_error, unpack
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Answer:
     """What the real trial returned or raised."""
 
     number: int
-    outcome: PackedValue | PackedError
+    outcome: Outcome
     # Seconds that this took its sampler, or a storage until it failed: not the objective's.
     sampling: float
 
@@ -75,14 +75,14 @@ class Answers:
         self._sampled.add(wanted)
         return True
 
-    def _done(self, call: Call) -> PackedValue | PackedError:
+    def _done(self, call: Call) -> Outcome:
         try:
             found: Any = self._trial
             for name in call.name.split("."):
                 found = getattr(found, name)
             if callable(found):
                 found = found(*call.arguments, **call.options)
-            return PackedValue(pickle.dumps(found, pickle.HIGHEST_PROTOCOL))
+            return pickle.dumps(found, pickle.HIGHEST_PROTOCOL)
         except Exception as error:
             trial = self._trial
             of_storage = isinstance(trial, Trial) and is_of_storage(error, trial.storage)
@@ -132,7 +132,7 @@ class Requests:
                     break
             # Less was waited for an answer to a call that was interrupted.
             self._sampling += min(sampling, time.monotonic() - asked)
-        return answered.outcome.unpack()
+        return unpack(answered.outcome)
 
     def close(self) -> float:
         """Refuse further calls; return how long the objective ran."""
@@ -151,24 +151,13 @@ class Requests:
             ) from error
 
 
-def _property(name: str) -> Any:
-    return property(lambda remote: remote._ask(name))
-
-
-def _method(name: str) -> Any:
-    @wraps(getattr(Trial, name))
-    def method(remote: Any, /, *arguments: Any, **options: Any) -> Any:
-        return remote._ask(name, *arguments, **options)
-
-    return method
-
-
-class RemoteTrial(BaseTrial):
+@BaseTrial.register
+class RemoteTrial:
     """A trial that forwards everything to the real one; see `optuna.trial.Trial`."""
 
     def __init__(self, requests: Requests, number: int, trial_id: int | None) -> None:
         self._ask = requests.ask
-        self._number = number
+        self.number = number
         self._trial_id = trial_id
         self.study = _RemoteStudy(requests.ask)
         # What Optuna's own `report_cross_validation_scores` asks for.
@@ -176,22 +165,11 @@ class RemoteTrial(BaseTrial):
         self.storage = SimpleNamespace(**{n: partial(self._ask, f"storage.{n}") for n in names})
 
     def __repr__(self) -> str:
-        return f"<trial {self._number} of a study in another process>"
+        return f"<trial {self.number} of a study in another process>"
 
-    suggest_float = _method("suggest_float")
-    suggest_uniform = _method("suggest_uniform")
-    suggest_loguniform = _method("suggest_loguniform")
-    suggest_discrete_uniform = _method("suggest_discrete_uniform")
-    suggest_int = _method("suggest_int")
-    suggest_categorical = _method("suggest_categorical")
-    should_prune = _method("should_prune")
-    set_user_attr = _method("set_user_attr")
-    params = _property("params")
-    relative_params = _property("relative_params")
-    distributions = _property("distributions")
-    user_attrs = _property("user_attrs")
-    constraints = _property("constraints")
-    datetime_start = _property("datetime_start")
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(Trial, name)
+        return wraps(found)(partial(self._ask, name)) if callable(found) else self._ask(name)
 
     def report(self, value: float, step: int) -> None:
         """Report a value."""
@@ -200,11 +178,6 @@ class RemoteTrial(BaseTrial):
     def set_constraint(self, key: str, value: float) -> None:
         """Set a constraint."""
         self._ask("set_constraint", key, _as_number(value, float))
-
-    @property
-    def number(self) -> int:
-        """The trial's number in its study."""
-        return self._number
 
 
 _STUDY_ATTRIBUTES = (

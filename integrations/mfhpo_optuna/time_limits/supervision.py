@@ -12,7 +12,7 @@ from optuna.trial import BaseTrial
 
 from mfhpo_optuna.time_limits.channel import Channel
 from mfhpo_optuna.time_limits.crew import WorkerHandle
-from mfhpo_optuna.time_limits.crossing import PackedError, PackedValue
+from mfhpo_optuna.time_limits.crossing import Outcome
 from mfhpo_optuna.time_limits.limits import serving
 from mfhpo_optuna.time_limits.remote_trial import Answers
 from mfhpo_optuna.time_limits.warden import Exited, OutOfMemory
@@ -28,7 +28,7 @@ _LAST_WORDS = 2.0  # seconds that a worker's keeper needs at most to tell how it
 class End:
     """How a trial ended: in time with an outcome, by the end of its process, or at its limit."""
 
-    how: PackedValue | PackedError | Exited | OutOfMemory | None  # None: at its limit of time
+    how: Outcome | Exited | OutOfMemory | None  # None: at its limit of time
     seconds: float
 
 
@@ -39,45 +39,45 @@ def supervise(worker: WorkerHandle, channel: Channel, trial: BaseTrial, limit: f
     to kill. Both stop while a sampler computes or the storage first fails. Raises KeyboardInterrupt
     if the program was interrupted and only waits for its threads.
     """
-    clock = _Clock(limit)
+    clock, answers = _Clock(limit), Answers(trial)
     with serving(clock.seconds):
-        return _supervise(worker, channel, Answers(trial), clock, limit)
-
-
-def _supervise(
-    worker: WorkerHandle, channel: Channel, answers: Answers, clock: _Clock, limit: float
-) -> End:
-    while True:
-        if _is_interrupted():
-            raise KeyboardInterrupt("the program was interrupted while trials ran")
-        left = clock.left()
-        if left <= 0.0:
-            worker.kill_worker()
-            return End(None, clock.seconds())
-        ready = wait([channel.end, worker.control], min(left, _LOOK_FOR_PROGRAM))
-        if not ready:
-            continue
-        if channel.end not in ready:
-            return _end_of_process(worker, clock.seconds())
-        try:
-            message = channel.receive(_SLOW)
-            is_done = isinstance(message, Done)
-            if is_done and message.seconds <= limit:
-                return End(message.outcome, message.seconds)
-            clock.set(message.seconds)
-            if message.seconds > limit:
-                if not is_done:
-                    worker.kill_worker()
-                return End(None, clock.seconds())
-            answered = answers.to(message)
-            clock.spare(answered.sampling)
+        while True:
+            if _is_interrupted():
+                raise KeyboardInterrupt("the program was interrupted while trials ran")
             left = clock.left()
-            if left > 0.0:
-                channel.send(answered, min(left, _DAY))
-        except TimeoutError:
-            continue
-        except (EOFError, ConnectionError):
-            return _end_of_process(worker, clock.seconds())
+            if left <= 0.0:
+                worker.kill_worker()
+                return End(None, clock.seconds())
+            ready = wait([channel.end, worker.control], min(left, _LOOK_FOR_PROGRAM))
+            if ready and channel.end not in ready:
+                return _end_of_process(worker, clock.seconds())
+            try:
+                end = _served(worker, channel, answers, clock) if ready else None
+            except TimeoutError:
+                continue
+            except (EOFError, ConnectionError):
+                return _end_of_process(worker, clock.seconds())
+            if end is not None:
+                return end
+
+
+def _served(worker: WorkerHandle, channel: Channel, answers: Answers, clock: _Clock) -> End | None:
+    """Answer a message; return how the trial has ended, or None while it goes on."""
+    message = channel.receive(_SLOW)
+    is_done = isinstance(message, Done)
+    if is_done and message.seconds <= clock.limit:
+        return End(message.outcome, message.seconds)
+    clock.set(message.seconds)
+    if message.seconds > clock.limit:
+        if not is_done:
+            worker.kill_worker()
+        return End(None, clock.seconds())
+    answered = answers.to(message)
+    clock.set(clock.seconds() - answered.sampling)
+    left = clock.left()
+    if left > 0.0:
+        channel.send(answered, min(left, _DAY))
+    return None
 
 
 def _end_of_process(worker: WorkerHandle, seconds: float) -> End:
@@ -91,20 +91,17 @@ class _Clock:
     """How long an objective has run, by what its worker last said."""
 
     def __init__(self, limit: float) -> None:
-        self._limit = limit
+        self.limit = limit
         self.set(0.0)
 
     def set(self, seconds: float) -> None:
         self._seconds, self._since = seconds, time.monotonic()
 
-    def spare(self, seconds: float) -> None:
-        self._seconds -= seconds
-
     def seconds(self) -> float:
         return self._seconds + time.monotonic() - self._since
 
     def left(self) -> float:
-        return self._limit - self.seconds()
+        return self.limit - self.seconds()
 
 
 def _is_interrupted() -> bool:

@@ -17,18 +17,9 @@ import optuna
 from optuna.trial import BaseTrial
 
 from mfhpo._validation import check_choice, check_flag, check_instance, check_limit
-from mfhpo_optuna.study.attributes import (
-    CENSORED_KEY,
-    ENFORCER_KEY,
-    LIMIT_KEY,
-    MEMORY_KEY,
-    SECONDS_KEY,
-    pull_note,
-    read_attribute,
-    write_note,
-)
+from mfhpo_optuna.study import attributes
 from mfhpo_optuna.time_limits.crew import Crew
-from mfhpo_optuna.time_limits.crossing import PackedError, PackedValue
+from mfhpo_optuna.time_limits.crossing import PackedError, unpack
 from mfhpo_optuna.time_limits.limits import limit_of
 from mfhpo_optuna.time_limits.supervision import End, supervise
 from mfhpo_optuna.time_limits.warden import Exited, OutOfMemory
@@ -153,13 +144,13 @@ class TimeLimited:
         Raises TrialPruned if it was stopped at a limit, RuntimeError if its process ended itself.
         """
         limit = self._limit_for(trial)
-        if read_attribute(trial, LIMIT_KEY) is not None:
-            write_note(trial, ENFORCER_KEY, "time_limited")
+        if attributes.read_attribute(trial, attributes.LIMIT_KEY) is not None:
+            attributes.write_note(trial, attributes.ENFORCER_KEY, "time_limited")
         end = self._supervise(trial, limit)
-        write_note(trial, SECONDS_KEY, end.seconds)
-        if isinstance(end.how, PackedValue | PackedError):
+        attributes.write_note(trial, attributes.SECONDS_KEY, end.seconds)
+        if isinstance(end.how, bytes | PackedError):
             self._suspects_fork = False
-            value: float | Sequence[float] = end.how.unpack()
+            value: float | Sequence[float] = unpack(end.how)
             return value
         if isinstance(end.how, Exited):
             raise RuntimeError(
@@ -167,9 +158,9 @@ class TimeLimited:
                 f"{_how_it_ended(end.how.status)}, instead of returning a value."
             )
         if math.isfinite(limit):
-            write_note(trial, CENSORED_KEY, limit)
+            attributes.write_note(trial, attributes.CENSORED_KEY, limit)
         if isinstance(end.how, OutOfMemory):
-            write_note(trial, MEMORY_KEY, self._memory_limit)
+            attributes.write_note(trial, attributes.MEMORY_KEY, self._memory_limit)
             raise optuna.TrialPruned(
                 f"stopped after {end.seconds:.3g} s at its memory limit of "
                 f"{self._memory_limit:.4g} bytes; it held {end.how.used:.4g}"
@@ -254,7 +245,7 @@ def _check_picklable(objective: Objective, start_method: str) -> None:
 
 
 def _how_to_limit(trial: BaseTrial) -> str:
-    note = pull_note(trial)
+    note = attributes.pull_note(trial)
     if note is not None and note.fidelity is None:  # of a sampler that chooses limits
         return (
             "its sampler derives its limits from the first trials, which none of them stops; give "
@@ -262,7 +253,7 @@ def _how_to_limit(trial: BaseTrial) -> str:
         )
     return (
         f"time_limited(objective, limit=60) gives each trial 60 seconds; a sampler may also set "
-        f"one, in the user attribute {LIMIT_KEY!r} of each trial"
+        f"one, in the user attribute {attributes.LIMIT_KEY!r} of each trial"
     )
 
 

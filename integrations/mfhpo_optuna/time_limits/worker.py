@@ -11,10 +11,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from optuna.trial import BaseTrial
+import numpy as np
 
 from mfhpo_optuna.time_limits.channel import Channel, close_in_forked_children
-from mfhpo_optuna.time_limits.crossing import PackedError, PackedValue, pack_error, pack_value
+from mfhpo_optuna.time_limits.crossing import Outcome, pack_error, pack_value
 from mfhpo_optuna.time_limits.processes import die_with_parent, flush_output
 from mfhpo_optuna.time_limits.remote_trial import RemoteTrial, Requests
 
@@ -37,7 +37,7 @@ class Order:
 class Done:
     """The objective has returned or raised; `seconds` leave out what its sampler took."""
 
-    outcome: PackedValue | PackedError
+    outcome: Outcome
     seconds: float
 
 
@@ -46,12 +46,8 @@ def draw_seeds() -> tuple[int, int]:
 
     So they differ from call to call, and whoever seeds the generators here gets the same again.
     """
-    return random.getrandbits(32), _numpy_random().randint(0, 2**32, dtype="uint32")
-
-
-def _numpy_random() -> Any:
-    # No algorithm of ours draws from it: it is meant as the state that objectives may use.
-    return sys.modules["numpy"].random
+    # No algorithm of ours draws from NumPy's: it is meant as the state that objectives may use.
+    return random.getrandbits(32), int(np.random.randint(0, 2**32, dtype=np.uint32))  # noqa: NPY002
 
 
 def work(end: socket.socket, objective: Objective) -> None:
@@ -76,14 +72,13 @@ def work(end: socket.socket, objective: Objective) -> None:
 def _run(channel: Channel, objective: Objective, order: Order) -> Done:
     seed, numpy_seed = order.seeds
     random.seed(seed)
-    _numpy_random().seed(numpy_seed)
+    np.random.seed(numpy_seed)  # noqa: NPY002
     channel.send(order)  # it begins
     requests = Requests(channel, order.number)
-    trial: BaseTrial = RemoteTrial(requests, order.number, order.trial_id)
+    trial = RemoteTrial(requests, order.number, order.trial_id)
     process = os.getpid()
-    outcome: PackedValue | PackedError
     try:
-        outcome = pack_value(objective(trial))
+        outcome: Outcome = pack_value(objective(trial))
         if os.getpid() != process:
             sys.exit()  # a child that the objective forked has come to its end
     except BaseException as error:

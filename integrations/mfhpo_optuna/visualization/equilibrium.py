@@ -12,18 +12,8 @@ from scipy.special import ndtri
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.search import OneOf
 from mfhpo_optuna.games.sampler import NashSampler
-from mfhpo_optuna.visualization.colours import QUIET, WINNER, level_colour
-from mfhpo_optuna.visualization.game_story import NashStory
-from mfhpo_optuna.visualization.style import (
-    LEFT,
-    head,
-    lay_out,
-    literal,
-    new_figure,
-    require_plotly,
-    ribbon,
-    rounded,
-)
+from mfhpo_optuna.visualization import style
+from mfhpo_optuna.visualization.dissatisfaction import NashStory
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -46,7 +36,7 @@ def plot_equilibrium(study: optuna.Study, *, sampler: NashSampler | None = None)
     study, sampler
         See `plot_race`.
     """
-    require_plotly("plot_equilibrium")
+    style.require_plotly("plot_equilibrium")
     story = NashStory(study, sampler, "plot_equilibrium")
     game, known = story.game, story.policy.actions.parameters
     owned = [
@@ -57,17 +47,17 @@ def plot_equilibrium(study: optuna.Study, *, sampler: NashSampler | None = None)
     ]
     n_rows = (len(owned) + 1) // 2
     panels = _HEIGHT * n_rows + _GAP * (n_rows - 1)
-    figure = new_figure(
+    figure = style.new_figure(
         rows=n_rows, cols=2, vertical_spacing=_GAP / panels, horizontal_spacing=0.16
     )
     for place, (player, parameter) in enumerate(owned):
         panel = {"row": place // 2 + 1, "col": place % 2 + 1}
         _draw(figure, story, player, parameter, panel)
-        head(figure, f"gain of {game.players.names[player]}", panel=place + 1)
+        style.head(figure, f"gain of {game.players.names[player]}", panel=place + 1)
     if len(owned) % 2:
         figure.update_xaxes(visible=False, row=n_rows, col=2)
         figure.update_yaxes(visible=False, row=n_rows, col=2)
-    lay_out(figure, story.title(), panels=panels)
+    style.lay_out(figure, story.title(), panels=panels)
     return figure
 
 
@@ -81,43 +71,33 @@ def _draw(
 
     def shown(value: Any) -> Any:
         """Return a choice as words, which are no markup."""
-        return literal(str(value)) if is_choice else value
+        return style.literal(str(value)) if is_choice else value
 
     values = [shown(space.value(parameter, place)) for place in places]
-    colour = level_colour(1, 2)
-    common = {"showlegend": panel == LEFT, **panel}
+    colour = style.level_colour(1, 2)
+    common = {"showlegend": panel == style.LEFT, **panel}
     if not is_choice:
         lower, upper = (means - half_widths).tolist(), (means + half_widths).tolist()
         name = f"interval, probability {story.policy.probability:g}"
-        ribbon(figure, values, lower, upper, colour, legendgroup="interval", name=name, **common)
-    bars = {"error_y": {"array": rounded(half_widths.tolist())}} if is_choice else {}
-    figure.add_scatter(
-        x=values,
-        y=rounded(means.tolist()),
-        mode="markers" if is_choice else "lines",
-        line={"color": colour, "width": 2},
-        marker={"color": colour},
-        legendgroup="gain",
-        name="gain by moving this parameter alone",
-        **bars,
-        **common,
-    )
-    white = {"color": "white", "width": 1}
-    figure.add_scatter(
-        x=[shown(story.answer.params[parameter])],
-        y=[0.0],
-        mode="markers",
-        marker={"symbol": "star", "size": 13, "color": WINNER, "line": white},
-        legendgroup="answer",
-        name="recommended",
-        **common,
-    )
+        group = {"name": name, "legendgroup": "interval"}
+        style.ribbon(figure, values, lower, upper, colour, **group, **common)
+    look: dict[str, Any] = {"mode": "lines", "line": {"color": colour, "width": 2}}
+    if is_choice:
+        bars = {"array": style.rounded(half_widths.tolist())}
+        look = {"error_y": bars, "marker": {"color": colour}}
+    named = {"name": "gain by moving this parameter alone", "legendgroup": "gain"}
+    style.draw(figure, values, style.rounded(means.tolist()), **named, **look, **common)
+    edge = {"color": "white", "width": 1}
+    star = {"symbol": "star", "size": 13, "color": style.WINNER, "line": edge}
+    answer = {"name": "recommended", "legendgroup": "answer"}
+    place = [shown(story.answer.params[parameter])]
+    style.draw(figure, place, [0.0], marker=star, **answer, **common)
     is_log = bool(getattr(space.distributions[parameter], "log", False))
     kind = "category" if is_choice else "log" if is_log else "linear"
     # As few ticks as a phone has room for.
     ticks = {"dtick": 1} if is_log and values[-1] >= 10.0 * values[0] else {"nticks": 5}
-    figure.update_xaxes(title_text=literal(parameter), type=kind, **ticks, **panel)
-    figure.update_yaxes(zeroline=True, zerolinecolor=QUIET, zerolinewidth=1, **panel)
+    figure.update_xaxes(title_text=style.literal(parameter), type=kind, **ticks, **panel)
+    figure.update_yaxes(zeroline=True, zerolinecolor=style.QUIET, zerolinewidth=1, **panel)
 
 
 def _places(story: NashStory, parameter: str) -> list[float]:

@@ -1,22 +1,11 @@
 """The picture of a certificate: what was promised of each finalist, and what it is worth."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from mfhpo.racing.recommendation import params_in_words
-from mfhpo_optuna.visualization.colours import QUIET, WINNER, level_colour
-from mfhpo_optuna.visualization.style import (
-    band,
-    error_bars,
-    head,
-    hover,
-    label_rows,
-    lay_out,
-    new_figure,
-    rounded,
-)
-from mfhpo_optuna.visualization.words import better, between, params_lines, sentence, span, title
+from mfhpo_optuna.visualization import style, words
 
 ROW_HEIGHT = 26  # in pixels
 
@@ -25,24 +14,24 @@ Candidate = Mapping[str, Any]
 
 def draw_certificate(certificate: Mapping[str, Any], sign: float) -> Any:
     """Draw a certificate that is given as plain JSON values."""
-    figure = new_figure(rows=1, cols=1)
+    figure = style.new_figure(rows=1, cols=1)
     draw_finalists(figure, certificate, sign, 1)
-    lay_out(figure, _title(certificate), panels=ROW_HEIGHT * len(certificate["candidates"]))
+    style.lay_out(figure, _title(certificate), panels=ROW_HEIGHT * len(certificate["candidates"]))
     return figure
 
 
 def _title(certificate: Mapping[str, Any]) -> tuple[str, ...]:
     cost = f"{certificate['evaluations']:,} new evaluations"
     if certificate["winner"] is None:
-        return title("No answer", sentence(certificate["reason"]), cost)
+        return words.title("No answer", words.sentence(certificate["reason"]), cost)
     best = certificate["candidates"][certificate["winner"]]
     state = "wins, certified" if certificate["certified"] else "leads, not certified"
     mean, interval = _worth(best)
-    return title(
-        f"{sentence(best['name'])} {state}",
+    return words.title(
+        f"{words.sentence(best['name'])} {state}",
         params_in_words(best["params"]),
-        f"{mean:.4g} {between(interval)}",
-        "" if certificate["certified"] else sentence(certificate["reason"]),
+        f"{mean:.4g} {words.between(interval)}",
+        "" if certificate["certified"] else words.sentence(certificate["reason"]),
         cost,
     )
 
@@ -58,58 +47,31 @@ def draw_finalists(figure: Any, certificate: Mapping[str, Any], sign: float, row
 
     ordered = [candidates[place] for place in sorted(range(len(candidates)), key=key)]
     panel = {"row": row, "col": 1}
-    texts = [hover(_lines(one)) for one in ordered]
+    texts = [style.hover(_lines(one)) for one in ordered]
     worth = [_worth(one) for one in ordered]
     known = [place for place, (mean, _) in enumerate(worth) if math.isfinite(mean)]
-    _draw_luck(
-        figure, [(place, ordered[place]["claim"], worth[place][0]) for place in known], panel
-    )
-    dot = {"color": level_colour(0, 1), "size": 8}
-    star = {"color": WINNER, "size": 16, "symbol": "star"}
+    luck = [(place, ordered[place]["claim"], worth[place][0]) for place in known]
+    lines = [end for _, claim, mean in luck for end in (claim, mean, None)]
+    rows = [end for place, _, _ in luck for end in (place, place, None)]
+    dotted = {"color": style.QUIET, "width": 1, "dash": "dot"}
+    style.draw(figure, lines, rows, mode="lines", line=dotted, hoverinfo="skip", **panel)
+    values = style.rounded([worth[place][0] for place in known])
+    dot = {"color": style.level_colour(0, 1), "size": 8}
+    bars = style.error_bars([worth[place] for place in known], 2.5) | {"color": dot["color"]}
+    seen = [texts[place] for place in known]
+    style.draw(figure, values, known, text=seen, error_x=bars, marker=dot, **panel)
     has_winner = winner is not None
-    for places, marker, thickness in ((known, dot, 2.5), (known[: int(has_winner)], star, 5)):
-        figure.add_scatter(
-            x=rounded([worth[place][0] for place in places]),
-            y=places,
-            error_x=error_bars([worth[place] for place in places], thickness)
-            | {"color": marker["color"]},
-            text=[texts[place] for place in places],
-            mode="markers",
-            marker=marker,
-            showlegend=False,
-            **panel,
-        )
-    if has_winner:
-        band(figure, worth[0][1], WINNER, "" if row == 1 else f"{row}")
-    figure.add_scatter(
-        x=rounded([one["claim"] for one in ordered]),
-        y=list(range(len(ordered))),
-        text=texts,
-        mode="markers",
-        marker={"symbol": "circle-open", "size": 9, "color": QUIET, "line_width": 2},
-        showlegend=False,
-        **panel,
-    )
-    head(figure, "The finalists (○ what the search had seen)", panel=row)
+    if has_winner and known[:1] == [0]:
+        style.star(figure, values[0], worth[0][1], texts[0], panel)
+    claims = style.rounded([one["claim"] for one in ordered])
+    circle = {"symbol": "circle-open", "size": 9, "color": style.QUIET, "line_width": 2}
+    style.draw(figure, claims, range(len(ordered)), text=texts, marker=circle, **panel)
+    style.head(figure, "The finalists (○ what the search had seen)", panel=row)
     ends = [end for _, interval in worth for end in interval]
-    whole = span([*ends, *(one["claim"] for one in ordered)], (), sign)
-    axis = f"value ({better(sign)})"
+    whole = words.span([*ends, *claims], (), sign)
+    axis = f"value ({words.better(sign)})"
     figure.update_xaxes(title_text=axis, range=list(whole), zeroline=False, nticks=7, **panel)
-    label_rows(figure, [one["name"] for one in ordered], has_winner, panel)
-
-
-def _draw_luck(
-    figure: Any, lines: Sequence[tuple[int, float, float]], panel: Mapping[str, int]
-) -> None:
-    figure.add_scatter(
-        x=[end for _, claim, mean in lines for end in (claim, mean, None)],
-        y=[end for place, _, _ in lines for end in (place, place, None)],
-        mode="lines",
-        line={"color": QUIET, "width": 1, "dash": "dot"},
-        hoverinfo="skip",
-        showlegend=False,
-        **panel,
-    )
+    style.label_rows(figure, [one["name"] for one in ordered], has_winner, panel)
 
 
 def _worth(candidate: Candidate) -> tuple[float, tuple[float, float]]:
@@ -126,7 +88,7 @@ def _lines(candidate: Candidate) -> list[str]:
     if new:
         mean, interval = _worth(candidate)
         times = f"{new} new evaluation{'s' * (new != 1)}"
-        lines.append(f"{times}: {mean:.5g} {between(interval)}")
+        lines.append(f"{times}: {mean:.5g} {words.between(interval)}")
     else:
         lines.append("not evaluated again yet")
-    return [*lines, *params_lines(candidate["params"])]
+    return [*lines, *words.params_lines(candidate["params"])]

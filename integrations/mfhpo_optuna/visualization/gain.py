@@ -18,19 +18,8 @@ from mfhpo.racing.recommendation import params_in_words
 from mfhpo_optuna.recommendations import StudyLimitRecommendation
 from mfhpo_optuna.samplers.limit_sampler import LimitSampler
 from mfhpo_optuna.study.limited_race import LimitedRace
-from mfhpo_optuna.visualization.colours import SEVERAL, WINNER
+from mfhpo_optuna.visualization import style, words
 from mfhpo_optuna.visualization.reading import chosen_sampler
-from mfhpo_optuna.visualization.style import (
-    head,
-    hover,
-    lay_out,
-    new_figure,
-    require_plotly,
-    ribbon,
-    rounded,
-    rule,
-)
-from mfhpo_optuna.visualization.words import better, between, span, title, trials_text
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -47,11 +36,10 @@ def plot_gain(study: optuna.Study, *, sampler: LimitSampler | None = None) -> go
     """Plot the gain of a trial under each time limit, and how probably the limit stops it.
 
     On top, the estimated gain of a trial over its time limit: for the recommended arm with its
-    intervals as a band, and for the others with most trials as thin lines. Their intervals appear
-    under the mouse. The star is the recommendation: the pair whose interval has the best worse
-    end. Below, the estimated probability of running beyond the limit, for the recommended arm with
-    bounds. A cross is the share of its trials at exactly this limit that were stopped, the larger
-    the more trials.
+    intervals as a band, and for the others with most trials as thin lines. The star is the
+    recommendation: the pair whose interval has the best worse end. Below, the estimated probability
+    of running beyond the limit. A cross is the share of the recommended arm's trials at exactly
+    this limit that were stopped, the larger the more trials.
 
     The figure and the errors are as for `plot_race`, of `RCUCBSampler` and `ZoomingRCUCBSampler`.
 
@@ -60,7 +48,7 @@ def plot_gain(study: optuna.Study, *, sampler: LimitSampler | None = None) -> go
     study, sampler
         See `plot_race`.
     """
-    require_plotly("plot_gain")
+    style.require_plotly("plot_gain")
     needed = "a sampler that chooses time limits, such as RCUCBSampler"
     chosen: LimitSampler = chosen_sampler(study, sampler, LimitSampler, "plot_gain", needed)
     chosen.best_limit(study)  # raises if there is nothing to show
@@ -77,41 +65,35 @@ def plot_gain(study: optuna.Study, *, sampler: LimitSampler | None = None) -> go
     # The recommended arm, then the active ones with most trials; more lines are a thicket.
     others = [arm for arm in race.policy.active.tolist() if arm in stopped and arm != answer.arm]
     others.sort(key=lambda arm: -sum(map(len, stopped[arm].values())))
-    best, *rest = [_curve(race, answer, arm) for arm in [answer.arm, *others[: len(SEVERAL)]]]
+    best, *rest = [_curve(race, answer, arm) for arm in [answer.arm, *others[: len(style.SEVERAL)]]]
     panels = sum(_HEIGHTS) + _GAP
-    figure = new_figure(
+    figure = style.new_figure(
         rows=2, cols=1, shared_xaxes=True, row_heights=_HEIGHTS, vertical_spacing=_GAP / panels
     )
-    for curve, colour in zip(rest, SEVERAL, strict=False):
+    for curve, colour in zip(rest, style.SEVERAL, strict=False):
         _draw_arm(figure, curve, colour, 1.3)
     points = zip(best.limits, best.intervals, strict=True)
     known = [(at, *ends) for at, ends in points if math.isfinite(ends[1] - ends[0])]
     _draw_band(figure, known, _TOP)
-    _draw_arm(figure, best, WINNER, 3.0)
-    lines = _title(race, answer)
-    figure.add_scatter(
-        x=[answer.limit],
-        y=[answer.gain],
-        text=[hover(lines)],
-        mode="markers",
-        marker={"symbol": "star", "size": 18, "color": WINNER},
-        name="recommended",
-        **_TOP,
-    )
+    _draw_arm(figure, best, style.WINNER, 3.0)
+    lines, text = _title(race, answer), [style.hover(_title(race, answer))]
+    star = {"symbol": "star", "size": 18, "color": style.WINNER}
+    at, gain = [answer.limit], [answer.gain]
+    style.draw(figure, at, gain, text=text, marker=star, name="recommended", **_TOP)
     _draw_band(figure, [(point.limit, point.low, point.high) for point in answer.survival], _BOTTOM)
     _draw_stops(figure, stopped[answer.arm])
     for axis in ("", "2"):
-        rule(figure, answer.limit, axis)
-    head(figure, "What a trial gains under each time limit")
-    head(figure, "How often the limit stops it", panel=2)
-    lay_out(figure, lines, panels=panels)
+        style.rule(figure, answer.limit, axis)
+    style.head(figure, "What a trial gains under each time limit")
+    style.head(figure, "How often the limit stops it", panel=2)
+    style.lay_out(figure, lines, panels=panels)
     limits = [limit for curve in (best, *rest) for limit in curve.survival_limits]
     ends = [math.log10(min(limits)) - _MARGIN, math.log10(max(limits)) + _MARGIN]
     figure.update_xaxes(type="log", range=ends, nticks=8, showgrid=False)
     figure.update_xaxes(title_text="time limit in seconds", **_BOTTOM)
     gains = [gain for curve in (best, *rest) for gain in curve.gains]
-    reach = list(span((*answer.interval, *best.gains), gains, race.sign))
-    axis = f"gain of a trial ({better(race.sign)})"
+    reach = list(words.span((*answer.interval, *best.gains), gains, race.sign))
+    axis = f"gain of a trial ({words.better(race.sign)})"
     figure.update_yaxes(title_text=axis, range=reach, zeroline=False, **_TOP)
     figure.update_yaxes(
         title_text="share stopped", range=[-0.05, 1.05], tickformat=".0%", zeroline=False, **_BOTTOM
@@ -123,7 +105,7 @@ def plot_gain(study: optuna.Study, *, sampler: LimitSampler | None = None) -> go
 class _Curve:
     """One arm over its limits: points are limits at which something is known about its gain."""
 
-    label: str
+    arm: int
     limits: list[float]
     gains: list[float]
     intervals: list[tuple[float, float]]
@@ -132,20 +114,15 @@ class _Curve:
 
 
 def _curve(race: LimitedRace, answer: StudyLimitRecommendation, arm: int) -> _Curve:
-    limits, gains = _limits(race, arm), race.policy.estimate(arm)
+    limits, gains = _limits(race, arm), race.sign * race.policy.estimate(arm)
     known = np.flatnonzero(~np.isnan(gains)).tolist()
     ends = [sorted(race.sign * end for end in race.policy.interval(arm, at)) for at in known]
+    intervals = [(low, high) for low, high in ends]
     survival = race.policy.survival(arm).tolist()
     if arm == answer.arm:
         survival = [point.probability for point in answer.survival]
-    return _Curve(
-        label=f"arm {arm}",
-        limits=limits[known].tolist(),
-        gains=(race.sign * gains[known]).tolist(),
-        intervals=[(low, high) for low, high in ends],
-        survival_limits=limits.tolist(),
-        survival=survival,
-    )
+    shown = limits[known].tolist(), gains[known].tolist(), intervals
+    return _Curve(arm, *shown, limits.tolist(), survival)
 
 
 def _limits(race: LimitedRace, arm: int) -> npt.NDArray[np.float64]:
@@ -161,62 +138,45 @@ def _title(race: LimitedRace, answer: StudyLimitRecommendation) -> tuple[str, ..
         for point in answer.survival
         if point.limit == answer.limit
     ]
-    return title(
+    trials = words.trials_text(answer.trials)
+    return words.title(
         f"Arm {answer.arm} of {len(race.arms)} leads, with a limit of {answer.limit:.3g} s",
         params_in_words(answer.params),
-        f"Gain {answer.gain:.4g} {between(answer.interval)} for a trial",
+        f"Gain {answer.gain:.4g} {words.between(answer.interval)} for a trial",
         *stops,
-        f"{answer.seconds:,.4g} s in {trials_text(answer.trials)}, {answer.censored:.0%} stopped",
+        f"{answer.seconds:,.4g} s in {trials}, {answer.censored:.0%} stopped",
         f"Bounds are approximate: {answer.estimated}" if answer.estimated else "",
     )
 
 
 def _draw_arm(figure: Any, curve: _Curve, colour: str, width: float) -> None:
-    common = {"legendgroup": curve.label, "line": {"color": colour, "width": width}}
+    label = f"arm {curve.arm}"
+    common = {"legendgroup": label, "line": {"color": colour, "width": width}}
     points = zip(curve.limits, curve.gains, curve.intervals, strict=True)
-    figure.add_scatter(
-        x=curve.limits,
-        y=rounded(curve.gains),
-        text=[
-            hover([f"{curve.label} with {limit:.4g} s", f"{gain:.4g} {between(interval)}"])
-            for limit, gain, interval in points
-        ],
-        mode="lines+markers",
-        marker={"color": colour, "size": 3.0 + 1.5 * width},
-        name=curve.label,
-        **common,
-        **_TOP,
-    )
-    figure.add_scatter(
-        x=curve.survival_limits,
-        y=rounded(curve.survival),
-        mode="lines",
-        hoverinfo="skip",
-        showlegend=False,
-        **common,
-        **_BOTTOM,
-    )
+    texts = [
+        style.hover([f"{label} with {limit:.4g} s", f"{gain:.4g} {words.between(interval)}"])
+        for limit, gain, interval in points
+    ]
+    dots = {"color": colour, "size": 3.0 + 1.5 * width}
+    named = {"name": label, "mode": "lines+markers"}
+    gains, shares = style.rounded(curve.gains), style.rounded(curve.survival)
+    style.draw(figure, curve.limits, gains, text=texts, marker=dots, **named, **common, **_TOP)
+    line = {"mode": "lines", "hoverinfo": "skip"}
+    style.draw(figure, curve.survival_limits, shares, **line, **common, **_BOTTOM)
 
 
 def _draw_band(
     figure: Any, ends: Sequence[tuple[float, float, float]], panel: dict[str, int]
 ) -> None:
     limits, lower, upper = zip(*ends, strict=True) if ends else ((), (), ())
-    ribbon(figure, limits, lower, upper, WINNER, showlegend=False, **panel)
+    style.ribbon(figure, limits, lower, upper, style.WINNER, **panel)
 
 
 def _draw_stops(figure: Any, stopped: dict[float, list[bool]]) -> None:
     tried = sorted(stopped.items())
-    figure.add_scatter(
-        x=[limit for limit, _ in tried],
-        y=rounded([sum(stops) / len(stops) for _, stops in tried]),
-        text=[f"{sum(stops)} of {len(stops)} stopped" for _, stops in tried],
-        mode="markers",
-        marker={
-            "symbol": "x",
-            "size": [min(4.0 + math.sqrt(len(stops)), 12.0) for _, stops in tried],
-            "color": WINNER,
-        },
-        name="stopped at exactly this limit",
-        **_BOTTOM,
-    )
+    shares = style.rounded([sum(stops) / len(stops) for _, stops in tried])
+    texts = [f"{sum(stops)} of {len(stops)} stopped" for _, stops in tried]
+    sizes = [min(4.0 + math.sqrt(len(stops)), 12.0) for _, stops in tried]
+    cross = {"symbol": "x", "size": sizes, "color": style.WINNER}
+    look = {"marker": cross, "name": "stopped at exactly this limit"} | _BOTTOM
+    style.draw(figure, [limit for limit, _ in tried], shares, text=texts, **look)

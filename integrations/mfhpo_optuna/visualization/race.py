@@ -13,37 +13,11 @@ from mfhpo._validation import check_instance
 from mfhpo.racing.recommendation import params_in_words
 from mfhpo_optuna.recommendations import StudyRecommendation
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
-from mfhpo_optuna.visualization.colours import QUIET, WINNER, faded, level_colour
+from mfhpo_optuna.visualization import style, words
 from mfhpo_optuna.visualization.finalists import draw_certificate
-from mfhpo_optuna.visualization.race_replay import RaceReplay, Visit
 from mfhpo_optuna.visualization.reading import chosen_sampler, record_of
+from mfhpo_optuna.visualization.replay import Evaluation, RaceReplay
 from mfhpo_optuna.visualization.search import draw_search
-from mfhpo_optuna.visualization.style import (
-    LEFT,
-    RIGHT,
-    band,
-    error_bars,
-    head,
-    hover,
-    label_rows,
-    lay_out,
-    literal,
-    new_figure,
-    require_plotly,
-    rounded,
-)
-from mfhpo_optuna.visualization.words import (
-    better,
-    between,
-    level_text,
-    paid_text,
-    params_lines,
-    sentence,
-    span,
-    title,
-    trials_text,
-    value_text,
-)
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -65,14 +39,11 @@ def plot_race(study: optuna.Study, *, sampler: FidelitySampler | None = None) ->
 
     Of a race among given arms: a row for each arm, the winner's on top, then the others in the
     order in which they left, the last one first. On the left, its mean and confidence interval, at
-    the level where most was spent on it; the shaded band is the winner's interval. On the right,
-    the race from its begin to its end: the grey lane ends where the arm left, and each coloured
-    stretch is an evaluation of it, as long as what it cost. Colours are levels of the fidelity.
+    the level where most was spent on it. On the right, when it left, and what each evaluation cost.
 
-    Of a search by `SearchSampler`: on top, every evaluation over the cost; the step line is the
-    best value at the target so far. Below, the shortlist: what the search had seen of each
-    configuration, and its mean in new evaluations with an interval. The distance between the two
-    was luck, as far as the interval can tell. A double click shows outliers, too.
+    Of a search by `SearchSampler`: on top, every evaluation over the cost. Below, the shortlist:
+    what the search had seen of each configuration, and its mean in new evaluations with an
+    interval. A double click shows outliers, too.
 
     Of a study by another sampler that `certify` has answered about: that shortlist.
 
@@ -113,7 +84,7 @@ def plot_race(study: optuna.Study, *, sampler: FidelitySampler | None = None) ->
     >>> plot_race(study).layout.xaxis2.title.text
     'cost of the race'
     """
-    require_plotly("plot_race")
+    style.require_plotly("plot_race")
     check_instance("study", study, optuna.Study, "an optuna.Study")
     try:
         needed = "a sampler that runs races, such as IISESampler"
@@ -149,34 +120,40 @@ def _draw(study: optuna.Study, sampler: FidelitySampler) -> Any:
     ranking = _ranking(replay, answer.arm)
     rows = [_row(replay, answer, arm) for arm in ranking[:_MOST_ROWS]]
     first, has_winner = rows[0], answer.arm is not None
-    reach = span((first.mean, *first.interval), [row.mean for row in rows], replay.race.sign)
-    figure = new_figure(
+    reach = words.span((first.mean, *first.interval), [row.mean for row in rows], replay.race.sign)
+    figure = style.new_figure(
         rows=1, cols=2, shared_yaxes=True, column_widths=[0.5, 0.5], horizontal_spacing=0.03
     )
-    _draw_lanes(figure, rows)
-    levels = [level_text(replay.race, level) for level in range(len(replay.race.levels))]
+    lanes = style.rounded([row.left_at for row in rows])
+    grey = style.faded(style.QUIET, 0.22)
+    _draw_bars(figure, lanes, range(len(rows)), grey, name="in the race", hoverinfo="skip")
+    levels = [words.level_text(replay.race, level) for level in range(len(replay.race.levels))]
     for level, name in enumerate(levels):
-        colour = level_colour(level, len(levels))
+        colour = style.level_colour(level, len(levels))
         symbol = "circle" if level == len(levels) - 1 else "circle-open"
         _draw_worth(figure, rows, level, colour, symbol, reach)
         _draw_paid(figure, rows, level, colour, name)
     if has_winner and math.isfinite(first.mean):
-        _draw_winner(figure, first)
+        style.star(
+            figure, first.mean, first.interval, first.text, style.LEFT, name=f"arm {first.arm}"
+        )
     _draw_exits(figure, rows)
-    head(figure, "What it is worth")
-    head(figure, "When it left, and its cost", panel=2)
-    lay_out(figure, _title(replay, answer), panels=max(24, min(44, 480 // len(rows))) * len(rows))
+    style.head(figure, "What it is worth")
+    style.head(figure, "When it left, and its cost", panel=2)
+    style.lay_out(
+        figure, _title(replay, answer), panels=max(24, min(44, 480 // len(rows))) * len(rows)
+    )
     figure.update_layout(barmode="overlay")
-    worth = f"mean ({better(replay.race.sign)})"
-    figure.update_xaxes(title_text=worth, range=list(reach), zeroline=False, nticks=6, **LEFT)
+    worth = f"mean ({words.better(replay.race.sign)})"
+    figure.update_xaxes(title_text=worth, range=list(reach), zeroline=False, nticks=6, **style.LEFT)
     omitted = len(ranking) - len(rows)
     more = f" ({omitted} arms are not shown)" if omitted else ""
     unit = " in seconds" if replay.race.in_seconds else ""
     end = 1.02 * replay.policy.cost
     paid = f"cost of the race{unit}{more}"
-    figure.update_xaxes(title_text=paid, range=[0.0, end], nticks=6, **RIGHT)
-    for panel in (LEFT, RIGHT):
-        label_rows(figure, [f"arm {row.arm}" for row in rows], has_winner, panel)
+    figure.update_xaxes(title_text=paid, range=[0.0, end], nticks=6, **style.RIGHT)
+    for panel in (style.LEFT, style.RIGHT):
+        style.label_rows(figure, [f"arm {row.arm}" for row in rows], has_winner, panel)
     return figure
 
 
@@ -192,8 +169,8 @@ def _ranking(replay: RaceReplay, winner: int | None) -> list[int]:
 
 def _row(replay: RaceReplay, answer: StudyRecommendation, arm: int) -> _Row:
     exit_, standing, cost = replay.exits.get(arm), replay.standing(arm), replay.policy.cost
-    visits = [visit for visit in replay.visits if visit.arm == arm]
-    spent = sum(visit.end - visit.begin for visit in visits)
+    own = [evaluation for evaluation in replay.evaluations if evaluation.arm == arm]
+    spent = sum(evaluation.end - evaluation.begin for evaluation in own)
     mean, interval, level = math.nan, (-math.inf, math.inf), 0
     lines = [f"arm {arm}: no value"]
     if standing is not None:
@@ -201,53 +178,49 @@ def _row(replay: RaceReplay, answer: StudyRecommendation, arm: int) -> _Row:
         interval = mean - standing.radius, mean + standing.radius
         if arm == answer.arm and answer.certified:
             mean, interval = answer.mean, answer.interval  # of all levels together
-        known = between(interval) or "(too few values for an interval)"
+        known = words.between(interval) or "(too few values for an interval)"
         lines = [
             f"arm {arm}: {mean:.4g} {known}",
-            f"{trials_text(standing.count)} at {level_text(replay.race, level)}",
+            f"{words.trials_text(standing.count)} at {words.level_text(replay.race, level)}",
         ]
     lines.append(f"cost {spent:,.6g}, {spent / cost:.0%} of the race" if cost else "not begun")
     if exit_:
         lines.append(f"{_EXITS[exit_.reason][0]} when the race had cost {exit_.cost:,.6g}")
-    return _Row(
-        arm=arm,
-        mean=mean,
-        interval=interval,
-        level=level,
-        left_at=exit_.cost if exit_ else cost,
-        exit=exit_.reason if exit_ else None,
-        paid=_stretches(visits, _FINEST * cost),
-        text=hover([*lines, *params_lines(replay.race.arms.params(arm))]),
-    )
+    left_at, reason = (exit_.cost, exit_.reason) if exit_ else (cost, None)
+    text = style.hover([*lines, *words.params_lines(replay.race.arms.params(arm))])
+    paid = _stretches(own, _FINEST * cost)
+    return _Row(arm, mean, interval, level, left_at, reason, paid, text)
 
 
-def _stretches(visits: Sequence[Visit], finest: float) -> tuple[tuple[int, float, float], ...]:
-    """Return the visits' costs, those at one level joined where no gap would be seen."""
+def _stretches(own: Sequence[Evaluation], finest: float) -> tuple[tuple[int, float, float], ...]:
+    """Return an arm's costs, those at one level joined where no gap would be seen."""
     joined: list[tuple[int, float, float]] = []
-    for visit in visits:
-        level, begin = visit.fidelity, visit.begin
+    for evaluation in own:
+        level, begin = evaluation.fidelity, evaluation.begin
         if joined and joined[-1][0] == level and begin - joined[-1][2] <= finest:
             begin = joined.pop()[1]
-        joined.append((level, begin, visit.end))
+        joined.append((level, begin, evaluation.end))
     return tuple(joined)
 
 
 def _title(replay: RaceReplay, answer: StudyRecommendation) -> tuple[str, ...]:
     arms, race = len(replay.race.arms), replay.race
-    paid = sentence(paid_text(answer.cost, replay.race.in_seconds, answer.trials, answer.failures))
+    paid = words.sentence(
+        words.paid_text(answer.cost, replay.race.in_seconds, answer.trials, answer.failures)
+    )
     if answer.arm is None:
-        return title(f"A race of {arms} arms", sentence(answer.reason), paid)
+        return words.title(f"A race of {arms} arms", words.sentence(answer.reason), paid)
     state = "wins, certified" if answer.certified else "leads"
     if answer.certifies and not answer.certified:
         state += ", not certified"
     worth = f"{answer.mean:.4g}"
     if answer.certified or answer.level == race.levels[-1]:
-        worth += f" {between(answer.interval)}".rstrip()
-    return title(
+        worth += f" {words.between(answer.interval)}".rstrip()
+    return words.title(
         f"Arm {answer.arm} of {arms} {state}",
         params_in_words(answer.params),
-        f"{worth} at {race.fidelity.name} = {value_text(answer.level)}",
-        "" if answer.certified else sentence(answer.reason),
+        f"{worth} at {race.fidelity.name} = {words.value_text(answer.level)}",
+        "" if answer.certified else words.sentence(answer.reason),
         paid,
     )
 
@@ -271,18 +244,12 @@ def _draw_worth(
         """Return an arrow where the mean lies beyond the axis."""
         return "triangle-left" if mean < low else "triangle-right" if mean > high else symbol
 
-    figure.add_scatter(
-        x=rounded([min(max(row.mean, low), high) for _, row in shown]),
-        y=[place for place, _ in shown],
-        error_x=error_bars([(row.mean, row.interval) for _, row in shown], 2.5),
-        text=[row.text for _, row in shown],
-        mode="markers",
-        marker={"color": colour, "size": 8, "symbol": [mark(row.mean) for _, row in shown]},
-        cliponaxis=False,
-        legendgroup=f"level {level}",
-        showlegend=False,
-        **LEFT,
-    )
+    means = style.rounded([min(max(row.mean, low), high) for _, row in shown])
+    places, texts = [place for place, _ in shown], [row.text for _, row in shown]
+    bars = style.error_bars([(row.mean, row.interval) for _, row in shown], 2.5)
+    marker = {"color": colour, "size": 8, "symbol": [mark(row.mean) for _, row in shown]}
+    options = {"cliponaxis": False, "legendgroup": f"level {level}"} | style.LEFT
+    style.draw(figure, means, places, error_x=bars, text=texts, marker=marker, **options)
 
 
 def _draw_paid(figure: Any, rows: Sequence[_Row], level: int, colour: str, name: str) -> None:
@@ -292,60 +259,29 @@ def _draw_paid(figure: Any, rows: Sequence[_Row], level: int, colour: str, name:
         for at, begin, end in row.paid
         if at == level
     ]
-    figure.add_bar(
-        orientation="h",
-        base=rounded([begin for _, _, begin, _ in stretches]),
-        x=rounded([end - begin for _, _, begin, end in stretches]),
-        y=[place for place, _, _, _ in stretches],
-        text=[text for _, text, _, _ in stretches],
-        textposition="none",
-        width=_BAR,
-        marker={"color": colour, "line_width": 0},
-        name=literal(name),
-        legendgroup=f"level {level}",
-        **RIGHT,
+    places, texts, begins, ends = zip(*stretches, strict=True) if stretches else ((),) * 4
+    lengths = style.rounded([end - begin for begin, end in zip(begins, ends, strict=True)])
+    options = {"base": style.rounded(begins), "text": texts, "textposition": "none"}
+    group = f"level {level}"
+    _draw_bars(
+        figure, lengths, places, colour, name=style.literal(name), legendgroup=group, **options
     )
 
 
-def _draw_lanes(figure: Any, rows: Sequence[_Row]) -> None:
-    figure.add_bar(
-        orientation="h",
-        x=rounded([row.left_at for row in rows]),
-        y=list(range(len(rows))),
-        width=_BAR,
-        marker={"color": faded(QUIET, 0.22), "line_width": 0},
-        name="in the race",
-        hoverinfo="skip",
-        **RIGHT,
-    )
-
-
-def _draw_winner(figure: Any, winner: _Row) -> None:
-    band(figure, winner.interval, WINNER)
-    figure.add_scatter(
-        x=[winner.mean],
-        y=[0],
-        error_x=error_bars([(winner.mean, winner.interval)], 5) | {"color": WINNER},
-        text=[winner.text],
-        mode="markers",
-        marker={"symbol": "star", "size": 16, "color": WINNER},
-        name=f"arm {winner.arm}",
-        **LEFT,
-    )
+def _draw_bars(
+    figure: Any, lengths: Sequence[float], places: Sequence[int], colour: str, **options: Any
+) -> None:
+    look = {"orientation": "h", "width": _BAR, "marker": {"color": colour, "line_width": 0}}
+    figure.add_bar(x=lengths, y=list(places), **look, **options, **style.RIGHT)
 
 
 def _draw_exits(figure: Any, rows: Sequence[_Row]) -> None:
     for reason, (name, symbol) in _EXITS.items():
         gone = [(place, row) for place, row in enumerate(rows) if row.exit == reason]
         if gone:
-            line = {"color": QUIET, "width": 2}
-            figure.add_scatter(
-                x=rounded([row.left_at for _, row in gone]),
-                y=[place for place, _ in gone],
-                text=[row.text for _, row in gone],
-                mode="markers",
-                marker={"symbol": symbol, "size": 8, "color": QUIET, "line": line},
-                cliponaxis=False,
-                name=name,
-                **RIGHT,
-            )
+            costs = style.rounded([row.left_at for _, row in gone])
+            places, texts = [place for place, _ in gone], [row.text for _, row in gone]
+            line = {"color": style.QUIET, "width": 2}
+            marker = {"symbol": symbol, "size": 8, "color": style.QUIET, "line": line}
+            look = {"marker": marker, "cliponaxis": False, "name": name} | style.RIGHT
+            style.draw(figure, costs, places, text=texts, **look)

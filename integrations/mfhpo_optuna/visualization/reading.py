@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from importlib import import_module
 from typing import Any, TypeAlias
 
@@ -24,11 +25,6 @@ from mfhpo_optuna.study.attributes import (
 
 ReadingSampler: TypeAlias = FidelitySampler | LimitSampler | NashSampler
 
-_NO_SAMPLER = (
-    "the study does not say how it was run: that is noted by the samplers of mfhpo, from the "
-    "first trial on"
-)
-
 _CANNOT_BE_USED = "the study's note of its sampler cannot be used: {}"
 
 # What a note of another version, or a damaged one, leads to.
@@ -44,7 +40,10 @@ def stored_sampler(study: optuna.Study) -> ReadingSampler:
     Raises ValueError if the study does not tell them.
     """
     if SAMPLER_KEY not in study.user_attrs:
-        raise ValueError(_NO_SAMPLER)
+        raise ValueError(
+            "the study does not say how it was run: that is noted by the samplers of mfhpo, from "
+            "the first trial on"
+        )
     if read_attribute(study, SHORTLIST_KEY) is not None:
         raise ValueError("the study records evaluations of certify, which has no sampler to give")
     note = read_attribute(study, SAMPLER_KEY)
@@ -73,6 +72,11 @@ def stored_sampler(study: optuna.Study) -> ReadingSampler:
     return sampler
 
 
+def reading_sampler(study: optuna.Study) -> ReadingSampler:
+    """Return the study's sampler, or the one that the study names; ValueError without one."""
+    return study.sampler if isinstance(study.sampler, ReadingSampler) else stored_sampler(study)
+
+
 def chosen_sampler(
     study: optuna.Study, sampler: BaseSampler | None, kind: type[Any], plot: str, needed: str
 ) -> Any:
@@ -83,16 +87,14 @@ def chosen_sampler(
     check_instance("study", study, optuna.Study, "an optuna.Study")
     if sampler is not None:
         return check_instance("sampler", sampler, kind, f"{needed}, or None for {plot}")
-    if isinstance(study.sampler, kind):
-        return study.sampler
     try:
-        stored = stored_sampler(study)
+        found = reading_sampler(study)
     except ValueError as error:
         why = str(error)
     else:
-        if isinstance(stored, kind):
-            return stored
-        why = f"the study was run with {type(stored).__name__}"
+        if isinstance(found, kind):
+            return found
+        why = f"the study was run with {type(found).__name__}"
     raise TypeError(
         f"{plot} needs {needed}, but study.sampler is a {type(study.sampler).__name__}, and {why}; "
         f"pass sampler=, made with the arguments of the study's."
@@ -106,6 +108,7 @@ class Record:
     name: str
     about: Mapping[str, Any]  # what it notes: the study that it is about, and its candidates
     answer: dict[str, Any] | None  # the certificate as plain JSON values; None if there is none yet
+    ended: datetime | None  # when it was answered
 
 
 def record_of(study: optuna.Study) -> Record | None:
@@ -113,29 +116,28 @@ def record_of(study: optuna.Study) -> Record | None:
 
     That is looked for in the study's storage; the newest answer counts. None if there is none.
     """
+    own = _record(study)
+    if own is not None:
+        return own
+    named = [
+        s.study_name for s in study._storage.get_all_studies() if SHORTLIST_KEY in s.user_attrs
+    ]
+    found = [_record(optuna.load_study(study_name=n, storage=study._storage)) for n in named]
+    about = [each for each in found if each and each.about["study"] == study.study_name]
+    answered = [each for each in about if each.ended and _came_after(each, study)]
+    without = next((each for each in about if each.ended is None), None)
+    return max(answered, key=lambda each: each.ended or datetime.min, default=without)
+
+
+def _record(study: optuna.Study) -> Record | None:
     about = read_attribute(study, SHORTLIST_KEY)
-    if about is not None:
-        last = last_answer(study.get_trials(deepcopy=False))
-        return Record(study.study_name, about, None if last is None else certificate_of(last))
-    storage = study._storage
-    newest, found = None, None
-    for frozen in storage.get_all_studies():
-        if SHORTLIST_KEY not in frozen.user_attrs:
-            continue
-        other = optuna.load_study(study_name=frozen.study_name, storage=storage)
-        about = read_attribute(other, SHORTLIST_KEY)
-        if about is None or about["study"] != study.study_name:
-            continue
-        last = last_answer(other.get_trials(deepcopy=False))
-        if last is None:
-            found = found or Record(other.study_name, about, None)
-            continue
-        answer = certificate_of(last) or {}
-        came_after = _came_after(last, answer, study)
-        if came_after and (newest is None or _ended(last) > _ended(newest)):
-            newest = last
-            found = Record(other.study_name, about, answer)
-    return found
+    if about is None:
+        return None
+    last = last_answer(study.get_trials(deepcopy=False))
+    if last is None:
+        return Record(study.study_name, about, None, None)
+    ended = last.datetime_complete or last.datetime_start
+    return Record(study.study_name, about, certificate_of(last), ended)
 
 
 def last_answer(trials: Sequence[FrozenTrial]) -> FrozenTrial | None:
@@ -143,12 +145,8 @@ def last_answer(trials: Sequence[FrozenTrial]) -> FrozenTrial | None:
     return next((t for t in reversed(trials) if certificate_of(t) is not None), None)
 
 
-def _came_after(last: FrozenTrial, answer: Mapping[str, Any], study: optuna.Study) -> bool:
+def _came_after(record: Record, study: optuna.Study) -> bool:
     """Return whether the candidates are the study's: one of the same name may have been deleted."""
     ended = {f"trial {t.number}": t.datetime_complete for t in study.get_trials(deepcopy=False)}
-    times = [ended.get(one["name"]) for one in answer.get("candidates", ())]
-    return all(time is not None and time <= _ended(last) for time in times)
-
-
-def _ended(trial: FrozenTrial) -> Any:
-    return trial.datetime_complete or trial.datetime_start
+    times = [ended.get(one["name"]) for one in (record.answer or {}).get("candidates", ())]
+    return all(time is not None and record.ended and time <= record.ended for time in times)

@@ -1,38 +1,19 @@
 """The picture of a search and its certificate."""
 
-import math
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import optuna
 
 from mfhpo.certification.certificate import Certificate
 from mfhpo.racing.recommendation import params_in_words
+from mfhpo.search import BudgetedSearch
 from mfhpo_optuna.recommendations import SearchRecommendation
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
-from mfhpo_optuna.visualization.colours import QUIET, WINNER, level_colour
+from mfhpo_optuna.visualization import style, words
 from mfhpo_optuna.visualization.finalists import ROW_HEIGHT, draw_finalists
-from mfhpo_optuna.visualization.search_replay import Evaluation, SearchReplay
-from mfhpo_optuna.visualization.style import (
-    head,
-    hover,
-    lay_out,
-    literal,
-    new_figure,
-    rounded,
-    rule,
-)
-from mfhpo_optuna.visualization.words import (
-    better,
-    between,
-    level_text,
-    paid_text,
-    params_lines,
-    sentence,
-    span,
-    title,
-    value_text,
-)
+from mfhpo_optuna.visualization.replay import Evaluation, Replay
 
 # Browsers draw so many points one by one without delay; more go to the graphics card.
 _MOST_DRAWN_ONE_BY_ONE = 1000
@@ -47,141 +28,129 @@ def draw_search(study: optuna.Study, sampler: FidelitySampler) -> Any:
     """
     answer = sampler.recommendation(study)
     assert isinstance(answer, SearchRecommendation)
-    replay = SearchReplay(study, sampler)
-    certificate = replay.search.certificate()
+    replay = Replay(study, sampler)
+    assert isinstance(replay.policy, BudgetedSearch)
+    certificate = replay.policy.certificate()
     rows = 0 if certificate is None else ROW_HEIGHT * len(certificate.candidates)
     panels = _TOP_HEIGHT + bool(rows) * (_GAP + rows)
-    figure = new_figure(
-        rows=1 + bool(rows),
-        cols=1,
-        row_heights=[_TOP_HEIGHT, rows][: 1 + bool(rows)],
-        vertical_spacing=_GAP / panels,
+    heights = [_TOP_HEIGHT, rows][: 1 + bool(rows)]
+    figure = style.new_figure(
+        rows=len(heights), cols=1, row_heights=heights, vertical_spacing=_GAP / panels
     )
-    sign = replay.race.sign
-    values = [e.value for e in replay.evaluations if math.isfinite(e.value)]
-    reach = span([e.value for e in replay.best_at_target()], values, sign)
-    _draw_evaluations(figure, replay, answer)
-    _draw_best(figure, replay)
+    sign, best = replay.race.sign, _best_at_target(replay)
+    values = [e.value for e in replay.evaluations if e.has_value]
+    reach = words.span([e.value for e in best], values, sign)
+    _draw_others(figure, replay, answer.arm)
+    if best:
+        _draw_best(figure, replay, best)
     _draw_answer(figure, replay, answer)
-    # A failure is shown at the bad edge of the axis.
-    _draw_failures(figure, replay, reach[0 if sign > 0.0 else 1])
-    cost_of_search = replay.cost_of_search()
-    if cost_of_search is not None:
-        rule(figure, cost_of_search)
-    head(figure, "What the search saw" + (", then new evaluations" * bool(rows)))
+    failed = [e for e in replay.evaluations if not e.has_value]
+    if failed:  # they are shown at the bad edge of the axis
+        marker = {"symbol": "x-thin", "size": 7, "line": {"color": style.QUIET, "width": 1.5}}
+        points = _points(replay, failed) | {"y": [reach[0 if sign > 0.0 else 1]] * len(failed)}
+        style.draw(figure, **points, marker=marker, cliponaxis=False, name="failed")
+    again = [e for e in replay.evaluations if e.is_replicate]
+    if again:
+        style.rule(figure, again[0].begin)
+    style.head(figure, "What the search saw" + (", then new evaluations" * bool(rows)))
     if certificate is not None:
         draw_finalists(figure, certificate.to_dict(), sign, 2)
-    lay_out(figure, _title(replay, answer, certificate), panels=panels, legend_lines=3)
+    style.lay_out(figure, _title(replay, answer, certificate), panels=panels, legend_lines=3)
     unit = " in seconds" if replay.race.in_seconds else ""
-    end = 1.02 * (replay.evaluations[-1].cost if replay.evaluations else 0.0)
+    end = 1.02 * (replay.evaluations[-1].end if replay.evaluations else 0.0)
     figure.update_xaxes(title_text=f"cost paid{unit}", range=[0.0, end], nticks=7, **_TOP)
-    figure.update_yaxes(title_text=f"value ({better(sign)})", range=list(reach), **_TOP)
+    figure.update_yaxes(title_text=f"value ({words.better(sign)})", range=list(reach), **_TOP)
     figure.update_yaxes(zeroline=False)
     return figure
 
 
-def _draw_evaluations(figure: Any, replay: SearchReplay, answer: SearchRecommendation) -> None:
-    n_levels = len(replay.race.levels)
-    searched = [
-        [e for e in replay.of_search(level) if e.arm != answer.arm] for level in range(n_levels)
-    ]
-    are_few = sum(map(len, searched)) <= _MOST_DRAWN_ONE_BY_ONE
+def _best_at_target(replay: Replay) -> list[Evaluation]:
+    """Return the search's evaluations at the target that beat all before them."""
+    best: list[Evaluation] = []
+    target = len(replay.race.levels) - 1
+    for e in (e for e in replay.evaluations if e.is_of_search and e.fidelity == target):
+        if not best or replay.race.sign * (e.value - best[-1].value) > 0.0:
+            best.append(e)
+    return best
+
+
+def _draw_others(figure: Any, replay: Replay, winner: int | None) -> None:
+    others = [e for e in replay.evaluations if e.arm != winner and e.has_value]
+    searched, n_levels = [e for e in others if e.is_of_search], len(replay.race.levels)
+    are_few = len(searched) <= _MOST_DRAWN_ONE_BY_ONE
     add = figure.add_scatter if are_few else figure.add_scattergl
-    for level, evaluations in enumerate(searched):
-        is_target = level == n_levels - 1
-        marker = {
-            "size": 7 if is_target else 5,
-            "opacity": 1.0 if is_target else 0.7,
-            "color": level_colour(level, n_levels),
-        }
-        name = level_text(replay.race, level) if replay.race.owns_fidelity else "evaluated"
-        add(**_points(replay, evaluations), marker=marker, name=literal(name))
-    again = [e for e in replay.replicates() if e.arm != answer.arm]
+    for level in range(n_levels):
+        points = _points(replay, [e for e in searched if e.fidelity == level])
+        size, opacity = (7, 1.0) if level == n_levels - 1 else (5, 0.7)
+        marker = {"size": size, "opacity": opacity, "color": style.level_colour(level, n_levels)}
+        name = words.level_text(replay.race, level) if replay.race.owns_fidelity else "evaluated"
+        add(**points, mode="markers", marker=marker, name=style.literal(name))
+    again = [e for e in others if e.is_replicate]
     if again:
-        marker = {"symbol": "diamond-open", "size": 7, "color": level_colour(0, 1)}
-        figure.add_scatter(**_points(replay, again), marker=marker, name="evaluated again")
+        marker = {"symbol": "diamond-open", "size": 7, "color": style.level_colour(0, 1)}
+        style.draw(figure, **_points(replay, again), marker=marker, name="evaluated again")
 
 
-def _draw_best(figure: Any, replay: SearchReplay) -> None:
-    best = replay.best_at_target()
-    if not best:
-        return
-    points, race = _points(replay, best), replay.race
-    level = f", {level_text(race, len(race.levels) - 1)}" if race.owns_fidelity else ""
-    figure.add_scatter(
-        x=[*points["x"], replay.evaluations[-1].cost],
-        y=[*points["y"], points["y"][-1]],
-        text=[*points["text"], points["text"][-1]],
-        mode="lines",
-        line={"color": QUIET, "width": 1.8, "shape": "hv"},
-        name=literal(f"luckiest value so far{level}"),
-        **_TOP,
-    )
+def _draw_best(figure: Any, replay: Replay, best: Sequence[Evaluation]) -> None:
+    race = replay.race
+    level = f", {words.level_text(race, len(race.levels) - 1)}" if race.owns_fidelity else ""
+    points = _points(replay, [*best, replace(best[-1], end=replay.evaluations[-1].end)])
+    line = {"color": style.QUIET, "width": 1.8, "shape": "hv"}
+    name = style.literal(f"luckiest value so far{level}")
+    style.draw(figure, **points, mode="lines", line=line, name=name)
 
 
-def _draw_answer(figure: Any, replay: SearchReplay, answer: SearchRecommendation) -> None:
-    searched = replay.of_arm(answer.arm)
-    again = [e for e in replay.replicates() if e.arm == answer.arm]
+def _draw_answer(figure: Any, replay: Replay, answer: SearchRecommendation) -> None:
+    own = [e for e in replay.evaluations if e.arm == answer.arm and e.has_value]
+    searched, again = [e for e in own if e.is_of_search], [e for e in own if e.is_replicate]
     # Replicates are no ladder: a line from one to the next would say that one leads to the other.
-    for evaluations, symbol, mode in (
-        (again, "diamond", "markers"),
-        (searched, "circle", "lines+markers"),
-    ):
+    kinds = ((again, "diamond", "markers"), (searched, "circle", "lines+markers"))
+    state = "certified" if answer.certified else "recommended"
+    common = {"name": f"arm {answer.arm}, {state}", "legendgroup": "answer"}
+    line = {"color": style.WINNER, "width": 2.5}
+    for evaluations, symbol, mode in kinds:
         if evaluations:
-            figure.add_scatter(
-                **_points(replay, evaluations) | {"mode": mode},
-                marker={"symbol": symbol, "size": 9, "color": WINNER},
-                line={"color": WINNER, "width": 2.5},
-                legendgroup="answer",
-                showlegend=evaluations is (searched or again),
-                name=f"arm {answer.arm}, {'certified' if answer.certified else 'recommended'}",
-            )
+            marker = {"symbol": symbol, "size": 9, "color": style.WINNER}
+            look: dict[str, Any] = {"mode": mode, "showlegend": evaluations is (searched or again)}
+            points = _points(replay, evaluations)
+            style.draw(figure, **points, marker=marker, line=line, **common, **look)
 
 
-def _draw_failures(figure: Any, replay: SearchReplay, edge: float) -> None:
-    failed = [e for e in replay.evaluations if not math.isfinite(e.value)]
-    if failed:
-        marker = {"symbol": "x-thin", "size": 7, "line": {"color": QUIET, "width": 1.5}}
-        points = _points(replay, failed) | {"y": [edge] * len(failed)}
-        figure.add_scatter(**points, marker=marker, cliponaxis=False, name="failed")
-
-
-def _points(replay: SearchReplay, evaluations: Iterable[Evaluation]) -> dict[str, Any]:
-    shown = list(evaluations)
+def _points(replay: Replay, shown: Sequence[Evaluation]) -> dict[str, Any]:
     return {
-        "x": rounded([evaluation.cost for evaluation in shown]),
-        "y": rounded([evaluation.value for evaluation in shown]),
+        "x": style.rounded([evaluation.end for evaluation in shown]),
+        "y": style.rounded([evaluation.value for evaluation in shown]),
         "text": [_text(replay, evaluation) for evaluation in shown],
-        "mode": "markers",
         **_TOP,
     }
 
 
-def _text(replay: SearchReplay, evaluation: Evaluation) -> str:
-    value = f"{evaluation.value:.5g}" if math.isfinite(evaluation.value) else "failed"
+def _text(replay: Replay, evaluation: Evaluation) -> str:
+    value = f"{evaluation.value:.5g}" if evaluation.has_value else "failed"
     purpose = ", for the certificate" if evaluation.is_replicate else ""
     race = replay.race
-    level = f", {level_text(race, evaluation.fidelity)}" if race.owns_fidelity else ""
+    level = f", {words.level_text(race, evaluation.fidelity)}" if race.owns_fidelity else ""
     lines = [f"trial {evaluation.trial}: {value}{purpose}", f"arm {evaluation.arm}{level}"]
-    return hover([*lines, *params_lines(replay.race.arms.params(evaluation.arm))])
+    return style.hover([*lines, *words.params_lines(replay.race.arms.params(evaluation.arm))])
 
 
 def _title(
-    replay: SearchReplay, answer: SearchRecommendation, certificate: Certificate | None
+    replay: Replay, answer: SearchRecommendation, certificate: Certificate | None
 ) -> tuple[str, ...]:
     paid = (
         f"{answer.tried:,} configurations, {answer.at_target:,} at the target; "
-        f"{paid_text(answer.cost, replay.race.in_seconds, answer.trials, answer.failures)}"
+        f"{words.paid_text(answer.cost, replay.race.in_seconds, answer.trials, answer.failures)}"
     )
     if answer.arm is None:
-        return title("A search without an answer yet", sentence(answer.reason), paid)
+        return words.title("A search without an answer yet", words.sentence(answer.reason), paid)
     state = "wins, certified" if answer.certified else "leads, not certified"
-    at = f" at {replay.race.fidelity.name} = {value_text(answer.level)}"
-    return title(
+    at = f" at {replay.race.fidelity.name} = {words.value_text(answer.level)}"
+    return words.title(
         f"Arm {answer.arm} {state}",
         params_in_words(answer.params),
-        f"{answer.mean:.4g} {between(answer.interval)}".rstrip() + at * replay.race.owns_fidelity,
-        "" if answer.certified else sentence(answer.reason),
+        f"{answer.mean:.4g} {words.between(answer.interval)}".rstrip()
+        + at * replay.race.owns_fidelity,
+        "" if answer.certified else words.sentence(answer.reason),
         "" if certificate is None else _luck(certificate),
         paid,
     )

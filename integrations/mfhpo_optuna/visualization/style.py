@@ -1,13 +1,25 @@
-"""What the figures share: how they begin, their titles and legends."""
+"""What the figures share: how they begin, their titles, legends and colours."""
 
 import math
 from collections.abc import Sequence
 from html import escape
+from importlib import import_module
 from typing import Any
+
+import numpy as np
 
 from mfhpo._validation.missing import missing
 from mfhpo.racing.recommendation import clean
-from mfhpo_optuna.visualization.colours import QUIET, faded
+
+# Colours that can be told apart on white and on black, in a grey print, and by the colour-blind.
+# Each has a contrast of at least 3 to both backgrounds, so that a figure may change its template.
+
+# From the cheapest level to the target: from green to violet, and from light to dark.
+_LEVELS = ("#24a08c", "#1f8fb8", "#3b78c4", "#5a5fd0", "#7048c8")
+WINNER = "#d55e00"
+QUIET = "#808080"  # what is beside the point
+# Okabe and Ito's, darkened where they vanish on white: players of a game, arms beside the winner.
+SEVERAL = ("#0077c0", "#00966c", "#c0609a", "#9a7d0a", "#8a6fd1")
 
 LEFT, RIGHT = {"row": 1, "col": 1}, {"row": 1, "col": 2}
 
@@ -16,12 +28,18 @@ _HEADLINE, _TITLE_LINE, _LEGEND_LINE = 34, 16, 20
 _ABOVE, _BELOW = 26, 50
 
 
+def needed(caller: str, module: str, package: str, extra: str) -> Any:
+    """Return a module, or raise an ImportError that says what to install."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ImportError(missing(caller, package, extra)) from error
+
+
 def require_plotly(plot: str) -> None:
     """Raise ImportError if plotly is not installed, before a plot computes for long."""
-    try:
-        import plotly.graph_objects  # noqa: F401
-    except ImportError as error:
-        raise ImportError(missing(plot, "plotly", "plot")) from error
+    for module in ("plotly.graph_objects", "plotly.offline"):
+        needed(plot, module, "plotly", "plot")
 
 
 def new_figure(**panels: Any) -> Any:
@@ -45,28 +63,13 @@ def lay_out(figure: Any, title: Sequence[str], *, panels: int, legend_lines: int
     figure.update_traces(
         hovertemplate="%{text}<extra></extra>", selector=lambda trace: trace.text is not None
     )
+    corner = {"x": 0.0, "xref": "container", "yref": "container", "xanchor": "left"}
+    above = {"y": 1.0, "yanchor": "top", "pad": {"t": 18, "l": 10}, "font": {"size": 12}}
+    below = {"y": 0.0, "yanchor": "bottom", "orientation": "h", "font": {"size": 11}}
     figure.update_layout(
         template="plotly_white" if default == "plotly" else default,
-        title={
-            "text": _title_text(title),
-            "font": {"size": 12},
-            "x": 0.0,
-            "xref": "container",
-            "xanchor": "left",
-            "y": 1.0,
-            "yref": "container",
-            "yanchor": "top",
-            "pad": {"t": 18, "l": 10},
-        },
-        legend={
-            "orientation": "h",
-            "x": 0.0,
-            "xref": "container",
-            "y": 0.0,
-            "yref": "container",
-            "yanchor": "bottom",
-            "font": {"size": 11},
-        },
+        title=corner | above | {"text": _title_text(title)},
+        legend=corner | below,
         hovermode="closest",
         hoverlabel={"align": "left"},
         margin={"t": top, "b": bottom, "l": 60, "r": 14},
@@ -79,17 +82,9 @@ def lay_out(figure: Any, title: Sequence[str], *, panels: int, legend_lines: int
 def head(figure: Any, text: str, panel: int = 1) -> None:
     """Write above a panel, by its number, what it shows."""
     axis = "" if panel == 1 else f"{panel}"
-    figure.add_annotation(
-        text=f"<b>{literal(text)}</b>",
-        showarrow=False,
-        font={"size": 12},
-        x=0.0,
-        xref=f"x{axis} domain",
-        xanchor="left",
-        y=1.0,
-        yref=f"y{axis} domain",
-        yanchor="bottom",
-    )
+    place = {"x": 0.0, "xref": f"x{axis} domain", "xanchor": "left"}
+    above = {"y": 1.0, "yref": f"y{axis} domain", "yanchor": "bottom", "font": {"size": 12}}
+    figure.add_annotation(text=f"<b>{literal(text)}</b>", showarrow=False, **place, **above)
 
 
 def label_rows(figure: Any, labels: Sequence[str], has_winner: bool, panel: dict[str, int]) -> None:
@@ -97,14 +92,8 @@ def label_rows(figure: Any, labels: Sequence[str], has_winner: bool, panel: dict
     texts = [literal(label) for label in labels]
     if has_winner:
         texts[0] = f"<b>{texts[0]}</b>"
-    figure.update_yaxes(
-        range=[len(labels) - 0.5, -0.5],
-        tickvals=list(range(len(labels))),
-        ticktext=texts,
-        showgrid=False,
-        zeroline=False,
-        **panel,
-    )
+    rows = {"range": [len(labels) - 0.5, -0.5], "tickvals": list(range(len(labels)))}
+    figure.update_yaxes(ticktext=texts, showgrid=False, zeroline=False, **rows, **panel)
 
 
 def rule(figure: Any, x: float, axis: str = "") -> None:
@@ -112,35 +101,31 @@ def rule(figure: Any, x: float, axis: str = "") -> None:
 
     Plotly's own vertical lines look for all axes anew at every call.
     """
-    figure.add_shape(
-        type="line",
-        x0=x,
-        x1=x,
-        y0=0.0,
-        y1=1.0,
-        xref=f"x{axis}",
-        yref=f"y{axis} domain",
-        line={"color": QUIET, "width": 1, "dash": "dot"},
-    )
+    line = {"color": QUIET, "width": 1, "dash": "dot"}
+    _add_upright(figure, x, x, axis, type="line", line=line)
 
 
 def band(figure: Any, interval: tuple[float, float], colour: str, axis: str = "") -> None:
     """Shade a range of a panel's horizontal axis, if it is finite."""
-    if math.isinf(interval[1] - interval[0]):
-        return
-    figure.add_shape(
-        type="rect",
-        x0=interval[0],
-        x1=interval[1],
-        y0=0.0,
-        y1=1.0,
-        xref=f"x{axis}",
-        yref=f"y{axis} domain",
-        fillcolor=colour,
-        opacity=0.16,
-        line_width=0,
-        layer="below",
-    )
+    if math.isfinite(interval[1] - interval[0]):
+        look: dict[str, Any] = {
+            "fillcolor": colour,
+            "opacity": 0.16,
+            "line_width": 0,
+            "layer": "below",
+        }
+        _add_upright(figure, *interval, axis, type="rect", **look)
+
+
+def _add_upright(figure: Any, x0: float, x1: float, axis: str, **look: Any) -> None:
+    place = {"xref": f"x{axis}", "yref": f"y{axis} domain"}
+    figure.add_shape(x0=x0, x1=x1, y0=0.0, y1=1.0, **place, **look)
+
+
+def draw(figure: Any, x: Sequence[Any], y: Sequence[Any], **look: Any) -> None:
+    """Add marks, or what `mode` says; the legend has those that are given a name."""
+    common = {"mode": "markers", "showlegend": "name" in look}
+    figure.add_scatter(x=list(x), y=list(y), **common | look)
 
 
 def ribbon(
@@ -152,21 +137,27 @@ def ribbon(
     **options: Any,
 ) -> None:
     """Shade what lies between two curves."""
-    figure.add_scatter(
-        x=[*x, *reversed(x)],
-        y=rounded([*upper, *reversed(lower)]),
-        mode="lines",
-        fill="toself",
-        fillcolor=faded(colour, 0.18),
-        line={"width": 0},
-        hoverinfo="skip",
-        **options,
-    )
+    look = {"mode": "lines", "fill": "toself", "fillcolor": faded(colour, 0.18), "line_width": 0}
+    x, y = [*x, *reversed(x)], rounded([*upper, *reversed(lower)])
+    draw(figure, x, y, hoverinfo="skip", **look | options)
 
 
-def error_bars(
-    worth: Sequence[tuple[float, tuple[float, float]]], thickness: float
-) -> dict[str, Any]:
+def star(
+    figure: Any,
+    value: float,
+    interval: tuple[float, float],
+    text: str,
+    panel: dict[str, int],
+    **options: Any,
+) -> None:
+    """Mark what the winner is worth in the first row of a panel, and shade its interval."""
+    band(figure, interval, WINNER, "" if panel["row"] == 1 else f"{panel['row']}")
+    bars = error_bars([(value, interval)], 5) | {"color": WINNER}
+    marker = {"symbol": "star", "size": 16, "color": WINNER}
+    draw(figure, [value], [0], text=[text], error_x=bars, marker=marker, **panel, **options)
+
+
+def error_bars(worth: Sequence[tuple[float, tuple[float, float]]], thickness: float) -> Any:
     """Return bars from means to the ends of their intervals, none for those that are infinite."""
     ends = [
         (mean, low, high) if math.isfinite(high - low) else (mean, mean, mean)
@@ -198,3 +189,21 @@ def rounded(values: Sequence[float]) -> list[float]:
 def _title_text(title: Sequence[str]) -> str:
     headline, *lines = map(literal, title)
     return "<br>".join([f"<b style='font-size:17px'>{headline}</b>", *lines])
+
+
+def level_colour(level: int, n_levels: int) -> str:
+    """Return the colour of a level by its index: the target's is always the darkest."""
+    share = level / (n_levels - 1) if n_levels > 1 else 1.0
+    places = np.linspace(0.0, 1.0, len(_LEVELS))
+    mixed = [np.interp(share, places, part) for part in zip(*map(_rgb, _LEVELS), strict=True)]
+    return "#" + "".join(f"{round(part):02x}" for part in mixed)
+
+
+def faded(colour: str, opacity: float) -> str:
+    """Return the colour as one that is seen through."""
+    red, green, blue = _rgb(colour)
+    return f"rgba({red}, {green}, {blue}, {opacity})"
+
+
+def _rgb(colour: str) -> tuple[int, int, int]:
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)

@@ -127,7 +127,9 @@ class MFEliminationScheduler(ArmScheduler[TuneRecommendation]):
                 f"give levels=..."
             )
         self._noise = check_nonnegative("noise", noise)
-        self._n_startup_trials = check_count("n_startup_trials", n_startup_trials or 0, 0)
+        self._n_startup_trials = check_count(
+            "n_startup_trials", 0 if n_startup_trials is None else n_startup_trials, 0
+        )
         self._fidelity = Fidelity(self._time_attr, tuple(levels), self._levels)
         self._meter = Meter(self._fidelity, None)
         if bias is not None:

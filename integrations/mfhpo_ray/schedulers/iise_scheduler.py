@@ -45,7 +45,8 @@ class IISEScheduler(ArmScheduler[TuneRecommendation]):
     time_attr
         What the levels are of, in every result: a number that grows while a trial trains.
     max_t
-        The time at which a trial is complete; the levels are then geometric.
+        The time at which a trial is complete; the levels are then geometric. None: 100, as for
+        Ray's ASHA, if no `levels` are given.
     grace_period
         The least level that is made from `max_t`. None: 1.
     reduction_factor

@@ -40,7 +40,7 @@ class Candidates:
     Parameters
     ----------
     arms
-        The configurations, or how many to draw from the space; None: a search draws its own.
+        See `check_arms`; None: a search draws its own.
     space
         The user's search space; None: the Tuner's.
     keys
@@ -48,9 +48,9 @@ class Candidates:
     """
 
     def __init__(
-        self, arms: ArmsLike | None, space: Mapping[str, Any] | None, keys: Sequence[str]
+        self, arms: int | list[Config] | None, space: Mapping[str, Any] | None, keys: Sequence[str]
     ) -> None:
-        self.given = None if arms is None else check_arms(arms, keys)
+        self.given = arms
         self._keys = tuple(keys)
         self.tuner_space: dict[str, Any] = {}
         check_instance("space", space, Mapping | None, "a dictionary of Tune's domains or None")
@@ -135,7 +135,7 @@ class Candidates:
         return space, rest
 
 
-def check_arms(arms: ArmsLike, owned: Collection[str]) -> int | list[Config]:
+def check_arms(arms: ArmsLike | None, owned: Collection[str]) -> int | list[Config]:
     """Return the number of arms, or the arms themselves."""
     if isinstance(arms, Integral) and not isinstance(arms, bool):
         return check_count("arms", int(arms), 1, MOST_ARMS)

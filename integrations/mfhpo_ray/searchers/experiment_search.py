@@ -23,7 +23,7 @@ from mfhpo_ray.experiment.pulls import scalars
 from mfhpo_ray.experiment.recommendation import Answer, in_terms_of_tune
 from mfhpo_ray.experiment.space import Config, fingerprint, placeholders_in
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
-from mfhpo_ray.searchers.candidates import ArmsLike, Candidates
+from mfhpo_ray.searchers.candidates import ArmsLike, Candidates, check_arms
 from mfhpo_ray.searchers.evaluations import Evaluations
 from mfhpo_ray.searchers.notices import (
     CUT,
@@ -58,11 +58,12 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
     trials
         What a trial is given, and what came back from it.
     arms
-        See `IISESearch`; None: the search draws its own.
+        See `IISESearch`; None, where the search may draw its own.
     metric, mode, space, seed
         See `SearchOptions`.
     """
 
+    _draws = False  # its configurations itself, where none are given
     _policy_class: Callable[..., Any]
     _options_type: type
     _defaults: dict[str, Any]
@@ -80,7 +81,8 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         check_aim(metric, mode)
         super().__init__(metric=metric, mode=mode)
         self._trials = trials
-        self._candidates = Candidates(arms, space, trials.keys)
+        given = None if arms is None and self._draws else check_arms(arms, trials.keys)
+        self._candidates = Candidates(given, space, trials.keys)
         # Without a seed, one is drawn here, and saved with the experiment.
         self._seed = (
             secrets.randbits(31) if seed is None else check_count("seed", seed, 0, MOST_SEED)

@@ -89,6 +89,8 @@ class SpaceSearch(ExperimentSearch[TuneSearchRecommendation]):
     On errors, saving, restoring and the order in which trials count, see `IISESearch`.
     """
 
+    _draws = True
+
     def __init__(
         self,
         fidelity: str | Fidelity | None = None,

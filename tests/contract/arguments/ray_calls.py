@@ -50,7 +50,7 @@ KINDS: dict[str, Kind] = core_calls.KINDS | named(
     (optional(UNLIMITED), "limit memory_limit"),
     (optuna_calls.KINDS["limits"], "limits"),
     (count(1), "max_concurrent"),
-    (count(2), "max_t"),
+    (optional(count(2)), "max_t"),
     (optional(count(0)), "measure n_startup_trials seed"),
     (optional(text), "metric replicate seed_key"),
     (one_of(None, "max", "min"), "mode"),

@@ -138,21 +138,6 @@ def test_r28_a_timeout_is_an_observation_of_a_choice_of_limits():
     assert not any("stopped at a time limit" in each for each in story.answer.assumptions)
 
 
-def test_r30_d9_begin_only_what_fits_beside_all_that_is_open_or_unreleased():
-    story = Story(race(2, budget=5.0))
-    for n in range(3):
-        story.follow(str(n))
-    story.end("2", cost=1.5)  # it waits, or its arm has no earlier claim
-    story.lose("0", cost=0.75)
-    assert isinstance(story.experiment.next(), Assignment)  # .75 + 1 + 1.5 + 1 fits
-    story.follow("3")
-    assert isinstance(story.experiment.next(), Wait)
-    story.end("1")
-    story.end("3")
-    assert isinstance(story.experiment.next(), Done)
-    assert story.answer.cost == 4.25
-
-
 def measured(**options):
     return race(2, fidelity=Fidelity("epochs", levels=(1, 2), costs="measured"), **options)
 
@@ -171,22 +156,6 @@ def test_r30_r31_measured_costs_count_at_their_mean():
     assert runner.unlearned_cost == 6.0
     assert story.answer.cost == 10.0
     assert isinstance(story.experiment.next(), Wait)
-
-
-def test_r30_losses_are_paid_in_a_search_too():
-    costs = {}
-    for lost in (0.0, 40.0):
-        story = Story(search(budget=60.0))
-        begun = story.follow("0")
-        story.lose(begun.id, cost=lost)
-        for n in range(1, 60):
-            if isinstance(story.experiment.next(), Done):
-                break
-            begun = story.follow(str(n))
-            story.end(begun.id, value=begun.configuration["x"])
-        costs[lost] = story.answer.cost
-    assert all(cost <= 60.0 for cost in costs.values())
-    assert costs[40.0] > 40.0
 
 
 def late(**options):

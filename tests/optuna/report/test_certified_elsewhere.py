@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from mfhpo_optuna import SearchSampler, certify, plot_race, publish_to_dashboard, write_report
 from mfhpo_optuna.command_line.app import app
-from mfhpo_optuna.report.pictures import figures_of
+from mfhpo_optuna.report.page import figures_of
 from mfhpo_optuna.report.reading import read_study
 from mfhpo_optuna.study import attributes as of_study
 from mfhpo_optuna.study.attributes import (

@@ -23,9 +23,9 @@ from mfhpo_optuna import (
     certify,
 )
 from mfhpo_optuna.arguments import STATE_VERSION, Settings
-from mfhpo_optuna.report.reading import stored_sampler
 from mfhpo_optuna.study.attributes import CERTIFICATE_KEY, SAMPLER_KEY
 from mfhpo_optuna.study.trials.processes import worker_name
+from mfhpo_optuna.visualization.reading import stored_sampler
 from tests.optuna.games.nash_games import PLAYERS, QUERY, tracking
 from tests.optuna.samplers.races import ARMS, PULL, bowl, pulls, worker
 from tests.optuna.workers import search, start

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mfhpo_optuna.visualization.colours import QUIET, SEVERAL, WINNER, level_colour
+from mfhpo_optuna.visualization.style import QUIET, SEVERAL, WINNER, level_colour
 
 
 def luminance(colour):

@@ -12,6 +12,7 @@ from ray import tune
 
 from benchmarks.tune_clock import Step, simulate
 from mfhpo_ray import MFSearch, SpaceSearch
+from mfhpo_ray.certification.plan import ShortlistSearch
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY
 from mfhpo_ray.searchers.parameters import Parameters
@@ -45,8 +46,8 @@ class Training:
 
 
 class Searchers(Host):
+    cuts = "RunConfig(stop={'training_iteration': 2}) stopped trials"
     cannot: ClassVar = {
-        "certify": "a finished experiment of others has no more trials",
         "equal entries": "a list of arms with equal ones is refused",
         "the worst value": "infinity is a failure, as Ray's users are told",
     }
@@ -92,14 +93,18 @@ class Searchers(Host):
         return search.recommendation()
 
     def searcher(self, task):
-        options = {"metric": "value", "mode": "max", "seed": task.seed, "epsilon": task.epsilon}
-        options |= {"sigma": task.sigma, "budget": task.budget, "max_failures": task.max_failures}
-        if task.shares:
-            options["replicate"] = "split"
+        tune_options = {"metric": "value", "mode": "max", "seed": task.seed}
+        options = {"epsilon": task.epsilon, "budget": task.budget}
+        options["max_failures"] = task.max_failures
+        if task.certifies:
+            return ShortlistSearch(task.shortlist, options, "split", "seed", **tune_options)
+        options |= {"sigma": task.sigma, "replicate": "split" if task.shares else None}
         if task.space is not None:
             space = {name: tune.choice(values) for name, values in task.space.items()}
-            return SpaceSearch(task.fidelity, space=space, certify_share=0.5, **options)
-        return MFSearch(task.fidelity, list(task.candidates), bias=task.bias, **options)
+            options |= {"space": space, "certify_share": 0.5}
+            return SpaceSearch(task.fidelity, **tune_options, **options)
+        arms = list(task.candidates)
+        return MFSearch(task.fidelity, arms, bias=task.bias, **tune_options, **options)
 
     def settings_of(self, task):
         return settings_of_finalists(task) or super().settings_of(task)
@@ -125,7 +130,7 @@ def watch(search, task, world, saved):
         if not isinstance(config, dict):
             return config
         replicate = config["split" if task.shares else "seed"]
-        world.begin(trial_id, {"x": config["x"]}, config["epochs"], replicate)
+        world.begin(trial_id, {"x": config["x"]}, config.get("epochs", 1), replicate)
         return {**config, _ID: trial_id}
 
     def completed(trial_id, result=None, error=False):
