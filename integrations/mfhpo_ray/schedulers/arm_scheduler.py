@@ -31,7 +31,7 @@ from mfhpo_ray.experiment.time_limits import (
     is_over_memory,
     unwrapped,
 )
-from mfhpo_ray.schedulers.claims import Claims, adapt, is_over, n_arms_in, told_in
+from mfhpo_ray.schedulers.claims import Claims
 from mfhpo_ray.schedulers.level_race import LevelRace
 from mfhpo_ray.schedulers.levels import Meter
 from mfhpo_ray.schedulers.promotion import Promotion
@@ -46,6 +46,7 @@ from mfhpo_ray.schedulers.room import (
     suggests,
 )
 from mfhpo_ray.schedulers.runs import Run, Runs, warn_if_redrawn
+from mfhpo_ray.schedulers.told import adapt, is_over, n_arms_in, told_in
 
 if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController
@@ -125,7 +126,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
         self._closed = False
         self._noted_at = -math.inf
         self._idle_at: tuple[Any, ...] = ()  # how things stood when nothing could be started
-        self._controller: TuneController  # once it asks what to run
         # A simulation has another clock, and other slots.
         self._clock = time.monotonic
         self._count_slots = slots_for
@@ -149,9 +149,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
 
     def _make_course(self) -> LevelRace:
         """Return who decides, now that the experiment has begun."""
-        return LevelRace(
-            self._claims, self._runs, self._value_in, self._meter, self._n_raced, self._promotion
-        )
+        return LevelRace(*self._parts, self._promotion)
 
     def _on_complete_search(self) -> None:
         """Learn that the search is over: all arms are known."""
@@ -180,24 +178,21 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
 
     def on_trial_add(self, tune_controller: TuneController, trial: Trial) -> None:
         """Hold a new trial back until it is chosen."""
-        for missing, value in (("metric", self._metric), ("mode", self._mode)):
-            if value is None:
-                raise ValueError(
-                    f"{type(self).__name__} needs to know {missing}; give it to "
-                    f"tune.TuneConfig(metric=..., mode=...) or to the scheduler."
-                )
+        name, search = type(self).__name__, tune_controller.search_alg
+        if self._metric is None or self._mode is None:
+            missing = "metric" if self._metric is None else "mode"
+            raise ValueError(f"{name} needs to know {missing}; give it to tune.TuneConfig.")
         check_reuse(tune_controller, trial)
-        self._notebook.open(trial, type(self).__name__)
+        self._notebook.open(trial, name)
         self._idle_at = ()
         if trial in self._runs:  # it failed, and Ray tries it again
             if trial.status == Trial.PENDING:
                 tune_controller._set_trial_status(trial, Trial.PAUSED)
             return
-        search = tune_controller.search_alg
         if not suggests(search) and search.total_samples > MOST_SAMPLES:
             raise ValueError(
-                f"{type(self).__name__} looks at all trials before it starts one, but "
-                f"num_samples=-1 makes trials without end; give tune.TuneConfig(num_samples=...)."
+                f"{name} looks at all trials before it starts one, but num_samples=-1 makes trials "
+                f"without end; give tune.TuneConfig(num_samples=...)."
             )
         run = self._runs.add(trial)
         record = self._notebook.records.get(trial.trial_id)
@@ -226,7 +221,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
     ) -> str:
         """Learn from a result, and decide."""
         run, course = self._runs[trial], self._course
-        if run.doomed or self._closed or self._time_limits.exceeded(trial, result):
+        if run.doomed or self._time_limits.exceeded(trial, result):
             return str(TrialScheduler.STOP)
         if course is None or run.begun is None or not course.take(run, result):
             return str(TrialScheduler.CONTINUE)
@@ -251,12 +246,11 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
     ) -> None:
         """Learn from a trial that has ended."""
         run = self._runs[trial]
-        if self._course is not None and run.begun is not None and not self._is_given_up(run):
+        if self._course is not None and run.begun is not None and not run.doomed:
             limit = self._time_limits.settle(trial)
-            if limit is not None:
-                # Where the experiment has set it, that is an observation; else a failure.
-                self._claims.end(run, None, stopped_at=None if run.begun.limit is None else limit)
-            elif is_over_memory(trial) or self._metric not in result:
+            if limit is not None and run.begun.limit is not None:
+                self._claims.end(run, None, stopped_at=limit)  # as the experiment has set it
+            elif limit is not None or is_over_memory(trial) or self._metric not in result:
                 self._claims.end(run, None)
             else:
                 self._course.take_last(run, result)
@@ -266,7 +260,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
         """Learn that a trial has failed; Ray adds it again if it may be tried again."""
         run, is_again = self._runs[trial], is_tried_again(trial)
         self._slots.leave(run)
-        if not self._is_given_up(run):
+        if not run.doomed:
             self._fail(run, is_again, was_lost(trial))
         self._time_limits.forget(trial)
         if not is_again:
@@ -278,7 +272,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
 
     def choose_trial_to_run(self, tune_controller: TuneController) -> Trial | None:
         """Return the trial to start or resume, if there is room for one."""
-        search, self._controller = tune_controller.search_alg, tune_controller
+        search, self._add_trial = tune_controller.search_alg, unwrapped(tune_controller).add_trial
         self._notice_ends()
         self._time_limits.enforce(tune_controller)
         self._memory_limits.enforce(tune_controller)
@@ -309,9 +303,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
 
     def debug_string(self) -> str:
         """Return the scheduler's line in Tune's report."""
-        return (
-            f"Using {type(self).__name__}: {self._runs.n_arms} arms, {len(self._slots.busy)} busy"
-        )
+        name, n_arms, n_busy = type(self).__name__, self._runs.n_arms, len(self._slots.busy)
+        return f"Using {name}: {n_arms} arms, {n_busy} busy"
 
     # What is known.
 
@@ -332,14 +325,16 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
         return math.nan if value is None else value
 
     @property
+    def _parts(self) -> tuple[Any, ...]:
+        """What each `LevelRace` is made of."""
+        return self._claims, self._runs, self._value_in, self._meter, self._n_raced
+
+    @property
     def _out(self) -> set[int]:
         """The arms whose trials are not run: they have left the race, or are too many."""
         if self._course is None:
             return set()
         return self._course.out.union(range(self._n_raced, self._runs.n_arms))
-
-    def _is_given_up(self, run: Run) -> bool:
-        return run.doomed or self._closed
 
     # What is done.
 
@@ -354,10 +349,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
             warn_if_redrawn(runs, self._replicate_keys)
         if n_arms == 0:
             return None
-        runs.sort()
-        n_known = runs.n_arms
-        adapt(records, runs)
-        self._n_raced = n_raced = n_arms + runs.n_arms - n_known
+        # Arms that Ray has no trial of any more come on top, as the search knows none of them.
+        self._n_raced = n_raced = n_arms + adapt(records, runs)
         candidates = [runs.configurations[arm] for arm in range(min(n_raced, runs.n_arms))]
         self._claims.begin(self._settings(candidates, n_raced, search), n_arms)
         self._course = course = self._make_course()
@@ -365,12 +358,11 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
         self._claims.settle(self._out)
         self._notebook.records = {}
         for run in list(self._slots.busy.values()):  # suggested before the race began
-            if run.begun is None and run.arm not in self._out:
+            if run.arm in self._out:
+                self._doom(run)
+            elif run.begun is None:
                 course.send_first(run)
-        if runs.n_arms > n_raced:  # several trials may be suggested before the race begins
-            for arm in range(n_raced, runs.n_arms):
-                for run in runs.of(arm):
-                    self._doom(run)
+        if runs.n_arms > n_raced:
             search.set_finished()
         return course
 
@@ -412,7 +404,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
 
     def _leave(self, run: Run) -> None:
         """Let go of a run whose trial is over."""
-        if not self._is_given_up(run):
+        if not run.doomed:
             self._claims.lose(run, "its trial was stopped")
         self._time_limits.forget(run.trial)
         self._slots.leave(run)
@@ -453,9 +445,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
         if self._notebook.is_kept:
             answer, names = self.recommendation(), self._runs.names
             self._notebook.write_answer(answer, self._metric, self._mode, names)
-
-    def _add_trial(self, trial: Trial) -> None:
-        unwrapped(self._controller).add_trial(trial)
 
     def _now(self) -> float:
         return self._clock()

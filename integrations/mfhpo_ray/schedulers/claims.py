@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mfhpo.experiment import Assignment, Begun, Ended, Event, Experiment, Found, Joined, Lost
+from mfhpo.experiment import Assignment, Begun, Ended, Event, Experiment, Found, Lost
 from mfhpo.experiment.settings import Settings
-from mfhpo.problem import LARGEST
-from mfhpo_ray.experiment.encoding import encode
-from mfhpo_ray.experiment.event_log import DRIVER, EVENTS, SHARED, EventLog, events_in
-from mfhpo_ray.experiment.journal import of_this_version
+from mfhpo_ray.experiment.event_log import DRIVER, EventLog
 from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.schedulers.runs import Run, Runs
+from mfhpo_ray.schedulers.told import AGAIN
 
-_AGAIN = "its trial is run again"
 _RESUMPTION = "resumption"
 
 
@@ -66,28 +62,19 @@ class Claims:
                 self._tell(Lost(id=id, order=order, why=why, is_withdrawn=is_withdrawn))
 
     def send(
-        self,
-        run: Run,
-        levels: Sequence[int],
-        work: Assignment | None = None,
-        limit: float | None = None,
+        self, run: Run, levels: Sequence[int], work: Assignment | None = None, **how: Any
     ) -> None:
         """Send a run to the first of these levels, as assigned or else as it was suggested."""
         order = self.experiment.order
         id = f"{run.trial.trial_id}:{order}"
         if work is not None:
-            begun = work.begun(id, order, levels=levels)
-        else:
-            begun = Begun(
-                id=id,
-                order=order,
-                configuration=self._runs.configurations[run.arm],
-                levels=tuple(levels),
-                limit=limit,
-                purpose=self.experiment.runner.purpose,
-                origin="enqueued",
-            )
-        self._tell(begun)
+            self._tell(work.begun(id, order, levels=levels))
+            return
+        how |= {"purpose": self.experiment.runner.purpose, "origin": "enqueued"}
+        configuration = self._runs.configurations[run.arm]
+        self._tell(
+            Begun(id=id, order=order, configuration=configuration, levels=tuple(levels), **how)
+        )
 
     def send_again(self) -> Run | None:
         """Send a run again that failed on its way, or was on it when the driver died."""
@@ -99,33 +86,18 @@ class Claims:
                 return run
         return None
 
-    def end(
-        self,
-        run: Run,
-        value: float | None,
-        *,
-        level: int | None = None,
-        cost: float | None = None,
-        last: bool = True,
-        stopped_at: float | None = None,
-    ) -> None:
-        """Tell what a run has shown, at the level that it was sent to or another; None: it failed.
+    def end(self, run: Run, value: float | None, **how: Any) -> None:
+        """Tell what a run has shown; None: it failed.
 
-        Without a cost it is what the run has cost so far.
+        If nothing else is told, that is at the level where it was sent to, and for what it has cost
+        so far (see `mfhpo.experiment.Ended`).
         """
-        self._tell(
-            Ended(
-                id=run.claim,
-                order=self.experiment.order,
-                value=value,
-                cost=self._cost_of(run) if cost is None else cost,
-                stopped_at=stopped_at,
-                level=run.level if level is None else level,
-                last=last,
-            )
-        )
+        how = {"level": run.level, **how}
+        if "cost" not in how:
+            how["cost"] = self._cost_of(run)
+        self._tell(Ended(id=run.claim, order=self.experiment.order, value=value, **how))
 
-    def lose(self, run: Run, why: str = _AGAIN, **how: bool) -> None:
+    def lose(self, run: Run, why: str = AGAIN, **how: bool) -> None:
         """Tell that a run does not come to where it was sent, without its arm's fault."""
         if run.begun is not None:
             order, cost = self.experiment.order, self._cost_of(run)
@@ -155,55 +127,3 @@ class Claims:
 
     def _run_of(self, id: str) -> Run | None:
         return self._runs.find(id.partition(":")[0])
-
-
-def told_in(record: Mapping[str, Any] | None) -> list[Event]:
-    """Return the events in a record of the journal; none without a record."""
-    with of_this_version("the journal in the experiment's storage"):
-        return [] if record is None else events_in(record)
-
-
-def n_arms_in(records: Mapping[str, Mapping[str, Any]]) -> int | None:
-    """Return the number of arms that a race was begun with; None if it was not begun."""
-    joined = [event for event in told_in(records.get(SHARED)) if isinstance(event, Joined)]
-    return int(json.loads(joined[0].digest)["n_arms"]) if joined else None
-
-
-def is_over(events: Sequence[Event], target: int) -> bool:
-    """Return whether a trial has nothing more to say, if it is run: it was seen to its end."""
-    last = events[-1] if events else None
-    if not (isinstance(last, Ended) and last.last):
-        return False
-    if last.value is None:
-        return last.stopped_at is not None
-    return last.level == target or not abs(last.value) <= LARGEST
-
-
-def adapt(records: Mapping[str, dict[str, Any]], runs: Runs) -> None:
-    """Let a journal's records be of the trials as Ray has restored them, whose tuples are lists.
-
-    The failure, or the loss, of a trial that Ray runs again is none. Arms that Ray has no trial of
-    any more come on top.
-    """
-    for name, record in records.items():
-        run, events = runs.find(name), told_in(record)
-        if run is not None and events:
-            events = _as_restored(events, run, runs.configurations[run.arm])
-            record[EVENTS] = [encode(event.to_dict()) for event in events]
-        for event in events:
-            if isinstance(event, Begun):
-                runs.arm(event.configuration)
-
-
-def _as_restored(events: list[Event], run: Run, configuration: Mapping[str, Any]) -> list[Event]:
-    renewed = [
-        replace(event, configuration=configuration) if isinstance(event, Begun) else event
-        for event in events
-    ]
-    last = events[-1]
-    has_failed = isinstance(last, Ended) and last.value is None and last.stopped_at is None
-    is_lost = isinstance(last, Lost) and not last.is_withdrawn
-    if (has_failed or is_lost) and not run.trial.is_finished():
-        cost = getattr(last, "cost", None)
-        renewed[-1] = Lost(id=last.id, order=last.order, why=_AGAIN, cost=cost, will_retry=True)
-    return renewed

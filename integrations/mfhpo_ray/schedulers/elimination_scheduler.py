@@ -173,16 +173,8 @@ class MFEliminationScheduler(ArmScheduler[TuneRecommendation]):
     def _make_course(self) -> LevelRace:
         if self._promotion is not None:
             return super()._make_course()
-        return CurveRace(
-            self._claims,
-            self._runs,
-            self._value_in,
-            self._meter,
-            self._n_raced,
-            judge=self._make_judge(self._sign),
-            slots=self._slots,
-            sign=self._sign,
-        )
+        judge = self._make_judge(self._sign)
+        return CurveRace(*self._parts, judge=judge, slots=self._slots, sign=self._sign)
 
     @property
     def _over(self) -> bool:

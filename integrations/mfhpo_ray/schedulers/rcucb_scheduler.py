@@ -92,15 +92,8 @@ class RCUCBScheduler(ArmScheduler[TuneLimitRecommendation]):
         )
 
     def _make_course(self) -> LimitRace:
-        return LimitRace(
-            self._claims,
-            self._runs,
-            self._value_in,
-            self._meter,
-            self._n_raced,
-            time_limits=self._time_limits,
-            longest=self._options["longest"],
-        )
+        longest = self._options["longest"]
+        return LimitRace(*self._parts, time_limits=self._time_limits, longest=longest)
 
     def _finish(self, tune_controller: TuneController) -> None:
         """Start nothing more, and end the experiment once the trials that run have ended."""
