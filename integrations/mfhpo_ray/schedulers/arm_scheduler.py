@@ -10,8 +10,8 @@ from __future__ import annotations
 import abc
 import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
@@ -51,6 +51,7 @@ from mfhpo_ray.schedulers.told import adapt, is_over, n_arms_in, told_in
 if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController
 
+Config: TypeAlias = Mapping[str, Any]
 AnswerT = TypeVar("AnswerT", bound=Answer)
 
 # Seconds between two notes of the answer so far.
@@ -62,24 +63,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
 
     Parameters
     ----------
-    replicate
-        The keys of the configuration in which the replicates of an arm differ, "a/b" for nested
-        ones.
-    arms
-        Number of arms, where a search algorithm suggests them one at a time; None: its number of
-        samples. The search ends with the first suggestion beyond them. Not needed with random
-        search and grids.
-    mode
-        "max" or "min". None: as ``TuneConfig`` says.
-    metric
-        What to optimise. None: as ``TuneConfig`` says. A trial that ends without it has failed.
-    limit
-        Seconds that a trial may run from one start or resumption on, above 0. One that is stopped
-        there, also if it hangs, has failed. None: no limit, so that a trial which hangs holds its
-        slot, and the race, for ever.
-    memory_limit
-        Bytes that a trial may hold with its child processes; None for no limit. One that holds more
-        is ended, and has failed (see `PullScheduler`).
+    own
+        All options by name; those of every scheduler are taken out.
     """
 
     # Decisions are about single results.
@@ -94,20 +79,11 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
     _meter: Meter
     _promotion: Promotion | None = None  # where a model promotes trials
 
-    def __init__(
-        self,
-        *,
-        metric: str | None,
-        mode: str | None,
-        replicate: str | Collection[str],
-        arms: int | None,
-        limit: float | None = None,
-        memory_limit: float | None = None,
-    ) -> None:
+    def __init__(self, own: dict[str, Any]) -> None:
         FIFOScheduler.__init__(self)  # untyped in Ray, and only by its name exempt from the check
-        check_aim(metric, mode)
-        self._metric = metric
-        self._mode = mode
+        self._metric, self._mode = own.pop("metric"), own.pop("mode")
+        check_aim(self._metric, self._mode)
+        arms, replicate = own.pop("arms"), own.pop("replicate")
         self._n_arms = None if arms is None else check_count("arms", arms, 2)
         keys = (replicate,) if isinstance(replicate, str) else replicate
         right = "a key of the configuration or several"
@@ -115,9 +91,9 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
         # Tune's Repeater numbers its repeats under this key.
         self._runs = Runs((*self._replicate_keys, "__trial_index__"))
         self._slots = Slots(self._now, self._count)
-        self._limit = finite_limit("limit", limit)
+        self._limit = finite_limit("limit", own.pop("limit", None))
         self._time_limits = TimeLimits(self._now)
-        self._memory_limits = MemoryLimits(memory_limit)
+        self._memory_limits = MemoryLimits(own.pop("memory_limit"))
         self._notebook = Notebook()
         self._claims = Claims(self._runs, self._notebook, self._cost_of)
         self._course: LevelRace | None = None  # from the first choice on
@@ -142,10 +118,14 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
     # What differs from scheduler to scheduler.
 
     @abc.abstractmethod
-    def _settings(
-        self, candidates: Sequence[Mapping[str, Any]], n_arms: int, search: Any
-    ) -> Settings:
+    def _settings(self, candidates: Sequence[Config], n_arms: int, search: Any) -> Settings:
         """Return the settings of the race, now that the number of arms is known."""
+
+    def _promoted(self, candidates: Sequence[Config], *more: Any, **options: Any) -> Settings:
+        """Have a model promote trials, and return the settings of that (see `Promotion`)."""
+        known = self._runs, self._add_trial, self._replicate_keys
+        self._promotion = Promotion(*known, *more, **options)
+        return self._promotion.settings(candidates, self._sign)
 
     def _make_course(self) -> LevelRace:
         """Return who decides, now that the experiment has begun."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from ray.tune.experiment import Trial
 
 from mfhpo import RCUCB
-from mfhpo.censored.options import RCUCBOptions, check_limits
+from mfhpo.censored.options import check_limits
 from mfhpo.experiment.settings import LimitSettings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import runs, with_defaults
@@ -17,9 +17,10 @@ from mfhpo_ray.experiment.encoding import described
 from mfhpo_ray.experiment.losses import is_tried_again
 from mfhpo_ray.experiment.recommendation import TuneLimitRecommendation
 from mfhpo_ray.experiment.time_limits import TimeLimits
-from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler
+from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Config
 from mfhpo_ray.schedulers.level_race import LevelRace
 from mfhpo_ray.schedulers.levels import Meter
+from mfhpo_ray.schedulers.options import RCUCBSchedulerOptions
 from mfhpo_ray.schedulers.runs import Run
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-@runs(RCUCB, RCUCBOptions, reward_range=None)
+@runs(RCUCB, RCUCBSchedulerOptions, reward_range=None, replicate="seed")
 class RCUCBScheduler(ArmScheduler[TuneLimitRecommendation]):
     """Chooses which trial to start next, and the time limit that it runs with.
 
@@ -58,18 +59,10 @@ class RCUCBScheduler(ArmScheduler[TuneLimitRecommendation]):
     def __init__(
         self,
         limits: Sequence[float] | int | None = None,
-        *,
-        replicate: str | Collection[str] = "seed",
-        arms: int | None = None,
-        metric: str | None = None,
-        mode: str | None = None,
-        memory_limit: float | None = None,
-        **options: Unpack[RCUCBOptions],
+        **options: Unpack[RCUCBSchedulerOptions],
     ) -> None:
         own = with_defaults(type(self), options)
-        super().__init__(
-            metric=metric, mode=mode, replicate=replicate, arms=arms, memory_limit=memory_limit
-        )
+        super().__init__(own)
         self._options, self._limits = own, check_limits(limits)
         RCUCB(2, self._limits, **own)  # raises before any trial runs
         self._limit = _largest(self._limits, own["longest"])
@@ -78,9 +71,7 @@ class RCUCBScheduler(ArmScheduler[TuneLimitRecommendation]):
 
     _meter = Meter(Fidelity("end", (1,)), None)
 
-    def _settings(
-        self, candidates: Sequence[Mapping[str, Any]], n_arms: int, search: Any
-    ) -> LimitSettings:
+    def _settings(self, candidates: Sequence[Config], n_arms: int, search: Any) -> LimitSettings:
         return LimitSettings(
             candidates=candidates,
             limits=self._limits,
