@@ -24,7 +24,6 @@ from mfhpo_ray.schedulers.options import RCUCBSchedulerOptions
 from mfhpo_ray.schedulers.runs import Run
 
 if TYPE_CHECKING:
-    from ray.tune.execution.tune_controller import TuneController
     from typing_extensions import Unpack
 
 
@@ -65,7 +64,7 @@ class RCUCBScheduler(ArmScheduler[TuneLimitRecommendation]):
         super().__init__(own)
         self._options, self._limits = own, check_limits(limits)
         RCUCB(2, self._limits, **own)  # raises before any trial runs
-        self._limit = _largest(self._limits, own["longest"])
+        self._slots.limit = _largest(self._limits, own["longest"])
 
     # What `ArmScheduler` asks.
 
@@ -84,9 +83,9 @@ class RCUCBScheduler(ArmScheduler[TuneLimitRecommendation]):
 
     def _make_course(self) -> LimitRace:
         longest = self._options["longest"]
-        return LimitRace(*self._parts, time_limits=self._time_limits, longest=longest)
+        return LimitRace(*self._parts, time_limits=self._slots.limits, longest=longest)
 
-    def _finish(self, tune_controller: TuneController) -> None:
+    def _finish(self, tune_controller: Any) -> None:
         """Start nothing more, and end the experiment once the trials that run have ended."""
         tune_controller.search_alg.set_finished()
         for run in self._runs:

@@ -124,7 +124,7 @@ def test_configurations_that_hold_too_much_memory_leave_the_race(make):
         names = {run.trial.trial_id for run in scheduler._runs.of(2)}
         return lambda processes: dict.fromkeys(processes.keys() & names, 2_000)
 
-    scheduler._memory_limits = MemoryLimits(1_000, look)
+    scheduler._slots.memory = MemoryLimits(1_000, look)
     run = simulate(scheduler, grid(3, 20), Ten(), slots=2)
     assert {trial.status for trial in run.trials} == {"TERMINATED"}
     over = {trial.config["arm"] for trial in run.trials if MEMORY_KEY in trial.last_result}
