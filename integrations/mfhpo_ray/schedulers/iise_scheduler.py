@@ -176,7 +176,13 @@ class IISEScheduler(ArmScheduler[TuneRecommendation]):
 
     def _on_complete_search(self) -> None:
         super()._on_complete_search()
-        policy: Any = None if self._promotion else self._experiment.runner.policy
-        if policy is not None and policy.piloting and policy.active.size and not self._closed:
+        policy: Any = getattr(self._claims.experiment.runner, "policy", None)
+        if (
+            self._promotion is None
+            and policy is not None
+            and policy.piloting
+            and policy.active.size
+            and not self._closed
+        ):
             active, numbers = policy.active.tolist(), self._runs.n_replicates
             self._check_replicates(len(active), min(numbers[arm] for arm in active))

@@ -101,21 +101,19 @@ class PullScheduler(FIFOScheduler):
         """Limit a trial, and tell the searcher what it holds."""
         check_reuse(tune_controller, trial)
         self._connect(tune_controller, Journal.of(trial))
-        search = self._search
-        result = None if search is None else search.completed(trial.trial_id)
-        if search is not None and not trial.is_finished() and search.repeats(trial):
-            result = None
-        if trial.is_finished():
-            if search is not None and result is None:
-                search.discard(trial.trial_id)
-            return
-        if result is not None:
-            _end_as_completed(tune_controller, trial, result)
-            return
+        search, is_over = self._search, trial.is_finished()
         if search is not None:
-            resources = {"CPU": 0.0, "GPU": 0.0, **required_resources(trial)}
-            search.note_resources(trial.trial_id, resources)
-        self._limits.set(trial, self._limit_of(trial))
+            result = search.completed(trial.trial_id)
+            if is_over and result is None:
+                search.discard(trial.trial_id)
+            if not is_over and result is not None and not search.repeats(trial):
+                _end_as_completed(tune_controller, trial, result)
+                return
+            if not is_over:
+                resources = {"CPU": 0.0, "GPU": 0.0, **required_resources(trial)}
+                search.note_resources(trial.trial_id, resources)
+        if not is_over:
+            self._limits.set(trial, self._limit_of(trial))
 
     def on_trial_result(self, tune_controller: Any, trial: Trial, result: Result) -> str:
         """Stop a trial that reports beyond its limit."""
@@ -132,15 +130,13 @@ class PullScheduler(FIFOScheduler):
 
     def on_trial_error(self, tune_controller: Any, trial: Trial) -> None:
         """Drop the trial's limit; it is added again if it is tried again."""
-        search, limits = self._search, self._limits
-        if search is None:
-            pass
-        elif is_tried_again(trial):
-            search.owe(trial.trial_id, limits.seconds_of_failed_attempt(trial))
-        else:
-            search.note_seconds(trial.trial_id, limits.seconds_of_all_runs(trial))
+        search, limits, name = self._search, self._limits, trial.trial_id
+        if search is not None and is_tried_again(trial):
+            search.owe(name, limits.seconds_of_failed_attempt(trial))
+        elif search is not None:
+            search.note_seconds(name, limits.seconds_of_all_runs(trial))
             if was_lost(trial):
-                search.lose(trial.trial_id)
+                search.lose(name)
         limits.forget(trial)
 
     def on_trial_remove(self, tune_controller: Any, trial: Trial) -> None:
