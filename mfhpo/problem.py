@@ -326,17 +326,6 @@ class Policy(Protocol):
         may be poor. A ValueError names an arm or a fidelity that the problem does not have.
         """
 
-    def _check(self, pull: Pull, name: str = "pull") -> None:
-        """Raise TypeError or ValueError unless the policy may have asked for this pull."""
-        check_instance(name, pull, Pull, "a mfhpo.Pull, as it was asked for")
-
-    def _checked(self, pending: Sequence[Pull]) -> list[Pull]:
-        """Return the pulls that are under way as a list, or raise (see `_check`)."""
-        pulls: list[Pull] = check_sequence("pending", pending, "a list of pulls")
-        for position, pull in enumerate(pulls):
-            self._check(pull, f"pending[{position}]")
-        return pulls
-
     @property
     @abc.abstractmethod
     def finished(self) -> bool:
@@ -364,7 +353,7 @@ class Policy(Protocol):
     @property
     @abc.abstractmethod
     def active(self) -> IntArray:
-        """Arms still in the race, shape (n,); not to be written to."""
+        """Arms still in the race, shape (n,)."""
 
     @property
     @abc.abstractmethod
@@ -382,14 +371,15 @@ class Policy(Protocol):
         """What was paid so far."""
 
 
-def check_pull(pull: Pull, problem: Problem, name: str = "pull") -> None:
+def check_pull(pull: Pull, problem: Problem | None = None, name: str = "pull") -> None:
     """Raise TypeError or ValueError unless a pull is of the problem's arms and fidelities."""
     check_instance(name, pull, Pull, "a mfhpo.Pull, as it was asked for")
-    check_index("arm", pull.arm, problem.n_arms)
-    check_index("fidelity", pull.fidelity, problem.n_fidelities)
+    if problem is not None:
+        check_index("arm", pull.arm, problem.n_arms)
+        check_index("fidelity", pull.fidelity, problem.n_fidelities)
 
 
-def check_pulls(pending: Sequence[Pull], problem: Problem) -> list[Pull]:
+def check_pulls(pending: Sequence[Pull], problem: Problem | None = None) -> list[Pull]:
     """Return the pulls that are under way as a list, or raise (see `check_pull`)."""
     pulls: list[Pull] = check_sequence("pending", pending, "a list of pulls")
     for position, pull in enumerate(pulls):

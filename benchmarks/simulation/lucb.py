@@ -71,7 +71,6 @@ class PublishedRule:
             radius.time = 1.0
             if not known.piloting:
                 radius.time = time_of(lucb.rules, self.schedule, known.pulls, lucb.explorations)
-        known.evidence._is_stale[:] = True
 
 
 class PublishedLUCB(Race):

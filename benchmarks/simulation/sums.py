@@ -66,7 +66,6 @@ def take_sums(
     pulled = int((counts - evidence.counts[arms, fidelity]).sum())
     evidence._statistics.counts[arms, fidelity] = counts
     evidence._statistics.sums[arms, fidelity] = sums
-    evidence._is_stale[arms, fidelity] = True
     paid = pulled * policy.known.spending.of(fidelity)
     policy.known.pulls += pulled
     policy.known.spending.paid += paid

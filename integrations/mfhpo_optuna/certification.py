@@ -31,13 +31,7 @@ from mfhpo.certification.choice import check_blocks
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import SigmaLike, as_fidelity
 from mfhpo_optuna.samplers.replicates import Replicate, ReplicateSampler
-from mfhpo_optuna.study.attributes import (
-    FIDELITY_KEY,
-    SAMPLER_KEY,
-    SHORTLIST_KEY,
-    read_attribute,
-    write_note,
-)
+from mfhpo_optuna.study import attributes
 from mfhpo_optuna.study.forgotten import ForgottenReplicate, ForgottenReplicateWarning
 from mfhpo_optuna.study.loop.report import ProgressLike
 from mfhpo_optuna.study.shortlist import StudyShortlist, shortlist_of
@@ -211,14 +205,9 @@ def certify(
     }
 
     def make_certification(seed: int) -> Certification:
-        return Certification(
-            shortlist.candidates,
-            luckiest=shortlist.luckiest,
-            maximise=shortlist.maximise,
-            seed=seed,
-            blocks=replicate is not None,
-            **options,
-        )
+        of_list: dict[str, Any] = {"luckiest": shortlist.luckiest, "maximise": shortlist.maximise}
+        blocks = replicate is not None
+        return Certification(shortlist.candidates, **of_list, seed=seed, blocks=blocks, **options)
 
     make_certification(0)  # raises for bad arguments before anything is recorded
     forgotten = _forgotten_replicate(study, fidelity, replicate)
@@ -228,7 +217,7 @@ def certify(
         shortlist, make_certification, options, forgotten, lease=lease, progress=progress
     )
     record = _open_record(study, shortlist, sampler, name, anew=timeout != 0)
-    first_number = read_attribute(record, SHORTLIST_KEY)["first_number"]
+    first_number = attributes.read_attribute(record, attributes.SHORTLIST_KEY)["first_number"]
 
     def evaluation(trial: optuna.Trial) -> Any:
         return objective(Replicate(trial, first_number))
@@ -246,7 +235,7 @@ def _forgotten_replicate(
 ) -> ForgottenReplicate:
     """Look among the study's parameters for a replicate, if none is declared."""
     if fidelity is None:
-        fidelity = read_attribute(study, FIDELITY_KEY)
+        fidelity = attributes.read_attribute(study, attributes.FIDELITY_KEY)
     forgotten = ForgottenReplicate(() if fidelity is None else (as_fidelity(fidelity).name,))
     if replicate is None:
         for trial in study.get_trials(deepcopy=False):
@@ -269,15 +258,11 @@ def _open_record(
     """
     name = shortlist.name if name is None else name
     known = () if anew else optuna.get_all_study_names(study._storage)
+    own: dict[str, Any] = {"storage": study._storage, "direction": study.direction}
+    own |= {"sampler": sampler, "pruner": NopPruner(), "load_if_exists": True}
     for attempt in itertools.count(1):
-        record = optuna.create_study(
-            storage=study._storage,
-            study_name=name if attempt == 1 else f"{name} ({attempt})",
-            direction=study.direction,
-            sampler=sampler,
-            pruner=NopPruner(),
-            load_if_exists=True,
-        )
+        called = name if attempt == 1 else f"{name} ({attempt})"
+        record = optuna.create_study(study_name=called, **own)
         _note_shortlist(study, record, shortlist)
         is_last = not anew and f"{name} ({attempt + 1})" not in known
         if is_last or not sampler.race(record).certification.noise_is_hidden:
@@ -299,7 +284,7 @@ def _note_shortlist(study: optuna.Study, record: optuna.Study, shortlist: StudyS
         "candidates": [[candidate.name, candidate.claim] for candidate in shortlist.candidates],
         "replicate": shortlist.replicate,
     }
-    noted = read_attribute(record, SHORTLIST_KEY)
+    noted = attributes.read_attribute(record, attributes.SHORTLIST_KEY)
     if noted is None:
         if record.get_trials(deepcopy=False):
             raise ValueError(
@@ -307,9 +292,11 @@ def _note_shortlist(study: optuna.Study, record: optuna.Study, shortlist: StudyS
                 f"evaluations of a shortlist; give another name."
             )
         for key, value in study.user_attrs.items():
-            if not key.startswith(SAMPLER_KEY):  # it may go on in others
+            if not key.startswith(attributes.SAMPLER_KEY):  # it may go on in others
                 record.set_user_attr(key, value)
-        write_note(record, SHORTLIST_KEY, {**about, "first_number": shortlist.first_number})
+        attributes.write_note(
+            record, attributes.SHORTLIST_KEY, {**about, "first_number": shortlist.first_number}
+        )
     elif any(noted.get(key) != value for key, value in about.items()):
         raise ValueError(
             f"study {record.study_name!r} records another shortlist, of study {noted['study']!r}: "

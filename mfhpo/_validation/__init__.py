@@ -33,7 +33,6 @@ _short.maxlist = _short.maxtuple = _short.maxdict = 12
 
 
 def shown(value: Any) -> str:
-    """Return a value as messages show it, shortened."""
     return _short.repr(value)
 
 
@@ -76,13 +75,11 @@ def check_sequence(name: str, value: Any, right: str) -> list[Any]:
 
 
 def check_numbers(name: str, value: Any, right: str) -> list[float]:
-    """Return `value` as a list of floats; raise unless it is a sequence of numbers."""
     listed = check_sequence(name, value, right)
     return [check_number(f"{name}[{position}]", entry) for position, entry in enumerate(listed)]
 
 
 def check_array(name: str, value: Any, right: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return `value` as an array of floats; TypeError unless it is one of numbers."""
     try:
         return np.array(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -90,21 +87,18 @@ def check_array(name: str, value: Any, right: str) -> np.ndarray[Any, np.dtype[n
 
 
 def check_probability(name: str, value: float) -> float:
-    """Return `value` as a float, or raise unless it lies strictly between 0 and 1."""
     if not 0.0 < check_number(name, value) < 1.0:
         raise ValueError(f"{name} must lie strictly between 0 and 1, got {shown(value)}; try 0.05.")
     return float(value)
 
 
 def check_positive(name: str, value: float, hint: str = "") -> float:
-    """Return `value` as a float, or raise unless it is finite and above 0."""
     if not 0.0 < check_number(name, value) < math.inf:
         raise ValueError(f"{name} must be positive and finite, got {shown(value)}{hint}.")
     return float(value)
 
 
 def check_nonnegative(name: str, value: Any) -> float:
-    """Return `value` as a float, or raise unless it is finite and at least 0."""
     if not 0.0 <= check_number(name, value) < math.inf:
         raise ValueError(f"{name} must be a finite number of at least 0, got {shown(value)}.")
     return float(value)
@@ -120,7 +114,6 @@ def check_finite(name: str, value: float | None) -> float | None:
 
 
 def check_limit(name: str, value: Any, unit: str = " of seconds") -> float | None:
-    """Return a limit as a float, None for none, or raise unless it is a positive number."""
     if value is None:
         return None
     limit = check_number(name, value, f"{unit} or None")
@@ -130,7 +123,6 @@ def check_limit(name: str, value: Any, unit: str = " of seconds") -> float | Non
 
 
 def check_count(name: str, value: Any, least: int, most: int = _LARGEST_COUNT) -> int:
-    """Return `value` as an int, or raise unless it is a whole number from `least` to `most`."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be a whole number, got {shown(value)}.")
     whole = int(value)
@@ -149,21 +141,18 @@ def check_seed(value: Any) -> int:
 
 
 def check_index(name: str, value: int, size: int) -> int:
-    """Return `value` as an int, or raise unless it is a whole number from 0 to `size` - 1."""
     if not 0 <= check_count(name, value, -1) < size:
         raise ValueError(f"{name} must be 0 to {size - 1}, got {shown(value)}.")
     return int(value)
 
 
 def check_flag(name: str, value: bool) -> bool:
-    """Return `value`, or raise TypeError unless it is True or False."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, got {shown(value)}.")
     return bool(value)
 
 
 def check_name(name: str, value: str, right: str = "a name") -> str:
-    """Return `value`, or raise unless it is a string that is not empty."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be {right}, got {shown(value)}.")
     if not value:
@@ -172,7 +161,6 @@ def check_name(name: str, value: str, right: str = "a name") -> str:
 
 
 def check_names(name: str, value: Any, right: str) -> tuple[str, ...]:
-    """Return `value` as a tuple; TypeError unless it is a collection of names."""
     names = tuple(value if isinstance(value, Set) else check_sequence(name, value, right))
     if not all(isinstance(each, str) and each for each in names):
         raise TypeError(f"{name} must be {right}, got {shown(value)}.")
@@ -189,14 +177,12 @@ def check_choice(name: str, value: T, choices: Collection[Any], otherwise: str =
 
 
 def check_instance(name: str, value: T, kinds: Any, right: str) -> T:
-    """Return `value`, or raise TypeError unless it is an instance of some classes."""
     if not isinstance(value, kinds):
         raise TypeError(f"{name} must be {right}, got {shown(value)}.")
     return value
 
 
 def check_increasing(name: str, values: Sequence[float]) -> None:
-    """Raise ValueError unless `values` is non-empty, finite and strictly increasing."""
     if not values:
         raise ValueError(f"{name} must not be empty.")
     if not all(-math.inf < value < math.inf for value in values):
@@ -210,7 +196,6 @@ def check_increasing(name: str, values: Sequence[float]) -> None:
 
 
 def check_costs(costs: Any, right: str = "one number for each level", name: str = "costs") -> Any:
-    """Return the costs of levels as a tuple, or raise unless they are positive and increase."""
     checked = tuple(check_numbers(name, costs, right))
     check_increasing(name, checked)
     if checked[0] <= 0.0:

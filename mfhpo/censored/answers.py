@@ -41,7 +41,7 @@ class GainBounds:
 
     def best_arm(self, arms: IntArray) -> int | None:
         """Return the arm with the best lower bound; None if nothing is known about any."""
-        pulled: list[int] = self.estimates.pulled(arms).tolist()
+        pulled: list[int] = [arm for arm in arms.tolist() if self.estimates.counts(arm).any()]
         bounds = [self._lower_bounds(arm).max() for arm in pulled]
         return pulled[int(np.argmax(bounds))] if pulled else None
 

@@ -43,24 +43,11 @@ class GainEstimates:
     reward, `low`, minus the penalty. With rewards in [0, 1] that is Eq. 2 of Bengs and
     Hüllermeier (2023).
 
-    Parameters
-    ----------
-    n_arms, limits
-        Number of arms n, and the limits in seconds, strictly increasing, shape (m,).
-    cost, penalty
-        What is charged for the seconds of a pull that ends in time, and for the limit of one that
-        does not; in the unit of the reward. None: see `mfhpo.censored.options.LimitOptions`.
-    reward_range
-        Least and largest reward. Rewards outside are taken for the nearest one inside.
-    survival
-        How P(C > tau) is estimated, see `mfhpo.censored.options.LimitOptions`.
-    rule
-        The rule that the estimates serve, as far as it is not about the scale.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For charges, a range or a kind of survival that are none.
+    `n_arms` have limits in seconds that increase, shape (m,). The `cost` is charged for the seconds
+    of a pull that ends in time, the `penalty` for the limit of one that does not, in the unit of
+    the reward. Rewards outside `reward_range` are taken for the nearest one inside. For these and
+    for `survival` see `mfhpo.censored.options.LimitOptions`. The `rule` is that which the estimates
+    serve, as far as it is not about the scale. ValueError or TypeError for what is none.
     """
 
     def __init__(
@@ -142,10 +129,6 @@ class GainEstimates:
     def counts(self, arm: int) -> IntArray:
         """Return how many pulls say something about each limit of an arm, N(i, tau), shape (m,)."""
         return self._column(arm, COUNT).astype(np.int64)
-
-    def pulled(self, arms: IntArray) -> IntArray:
-        """Return the arms among these with pulls that say anything, shape (n,)."""
-        return np.asarray(arms[self.tallies.cells[arms, :, COUNT].any(axis=1)])
 
     def gains(self, arm: int) -> FloatArray:
         """Return the estimated gain at each limit of an arm (Eq. 10), NaN where unknown; (m,)."""

@@ -111,7 +111,6 @@ class RewardRange:
         )
 
     def _contradicted(self) -> str:
-        """Say how many rewards contradict the declared range; "" for none."""
         low, high = self.bounds
         if low <= self._history.lowest and self._history.highest <= high:
             return ""

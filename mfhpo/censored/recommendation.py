@@ -1,6 +1,6 @@
 """The answer of a policy that chooses time limits, and the same in the terms of whoever asked."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple, TypeVar
 
 from mfhpo.problem import Recommendation, plain
@@ -114,23 +114,14 @@ class UserLimitRecommendation:
     ) -> AnswerT:
         """Translate an answer about the arm of these `params`; `sign` is -1 to minimise."""
         low, high = sorted(sign * bound for bound in answer.interval)
-        return cls(
-            params=params,
-            arm=answer.arm,
-            limit=answer.limit,
-            gain=sign * answer.mean,
-            interval=(low, high),
-            delta=answer.delta,
-            survival=answer.survival,
-            censored=answer.censored,
-            finished=answer.finished,
-            reason=answer.reason,
-            seconds=answer.cost,
-            trials=answer.pulls,
-            survivors=answer.survivors,
-            assumptions=answer.assumptions,
-            estimated=answer.estimated,
-        )
+        own: dict[str, Any] = {
+            "params": params,
+            "gain": sign * answer.mean,
+            "interval": (low, high),
+        }
+        own |= {"seconds": answer.cost, "trials": answer.pulls}
+        known = {field.name for field in fields(cls)} & vars(answer).keys()
+        return cls(**{name: getattr(answer, name) for name in known} | own)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the recommendation as plain JSON values (None for what is not finite)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from mfhpo.certification.candidates import CandidateResult
@@ -102,10 +102,6 @@ class Certificate:
     def luckiest_result(self) -> CandidateResult:
         """What became of the candidate that the search would have handed over."""
         return self.candidates[self.luckiest]
-
-    def without_claim(self) -> Certificate:
-        """Return the certificate where no noise is seen, so that it claims nothing."""
-        return replace(self, within=math.inf, assumptions=(), conditions=(), unseen="", notices=())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as plain JSON values (None for what is not finite)."""

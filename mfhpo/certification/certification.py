@@ -10,6 +10,7 @@ shortlist, so they are biased by their own luck: no mean contains them.
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -66,17 +67,12 @@ class Certification:
     candidates, luckiest, maximise
         The shortlist, at least two; the position of the one that the search would have handed over;
         and whether larger values are better.
-    delta
-        Probability of a wrong certificate, in (0, 1).
-    epsilon
-        Tolerance in the unit of the values. None: one standard deviation of the noise.
+    delta, epsilon, sigma, max_failures
+        See `mfhpo.search.BudgetedSearch`.
     budget
         Largest number of evaluations, failures included. None: no limit.
     measure
         Least number of evaluations of the winner.
-    sigma
-        What is known about the noise: a sub-Gaussian scale, `mfhpo.Bounded` or `mfhpo.Gaussian`.
-        None: estimated.
     blocks
         Whether evaluations of the same block share their replicate, a split or a seed. Candidates
         are then compared by their differences in the same blocks, and the claim is about the mean
@@ -89,9 +85,6 @@ class Certification:
     certifier
         Makes the policy, of a problem with one level and of options, where neither `blocks` nor
         `first_look` is given. None: the one that suits the problem.
-    max_failures
-        A candidate without any value leaves after so many failures, and is not compared. One with
-        values leaves once more than half of its evaluations surely fail.
     seed
         Of the order in which candidates are evaluated first.
 
@@ -146,7 +139,7 @@ class Certification:
         self._luckiest = luckiest
         self._sign = 1.0 if maximise else -1.0
         self._noise = as_noise(sigma)  # of the values as they are told
-        noise = self._noise if maximise else mirrored_noise(self._noise)
+        noise = mirrored_noise(self._noise, self._sign)
         problem = Problem(n, costs=(1.0,), bias=Bias.max(0.0), noise=noise)
         options: dict[str, Any] = {"delta": unwrapped(delta), "epsilon": epsilon, "seed": seed}
         options["max_failures"] = max_failures
@@ -272,7 +265,9 @@ class Certification:
             corrected_mean=self._corrected_mean(results, winner),
         )
         if hidden:
-            certificate = certificate.without_claim()
+            certificate = replace(
+                certificate, within=math.inf, assumptions=(), conditions=(), unseen="", notices=()
+            )
         if not self._ruled_out:
             return certificate
         return with_ruled_out(certificate, self._ruled_out, hidden, -math.inf * self._sign)
@@ -290,7 +285,6 @@ class Certification:
         return self._sign * mean - radius, self._sign * mean + radius
 
     def _stated(self, interval: tuple[float, float], seen: float) -> tuple[float, float]:
-        """Cut an interval to the declared range, or widen it if it says nothing."""
         low, high = within_range(interval, self._noise)
         is_declared = isinstance(self._noise, (Bounded, SubGaussian))
         if not is_declared and high - low > 2.0 * _WIDEST * seen:
@@ -327,7 +321,6 @@ class Certification:
         return tuple(results)
 
     def _corrected_mean(self, results: Sequence[CandidateResult], winner: int | None) -> float:
-        """Return the winner's mean without what it owes to being chosen among these."""
         if winner is None:
             return math.nan
         mean, policy = results[winner].mean, self.policy
@@ -374,7 +367,6 @@ class Certification:
         ]
 
     def _unseen(self, results: Sequence[CandidateResult], winner: int | None) -> str:
-        """Say which rare outcomes the values of winner and rival cannot exclude."""
         if winner is None:
             return ""
         rivals = [

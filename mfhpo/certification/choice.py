@@ -112,7 +112,6 @@ def recommend_policy(problem: Problem, aim: Aim = "best arm") -> PolicyChoice:
 
 
 def _for_the_best_arm(problem: Problem) -> PolicyChoice:
-    """Return the policy for a certificate."""
     if isinstance(problem.noise, (SubGaussian, EstimatedNoise)):
         return PolicyChoice(
             MFTopTwo,

@@ -28,16 +28,7 @@ def interval_for_new_data(
     delta
         About the probability that the interval misses, in (0, 1).
 
-    Returns
-    -------
-    tuple of float
-        Infinite for fewer than two scores, and for equal ones: they say nothing about the spread.
-
-    Examples
-    --------
-    >>> low, high = interval_for_new_data([0.8, 0.9, 0.85, 0.85], test_per_train=0.25, delta=0.05)
-    >>> round(low, 3), round(high, 3)
-    (0.758, 0.942)
+    It is infinite for fewer than two scores, and for equal ones: they say nothing about the spread.
     """
     n = len(scores)
     rounding = _ROUNDING * float(np.abs(scores).max(initial=0.0))

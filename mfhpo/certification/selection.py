@@ -39,28 +39,10 @@ _POINTS = np.linspace(-7.0, 7.0, 281)
 def excess(means: npt.ArrayLike, variances: npt.ArrayLike, winner: int) -> float:
     """Return by how much the winner's mean is too large on average, having been chosen for it.
 
-    Parameters
-    ----------
-    means, variances
-        The observed means, where larger is better, and the variance of each of these means, shape
-        (K,).
-    winner
-        Position of the one that was chosen. Rivals with larger means have no part in the excess.
-
-    Returns
-    -------
-    float
-        The excess; 0 without a rival or without noise.
-
-    Examples
-    --------
-    The largest of eight means of equal configurations is too large by 1.4 standard errors, and one
-    that is far ahead by nothing:
-
-    >>> excess([0.0] * 8, [1.0] * 8, winner=0).__round__(2)
-    1.42
-    >>> excess([9.0] + [0.0] * 7, [1.0] * 8, winner=0).__round__(2)
-    0.0
+    `means` are the observed ones, where larger is better, with the `variances` of these means,
+    shape (K,). Rivals of the `winner` with larger means have no part in it. It is 0 without a rival
+    or without noise, 1.4 standard errors for the best of eight equal configurations, and nothing
+    for one that is far ahead.
     """
     y, v = np.asarray(means, dtype=np.float64), np.asarray(variances, dtype=np.float64)
     rivals = np.flatnonzero((y <= y[winner]) & (np.arange(len(y)) != winner))

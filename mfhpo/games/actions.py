@@ -30,13 +30,6 @@ class Actions:
     Raises ValueError if there is no player, a player has no parameter, or two have the same one.
     The seed is that of quasi-random profiles. Profiles are points of the unit cube: arrays of them
     have the shape (n, number of parameters).
-
-    Examples
-    --------
-    >>> workers, mode = Numeric((0.0, 0.5, 1.0)), OneOf(2)
-    >>> actions = Actions({"trainer": {"workers": workers}, "server": {"mode": mode}})
-    >>> actions.profiles.shape, actions.shape
-    ((6, 2), (3, 2))
     """
 
     def __init__(self, players: Mapping[str, Mapping[str, Numeric | OneOf]], seed: int = 0) -> None:
@@ -81,11 +74,6 @@ class Actions:
 
     def __len__(self) -> int:
         return len(self.players)
-
-    @property
-    def n_features(self) -> int:
-        """Number of features of a profile."""
-        return len(self.groups)
 
     @cached_property
     def is_finite(self) -> bool:
@@ -133,20 +121,15 @@ class Actions:
         """Return the model's features of points of the unit cube, shape (n, n_features)."""
         return self.space.cube_features(cube)
 
-    def features_of(self, points: Sequence[Point]) -> FloatArray:
-        """Return the model's features of profiles, shape (n, n_features)."""
-        return self.space.features(points)
-
     @cached_property
     def own_features(self) -> list[FloatArray]:
         """Each player's columns of the features of its actions."""
-        return [self.own_features_of(player, own) for player, own in enumerate(self.own)]
-
-    def own_features_of(self, player: int, own: FloatArray) -> FloatArray:
-        """Return a player's columns of the features of actions, shape (n, number of columns)."""
-        cube = np.full((len(own), len(self.parameters)), 0.5)
-        cube[:, self.cube_columns[player]] = own
-        return self.features(cube)[:, self.columns[player]]
+        found = []
+        for player, own in enumerate(self.own):
+            cube = np.full((len(own), len(self.parameters)), 0.5)
+            cube[:, self.cube_columns[player]] = own
+            found.append(self.features(cube)[:, self.columns[player]])
+        return found
 
     def around(self, profile: FloatArray, step: float) -> Actions:
         """Add actions near each player's own in a profile, `step` grid distances away."""
@@ -168,9 +151,8 @@ class Actions:
         return larger
 
     def _near(self, columns: IntArray, own: FloatArray, step: float) -> FloatArray:
-        """Return actions near one of a player's, with one or two parameters moved."""
         parameters = list(self.parameters.values())
-        shifts = step * _distance(len(columns)) * np.array(_SHARES)
+        shifts = step * (1.0 / (_per_axis(len(columns)) - 1)) * np.array(_SHARES)
         axes = []
         for place, column in enumerate(columns):
             parameter = parameters[column]
@@ -178,17 +160,13 @@ class Actions:
                 axes.append((place, parameter.snapped(np.clip(own[place] + shifts, 0.0, 1.0))))
             else:
                 axes.append((place, _values(parameter, parameter.n)))
-        moves = [own]
-        for place, values in axes:
-            for value in values:
-                moved = own.copy()
-                moved[place] = value
-                moves.append(moved)
+        changes = [([place], [value]) for place, values in axes for value in values]
         for (one, values), (other, others) in itertools.combinations(axes, 2):
-            for value, another in itertools.islice(itertools.product(values, others), _PAIRS):
-                moved = own.copy()
-                moved[[one, other]] = value, another
-                moves.append(moved)
+            pairs = itertools.islice(itertools.product(values, others), _PAIRS)
+            changes += [([one, other], list(pair)) for pair in pairs]
+        moves = np.tile(own, (len(changes) + 1, 1))
+        for moved, (places, new) in zip(moves, changes, strict=False):
+            moved[places] = new
         return np.unique(moves, axis=0)
 
     def _own(self, columns: IntArray) -> FloatArray:
@@ -212,12 +190,7 @@ class Actions:
 
 
 def _per_axis(n_parameters: int) -> int:
-    """Return the number of values of each parameter in a grid of a player's actions."""
     return _ALONE if n_parameters == 1 else max(2, int(_OWN ** (1.0 / n_parameters)))
-
-
-def _distance(n_parameters: int) -> float:
-    return 1.0 / (_per_axis(n_parameters) - 1)
 
 
 def _n_values(parameter: Numeric | OneOf) -> float:
@@ -241,5 +214,4 @@ def _values(parameter: Numeric | OneOf, most: int) -> FloatArray:
 def _spread(n: int, n_parameters: int, seed: int) -> FloatArray:
     from scipy.stats import qmc  # slow to import, and not needed before
 
-    points: FloatArray = qmc.Sobol(n_parameters, rng=np.random.default_rng(seed)).random(n)
-    return points
+    return np.asarray(qmc.Sobol(n_parameters, rng=np.random.default_rng(seed)).random(n))

@@ -5,23 +5,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from mfhpo._validation import (
-    check_costs,
-    check_sequence,
-    shown,
-)
+from mfhpo._validation import check_costs, check_sequence, shown
 from mfhpo.knowledge.arrays import FloatArray
 
 
 class LevelCosts:
-    """Costs of the levels at which players' utilities are measured; see `GamePolicy`.
-
-    Examples
-    --------
-    >>> costs = LevelCosts({"row": [1, 8], "column": [2, 3, 4]}, ["row", "column"], joint=False)
-    >>> costs.tops, costs.of((0, 2)), costs.of_evaluation, costs.least
-    ((1, 2), 5.0, 12.0, 3.0)
-    """
+    """Costs of the levels at which players' utilities are measured; see `GamePolicy`."""
 
     def __init__(
         self,
@@ -41,10 +30,13 @@ class LevelCosts:
                     f"costs must have an entry for each of the players {list(players)}, got "
                     f"{shown(sorted(map(str, costs)))}."
                 )
-            costs_of = {player: _checked(f"costs[{player!r}]", costs[player]) for player in players}
+            costs_of = {
+                player: np.array(check_costs(costs[player], "numbers", f"costs[{player!r}]"))
+                for player in players
+            }
             by_player = list(costs_of.values())
         else:
-            by_player = [_checked("costs", costs)] * len(players)
+            by_player = [np.array(check_costs(costs, "numbers"))] * len(players)
         self.by_player: tuple[FloatArray, ...] = tuple(by_player)
         """Of each player's levels."""
 
@@ -89,7 +81,3 @@ class LevelCosts:
         rows = self.by_player[:1] if self._joint else self.by_player
         n_levels = max(len(own) for own in rows)
         return np.array([np.pad(own, (0, n_levels - len(own)), mode="edge") for own in rows])
-
-
-def _checked(name: str, costs: Sequence[float]) -> FloatArray:
-    return np.array(check_costs(costs, "numbers", name))

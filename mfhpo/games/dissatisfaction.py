@@ -70,8 +70,7 @@ class Beliefs:
         if actions.shape is not None:
             worst = self._of_all_profiles(estimate)
             if actions.is_finite:
-                found: FloatArray = actions.profiles[np.argmin(worst)]
-                return found
+                return np.asarray(actions.profiles[np.argmin(worst)])
             candidates = actions.profiles[np.argsort(worst)[:_STARTS_OF_GRID]]
         else:
             chosen = rng.permutation(len(actions.profiles))[:_SCREENED]
@@ -119,8 +118,7 @@ class Beliefs:
             responses[:, better] = self._responses(profiles[better], estimate, n_profiles)
         # Among so few, more deviations are looked at: some profiles seemed better than they are.
         ends = np.concatenate((profiles, starts))
-        best: FloatArray = ends[np.argmin(self.dissatisfaction(ends, estimate).max(axis=1))]
-        return best
+        return np.asarray(ends[np.argmin(self.dissatisfaction(ends, estimate).max(axis=1))])
 
     def _responses(self, profiles: FloatArray, estimate: Estimate, n_asked: int) -> FloatArray:
         """Return profiles after each player's best response, and all, (n_players + 1, n, d)."""
@@ -202,7 +200,6 @@ class Beliefs:
     def _bounds(
         self, model: MultiOutputGP, features: FloatArray, estimate: Estimate
     ) -> tuple[FloatArray, FloatArray]:
-        """Return a utility's bounds for a deviation and for staying."""
         if estimate is Estimate.MEAN:
             means = model.mean(features, model.top)
             return means, means

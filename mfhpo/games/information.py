@@ -29,8 +29,7 @@ def information_of_target(
     known = (of_target > 0.0) & (of_level > 0.0)
     r = np.divide(shared, of_target, out=np.zeros(known.shape), where=known)
     r = np.divide(r, of_level, out=np.zeros(known.shape), where=known)
-    information: FloatArray = -0.5 * np.log1p(-np.clip(r**2, 0.0, 1.0 - _ROUNDING))
-    return information
+    return np.asarray(-0.5 * np.log1p(-np.clip(r**2, 0.0, 1.0 - _ROUNDING)))
 
 
 def information_at_level(variance: FloatArray, noise: FloatArray | float) -> FloatArray:

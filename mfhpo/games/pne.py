@@ -54,7 +54,6 @@ class MultiFidelityBounds:
         return self._exploration(game, awaited) or UpperBounds().propose(game, awaited)
 
     def _exploration(self, game: GamePolicy, awaited: Sequence[Queried]) -> Query | None:
-        """Return the next query below the target, or None if it is time to evaluate."""
         costs, actions = game.costs, game.actions
         evaluation, least = costs.of_evaluation, costs.least
         remaining = game.remaining - sum(before.cost for before in awaited)

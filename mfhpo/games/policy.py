@@ -172,7 +172,7 @@ class GamePolicy:
             awaited = []
             for query in pending:
                 awaited.append(self._queried(query))
-                features = self.actions.features_of([query.profile])[0]
+                features = self.actions.space.features([query.profile])[0]
                 for model, level in zip(self.models, query.levels, strict=True):
                     model.add(features, level, None)
             chosen = self._rule.propose(self, awaited)
@@ -180,7 +180,9 @@ class GamePolicy:
             for model, mark in zip(self.models, marks, strict=True):
                 model.restore(mark)
         is_lost = bool(self.history) and not self.has_seen
-        if chosen is None or not (is_lost or self._fails_always(chosen)):
+        failed = [None in told.utilities for told in self.history if told.query == chosen]
+        fails_always = len(failed) >= _TRIES and all(failed)
+        if chosen is None or not (is_lost or fails_always):
             return chosen
         # Models do not say that it must not be asked for again.
         rng = np.random.default_rng((self.seed, len(self.history), len(awaited), 1))
@@ -211,7 +213,7 @@ class GamePolicy:
         self.cost += self.history[-1].cost
         if self.is_evaluation(query):
             self.evaluated.append(query)
-        features = self.actions.features_of([query.profile])[0]
+        features = self.actions.space.features([query.profile])[0]
         for learned, level, value in zip(self._learned, query.levels, values, strict=True):
             learned.tell(features, level, value)
 
@@ -298,10 +300,6 @@ class GamePolicy:
         """Whether any utility was observed."""
         return any(learned.has_seen for learned in self._learned)
 
-    def _fails_always(self, query: Query) -> bool:
-        failed = [None in told.utilities for told in self.history if told.query == query]
-        return len(failed) >= _TRIES and all(failed)
-
     def _answers(self) -> Answers:
         rng = np.random.default_rng((self.seed, len(self.history), 1))
         possible = [learned.possible(POSSIBLE, rng) for learned in self._learned]
@@ -315,7 +313,7 @@ class GamePolicy:
     def _queried(self, query: Query) -> Queried:
         information = 0.0
         if self._about is not None:
-            features = self.actions.features_of([query.profile])
+            features = self.actions.space.features([query.profile])
             information = information_of_query(self.models, features, query.levels, self._about)
         return Queried(query, self.cost_of(query), information)
 

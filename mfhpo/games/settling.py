@@ -48,7 +48,6 @@ def best_response(
 def _unrest(
     profile: FloatArray, actions: Actions, models: Sequence[MultiOutputGP], units: FloatArray
 ) -> float:
-    """Return the largest gain, with deviations far, near and nearer."""
     worst = 0.0
     for step in (_STEPS[0], _STEPS[-1]):
         finer = actions.around(profile, step)

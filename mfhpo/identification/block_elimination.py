@@ -99,7 +99,8 @@ class Rounds:
         # All arms take part in the first rounds, whatever comes.
         if blocks.place(pull.block) <= max(blocks.place(blocks.next_round), _FIRST_LOOK - 1):
             return False
-        waiting = int((blocks.n_settled - blocks.counts())[self._in_round(known)].sum())
+        settled = blocks.settled.sum(axis=1)
+        waiting = int((settled - blocks.counts())[self._in_round(known)].sum())
         in_rounds = sum(int((~np.isnan(errors)).sum()) for errors in blocks.errors)
         return waiting > max(in_rounds, len(pending))
 
@@ -203,7 +204,8 @@ class Rounds:
         if len(arms) < 2 or (self._blocks.counts()[arms] < len(done)).any():
             return None
         for block in self._probes or [self._blocks.next_round]:
-            if block not in done and self._blocks.is_complete(arms, block):
+            is_there = block not in done and block < self._blocks.values.shape[1]
+            if is_there and self._blocks.settled[arms, block].all():
                 return block
         return None
 
@@ -228,10 +230,9 @@ class Rounds:
         if len(active) < 2:
             return Verdict(epsilon=known.epsilon)
         epsilon = known.scale if self._finds_epsilon else known.epsilon
-        seen = active[blocks.counts()[active] >= len(blocks.rounds)]
-        if not seen.size:
+        leader = self._best_in_rounds(known)
+        if leader is None:
             return Verdict(epsilon=epsilon)
-        leader = int(seen[np.argmax(blocks.standings(seen, blocks.rounds))])
         others = active[active != leader]
         evidence = self._evidence_against(known, leader, others, epsilon)
         rival = others[[np.argmin(evidence)]]
@@ -256,10 +257,14 @@ class Rounds:
 
     def leader(self, known: Known) -> int:
         """Return the arm with the largest mean over complete rounds."""
+        best = self._best_in_rounds(known)
+        return surest_at_target(known.evidence, known.arms, known.bias) if best is None else best
+
+    def _best_in_rounds(self, known: Known) -> int | None:
         active, blocks = known.arms, self._blocks
         seen = active[blocks.counts()[active] >= len(blocks.rounds)]
         if not blocks.rounds or not seen.size:
-            return surest_at_target(known.evidence, active, known.bias)
+            return None
         return int(seen[np.argmax(blocks.standings(seen, blocks.rounds))])
 
     def words(self, known: Known, usual: Words, arm: int | None) -> Words:
@@ -314,7 +319,6 @@ def _first_pull(known: Known, arms: Sequence[int], block: int) -> Pull:
 
 
 def _taken(pending: Sequence[Pull]) -> dict[int, set[int]]:
-    """Return the blocks under way of each arm."""
     taken: dict[int, set[int]] = {}
     for pull in pending:
         if pull.block is not None:

@@ -34,11 +34,8 @@ def convenient(known: Known, margins: FloatArray, costs: FloatArray) -> FloatArr
 class LevelByLevel:
     """The rule of Algorithm 1 (see `Elimination`).
 
-    Attributes
-    ----------
-    fidelities, alpha, margins
-        The fidelities that are explored, from the cheapest; their thresholds; and by how much a
-        lower bound must exceed an upper bound at each fidelity, shape (M,).
+    `fidelities` are explored, from the cheapest, with the thresholds `alpha`. A lower bound must
+    exceed an upper bound by the `margins`, shape (M,).
     """
 
     def __init__(

@@ -14,12 +14,7 @@ import numpy as np
 
 from mfhpo._validation import check_choice, check_count, check_positive, unwrapped
 from mfhpo.identification.likelihood.bias_models import OwnBias
-from mfhpo.identification.likelihood.likelihood_ratio import (
-    MIXTURE,
-    Bar,
-    LikelihoodStop,
-    Standing,
-)
+from mfhpo.identification.likelihood.likelihood_ratio import MIXTURE, Bar, LikelihoodStop, Standing
 from mfhpo.identification.top_two import TopTwo, check_options
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.bias import Kind
@@ -50,13 +45,8 @@ class Gradient:
     """The rule of `MFGrad`.
 
     `shape` is (K, M), M being the number of levels that are compared; for the others see `MFGrad`.
-
-    Attributes
-    ----------
-    told_at_once
-        Number of values of a pair that make one step: more than one in simulations.
-    gradients, planned_pulls, steps
-        Sums of gradients and of planned pulls, shape (K, M), and number of steps so far.
+    So many values of a pair make one step: `told_at_once`, more than one in simulations. The sums
+    of `gradients` and of `planned_pulls` have that shape.
     """
 
     def __init__(
@@ -173,7 +163,6 @@ class Gradient:
         return np.asarray(shares / shares.sum())
 
     def _plan_pulls(self, known: Known, shares: FloatArray) -> None:
-        """Plan what follows: in proportion to shares over costs, and a part evenly."""
         self.steps += self.told_at_once
         costs = known.costs[known.levels]
         pulls = shares / costs
@@ -233,6 +222,5 @@ class MFGrad(Race):
         shape = (problem.n_arms, 1 if steers else problem.n_fidelities)
         bar = MIXTURE if stop == "mixture" else published_bar(*shape)
         most = check_count("max_arms", max_arms, 2)
-        stop_by = LikelihoodStop(problem.n_arms, bar)
-        rule = Gradient(stop_by, shape, learning_rate, most, variant)
+        rule = Gradient(LikelihoodStop(bar), shape, learning_rate, most, variant)
         super().__init__(problem, rule, **options)

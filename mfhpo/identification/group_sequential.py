@@ -43,18 +43,6 @@ class GroupSequential(Race):
         arms.
     **options
         See `Race`, without `measure` and `radius`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mfhpo import Observation, Problem
-    >>> policy = GroupSequential(Problem(3, costs=(1.0,)), epsilon=0.2)
-    >>> means, rng = [0.2, 0.9, 0.5], np.random.default_rng(0)
-    >>> while not policy.finished:
-    ...     [pull] = policy.ask()
-    ...     policy.tell(pull, Observation(rng.normal(means[pull.arm], 0.1)))
-    >>> policy.recommend().arm, policy.recommend().certified, policy.pulls
-    (1, True, 15)
     """
 
     rule: Looks
@@ -80,11 +68,6 @@ class GroupSequential(Race):
         rule = Looks(problem.n_arms, sigma, size, epsilon is None, blocks)
         problem = replace(problem, bias=None)
         super().__init__(problem, rule, epsilon=epsilon, measure=size, **options)
-
-    @property
-    def looks(self) -> int:
-        """Number of looks so far."""
-        return self.rule.looks
 
     @property
     def behind(self) -> float:

@@ -27,12 +27,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import stdtrit
 
-from mfhpo.identification.likelihood.blocks import (
-    BLOCK_CONDITIONS,
-    Blocks,
-    exists,
-    first_in_turn,
-)
+from mfhpo.identification.likelihood.blocks import BLOCK_CONDITIONS, Blocks, exists, first_in_turn
 from mfhpo.identification.likelihood.ties import Samples, usual_step
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.problem import Pull
@@ -48,13 +43,7 @@ _ROUNDING = 1e-9  # of a radius: a lead that is no larger is a tie
 
 
 class Looks:
-    """The rule of `GroupSequential`.
-
-    Attributes
-    ----------
-    looks
-        Number of looks so far.
-    """
+    """The rule of `GroupSequential`, with the number of `looks` so far."""
 
     def __init__(
         self, n_arms: int, sigma: float | None, first_look: int, finds_epsilon: bool, blocks: bool
@@ -203,7 +192,6 @@ class Looks:
         yield self._certificate(known)
 
     def _standings(self, arms: IntArray) -> FloatArray:
-        """Return the arms' means at the last look, shape (n,), without effects of blocks."""
         blocks = np.flatnonzero(~self._blocks.void)[: int(self._looked_at[arms[0]])]
         return self._blocks.standings(arms, blocks.tolist())
 

@@ -76,7 +76,8 @@ class TopTwo:
             return None
         if not known.target_only:
             return Pull(int(unseen[0]), 0)
-        if _glances(known.problem):
+        costs = known.problem.costs
+        if costs is not None and costs[0] <= _CHEAP_GLANCE * costs[-1]:
             never = unseen[counts[unseen, 0] == 0]
             if never.size:
                 return Pull(int(never[0]), 0)
@@ -108,12 +109,7 @@ class TopTwo:
         return self._pull_of_both(known, standing.likelihood, standing.leader, rival, counts)
 
     def _pull_of_each(
-        self,
-        known: Known,
-        bias: OwnBias,
-        standing: Standing,
-        rival: int,
-        counts: IntArray,
+        self, known: Known, bias: OwnBias, standing: Standing, rival: int, counts: IntArray
     ) -> Pull:
         leader, likelihood = standing.leader, standing.likelihood
         assert leader is not None
@@ -149,12 +145,6 @@ class TopTwo:
         gains = likelihood.weights[[rival, leader], fidelity].tolist()
         leads = _is_leaders_turn(known, gains, np.ones(2), counts)
         return Pull(leader if leads else rival, fidelity)
-
-
-def _glances(problem: Problem) -> bool:
-    """Tell whether all arms are first looked at where it is cheapest, for their order."""
-    costs = problem.costs
-    return costs is not None and costs[0] <= _CHEAP_GLANCE * costs[-1]
 
 
 def _is_leaders_turn(
@@ -252,7 +242,7 @@ class MFTopTwo(Race):
 
     def __init__(self, problem: Problem, *, variant: Kind | None = None, **options: Any) -> None:
         check_options("MFTopTwo", problem, variant, options)
-        rule = TopTwo(LikelihoodStop(problem.n_arms, MIXTURE), variant)
+        rule = TopTwo(LikelihoodStop(MIXTURE), variant)
         super().__init__(problem, rule, **options)
 
 

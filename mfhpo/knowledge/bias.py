@@ -186,13 +186,6 @@ class BiasAudit:
     of the means, which is conservative (Mickey and Brown 1966). The level .05 is shared by all arms
     (or ordered pairs of arms) and pairs of fidelities. In a race the numbers do depend on the
     values, so that it is approximate there; `make assumptions` and the tests measure it.
-
-    Parameters
-    ----------
-    kind
-        Kind of the bounds.
-    n_arms, n_fidelities
-        Number of arms K and of fidelities M in the race.
     """
 
     def __init__(self, kind: Kind, n_arms: int, n_fidelities: int) -> None:
@@ -253,13 +246,8 @@ class BiasAudit:
                     continue
                 involved = [high, low]
                 observed = float(difference[high] - difference[low])
-                total = float(
-                    self._uncertainty(
-                        variances[involved].reshape(1, -1),
-                        pulls[involved].reshape(1, -1),
-                        degrees[involved].reshape(1, -1),
-                    )[0]
-                )
+                both = (part[involved].reshape(1, -1) for part in (variances, pulls, degrees))
+                total = float(self._uncertainty(*both)[0])
             allowed = bias.bounds[fidelity] + bias.bounds[other]
             # What rounding alone can make of equal numbers is no contradiction.
             rounding = 1e-12 * (allowed + float(np.abs(means[cells]).max()))

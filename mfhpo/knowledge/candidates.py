@@ -26,11 +26,6 @@ def configurations_of(
 
     Cells of a table that are NaN or None stand for parameters that do not apply. Raises TypeError
     or ValueError if it is anything else, or has parameters that are `owned`: the search sets them.
-
-    Examples
-    --------
-    >>> configurations_of({"lr": [0.1, 0.2], "depth": [3, 4]})
-    [{'lr': 0.1, 'depth': 3}, {'lr': 0.2, 'depth': 4}]
     """
     if isinstance(candidates, Integral) and not isinstance(candidates, bool):
         return check_count("candidates", int(candidates), 2, MOST_ARMS)
@@ -83,12 +78,6 @@ def space_of(configurations: Sequence[Mapping[str, Any]]) -> tuple[SearchSpace, 
     A number's place is its rank among the values that occur. Other values are choices without an
     order. What never varies, and choices that no two configurations share, such as names, say
     nothing about other configurations and are left out.
-
-    Examples
-    --------
-    >>> space, points = space_of([{"lr": 0.1, "act": "relu"}, {"lr": 10, "act": "relu"}])
-    >>> space.parameters, points
-    ({'lr': Numeric(places=(0.0, 1.0))}, [{'lr': 0.0}, {'lr': 1.0}])
     """
     kinds: dict[str, Numeric | OneOf] = {}
     points: list[dict[str, float]] = [{} for _ in configurations]

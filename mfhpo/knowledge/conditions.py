@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -29,14 +29,6 @@ class Question:
     def inside(self, values: FloatArray) -> list[BoolArray]:
         """Return which values belong to each branch."""
         return [(values >= low) & (values < high) for low, high, _ in self.branches]
-
-    def answered(self, answers: Sequence[Answer]) -> Question:
-        """Return the question with other answers."""
-        ranges = [(low, high) for low, high, _ in self.branches]
-        return Question(
-            self.parent,
-            tuple((*between, answer) for between, answer in zip(ranges, answers, strict=True)),
-        )
 
 
 Answer: TypeAlias = bool | Question
@@ -98,7 +90,9 @@ def _explain(
                 break
             answers.append(answer)
         else:
-            return question.answered(answers)
+            ranges = [(low, high) for low, high, _ in question.branches]
+            told = zip(ranges, answers, strict=True)
+            return Question(question.parent, tuple((*each, answer) for each, answer in told))
     return None
 
 

@@ -21,8 +21,6 @@ from mfhpo._validation import (
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.noise import Bounded, Noise, SubGaussian
 
-_SUB_GAUSSIAN = "the noise is sub-Gaussian with the declared sigma"
-
 
 class Radius(ABC):
     """A function B with P(exists n >= 1: |mean_n - mu| > B(n)) <= level.
@@ -100,7 +98,18 @@ class Radius(ABC):
 
 
 @dataclass(frozen=True)
-class HoeffdingRadius(Radius):
+class _Scaled(Radius):
+    sigma: float
+
+    assumption = "the noise is sub-Gaussian with the declared sigma"
+
+    def __post_init__(self) -> None:
+        check_nonnegative("sigma", self.sigma)
+        object.__setattr__(self, "sigma", unwrapped(self.sigma))
+
+
+@dataclass(frozen=True)
+class HoeffdingRadius(_Scaled):
     """The papers' radius: Hoeffding's inequality and a union bound over n.
 
         B(n) = sqrt(2 sigma^2 ln(4 n^2 / level) / n)
@@ -113,14 +122,6 @@ class HoeffdingRadius(Radius):
         The sub-Gaussian scale, in the unit of the values.
     """
 
-    sigma: float
-
-    assumption = _SUB_GAUSSIAN
-
-    def __post_init__(self) -> None:
-        check_nonnegative("sigma", self.sigma)
-        object.__setattr__(self, "sigma", unwrapped(self.sigma))
-
     def _widths(
         self, n: FloatArray, level: float, squares: FloatArray, prediction_errors: FloatArray
     ) -> FloatArray:
@@ -128,7 +129,7 @@ class HoeffdingRadius(Radius):
 
 
 @dataclass(frozen=True)
-class MixtureRadius(Radius):
+class MixtureRadius(_Scaled):
     """The two-sided normal mixture boundary, as small as it can be at 16 pulls.
 
         B(n) = sigma sqrt((n + rho) (ln((n + rho) / rho) + 2 ln(1 / level))) / n
@@ -142,14 +143,6 @@ class MixtureRadius(Radius):
     sigma
         See `HoeffdingRadius`.
     """
-
-    sigma: float
-
-    assumption = _SUB_GAUSSIAN
-
-    def __post_init__(self) -> None:
-        check_nonnegative("sigma", self.sigma)
-        object.__setattr__(self, "sigma", unwrapped(self.sigma))
 
     def _widths(
         self, n: FloatArray, level: float, squares: FloatArray, prediction_errors: FloatArray

@@ -42,9 +42,7 @@ def departure_in_words(
     farthest = high if high - mean > mean - low else low
     distance = abs(farthest - mean) / deviation
     room = (count - 1) ** 2 / count - distance**2
-    t = math.inf
-    if room > 1e-9 * count:
-        t = distance * math.sqrt((count - 2) / room)
+    t = distance * math.sqrt((count - 2) / room) if room > 1e-9 * count else math.inf
     if 2.0 * count * float(stdtr(count - 2, -t)) < level / 2.0:
         return (
             f"one of {count} values, {shown(farthest):.3g}, is an outlier, {distance:.2g} standard "

@@ -57,8 +57,7 @@ class Numeric:
         if not self.places:
             return places
         reached = np.array(self.places)
-        snapped: FloatArray = reached[np.searchsorted((reached[1:] + reached[:-1]) / 2.0, places)]
-        return snapped
+        return np.asarray(reached[np.searchsorted((reached[1:] + reached[:-1]) / 2.0, places)])
 
 
 @dataclass(frozen=True)
@@ -175,21 +174,17 @@ class SearchSpace:
                 for parent, also in having.items()
                 if also[has].all() and also.sum() > has.sum()
             ]
+            # Of choices, of numbers with steps, of others.
             kinds: tuple[dict[str, FloatArray], ...] = ({}, {}, {})
             for parent in parents:
-                kinds[self._kind(parent)][parent] = table[parent]
+                parameter = self.parameters[parent]
+                kind = 0 if isinstance(parameter, OneOf) else 1 if parameter.places else 2
+                kinds[kind][parent] = table[parent]
             if has.tobytes() not in known:
                 known[has.tobytes()] = explain(has, *kinds)
             question = known[has.tobytes()]
             if question is not None:
                 self._conditions[name] = question
-
-    def _kind(self, name: str) -> int:
-        """Return 0 for choices, 1 for numbers with steps, 2 for others."""
-        parameter = self.parameters[name]
-        if isinstance(parameter, OneOf):
-            return 0
-        return 1 if parameter.places else 2
 
     def _table(self, points: Sequence[Point]) -> dict[str, FloatArray]:
         return {
@@ -241,17 +236,10 @@ def place_in_range(value: float, low: float, high: float, log: bool) -> float:
 
     Parameters
     ----------
-    value
-        The number.
-    low, high
-        The two others.
+    value, low, high
+        The number, and the two others.
     log
         Whether the range is logarithmic.
-
-    Examples
-    --------
-    >>> place_in_range(10.0, 1.0, 100.0, log=True)
-    0.5
     """
     if log:
         return math.log(value / low) / math.log(high / low)

@@ -56,14 +56,11 @@ class PullStatistics:
         self.squares[cell] += growth
         self.lows[cell] = min(self.lows[cell], value)
         self.highs[cell] = max(self.highs[cell], value)
-        self._compare_with_latest(cell, value)
-        return float(growth)
-
-    def _compare_with_latest(self, cell: tuple[int, int], value: float) -> None:
         latest = float(self.latest[cell])
         if abs(value - latest) <= _ROUNDING * abs(value):
             self.repeats[cell] += 1
         elif not math.isnan(latest):
-            self.moves[cell[1]] += 1
-            self.moved[cell[1]] += (value - latest) ** 2
+            self.moves[fidelity] += 1
+            self.moved[fidelity] += (value - latest) ** 2
         self.latest[cell] = value
+        return float(growth)

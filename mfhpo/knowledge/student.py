@@ -25,7 +25,7 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import stdtr
+from scipy.special import lambertw, stdtr
 
 from mfhpo.knowledge.arrays import FloatArray
 
@@ -57,7 +57,4 @@ def log_evidence(
 @lru_cache(maxsize=64)
 def wanted_of_two(level: float) -> float:
     """Return the y with ``(1 + y) exp(-y) = level``."""
-    y = -math.log(level)
-    for _ in range(100):
-        y = math.log1p(y) - math.log(level)
-    return y
+    return -1.0 - float(np.real(lambertw(-level / math.e, -1)))

@@ -43,7 +43,8 @@ def unseen_in_words(
     counts: Sequence[tuple[str, int]], delta: float, unit: str = "evaluations"
 ) -> str:
     """Say which rare outcomes the evaluations of some configurations cannot exclude."""
-    shares = [f"{_percent(unseen_share(seen, delta))} %" for _, seen in counts]
+    percents = [100.0 * unseen_share(seen, delta) for _, seen in counts]
+    shares = ["100 %" if percent > 99.5 else f"{percent:.2g} %" for percent in percents]
     words = [
         f"{share} of {f'{unit} of ' * (not place)}{name} ({seen} seen)"
         for place, (share, (name, seen)) in enumerate(zip(shares, counts, strict=True))
@@ -54,7 +55,3 @@ def unseen_in_words(
 def outcomes_in_words(values: int, failures: int) -> str:
     """Say how many of an arm's evaluations failed, such as "failed 9 of 22"."""
     return f"failed {failures} of {values + failures}"
-
-
-def _percent(share: float) -> str:
-    return "100" if share > 0.995 else f"{100.0 * share:.2g}"

@@ -19,14 +19,7 @@ SigmaLike: TypeAlias = float | Sequence[float] | Noise | None
 
 @dataclass(frozen=True)
 class Declaration:
-    """What is declared of a fidelity, its bias and the noise, in the direction of the objective.
-
-    Examples
-    --------
-    >>> declaration = Declaration.of(Fidelity("epochs", levels=[1, 9]), sigma=0.1, bias=[0.2, 0.0])
-    >>> declaration.problem(n_arms=4, levels=[1, 9], sign=-1.0).costs
-    (1.0, 9.0)
-    """
+    """What is declared of a fidelity, its bias and the noise, in the direction of the objective."""
 
     fidelity: Fidelity
     bias: Bias | None
@@ -51,7 +44,7 @@ class Declaration:
             n_arms,
             self.fidelity.costs_of(levels),
             bias=self.bias,
-            noise=self._noise(sign),
+            noise=mirrored_noise(self.noise, sign),
             n_fidelities=len(levels),
         )
 
@@ -82,7 +75,9 @@ class Declaration:
         # As many levels as there are bounds.
         declared = self.bias.bounds if self.bias else getattr(self.noise, "sigma", 1.0)
         number = len(declared) if isinstance(declared, Sequence) else 1
-        return Problem(2, None, bias=self.bias, noise=self._noise(sign), n_fidelities=number)
+        return Problem(
+            2, None, bias=self.bias, noise=mirrored_noise(self.noise, sign), n_fidelities=number
+        )
 
     def objection_to(self, budget: float | None, levels: Sequence[Any]) -> str | None:
         """Say what is wrong with a budget that pays for nothing, if the levels tell; else None."""
@@ -95,13 +90,12 @@ class Declaration:
             f"a larger budget."
         )
 
-    def _noise(self, sign: float) -> Noise:
-        return mirrored_noise(self.noise) if sign < 0.0 else self.noise
 
-
-def mirrored_noise(noise: Noise) -> Noise:
-    """Return the noise for values with the opposite sign."""
-    return Bounded(-noise.high, -noise.low) if isinstance(noise, Bounded) else noise
+def mirrored_noise(noise: Noise, sign: float) -> Noise:
+    """Return the noise of values that are maximised; `sign` is -1 to minimise."""
+    if sign < 0.0 and isinstance(noise, Bounded):
+        return Bounded(-noise.high, -noise.low)
+    return noise
 
 
 def as_fidelity(fidelity: str | Fidelity) -> Fidelity:

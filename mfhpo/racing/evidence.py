@@ -32,17 +32,10 @@ class Evidence:
     fidelities, whose values are evidence. The `radius`, or one per fidelity, is by default the
     tightest one for the problem's noise.
 
-    Parameters
-    ----------
-    variances
-        Whether likelihood ratios decide beside the intervals: where values are only bounded, half
-        of delta is left to either.
-    audit
-        Whether a declared scale is compared with the values (`NoiseAudit`), where the radius is
-        that for the noise.
-    expects_spread
-        Whether to warn where repeated evaluations are all equal, if the intervals rest on their
-        spread.
+    Where likelihood ratios decide beside the intervals (`variances`), and values are only bounded,
+    half of delta is left to either. An `audit` compares a declared scale with the values
+    (`NoiseAudit`), where the radius is that for the noise. If the intervals rest on their spread,
+    `expects_spread` says whether to warn where repeated evaluations are all equal.
     """
 
     def __init__(
@@ -63,18 +56,8 @@ class Evidence:
         self._is_bounded = isinstance(problem.noise, Bounded) and not has_radius
         self._bounds = problem.noise if isinstance(problem.noise, Bounded) else None
         self.noise = NoiseEvidence(
-            problem,
-            delta,
-            compared,
-            self._statistics,
-            has_radius,
-            variances,
-            audit,
-            expects_spread,
+            problem, delta, compared, self._statistics, has_radius, variances, audit, expects_spread
         )
-        # Half-widths that were worked out, and whether something was learned since.
-        self._half_widths = np.full((n_arms, n_fidelities), np.inf)
-        self._is_stale = np.ones((n_arms, n_fidelities), dtype=bool)
 
     @property
     def counts(self) -> IntArray:
@@ -94,13 +77,6 @@ class Evidence:
         return self._radii[fidelity].assumption
 
     @property
-    def estimate(self) -> str:
-        """How the noise was estimated, in words; empty where it was not."""
-        if self.noise.is_estimated:
-            return "noise: estimated, that of each configuration from its own values"
-        return ""
-
-    @property
     def supposes_normal(self) -> bool:
         """Whether the intervals rest on normal noise."""
         return "normal" in self.assumption
@@ -108,20 +84,11 @@ class Evidence:
     def add(self, arm: int, fidelity: int, value: float) -> str:
         """Learn one value; return what it contradicts, in words, or an empty string."""
         growth = self._statistics.add(arm, fidelity, value)
-        self._is_stale[arm, fidelity] = True
-        contradicted = self.noise.learn(arm, fidelity, value, growth)
-        if contradicted:
-            # The variance is another one from now on.
-            self._is_stale[:] = True
-        elif self.noise.is_estimated_at(fidelity) and self._statistics.repeats[:, fidelity].any():
-            # The usual step of discrete values is the same for all arms.
-            self._is_stale[:, fidelity] = True
-        return contradicted
+        return self.noise.learn(arm, fidelity, value, growth)
 
     def sums(self, arms: IntArray, fidelity: int) -> FloatArray:
         """Return sums of the values, shape (n,)."""
-        chosen: FloatArray = self._statistics.sums[arms, fidelity]
-        return chosen
+        return np.asarray(self._statistics.sums[arms, fidelity])
 
     def means(self, arms: IntArray, fidelity: int) -> FloatArray:
         """Return means of the values, shape (n,); 0 where nothing was seen."""
@@ -166,19 +133,7 @@ class Evidence:
         self, arms: IntArray, fidelity: int, counts: IntArray | None = None
     ) -> FloatArray:
         """Return confidence radii of the means, shape (n,), as if from `counts` values each."""
-        seen = self.counts[arms, fidelity]
-        if counts is not None and not (counts == seen).all():
-            return self._computed_half_widths(arms, fidelity, counts)
-        stale = arms[self._is_stale[arms, fidelity]]
-        if len(stale):
-            self._half_widths[stale, fidelity] = self._computed_half_widths(
-                stale, fidelity, self.counts[stale, fidelity]
-            )
-            self._is_stale[stale, fidelity] = False
-        half: FloatArray = self._half_widths[arms, fidelity]
-        return half
-
-    def _computed_half_widths(self, arms: IntArray, fidelity: int, counts: IntArray) -> FloatArray:
+        counts = self.counts[arms, fidelity] if counts is None else counts
         if self.noise.is_estimated_at(fidelity):
             squares = self.noise.squares(arms, fidelity)
             return _OWN_VARIANCE(counts, self.noise.level, squares=squares)
@@ -242,16 +197,12 @@ class Evidence:
                 found.append((arm, words))
         return found
 
-    def noise_scale(self, fidelity: int) -> float:
-        """Return the pooled standard deviation around the arms' means; NaN without repeats."""
-        return self.noise.scale(fidelity)
-
     def noise_scales(self) -> FloatArray:
         """Return noise scales, shape (M,), seen where declared ones fail; NaN if unknown."""
         declared = self.noise.sigmas
         if declared is not None and not self.noise.widened:
             return np.array(declared)
-        seen = np.array([self.noise_scale(m) for m in range(self.counts.shape[1])])
+        seen = np.array([self.noise.scale(m) for m in range(self.counts.shape[1])])
         return seen if declared is None else np.fmax(declared, seen)
 
     def pulls_until(self, fidelity: int, widths: FloatArray) -> FloatArray:
@@ -264,7 +215,7 @@ class Evidence:
         if self.noise.is_estimated_at(fidelity):
             radius = _OWN_VARIANCE
         if radius.needs_squares or radius.needs_prediction_errors:
-            variance = self.noise_scale(fidelity) ** 2
+            variance = self.noise.scale(fidelity) ** 2
             if math.isnan(variance):
                 return np.full(widths.shape, np.nan)
             if variance > LARGEST:  # no width that a number holds is reached

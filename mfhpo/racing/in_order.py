@@ -69,12 +69,6 @@ class InOrder(Generic[ItemT]):
         self._awaited.discard(ticket)
         return [self._held.pop(held) for held in sorted(self._held) if held > ticket]
 
-    def load(self, begun: int, awaited: Iterable[int], held: Iterable[tuple[int, ItemT]]) -> None:
-        """Go on from saved values of `begun`, `awaited` and `held`."""
-        self.begun = begun
-        self._awaited = set(awaited)
-        self._held = dict(held)
-
 
 def most_held(n_workers: int) -> int:
     """Return how many evaluations of an arm and fidelity may wait for an earlier one."""

@@ -76,11 +76,7 @@ class NoiseEvidence:
     @property
     def level(self) -> float:
         """The same for one arm at one fidelity."""
-        return self.delta / self._n_cells
-
-    @property
-    def _n_cells(self) -> int:
-        return len(self._statistics.counts) * len(self._compared)
+        return self.delta / (len(self._statistics.counts) * len(self._compared))
 
     @property
     def widened(self) -> bool:

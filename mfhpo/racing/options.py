@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, get_args
 
 from mfhpo._validation import check_choice, check_instance, unwrapped
+from mfhpo._validation.parameters import parameters
 from mfhpo.knowledge.bias import Kind
 from mfhpo.problem import Problem
 from mfhpo.racing.declaration import BiasLike, SigmaLike
@@ -266,10 +267,9 @@ def runs(policy: type, options: type, **defaults: Any) -> Callable[[ClassT], Cla
     `inspect.signature` and `help` then show each option with its type and default: that of the
     policy, unless it is among `defaults`, or None. `options` is the `TypedDict` of all options.
     """
-    own = _keyword_defaults(policy)
+    types, own = options.__annotations__, parameters(policy)
     own.pop("seed", None)  # a fixed one is for simulations
-    types = options.__annotations__
-    known = {name: own.get(name) for name in types} | defaults
+    known = {name: own[name].default if name in own else None for name in types} | defaults
 
     def decorate(cls: ClassT) -> ClassT:
         constructor = vars(cls)["__init__"]
@@ -296,15 +296,3 @@ def with_defaults(cls: type[_RunsPolicy], options: Mapping[str, Any]) -> dict[st
         if name in _CHOICES:
             check_choice(name, value, _CHOICES[name])
     return {**cls._defaults, **{name: unwrapped(value) for name, value in options.items()}}
-
-
-def _keyword_defaults(policy: type) -> dict[str, Any]:
-    """Return defaults of the keywords of a class and of the bases that get the rest."""
-    found = {}
-    for cls in reversed(policy.__mro__):
-        if "__init__" not in vars(cls):
-            continue
-        for parameter in inspect.signature(vars(cls)["__init__"]).parameters.values():
-            if parameter.kind is parameter.KEYWORD_ONLY:
-                found[parameter.name] = parameter.default
-    return found

@@ -226,11 +226,13 @@ class Race(Policy):
         if not arms.size:
             return None
         if known.piloting:
-            return self._pilot.next_pull(
-                expected.counts, known.evidence.counts, known.roster.active
-            )
+            seen = known.evidence.counts
+            return self._pilot.next_pull(expected.counts, seen, known.roster.active)
         if winner is not None and not known.needs.proposes_to_the_end:
-            return self._pull_of_winner(winner)
+            if missing := lacking(known, winner):
+                return next_pull(known, winner, missing)
+            due = self._pull_to_audit(winner, known.evidence.counts)
+            return due or Pull(winner, self.problem.target)
         if winner is None and len(arms) > 1 and known.needs.audited is not None:
             leader = known.needs.audited()
             pull = None if leader is None else self._pull_to_audit(leader, expected.counts)
@@ -238,20 +240,12 @@ class Race(Policy):
                 return pull
         return self.rule.propose(known, expected)
 
-    def _pull_of_winner(self, winner: int) -> Pull:
-        missing = lacking(self.known, winner)
-        if missing:
-            return next_pull(self.known, winner, missing)
-        due = self._pull_to_audit(winner, self.known.evidence.counts)
-        return due or Pull(winner, self.problem.target)
-
     def _pull_to_audit(self, leader: int, counts: IntArray) -> Pull | None:
         known = self.known
         is_due = self._audits and known.waits and known.waits_for_repeats
         return pull_to_audit(known, leader, counts, self._left) if is_due else None
 
     def _awaits(self, winner: int) -> bool:
-        """Return whether the race goes on although it has a winner."""
         if lacking(self.known, winner):
             return True
         return self._pull_to_audit(winner, self.known.evidence.counts) is not None
@@ -275,11 +269,12 @@ class Race(Policy):
         """
         check_index("arm", arm, self.problem.n_arms)
         if duplicate_of is None:
-            self.course.withdraw(arm)
+            self.known.roster.withdraw(arm)
         elif check_index("duplicate_of", duplicate_of, self.problem.n_arms) == arm:
             raise ValueError(f"duplicate_of must be another arm than arm {arm}.")
         else:
-            self.course.merge(arm, duplicate_of)
+            self.known.roster.merge(arm, duplicate_of)
+        self.course.go_on()
 
     def rule_out(self, arm: int) -> None:
         """Take an arm out whose mean is -inf, the worst there is: all others are better.
@@ -287,7 +282,8 @@ class Race(Policy):
         It is eliminated for good. The arms that it had eliminated come back.
         """
         check_index("arm", arm, self.problem.n_arms)
-        self.course.rule_out(arm)
+        self.known.roster.rule_out(arm)
+        self.course.go_on()
 
     # What is known so far.
 
@@ -323,7 +319,7 @@ class Race(Policy):
 
     @property
     def active(self) -> IntArray:
-        """Arms still in the race, shape (n,); not to be written to."""
+        """Arms still in the race, shape (n,)."""
         return self.known.arms
 
     @property
@@ -350,7 +346,7 @@ class Race(Policy):
         known, winner = self.known, self.winner
         if not known.arms.size or (winner is not None and not self._awaits(winner)):
             return True
-        if self.certifies and winner is None and hides_noise(known):
+        if winner is None and hides_noise(known):
             return True
         if known.needs.end(known):
             return True
@@ -401,7 +397,6 @@ class Race(Policy):
         stage = Stage(
             finished=self.finished,
             awaits=winner is not None and self._awaits(winner),
-            hides_noise=self.certifies and hides_noise(self.known),
             withheld=self.withheld,
             provisos=self.provisos,
         )

@@ -94,13 +94,17 @@ class UserRecommendation(Answer):
         else:
             head = "NOT CERTIFIED"
             claim = f"  aim         epsilon = {self.epsilon:.3g}, delta = {self.delta:g}"
+        failed = ""
+        if self.failures:
+            pulls = self.trials + self.failures
+            failed = f"; failed {self.failures} of {pulls}, and all values are those of the others"
         lines = [
             f"{head}: {params}",
             mean,
             claim,
             f"  about       {FIXED}",
             f"  {'because' if self.certifies else 'note':12}{self.reason}",
-            f"  cost        {self.cost:.6g} in {self.trials} trials{self._failures_in_words()}",
+            f"  cost        {self.cost:.6g} in {self.trials} trials{failed}",
         ]
         if self.unseen and self.certifies:
             lines.append(f"  not excluded  {self.unseen}")
@@ -116,12 +120,6 @@ class UserRecommendation(Answer):
             lines.append(f"  to certify  {guess}")
         lines += [f"  rests on    {assumption}" for assumption in self.assumptions]
         return "\n".join(lines)
-
-    def _failures_in_words(self) -> str:
-        if not self.failures:
-            return ""
-        pulls = self.trials + self.failures
-        return f"; failed {self.failures} of {pulls}, and all values are those of the others"
 
 
 def never_in_words(epsilon: float) -> str:

@@ -25,15 +25,11 @@ class Roster:
         self._exit_fidelity: IntArray = np.full(n_arms, -1, dtype=np.int64)
         self._exit_by: IntArray = np.full(n_arms, -1, dtype=np.int64)
         self._exit_excess: FloatArray = np.zeros(n_arms)
-        self._arms: IntArray | None = None
 
     @property
     def arms(self) -> IntArray:
-        """The active arms, shape (n,); not to be written to."""
-        if self._arms is None:
-            self._arms = np.flatnonzero(self.active)
-            self._arms.setflags(write=False)
-        return self._arms
+        """The active arms, shape (n,)."""
+        return np.flatnonzero(self.active)
 
     def eliminate(
         self,
@@ -43,7 +39,7 @@ class Roster:
         excess: FloatArray | float = 0.0,
     ) -> None:
         """Note that `by` was found to be better than these arms."""
-        self._set_active(arms, False)
+        self.active[arms] = False
         self._exit_fidelity[arms] = fidelity
         self._exit_by[arms] = by
         self._exit_excess[arms] = excess
@@ -51,13 +47,13 @@ class Roster:
     def withdraw(self, arm: int) -> None:
         """Take an arm out for good, and put back the arms that it had eliminated."""
         self.withdrawn[arm] = True
-        self._set_active(arm, False)
+        self.active[arm] = False
         self._restore(self._exit_by == arm)
 
     def rule_out(self, arm: int) -> None:
         """Eliminate an arm whose mean is -inf, and put back the arms that it had eliminated."""
         self.ruled_out[arm] = True
-        self._set_active(arm, False)
+        self.active[arm] = False
         self._restore(self._exit_by == arm)
 
     def merge(self, arm: int, into: int) -> None:
@@ -67,7 +63,7 @@ class Roster:
         So do arms that would have eliminated each other, or the other one itself.
         """
         self.merged[arm] = True
-        self._set_active(arm, False)
+        self.active[arm] = False
         beaten = self._exit_by == arm
         self._exit_by[beaten] = into
         if self.withdrawn[into]:
@@ -101,10 +97,6 @@ class Roster:
 
     def _restore(self, chosen: BoolArray) -> None:
         back = chosen & self.eliminated & ~self.ruled_out
-        self._set_active(back, True)
+        self.active[back] = True
         self._exit_fidelity[back] = -1
         self._exit_by[back] = -1
-
-    def _set_active(self, chosen: IntArray | BoolArray | int, is_active: bool) -> None:
-        self.active[chosen] = is_active
-        self._arms = None

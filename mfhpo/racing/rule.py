@@ -20,14 +20,9 @@ from mfhpo.racing.roster import Roster
 
 
 class Costs:
-    """The costs of a race, declared or measured.
+    """The costs of a race, declared or measured, its `budget` (or infinity), and what was paid.
 
-    Attributes
-    ----------
-    budget, paid
-        Largest total cost, infinite without one, and what was paid.
-    sums, counts
-        Costs that are known, added up, and their number, shape (M,).
+    Costs that are known are added up in `sums`, and their number is in `counts`, shape (M,).
     """
 
     def __init__(self, problem: Problem, budget: float | None) -> None:
@@ -75,14 +70,6 @@ class Costs:
         return paid
 
 
-def _surest_arm(known: "Known") -> int:
-    return surest_arm(known.evidence, known.arms)
-
-
-def _goes_on(known: "Known") -> str:
-    return ""
-
-
 @dataclass(frozen=True)
 class Needs:
     """The needs of a rule, which the race that runs it meets."""
@@ -103,7 +90,7 @@ class Needs:
     # Called with the arm of each value before anything is judged.
     note: Callable[["Known", int], None] | None = None
     # Returns the best arm so far.
-    leader: Callable[["Known"], int] = _surest_arm
+    leader: Callable[["Known"], int] = lambda known: surest_arm(known.evidence, known.arms)
     # Returns the arm to be evaluated where it shows whether bias bounds hold; None: none yet.
     audited: Callable[[], int | None] | None = None
     # Returns what a winner lacks, given what it usually does.
@@ -113,7 +100,7 @@ class Needs:
     # Returns count, mean and radius of an arm at the target, None: as usual.
     summary: Callable[["Known", int], tuple[int, float, float] | None] | None = None
     # Says why there is nothing left to do; empty while there is.
-    end: Callable[["Known"], str] = _goes_on
+    end: Callable[["Known"], str] = lambda known: ""
     # Returns the words of an answer about an arm, given the usual ones.
     words: Callable[["Known", "Words", int | None], "Words"] | None = None
     intake: "Intake | None" = None  # keeps values in blocks
@@ -152,7 +139,7 @@ class Known:
 
     @property
     def arms(self) -> IntArray:
-        """The arms in the race, shape (n,); not to be written to."""
+        """The arms in the race, shape (n,)."""
         return self.roster.arms
 
     @property
@@ -176,7 +163,7 @@ class Known:
     @property
     def scale(self) -> float:
         """The standard deviation of values at the target; 0 if nothing is known."""
-        return float(np.nan_to_num(self.evidence.noise_scale(self.problem.target)))
+        return float(np.nan_to_num(self.evidence.noise.scale(self.problem.target)))
 
 
 @dataclass

@@ -23,12 +23,7 @@ _FIRST_TARGET_PULLS = 16
 class Phases:
     """The rule of `MFElimination`.
 
-    Attributes
-    ----------
-    played
-        The fidelity at which arms are played.
-    assumed
-        The budget that is assumed where there is none.
+    `played` is where arms are played, and `assumed` the budget, also where there is none.
     """
 
     def __init__(self, problem: Problem, epsilon: float | None, budget: float | None) -> None:

@@ -19,13 +19,7 @@ from mfhpo.regret.reward import needs_pilot, radii, scale_of, words
 
 
 class UpperBounds:
-    """The rule of `MFUCB`.
-
-    Attributes
-    ----------
-    zeta, gamma
-        Bias bounds, and radii at which a fidelity is left, shape (M,).
-    """
+    """The rule of `MFUCB`, bias bounds `zeta`, and radii `gamma` at which levels are left, (M,)."""
 
     def __init__(self, problem: Problem, rho: float) -> None:
         self._rho = rho
@@ -37,7 +31,7 @@ class UpperBounds:
             certifies=False,
             pilot=estimates_bias or needs_pilot(problem),
             estimates_bias=estimates_bias,
-            leader=_leader,
+            leader=lambda known: surest_at_target(known.evidence, known.arms, known.bias),
             words=words,
         )
 
@@ -87,10 +81,6 @@ class UpperBounds:
     def verdict(self, known: Known, fidelity: int | None) -> Iterable[Verdict]:
         """Return nothing: no arm leaves (see `Rule.verdict`)."""
         return ()
-
-
-def _leader(known: Known) -> int:
-    return surest_at_target(known.evidence, known.arms, known.bias)
 
 
 class MFUCB(Race):

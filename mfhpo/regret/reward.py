@@ -13,7 +13,7 @@ def scale_of(problem: Problem) -> Callable[[Known, int], float]:
     """Return what gives the noise's scale at a fidelity: declared, or as the values spread."""
     declared = declared_sigmas(problem.noise, problem.n_fidelities)
     if declared is None:
-        return lambda known, fidelity: known.evidence.noise_scale(fidelity)
+        return lambda known, fidelity: known.evidence.noise.scale(fidelity)
     return lambda known, fidelity: declared[fidelity]
 
 

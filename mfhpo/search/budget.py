@@ -38,20 +38,10 @@ class Budget:
     For the parameters see `BudgetedSearch`. The search gets its costs as they become known, and
     begins with no more arms than can be paid for.
 
-    Attributes
-    ----------
-    cost, evaluations, failures
-        What was paid so far, for how many evaluations, and how many of those failed.
-    lost
-        What was paid for evaluations of which nothing was told.
-    failures_at
-        How many failed at each level.
-    stopped
-        How many were stopped at a limit.
-    most_replicates
-        In how many blocks a shortlist can be evaluated; None: in as many as are wanted.
-    reached
-        By arm, the highest level with a value, -1 for none; repeats of others not included.
+    Of what was paid (`cost`, without what was `lost`, of which nothing was told), so many were
+    `evaluations`, `failures` (`failures_at` by level), and `stopped` at a limit. A shortlist can be
+    evaluated in `most_replicates` blocks; None: in as many as are wanted. `reached` has by arm the
+    highest level with a value, -1 for none; repeats of others not included.
     """
 
     def __init__(
@@ -82,7 +72,7 @@ class Budget:
         self._share = float(share)
         self._search = search
         self._prices = Prices(search.costs, continues=search.continues) if measured else None
-        self._from_scratch = search.costs
+        self.from_scratch = search.costs
         if self.in_evaluations:
             search.count_evaluations()
         else:
@@ -122,13 +112,15 @@ class Budget:
     def _take_costs(self, usual: MeasuredCosts) -> None:
         self._search.costs = usual.costs()
         levels = range(len(self._search.costs))
-        self._from_scratch = tuple(usual.from_scratch(level) for level in levels)
+        self.from_scratch = tuple(usual.from_scratch(level) for level in levels)
         self._shorten_beginning()
 
     def replan(self, amount: float | None) -> None:
         """Plan with another amount, or with the same one where the search's costs have changed."""
         if amount is not None:
             self.amount = float(amount)
+        if self._prices is not None:
+            self._prices.usual.continues = self._search.continues
         self._shorten_beginning()
 
     def _shorten_beginning(self) -> None:
@@ -142,11 +134,7 @@ class Budget:
     @property
     def target_price(self) -> float:
         """What an evaluation at the target takes of the budget, from scratch."""
-        return 1.0 if self.in_evaluations else self._from_scratch[-1]
-
-    def cost_at_target(self, n: float | None) -> float | None:
-        """Return the cost of so many evaluations at the target, from scratch; None for None."""
-        return None if n is None else n * self._from_scratch[-1]
+        return 1.0 if self.in_evaluations else self.from_scratch[-1]
 
     def is_unknown(self, pull: Pull) -> bool:
         """Tell whether a pull's part of the budget is a mere guess."""
@@ -160,11 +148,7 @@ class Budget:
         return 0.0 if self._prices is None else self._prices.saved
 
     def limit_for(
-        self,
-        pull: Pull,
-        pending: Sequence[Pull],
-        worth: float | None,
-        point: Point | None = None,
+        self, pull: Pull, pending: Sequence[Pull], worth: float | None, point: Point | None = None
     ) -> float | None:
         """Return the cost at which to stop a pull, if it is measured (see `Prices.limit`).
 
@@ -214,7 +198,7 @@ class Budget:
         arms, levels = [pull.arm for pull in pulls], [pull.fidelity for pull in pulls]
         starts = [-1 if isinstance(pull, Replicate) else self._start_of(pull) for pull in pulls]
         usual = [
-            self._from_scratch[level] if start < 0 else self._search.cost_from(start, level)
+            self.from_scratch[level] if start < 0 else self._search.cost_from(start, level)
             for start, level in zip(starts, levels, strict=True)
         ]
         times = self._search.dearness_of(arms, starts, levels, point)
@@ -312,11 +296,6 @@ class Budget:
                 return None
         limit = self.limit_for(step, pending, self._search.worth, point)
         return replace(step, limit=limit), point
-
-    @property
-    def pays_for_finalists(self) -> bool:
-        """True if what is left of the budget compares two arms after all."""
-        return not math.isinf(self.amount) and self.pays_for(LEAST_OF_FINALISTS, ())
 
     def largest_shortlist(self, top: int) -> int:
         """Return how many arms, 2 to `top`, are compared twice, or once if few; failures cost."""

@@ -18,9 +18,9 @@ from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.certification import MakeCertifier
 from mfhpo.knowledge.arrays import IntArray
 from mfhpo.knowledge.space import Point
-from mfhpo.problem import Observation, Policy, Pull, Recommendation
+from mfhpo.problem import Observation, Policy, Pull, Recommendation, check_pull, check_pulls
 from mfhpo.racing.declaration import SigmaLike
-from mfhpo.search.budget import USUAL, USUAL_OF_GIVEN, Budget, BudgetUnit
+from mfhpo.search.budget import LEAST_OF_FINALISTS, USUAL, USUAL_OF_GIVEN, Budget, BudgetUnit
 from mfhpo.search.finalists import FIRST_BLOCK, Finalists, numbered
 from mfhpo.search.policy import FEWEST_FIRST, Replicate, SearchPolicy
 from mfhpo.search.recommendation import Answers
@@ -163,7 +163,7 @@ class BudgetedSearch(Policy):
 
     def tell(self, pull: Pull, observation: Observation) -> None:
         """Learn from an evaluation; the first `Replicate` decides on the shortlist, see `agree`."""
-        self._check(pull)
+        check_pull(pull)
         check_instance("observation", observation, Observation, "a mfhpo.Observation")
         self._budget.pay(pull, observation)
         self.begun = max(self.begun, pull.arm + 1)
@@ -207,7 +207,7 @@ class BudgetedSearch(Policy):
     def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:
         """Return what to evaluate next: up to `n` pulls, none when the race is over."""
         check_count("n", n, 1, MOST_AT_ONCE)
-        pending = self._checked(pending)
+        pending = check_pulls(pending)
         pulls: list[Pull] = []
         self._asked = {}
         for _ in range(n):
@@ -271,7 +271,7 @@ class BudgetedSearch(Policy):
             if following is None and any(not isinstance(pull, Replicate) for pull in pending):
                 return None  # which of these goes on is not known yet
             is_spent = following is not None or not self.search.n_given
-            if self._budget.kept == 0.0 and (is_spent or not self._budget.pays_for_finalists):
+            if self._budget.kept == 0.0 and (is_spent or not self._pays_for_finalists):
                 return None
             shortlist = tuple(self.search.contenders(self.largest_shortlist))
         replicate = self._finalists.next_pull(shortlist, pending)
@@ -280,6 +280,11 @@ class BudgetedSearch(Policy):
         # Only one that hangs is stopped: what takes long may be poor, and is to be counted.
         replicate = replace(replicate, limit=self._budget.limit_for(replicate, pending, None))
         return (replicate, None) if self.fits(replicate, pending) else None
+
+    @property
+    def _pays_for_finalists(self) -> bool:
+        budget = self._budget
+        return not math.isinf(budget.amount) and budget.pays_for(LEAST_OF_FINALISTS, ())
 
     @property
     def largest_shortlist(self) -> int:
@@ -313,7 +318,6 @@ class BudgetedSearch(Policy):
         return self._stopped_at is not None and not self.shortlist
 
     def _stop_if_likely(self) -> None:
-        """End the search if its model is sure enough of the leader; for good."""
         wanted, n = self._wanted_chance, len(self.search.finished_arms())
         if wanted is None or self._stopped_at is not None or n < FEWEST_FIRST:
             return
@@ -374,11 +378,6 @@ class BudgetedSearch(Policy):
     def left(self) -> dict[str, int]:
         """Numbers of arms that were left below the target or were not tried, by where."""
         return self._answers.left
-
-    @property
-    def n_candidates(self) -> int:
-        """Number of arms that were given, repeats of others not counted."""
-        return self.search.n_candidates
 
     @property
     def active(self) -> IntArray:

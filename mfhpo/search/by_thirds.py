@@ -67,7 +67,6 @@ def _next_up(search: SearchPolicy, arms: list[int], above: list[int], level: int
 
 
 def _not_far_dearer(search: SearchPolicy, arms: list[int], level: int) -> list[int]:
-    """Return the arms at a level whose next step is not far dearer than usual, or all."""
     known = [arm for arm in search._values[level] if arm in search._points]
     if search.prices is None or not known:
         return arms
@@ -117,13 +116,8 @@ def probe(search: SearchPolicy, pending: Sequence[Pull]) -> Pull | None:
     """Return the next step of an arm that is to show whether failures are of its level."""
     for level in range(search.lowest, search.target):
         if search.cheap_failures.are_unexplained(level, len(search._values[level])):
-            alive, busy = _alive(search, level), {pull.arm for pull in pending}
+            failed, busy = search.cheap_failures.at(level), {pull.arm for pull in pending}
+            alive = [arm for arm in failed if arm not in search._unfit and search.level_of(arm) < 0]
             if alive and busy.isdisjoint(alive):
                 return Pull(alive[0], max(search.next_level(alive[0]), level + 1))
     return None
-
-
-def _alive(search: SearchPolicy, level: int) -> list[int]:
-    """Return the arms that failed at a level, have no value and may go on above it."""
-    failed, out = search.cheap_failures.at(level), search._unfit
-    return [arm for arm in failed if arm not in out and search.level_of(arm) < 0]

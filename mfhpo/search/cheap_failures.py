@@ -26,17 +26,8 @@ class CheapFailures:
     third of those that were tried above it gave a value.
 
     A level is too low if more than half of at least five configurations fail there, and one of
-    these had a value above it. All of it is a function of what was told.
-
-    Parameters
-    ----------
-    n_levels
-        Number of levels; the last one is the target.
-
-    Attributes
-    ----------
-    failed_up_to
-        The highest level at which an arm without a value has failed, by arm.
+    these had a value above it. All of it is a function of what was told. `failed_up_to` has by arm
+    the highest level at which one without a value has failed.
     """
 
     def __init__(self, n_levels: int) -> None:

@@ -6,12 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
-from mfhpo._validation import (
-    check_count,
-    check_flag,
-    check_limit,
-    shown,
-)
+from mfhpo._validation import check_count, check_flag, check_limit, shown
 from mfhpo.certification.certification import MakeCertifier
 from mfhpo.certification.choice import check_blocks
 from mfhpo.knowledge.candidates import CandidatesLike, configurations_of, space_of
@@ -105,12 +100,8 @@ class DeclaredSearch:
     ----------
     fidelity
         The parameter that sets what an evaluation costs.
-    checkpoints
-        Whether an evaluation goes on from the configuration's last level.
-    replicate
-        Name of the parameter that evaluations of a block share, or None.
-    candidates
-        The configurations to choose from, or how many to draw. None: the search begins its own.
+    checkpoints, replicate, candidates
+        See `SearchOptions`.
     options
         Further arguments of `BudgetedSearch`.
     """
@@ -225,7 +216,6 @@ def makes_shortlist(options: Mapping[str, Any], n_arms: int, costs: Sequence[flo
 
 
 def _may_shortlist(options: Mapping[str, Any], n_arms: int, costs: Sequence[float] | None) -> bool:
-    """Return whether cheap levels may choose finalists if there is a small budget."""
     if costs is None or len(costs) < 2 or n_arms <= MOST_FINALISTS:
         return False
     nothing_declared = options.get("bias") is None and options.get("variant") is None
@@ -234,7 +224,6 @@ def _may_shortlist(options: Mapping[str, Any], n_arms: int, costs: Sequence[floa
 
 
 def _least_of_each(options: Mapping[str, Any]) -> int:
-    """Return how many evaluations of each arm a race of all takes at least."""
     is_known = isinstance(as_noise(options.get("sigma")), (SubGaussian, Bounded))
     return 2 if is_known else 4
 

@@ -25,14 +25,8 @@ def numbered(arm: int) -> dict[str, Any]:
 class Finalists:
     """A race among the shortlist of a search, on what is left of its budget.
 
-    Parameters
-    ----------
-    search, budget
-        What has chosen the shortlist, and what may be spent.
-    options
-        Further arguments of `Certification`.
-    sign, params, blocks, certifier
-        See `mfhpo.search.BudgetedSearch`.
+    The `search` has chosen the shortlist, and the `budget` says what may be spent. `options` are
+    further arguments of `Certification`; for the others see `mfhpo.search.BudgetedSearch`.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Search by halving: of arms that are drawn without end, and of arms that are given."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -50,23 +50,11 @@ class HalvingSearch(SearchPolicy):
         grace = self.grace_level()
         return promotion(self, grace, pending) or Begin(grace, None)
 
-    def leader(self) -> int | None:
-        """See `SearchPolicy`."""
-        return self.leader_by_values()
+    def likely_best(self) -> list[int]:
+        """Return nothing, because there is no model."""
+        return []
 
-    def contenders(self, most: int) -> list[int]:
-        """See `SearchPolicy`."""
-        return self.contenders_by_values(most)
-
-    def chance(
-        self,
-        arm: int,
-        epsilon: float,
-        *,
-        among_given: bool = False,
-        fresh: Mapping[int, Sequence[float]] | None = None,
-        at_least: float = 0.0,
-    ) -> float:
+    def chance(self, arm: int, epsilon: float, **options: Any) -> float:
         """Return NaN, because there is no model."""
         return math.nan
 
@@ -92,9 +80,7 @@ class HalvingSearch(SearchPolicy):
 
 
 def next_of_given(
-    search: SearchPolicy,
-    pending: Sequence[Pull],
-    expected: _Expected,
+    search: SearchPolicy, pending: Sequence[Pull], expected: _Expected
 ) -> Pull | None:
     """Return the next step of successive halving among given arms (see `plan_for_given`), or None.
 
@@ -134,7 +120,6 @@ def next_of_given(
 
 
 def _best(search: SearchPolicy, arms: Sequence[int], level: int, expected: _Expected) -> int:
-    """Return the best of some arms, of those that are not too dear if there are any."""
     too_dear = search._too_dear(arms)
     arms = [arm for arm in arms if arm not in too_dear] or arms
     merits = dict(zip(arms, expected(arms, level), strict=True))

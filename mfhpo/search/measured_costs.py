@@ -17,34 +17,20 @@ class MeasuredCosts:
     the cost of the steps that they add. The mean of each step is taken before steps are added up,
     since the arms that go up may be unlike the others.
 
-    Parameters
-    ----------
-    guess
-        What the levels may cost relative to each other, in any unit, increasing.
-    continues
-        Whether evaluations go on from checkpoints, so that costs are sums of steps.
-
-    Examples
-    --------
-    >>> measured = MeasuredCosts((1.0, 3.0, 9.0), continues=False)
-    >>> measured.add(-1, 0, 20.0)
-    >>> measured.add(-1, 1, 22.0)  # most of it is for setting up: the target is not much dearer
-    >>> [round(cost, 3) for cost in measured.costs()]
-    [20.0, 22.0, 28.0]
+    The `guess` says what the levels may cost relative to each other, increasing, and `continues`
+    whether evaluations go on from checkpoints, so that costs are sums of steps.
     """
 
     def __init__(self, guess: Sequence[float], *, continues: bool) -> None:
         self._guess = np.array(guess, dtype=np.float64)
-        self._continues = continues
+        self.continues = continues
         # Number and sum of what was paid, by the level gone on from (-1 for none) and the level.
         self._paid: dict[tuple[int, int], tuple[int, float]] = {}
-        self._costs: tuple[float, ...] | None = tuple(self._guess.tolist())  # None: to work out
 
     def add(self, start: int, level: int, cost: float) -> None:
         """Learn the cost of an evaluation that went on from the level `start`, -1 for none."""
         count, total = self._paid.get((start, level), (0, 0.0))
         self._paid[start, level] = count + 1, total + cost
-        self._costs = None
 
     @property
     def any_known(self) -> bool:
@@ -67,12 +53,9 @@ class MeasuredCosts:
         the last scale holds, unless a straight line through the two highest ends lower: with a cost
         of setting up, dear levels cost less than the guess.
         """
-        if self._costs is None:
-            self._costs = self._worked_out()
-        return self._costs
-
-    def _worked_out(self) -> tuple[float, ...]:
-        if self._continues:
+        if not self._paid:
+            return tuple(self._guess.tolist())
+        if self.continues:
             costs = np.cumsum(self._completed(self._steps(), np.diff(self._guess, prepend=0.0)))
         else:
             means = [self._mean(level) for level in range(len(self._guess))]
@@ -94,7 +77,7 @@ class MeasuredCosts:
     def from_scratch(self, level: int) -> float:
         """Return the cost of an evaluation that begins anew at a level, set up only once."""
         costs = self.costs()
-        if not self._continues or not self._paid:
+        if not self.continues or not self._paid:
             return costs[level]
         mean = self._mean(level)
         if not math.isnan(mean):

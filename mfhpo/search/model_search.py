@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from copy import copy
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
@@ -84,15 +85,8 @@ class ModelSearch(SearchPolicy):
     True
     """
 
-    def __init__(
-        self,
-        costs: Sequence[float],
-        *,
-        continues: bool = False,
-        initial: int | None = None,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(costs, continues=continues, initial=initial, seed=seed)
+    def __init__(self, costs: Sequence[float], **options: Any) -> None:
+        super().__init__(costs, **options)
         # By the level that stands for the target, what the model was fitted to, and the model: with
         # several workers, the next step and the leader take turns with different ones.
         self._fits: dict[int, tuple[tuple[int, int, int], LevelProcess]] = {}
@@ -153,26 +147,19 @@ class ModelSearch(SearchPolicy):
         return Begin(self._level(view, features, self.lowest), self.space.at(new))
 
     @one_thread()
-    def leader(self) -> int | None:
-        """Return the finished arm with the best mean by the model, which evens out its noise."""
-        known = self._known_finished()
-        if not known:
-            return self.leader_by_values()
-        view = self._see()
-        return view.arms[max(known, key=lambda index: (view.means[index], -index))]
+    def likely_best(self) -> list[int]:
+        """Return the finished arms whose model interval reaches the leader's, the best mean first.
 
-    @one_thread()
-    def contenders(self, most: int) -> list[int]:
-        """Return the finished arms whose model interval reaches the leader's, at most so many."""
+        The model's mean evens out the noise of values.
+        """
         known = self._known_finished()
         if not known:
-            return self.contenders_by_values(most)
+            return []
         view = self._see()
         known.sort(key=lambda index: (-view.means[index], index))
         floor = view.means[known[0]] - _REACH * view.spreads[known[0]]
         reaching = [i for i in known if view.means[i] + _REACH * view.spreads[i] >= floor]
-        chosen = reaching if len(reaching) > 1 else known[:2]
-        return [view.arms[index] for index in chosen[:most]]
+        return [view.arms[index] for index in (reaching if len(reaching) > 1 else known[:2])]
 
     @one_thread()
     def chance(
@@ -219,7 +206,6 @@ class ModelSearch(SearchPolicy):
 
     @staticmethod
     def _most_promising(process: LevelProcess, features: FloatArray) -> IntArray:
-        """Return the places of the configurations that are the likeliest to be the best."""
         if not len(features):
             return np.zeros(0, dtype=np.int64)
         means, spreads = process.at_target(features)
@@ -247,14 +233,12 @@ class ModelSearch(SearchPolicy):
         return -1
 
     def _known_finished(self) -> list[int]:
-        """Return the finished arms in the most probable model's view; none without a model."""
         if not self._can_model:
             return []
         finished = set(self.finished_arms())
         return [index for index, arm in enumerate(self._see().arms) if arm in finished]
 
     def _see(self, level: int | None = None) -> View:
-        """Return what the most probable parameters say about a level, by default the target."""
         top = self.target if level is None else level
         if top not in self._views or self._views[top][0] != self._changes:
             self._views[top] = (self._changes, self._new_view(self._fit(top), (), top))
@@ -272,7 +256,6 @@ class ModelSearch(SearchPolicy):
         return [float(mean) for mean in means]
 
     def _see_by_draw(self, pending: Sequence[Pull], begun: int, top: int) -> View:
-        """Return the sampled model by which the next arm is chosen."""
         key = (self._changes, tuple(pending), begun)
         if self._drawn_view is None or self._drawn_view[0] != key:
             # The same random numbers for every step until the next arm is begun.

@@ -292,10 +292,11 @@ class SearchPolicy(abc.ABC):
             return
         # That it takes long is no fault, and is known to the prices.
         is_fault = limit is None or self.prices is None or math.isinf(limit)
-        self._leave(pull.arm, pull.fidelity if is_fault else None)
+        self._leave(pull.arm, self._out, pull.fidelity if is_fault else None)
 
-    def _leave(self, arm: int, failed_at: int | None) -> None:
-        self._out.add(arm)
+    def _leave(self, arm: int, group: set[int], failed_at: int | None = None) -> None:
+        group.add(arm)
+        self._changes += 1
         if arm in self._finished:
             self._finished.remove(arm)
         if failed_at is not None:
@@ -307,11 +308,11 @@ class SearchPolicy(abc.ABC):
         failures = self.cheap_failures
         failures.give_up(arm, level)
         if level == self.target or failures.condemns(level):
-            self._leave(arm, level)
+            self._leave(arm, self._out, level)
         for below in range(level) if level == self.target else ():
             if failures.condemns(below):  # and did not before, maybe
                 for other in sorted(failures.given_up.intersection(failures.at(below)) - self._out):
-                    self._leave(other, below)
+                    self._leave(other, self._out, below)
 
     def _rise_if_most_fail(self) -> None:
         """Begin new arms one level above a level at which most fail, and not above it."""
@@ -323,29 +324,43 @@ class SearchPolicy(abc.ABC):
 
     def rule_out(self, arm: int) -> None:
         """Say that an arm's mean at the target is -inf: it leaves, and has not failed."""
-        self._out.add(arm)
-        if arm in self._finished:
-            self._finished.remove(arm)
-        self._changes += 1
+        self._leave(arm, self._out)
 
     def merge(self, arm: int) -> None:
         """Say that an arm turned out to be the same as an earlier one, which has its values."""
-        self._merged.add(arm)
-        if arm in self._finished:
-            self._finished.remove(arm)
-        self._changes += 1
+        self._leave(arm, self._merged)
 
     @abc.abstractmethod
     def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull | None:
         """Return what to evaluate next, after `begun` arms; None if no given arm is left."""
 
-    @abc.abstractmethod
     def leader(self) -> int | None:
-        """Return the arm to recommend now."""
+        """Return the arm to recommend now: the best one at the highest level with a value.
 
-    @abc.abstractmethod
+        Below the target, the best of a few is no match for the best of many at the level before.
+        Several workers begin more than the first arms before any is at the target. A model knows
+        better.
+        """
+        likely = self.likely_best()
+        if likely:
+            return likely[0]
+        many = len(self._values[self.lowest]) > self._initial
+        for level in range(self.target, -1, -1):
+            arms = [arm for arm in self._values[level] if arm not in self._unfit]
+            too_few = many and self.lowest < level < self.target and len(arms) < FEWEST_FIRST
+            if arms and not too_few:
+                return max(arms, key=lambda arm: (self.mean(arm, level), -arm))
+        return None
+
     def contenders(self, most: int) -> list[int]:
         """Return finished arms that may be the best, the leader first: at most `most`."""
+        finished = self.finished_arms()
+        by_values = sorted(finished, key=lambda arm: (-self.mean(arm, self.target), arm))
+        return (self.likely_best() or by_values)[:most]
+
+    @abc.abstractmethod
+    def likely_best(self) -> list[int]:
+        """Return finished arms that may be the best by a model, the best first; none without it."""
 
     @abc.abstractmethod
     def chance(
@@ -362,25 +377,6 @@ class SearchPolicy(abc.ABC):
         `among_given` compares it with all given arms. `fresh` has more target values by arm. A
         result below `at_least` may be computed more coarsely.
         """
-
-    def leader_by_values(self) -> int | None:
-        """Return the best arm at the highest level with a value.
-
-        Below the target, the best of a few is no match for the best of many at the level before.
-        Several workers begin more than the first arms before any is at the target.
-        """
-        many = len(self._values[self.lowest]) > self._initial
-        for level in range(self.target, -1, -1):
-            arms = [arm for arm in self._values[level] if arm not in self._unfit]
-            too_few = many and self.lowest < level < self.target and len(arms) < FEWEST_FIRST
-            if arms and not too_few:
-                return max(arms, key=lambda arm: (self.mean(arm, level), -arm))
-        return None
-
-    def contenders_by_values(self, most: int) -> list[int]:
-        """Return the finished arms with the best means."""
-        finished = self.finished_arms()
-        return sorted(finished, key=lambda arm: (-self.mean(arm, self.target), arm))[:most]
 
     def mean(self, arm: int, fidelity: int) -> float:
         """Return the mean of an arm's values at a level; NaN without any."""
@@ -451,8 +447,7 @@ class SearchPolicy(abc.ABC):
 
     def _learn(self, arm: int, level: int, value: float) -> None:
         is_new = arm not in self._values[level]
-        has_left = arm in self._out or arm in self._merged
-        if level == self.target and is_new and not has_left:
+        if level == self.target and is_new and arm not in self._unfit:
             insort(self._finished, arm)
         self._values[level].setdefault(arm, []).append(value)
         self._without_value.discard(arm)

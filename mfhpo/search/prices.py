@@ -52,28 +52,11 @@ class Prices:
     ends in time, and they take E[min(R, r)] in the mean (both by Kaplan and Meier, since some were
     stopped). If the end of one is worth w, the best limit has the largest w F(r) - E[min(R, r)].
 
-    Parameters
-    ----------
-    guess, continues
-        See `MeasuredCosts`.
-
-    Examples
-    --------
-    >>> from mfhpo.knowledge.space import Numeric
-    >>> space = SearchSpace({"width": Numeric()})
-    >>> points = {arm: {"width": arm / 4} for arm in range(5)}
-    >>> prices = Prices((1.0,), continues=False)
-    >>> for arm in range(5):
-    ...     prices.add(arm, -1, 0, 10.0 ** (arm / 4))
-    >>> prices.learn(space, points, version=1)
-    >>> narrow, wide = prices.dearness(space.features([{"width": 0.1}, {"width": 0.9}]), -1, 0)
-    >>> bool(wide > 3.0 * narrow)
-    True
+    For the arguments see `MeasuredCosts`.
     """
 
     def __init__(self, guess: Sequence[float], *, continues: bool) -> None:
         self.usual = MeasuredCosts(guess, continues=continues)
-        self._continues = continues
         # Arm, levels gone on from and come to, cost, and whether it was stopped.
         self._paid: list[_Payment] = []
         apart = np.abs(np.subtract.outer(np.arange(len(guess)), np.arange(len(guess))))
@@ -155,15 +138,13 @@ class Prices:
         for row, arm in enumerate(arms):
             logs[row] += self._own.get(arm, 0.0)
         costs = self._costs
-        if not self._continues:  # a higher level is not cheaper
+        if not self.usual.continues:  # a higher level is not cheaper
             own = np.maximum.accumulate(np.exp(logs) * costs, axis=1)
-            relative: FloatArray = own[np.arange(len(features)), end] / costs[end]
-            return relative
+            return np.asarray(own[np.arange(len(features)), end] / costs[end])
         level = np.arange(len(costs))
         taken = (level > np.asarray(start)[..., None]) & (level <= np.asarray(end)[..., None])
         steps = np.diff(costs, prepend=0.0) * taken
-        of_steps: FloatArray = (np.exp(logs) * steps).sum(axis=1) / steps.sum(axis=-1)
-        return of_steps
+        return np.asarray((np.exp(logs) * steps).sum(axis=1) / steps.sum(axis=-1))
 
     @property
     def saved(self) -> float:

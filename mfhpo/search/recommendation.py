@@ -101,21 +101,13 @@ def failures_in_words(failures: Mapping[int, int], name: Callable[[int], str]) -
 
 @dataclass(frozen=True)
 class Answers:
-    """The answers at one moment.
-
-    Parameters
-    ----------
-    policy, search, budget, finalists
-        What is asked, and what it knows.
-    stopped_at
-        The chance by which a search among given arms has ended; else None.
-    """
+    """The answers at one moment, by what is asked, and by what that knows."""
 
     policy: Policy
     search: SearchPolicy
     budget: Budget
     finalists: Finalists
-    stopped_at: float | None
+    stopped_at: float | None  # the chance by which a search among given arms has ended
 
     def recommend(self) -> Recommendation:
         """Return the certified arm, or the best by all that is known so far."""
@@ -143,6 +135,7 @@ class Answers:
         if certificate is None:
             return answer
         low, high = sorted(self.finalists.sign * bound for bound in certificate.interval)
+        left = certificate.remaining
         return replace(
             answer,
             interval=interval if certificate.winner is None else (low, high),
@@ -158,7 +151,7 @@ class Answers:
                 f"{result.name}: {result.outcomes}" for result in certificate.not_compared
             ),
             notices=certificate.notices,
-            remaining_cost=budget.cost_at_target(certificate.remaining),
+            remaining_cost=None if left is None else budget.from_scratch[-1] * left,
         )
 
     def _why_no_certificate(self) -> str:
@@ -184,7 +177,6 @@ class Answers:
         return f"{why or 'the search goes on'}; {lucky}"
 
     def _notices(self) -> tuple[str, ...]:
-        """Return a notice where new configurations begin at a higher level, as most failed."""
         found = self.search.most_failed()
         if found is None:
             return ()

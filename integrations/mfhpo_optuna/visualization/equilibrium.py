@@ -119,7 +119,7 @@ def _gains_by_moving(
     """
     policy, profile = story.policy, story.answer.answer.profile
     moved = [{**profile, parameter: place} for place in places]
-    features = policy.actions.features_of([profile, *moved])
+    features = policy.actions.space.features([profile, *moved])
     model = policy.models[player]
     means = model.mean(features, model.top)
     covariances = model.covariances(features, model.top)

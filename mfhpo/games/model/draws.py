@@ -37,14 +37,11 @@ class DrawnUtilities:
         """Return values at points of shape (n, d), shape (n, n_draws)."""
         known = self._model.hyperparameters
         prior = known.scales[-1] * self._from_kernel(self._model.top, features)
-        drawn: FloatArray = known.offsets[-1] + prior + self._model.moved(features, self._moves)
-        return drawn
+        return np.asarray(known.offsets[-1] + prior + self._model.moved(features, self._moves))
 
     def _from_kernel(self, kernel: int, features: FloatArray) -> FloatArray:
-        """Return functions drawn from one kernel of unit variance, shape (n, n_draws)."""
         turns = features.astype(_PRECISION) @ self._frequencies[kernel] + self._phases[kernel]
-        drawn: FloatArray = (np.cos(turns) @ self._weights[kernel]).astype(np.float64)
-        return drawn
+        return np.asarray((np.cos(turns) @ self._weights[kernel]).astype(np.float64))
 
     def _prior_at_observations(self, rng: np.random.Generator, n_draws: int) -> FloatArray:
         """Return observations of the prior's functions (Eq. 19), shape (n, n_draws)."""

@@ -106,8 +106,7 @@ def _axes(
     values, vectors = np.linalg.eigh((curvature + curvature.T) / 2.0)
     # Nowhere wider than the priors, which are what is believed where observations say nothing.
     spreads = np.minimum(1.0 / np.sqrt(np.maximum(values, _FLAT)), layout.spread.max())
-    axes: FloatArray = vectors * spreads
-    return axes
+    return np.asarray(vectors * spreads)
 
 
 def _some(observations: Observations) -> Observations:

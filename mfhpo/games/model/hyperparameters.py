@@ -130,16 +130,14 @@ class Hyperparameters:
     def links(self) -> FloatArray:
         """Products of the correlations between two levels, shape (M, M)."""
         steps = np.concatenate(([0.0], np.cumsum(_log(self.correlations))))
-        links: FloatArray = np.exp(-np.abs(steps[:, None] - steps[None, :]))
-        return links
+        return np.asarray(np.exp(-np.abs(steps[:, None] - steps[None, :])))
 
     @property
     def weights(self) -> FloatArray:
         """Share of each kernel in each level's variance, shape (M, M): rows are levels, sum 1."""
         links = self.links
         own = np.append(1.0 - self.correlations**2, 1.0)
-        shares: FloatArray = np.triu(links**2) * own[None, :]
-        return shares
+        return np.asarray(np.triu(links**2) * own[None, :])
 
 
 def _log(correlations: FloatArray) -> FloatArray:

@@ -79,16 +79,8 @@ class LearnedUtility:
             return [self.model]
         lengths = self.model.hyperparameters.length_scales[-1]
         observations = self._seen.observations(lengths)
-        return [
-            MultiOutputGP.of(
-                known,
-                observations.features,
-                observations.levels,
-                observations.values,
-                observations.counts,
-            )
-            for known in drawn_hyperparameters(observations, self._assumptions, n, rng)
-        ]
+        drawn = drawn_hyperparameters(observations, self._assumptions, n, rng)
+        return [_informed(known, observations) for known in drawn]
 
 
 def _told_of(failures: Sequence[Failure]) -> list[tuple[bytes, int, float]]:
@@ -96,19 +88,11 @@ def _told_of(failures: Sequence[Failure]) -> list[tuple[bytes, int, float]]:
 
 
 def _informed(
-    known: Hyperparameters, observations: Observations, points: FloatArray
+    known: Hyperparameters, seen: Observations, points: FloatArray | None = None
 ) -> MultiOutputGP:
-    """Return a model with observations, and predictions prepared for some points."""
-    model = MultiOutputGP(known, points)
-    for row, level, mean, count in zip(
-        observations.features,
-        observations.levels,
-        observations.values,
-        observations.counts,
-        strict=True,
-    ):
-        model.add(row, int(level), float(mean), int(count))
-    return model
+    return MultiOutputGP.of(
+        known, seen.features, seen.levels, seen.values, seen.counts, points=points
+    )
 
 
 def checked(

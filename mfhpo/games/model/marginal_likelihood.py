@@ -149,7 +149,6 @@ class _Evidence:
         return float(told + prior)
 
     def gradient(self) -> FloatArray:
-        """Return derivatives of the loss."""
         layout, known, levels = self._layout, self._known, self._observations.levels
         gradient = self._away / layout.spread
         if self.loss == _IMPOSSIBLE:
@@ -259,8 +258,7 @@ def standardised(observations: Observations, assumptions: Assumptions) -> Standa
 def offset_covariance(levels: IntArray, others: IntArray, assumptions: Assumptions) -> FloatArray:
     """Return the prior covariance of the levels' means, (n, k); averaging levels share a mean."""
     same = assumptions.averaging | (levels[:, None] == others[None, :])
-    own: FloatArray = _OFFSET**2 + _LEVEL_OFFSET**2 * same
-    return own
+    return np.asarray(_OFFSET**2 + _LEVEL_OFFSET**2 * same)
 
 
 def jitter(scales: FloatArray) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
@@ -10,15 +10,12 @@ from scipy.linalg import cholesky, solve_triangular
 from mfhpo.games.model.hyperparameters import Hyperparameters
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 
-_CAPACITY = 64
-
 
 def squared_distances(left: FloatArray, right: FloatArray, length_scales: FloatArray) -> FloatArray:
     """Return squared distances between points in units of the length scales, shape (n, k)."""
     a, b = left / length_scales, right / length_scales
     squares = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1)[None, :] - 2.0 * a @ b.T
-    distances: FloatArray = np.maximum(squares, 0.0)
-    return distances
+    return np.asarray(np.maximum(squares, 0.0))
 
 
 def covariance(
@@ -48,15 +45,10 @@ def covariance(
     return total * scales[levels][:, None] * scales[others][None, :]
 
 
-Mark: TypeAlias = "tuple[int, FloatArray, FloatArray, FloatArray]"
-"""Where a process stood, to go back to."""
-
-
 class MultiOutputGP:
     """A Gaussian process over (configuration, level), with the covariance of `covariance`.
 
-    Observations are added one at a time; the Cholesky factor grows with them, and so do the
-    predictions for `points`. Those of the same utility are merged.
+    Observations are added one at a time; those of the same utility are merged.
 
     Parameters
     ----------
@@ -83,25 +75,11 @@ class MultiOutputGP:
 
     def __init__(self, hyperparameters: Hyperparameters, points: FloatArray | None = None) -> None:
         n_features = hyperparameters.length_scales.shape[1]
-        n_levels = hyperparameters.n_levels
         self.hyperparameters = hyperparameters
         self.points = np.zeros((0, n_features)) if points is None else points
-        self._n = 0
-        self._features = np.zeros((_CAPACITY, n_features))
-        self._levels = np.zeros(_CAPACITY, dtype=np.int64)
-        self._counts = np.zeros(_CAPACITY)
-        self._values = np.zeros(_CAPACITY)
-        self._priors: FloatArray | None = np.zeros((_CAPACITY, _CAPACITY))
-        self._factor = np.zeros((_CAPACITY, _CAPACITY))
-        self._whitened = np.zeros(_CAPACITY)
-        self._weights_kept: FloatArray | None = None
-        # Prior covariances of the points, at each level, with what was observed, and what follows
-        # from them: the part of their variance that is explained, and of their covariance with the
-        # target.
-        self._with_points = np.zeros((n_levels, _CAPACITY, len(self.points)))
-        self._explained = np.zeros((n_levels, len(self.points)))
-        self._shared = np.zeros((n_levels, len(self.points)))
-        self._means = np.zeros((n_levels, len(self.points)))
+        self._features = np.zeros((0, n_features))
+        self._levels = np.zeros(0, dtype=np.int64)
+        self._counts, self._values = np.zeros((2, 0))
 
     @classmethod
     def of(
@@ -111,24 +89,18 @@ class MultiOutputGP:
         levels: IntArray,
         values: FloatArray,
         counts: FloatArray,
+        points: FloatArray | None = None,
     ) -> MultiOutputGP:
         """Return a process with different observations of `counts` each; faster than `add`."""
-        process = cls(hyperparameters)
-        n = process._n = len(values)
+        process = cls(hyperparameters, points)
         process._features, process._levels = features.copy(), levels.copy()
         process._values, process._counts = values.copy(), counts.copy()
-        process._with_points = np.zeros((hyperparameters.n_levels, n, 0))
-        process._priors = None
-        total = covariance(hyperparameters, process.observed, process.observed)
-        total[np.diag_indices(n)] += process.noise
-        process._factor = cholesky(total, lower=True, check_finite=False)
-        process._whitened = process._solve(values - hyperparameters.offsets[levels])
         return process
 
     @property
     def n(self) -> int:
         """Number of observations, those of the same utility counted once."""
-        return self._n
+        return len(self._levels)
 
     @property
     def top(self) -> int:
@@ -147,103 +119,57 @@ class MultiOutputGP:
         the same utility their mean is kept, unless noise is so small that the covariance would
         become singular.
         """
-        known, n = self.hyperparameters, self._n
-        self._weights_kept = None
-        if n == len(self._levels):
-            self._grow()
-        at = (features[None, :], np.array([level]))
-        prior = covariance(known, self.observed, at)[:, 0]
-        row = self._solve(prior)
-        # Rounding must not make what is left smaller than the noise.
-        noise = max(known.noise[level] / count, known.least_noise[level])
-        left = max(known.scales[level] ** 2 - row @ row, 0.0) + noise
-        pivot = float(np.sqrt(left))
-        expected = float(known.offsets[level] + row @ self._whitened[:n])
         again = None if value is None else self._index_of(features, level, count)
-        value = expected if value is None else value
-        whitened = (value - expected) / pivot
-        if len(self.points):
-            self._tell_points(at, self._solve(row, transposed=True), pivot, whitened)
+        if value is None:
+            value = float(self.mean(features[None, :], level)[0])
         if again is None:
-            priors = self._known_priors()
-            priors[n, :n], priors[n, n] = prior, known.scales[level] ** 2
-            self._factor[n, :n], self._factor[n, n] = row, pivot
-            self._whitened[n] = whitened
-            self._features[n], self._levels[n], self._counts[n] = features, level, count
-            self._values[n] = value
-            self._n = n + 1
+            self._features = np.vstack([self._features, features])
+            self._levels = np.append(self._levels, level)
+            self._counts = np.append(self._counts, float(count))
+            self._values = np.append(self._values, value)
         else:
             self._counts[again] += count
             self._values[again] += (value - self._values[again]) * count / self._counts[again]
-            self._factorise()
+        self._begin()
 
     def _index_of(self, features: FloatArray, level: int, count: int) -> int | None:
         """Return the place at which further observations of the same utility are merged."""
-        known, n = self.hyperparameters, self._n
-        same = (self._features[:n] == features).all(axis=1) & (self._levels[:n] == level)
-        noise = known.noise[level] / (self._counts[:n] + count)
+        known = self.hyperparameters
+        same = (self._features == features).all(axis=1) & (self._levels == level)
+        noise = known.noise[level] / (self._counts + count)
         found = np.flatnonzero(same & (noise >= known.least_noise[level]))
         return int(found[0]) if len(found) else None
 
-    def _tell_points(
-        self, at: tuple[FloatArray, IntArray], weights: FloatArray, pivot: float, whitened: float
-    ) -> None:
-        n = self._n
-        new = []
-        for level in range(self.hyperparameters.n_levels):
-            levels = np.full(len(self.points), level)
-            prior = covariance(self.hyperparameters, at, (self.points, levels))[0]
-            self._with_points[level, n] = prior
-            new.append((prior - weights @ self._with_points[level, :n]) / pivot)
-        told = np.stack(new)
-        self._explained = self._explained + told**2
-        self._shared = self._shared + told * told[-1]
-        self._means = self._means + told * whitened
+    def _begin(self) -> None:
+        for name in ("_factor", "_weights", "_of_points"):
+            vars(self).pop(name, None)
 
-    def _factorise(self) -> None:
-        """Begin anew with the observations' covariance, after one of them has become surer."""
-        n = self._n
-        known, levels = self.hyperparameters, self._levels[:n]
-        lower = self._known_priors()[:n, :n]
-        total = lower + np.tril(lower, -1).T
-        total[np.diag_indices(n)] += self.noise
-        self._factor[:n, :n] = cholesky(total, lower=True, check_finite=False)
-        self._whitened[:n] = self._solve(self._values[:n] - known.offsets[levels])
-
-    def _known_priors(self) -> FloatArray:
-        """Return the observations' prior covariances: the lower half, with room for more."""
-        if self._priors is None:
-            size = len(self._levels)
-            self._priors = np.zeros((size, size))
-            lower = np.tril(covariance(self.hyperparameters, self.observed, self.observed))
-            self._priors[: self._n, : self._n] = lower
-        return self._priors
-
-    def mark(self) -> Mark:
+    def mark(self) -> int:
         """Remember what is known, to go back to it with `restore`."""
-        return self._n, self._explained, self._shared, self._means
+        return self.n
 
-    def restore(self, mark: Mark) -> None:
+    def restore(self, mark: int) -> None:
         """Forget what was added since: what is under way, for what was merged stays merged."""
-        self._n, self._explained, self._shared, self._means = mark
-        self._weights_kept = None
+        if mark < self.n:
+            self._features, self._levels = self._features[:mark], self._levels[:mark]
+            self._counts, self._values = self._counts[:mark], self._values[:mark]
+            self._begin()
 
     def predict(self, features: FloatArray, level: int) -> tuple[FloatArray, FloatArray]:
         """Return means and variances of the utility, without noise, at points of shape (n, d)."""
         prior = self._prior(features, level)
-        means = self.hyperparameters.offsets[level] + self._weights() @ prior
+        means = self.hyperparameters.offsets[level] + self._weights @ prior
         return means, self._variances(prior, level)
 
     def mean(self, features: FloatArray, level: int) -> FloatArray:
         """Return the means alone, which are cheap, at points of shape (n, d)."""
         prior = self._prior(features, level)
-        means: FloatArray = self.hyperparameters.offsets[level] + self._weights() @ prior
-        return means
+        return np.asarray(self.hyperparameters.offsets[level] + self._weights @ prior)
 
     def deviations(self, features: FloatArray, own: FloatArray, columns: IntArray) -> Deviations:
         """Return the target utility at points (n, d) with `own` features, (k, ...), instead."""
         known = self.hyperparameters
-        told = self._features[: self._n]
+        told = self._features
         others = np.setdiff1d(np.arange(features.shape[1]), columns)
         lengths = known.length_scales[-1]
         stay = squared_distances(told[:, others], features[:, others], lengths[others])
@@ -253,20 +179,17 @@ class MultiOutputGP:
     @property
     def observed(self) -> tuple[FloatArray, IntArray]:
         """Features, shape (n, d), and levels, shape (n,), of what was added."""
-        return self._features[: self._n], self._levels[: self._n]
+        return self._features, self._levels
 
     @property
     def noise(self) -> FloatArray:
         """Variance of the noise of what was added, shape (n,)."""
-        known, levels = self.hyperparameters, self._levels[: self._n]
-        noise: FloatArray = known.noise[levels] / self._counts[: self._n]
-        return np.maximum(noise, known.least_noise[levels])
+        known, levels = self.hyperparameters, self._levels
+        return np.maximum(known.noise[levels] / self._counts, known.least_noise[levels])
 
     def moves(self, drawn: FloatArray) -> FloatArray:
         """Return weights that move functions from observations `drawn` (n, k) to the real ones."""
-        n = self._n
-        observed = self._values[:n, None] - drawn
-        return self._solve(self._solve(observed), transposed=True)
+        return self._solve(self._solve(self._values[:, None] - drawn), transposed=True)
 
     def moved(self, features: FloatArray, moves: FloatArray) -> FloatArray:
         """Return by how much functions move at the target at points (n, d), shape (n, k)."""
@@ -291,28 +214,26 @@ class MultiOutputGP:
     @property
     def point_means(self) -> FloatArray:
         """Means at the target of the points, shape (n_points,)."""
-        means: FloatArray = self.hyperparameters.offsets[-1] + self._means[-1]
-        return means
+        return self.mean(self.points, self.top)
 
     @property
     def point_variances(self) -> FloatArray:
         """Variances of the points at each level, shape (M, n_points)."""
         prior = self.hyperparameters.scales[:, None] ** 2
-        return np.maximum(prior - self._explained, 0.0)
+        return np.maximum(prior - self._of_points[0], 0.0)
 
     @property
     def point_covariances(self) -> FloatArray:
         """Covariances of the points at each level with their target, shape (M, n_points)."""
-        return self._prior_with_target()[:, None] - self._shared
+        return self._prior_with_target()[:, None] - self._of_points[1]
 
     def _prior_with_target(self) -> FloatArray:
         known = self.hyperparameters
-        prior: FloatArray = known.links[:, -1] * known.scales * known.scales[-1]
-        return prior
+        return np.asarray(known.links[:, -1] * known.scales * known.scales[-1])
 
     def _prior(self, features: FloatArray, level: int) -> FloatArray:
         known = self.hyperparameters
-        told = (self._features[: self._n], self._levels[: self._n])
+        told = self.observed
         if level < self.top:
             return covariance(known, told, (features, np.full(len(features), level)))
         # What goes for most: the target's covariances have no part but its own kernel.
@@ -321,45 +242,41 @@ class MultiOutputGP:
 
     def _scales_with_target(self) -> FloatArray:
         """Return the factors of the target's kernel in its covariance with each observation."""
-        known, levels = self.hyperparameters, self._levels[: self._n]
-        scales: FloatArray = known.links[levels, -1] * known.scales[levels] * known.scales[-1]
-        return scales
+        known, levels = self.hyperparameters, self._levels
+        return np.asarray(known.links[levels, -1] * known.scales[levels] * known.scales[-1])
 
+    @cached_property
+    def _factor(self) -> FloatArray:
+        total = covariance(self.hyperparameters, self.observed, self.observed)
+        total[np.diag_indices_from(total)] += self.noise
+        return np.asarray(cholesky(total, lower=True, check_finite=False))
+
+    @cached_property
     def _weights(self) -> FloatArray:
-        """Return each observation's weight in a mean; kept until the next observation."""
-        if self._weights_kept is None:
-            self._weights_kept = self._solve(self._whitened[: self._n], transposed=True)
-        return self._weights_kept
+        """Each observation's weight in a mean."""
+        away = self._values - self.hyperparameters.offsets[self._levels]
+        return self._solve(self._solve(away), transposed=True)
+
+    @cached_property
+    def _of_points(self) -> tuple[FloatArray, FloatArray]:
+        """The parts of the points' variances, and of their covariances with the target, known."""
+        levels = range(self.hyperparameters.n_levels)
+        rows = np.stack([self._whiten(self.points, level) for level in levels])
+        return (rows**2).sum(axis=1), (rows * rows[-1]).sum(axis=1)
 
     def _variances(self, prior: FloatArray, level: int) -> FloatArray:
         left = self.hyperparameters.scales[level] ** 2 - (self._solve(prior) ** 2).sum(axis=0)
-        variances: FloatArray = np.maximum(left, 0.0)
-        return variances
+        return np.asarray(np.maximum(left, 0.0))
 
     def _whiten(self, features: FloatArray, level: int) -> FloatArray:
         return self._solve(self._prior(features, level))
 
     def _solve(self, right: FloatArray, transposed: bool = False) -> FloatArray:
-        n = self._n
-        if n == 0:
+        if self.n == 0:
             return np.zeros_like(right)
         return solve_triangular(
-            self._factor[:n, :n],
-            right,
-            lower=True,
-            trans="T" if transposed else "N",
-            check_finite=False,
+            self._factor, right, lower=True, trans="T" if transposed else "N", check_finite=False
         )
-
-    def _grow(self) -> None:
-        size = len(self._levels)
-        self._priors = np.pad(self._known_priors(), (0, size))
-        self._factor = np.pad(self._factor, (0, size))
-        for name in ("_features", "_levels", "_counts", "_values", "_whitened"):
-            kept = getattr(self, name)
-            setattr(self, name, np.concatenate((kept, np.zeros_like(kept))))
-        kept = self._with_points
-        self._with_points = np.concatenate((kept, np.zeros_like(kept)), axis=1)
 
 
 class Deviations:
@@ -376,9 +293,8 @@ class Deviations:
 
     def means(self) -> FloatArray:
         """Return the mean of each point with each replacement, shape (n, k)."""
-        weighted = self._stay * self._model._weights()[:, None]
-        means: FloatArray = self._model.hyperparameters.offsets[-1] + weighted.T @ self._move
-        return means
+        weighted = self._stay * self._model._weights[:, None]
+        return np.asarray(self._model.hyperparameters.offsets[-1] + weighted.T @ self._move)
 
     def variances(self, chosen: IntArray) -> FloatArray:
         """Return the variances of points with some replacements, given by index, shape (n, m)."""

@@ -45,13 +45,8 @@ class ObservedUtilities:
     """Collects the observations of one player."""
 
     def __init__(self) -> None:
-        self._rows: dict[tuple[bytes, int], int] = {}
-        self._features: list[FloatArray] = []
-        self._levels: list[int] = []
-        self._means: list[float] = []
-        self._counts: list[int] = []
-        self._squares: list[float] = []
-        self._least: dict[int, float] = {}
+        # Features and values of each profile at a level.
+        self._seen: dict[tuple[bytes, int], tuple[FloatArray, list[float]]] = {}
         self._n = 0
         # Features, level and how many times, of each profile that failed at a level.
         self._failed: dict[tuple[bytes, int], tuple[FloatArray, int, int]] = {}
@@ -63,31 +58,18 @@ class ObservedUtilities:
     @property
     def has_seen(self) -> bool:
         """Whether any utility was observed."""
-        return bool(self._means)
+        return bool(self._seen)
 
     @property
     def constant(self) -> float | None:
         """The only value that was observed, in several places; None if there is none."""
-        same = len(self._means) >= _SEVERAL and min(self._means) == max(self._means)
-        return self._means[0] if same and not any(self._squares) else None
+        values = {value for _, several in self._seen.values() for value in several}
+        return values.pop() if len(self._seen) >= _SEVERAL and len(values) == 1 else None
 
     def add(self, features: FloatArray, level: int, value: float) -> None:
         """Note the utility of a profile with these features, shape (d,), at a level."""
-        key = (features.tobytes(), level)
-        row = self._rows.setdefault(key, len(self._rows))
-        if row == len(self._means):
-            self._features.append(features)
-            self._levels.append(level)
-            self._means.append(value)
-            self._counts.append(1)
-            self._squares.append(0.0)
-        else:
-            self._counts[row] += 1
-            away = value - self._means[row]
-            self._means[row] += away / self._counts[row]
-            self._squares[row] += away * (value - self._means[row])
+        self._seen.setdefault((features.tobytes(), level), (features, []))[1].append(value)
         self._n += 1
-        self._least[level] = min(value, self._least.get(level, value))
 
     def fail(self, features: FloatArray, level: int) -> None:
         """Note that a profile could not be measured."""
@@ -99,13 +81,17 @@ class ObservedUtilities:
     def observations(self, length_scales: FloatArray) -> Observations:
         """Return all observations, merged by utility; failures count as the worst utility."""
         failed = self.failures(length_scales)
+        features, values = self._features_and_values()
         return Observations(
-            np.array(self._features + [one.features for one in failed]),
-            np.array(self._levels + [one.level for one in failed]),
-            np.array(self._means + [one.worst for one in failed]),
-            np.array(self._counts + [1] * len(failed), dtype=float),
-            np.array(self._squares + [0.0] * len(failed)),
+            np.array(features + [one.features for one in failed]),
+            np.array([level for _, level in self._seen] + [one.level for one in failed]),
+            np.array([np.mean(each) for each in values] + [one.worst for one in failed]),
+            np.array([len(each) for each in values] + [1] * len(failed), dtype=float),
+            np.array([np.var(each) * len(each) for each in values] + [0.0] * len(failed)),
         )
+
+    def _features_and_values(self) -> tuple[list[FloatArray], list[list[float]]]:
+        return [one for one, _ in self._seen.values()], [each for _, each in self._seen.values()]
 
     def failures(self, length_scales: FloatArray) -> list[Failure]:
         """Return failures that the profiles cause, one for each profile and level.
@@ -120,17 +106,19 @@ class ObservedUtilities:
         from scipy.spatial.distance import cdist  # slow to import, and not needed before
 
         failed, levels, times = zip(*self._failed.values(), strict=True)
-        worst = min(self._least.values())
+        features_seen, values = self._features_and_values()
+        levels_seen = np.array([level for _, level in self._seen])
+        least = np.array([min(each) for each in values])
         at = np.array(failed) / length_scales
         apart = cdist(at, at)
         np.fill_diagonal(apart, np.inf)
-        observed = cdist(at, np.array(self._features) / length_scales)
-        observed[np.array(self._levels)[None, :] < np.array(levels)[:, None]] = np.inf
+        observed = cdist(at, np.array(features_seen) / length_scales)
+        observed[levels_seen[None, :] < np.array(levels)[:, None]] = np.inf
         nearest = observed.min(axis=1)
         again = (np.array(times) > 1) & (nearest > 0.0)
         has_company = (apart.min(axis=1) <= _TOGETHER) & (nearest > _NEAR)
         return [
-            Failure(features, level, self._least.get(level, worst))
+            Failure(features, level, float(least[levels_seen == level].min(initial=least.max())))
             for features, level, counts in zip(failed, levels, again | has_company, strict=True)
             if counts
         ]

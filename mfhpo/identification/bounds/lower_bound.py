@@ -194,7 +194,6 @@ class _Phase:
     epsilon: float
 
     def pulls(self, widths: FloatArray) -> FloatArray:
-        """Return the smallest pull counts at which radii are at most the widths."""
         return pulls_until(self.radius, self.level, widths)
 
     @property

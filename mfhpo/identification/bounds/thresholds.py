@@ -63,11 +63,9 @@ def select_fidelities(margins: FloatArray, costs: FloatArray, preselect: bool = 
     n_fidelities = len(costs)
     kept = np.ones(n_fidelities, dtype=bool)
     for m in range(n_fidelities):
-        for other in range(n_fidelities):
-            no_worse = costs[other] <= costs[m] and margins[other] <= margins[m]
-            better = costs[other] < costs[m] or margins[other] < margins[m]
-            if no_worse and (better or other < m):
-                kept[m] = False
+        no_worse = (costs <= costs[m]) & (margins <= margins[m])
+        better = (costs < costs[m]) | (margins < margins[m])
+        kept[m] = not (no_worse & (better | (np.arange(n_fidelities) < m))).any()
     # Of what is not dominated, what is dearer is less biased: the last one has no bias.
     candidates = sorted(np.flatnonzero(kept).tolist(), key=lambda m: costs[m])
     if not preselect or assumption_1_holds(margins[candidates], costs[candidates]):

@@ -5,13 +5,12 @@ Paper 002, Algorithm 3, carried over from phases of pulls to stages of training.
 
 import heapq
 import math
-from bisect import insort
 from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 
 from mfhpo.identification.curves.curves import Verdict
-from mfhpo.knowledge.arrays import FloatArray, IntArray
+from mfhpo.knowledge.arrays import FloatArray
 
 # An arm and what its run has shown so far: values at the fidelities, shape (M,), NaN where none.
 Run = tuple[Hashable, FloatArray]
@@ -134,6 +133,38 @@ class BoundedCurves:
         return np.flatnonzero(below | above).tolist()
 
 
+class Shown:
+    """Sums of the values of each arm's runs at each stage."""
+
+    def __init__(self, n_stages: int) -> None:
+        self._n_stages = n_stages
+        self.arms: dict[Hashable, tuple[FloatArray, FloatArray]] = {}  # sums and counts
+
+    def __contains__(self, arm: Hashable) -> bool:
+        return arm in self.arms
+
+    def add(self, arm: Hashable, stage: int, value: float) -> None:
+        """Add a value."""
+        nothing = np.zeros(self._n_stages), np.zeros(self._n_stages)
+        sums, counts = self.arms.setdefault(arm, nothing)
+        sums[stage] += value
+        counts[stage] += 1.0
+
+    def count(self, arm: Hashable, stage: int) -> int:
+        """Return the number of an arm's values at a stage."""
+        return int(self.arms[arm][1][stage]) if arm in self.arms else 0
+
+    def mean(self, arm: Hashable, stage: int, *further: float) -> float:
+        """Return the mean of an arm's values at a stage, and of further ones; NaN without any."""
+        n = self.count(arm, stage)
+        total = float(self.arms[arm][0][stage]) if n else 0.0
+        return (total + sum(further)) / (n + len(further)) if n or further else math.nan
+
+    def furthest(self, arm: Hashable) -> int:
+        """Return the last stage at which an arm was observed."""
+        return int(np.flatnonzero(self.arms[arm][1])[-1])
+
+
 class PhasedCurves:
     """Elimination of learning curves by a tolerance that halves from fidelity to fidelity.
 
@@ -145,14 +176,9 @@ class PhasedCurves:
     """
 
     def __init__(self, n_fidelities: int) -> None:
-        self._seen: list[list[float]] = [[] for _ in range(n_fidelities)]  # in increasing order
+        self._seen: list[list[float]] = [[] for _ in range(n_fidelities)]
         self._width: tuple[int, float] | None = None
-        self._arms: list[Hashable] = []
-        self._rows: dict[Hashable, int] = {}
-        self._sums: FloatArray = np.zeros((16, n_fidelities))
-        self._counts: IntArray = np.zeros((16, n_fidelities), dtype=np.int64)
-        # What the others are compared with: minus infinity where there is no value.
-        self._means: FloatArray = np.full((16, n_fidelities), -np.inf)
+        self._shown = Shown(n_fidelities)
 
     def tolerance(self, fidelity: int) -> float:
         """Return how far behind an arm may be at a fidelity; infinite before that of W."""
@@ -162,64 +188,24 @@ class PhasedCurves:
     def begin(self, curve: FloatArray) -> None:
         """Note the values, shape (M,), of a run that may have been stopped later on."""
         for fidelity in np.flatnonzero(np.isfinite(curve)):
-            insort(self._seen[fidelity], float(curve[fidelity]))
+            self._seen[fidelity].append(float(curve[fidelity]))
         self._width = None
 
     def add(self, arm: Hashable, curve: FloatArray) -> None:
         """Add values of a run, noted by `begin` as well, shape (M,); repeats are averaged."""
-        row = self._rows.setdefault(arm, len(self._arms))
-        if row == len(self._arms):
-            self._arms.append(arm)
-        if row == len(self._sums):
-            self._sums = np.concatenate((self._sums, np.zeros_like(self._sums)))
-            self._counts = np.concatenate((self._counts, np.zeros_like(self._counts)))
-            self._means = np.concatenate((self._means, np.full_like(self._means, -np.inf)))
-        seen = np.isfinite(curve)
-        self._sums[row, seen] += curve[seen]
-        self._counts[row] += seen
-        self._means[row, seen] = self._sums[row, seen] / self._counts[row, seen]
+        for fidelity in np.flatnonzero(np.isfinite(curve)).tolist():
+            self._shown.add(arm, fidelity, float(curve[fidelity]))
 
     def judge(
         self, arm: Hashable, fidelity: int, value: float, others: Iterable[Run] = ()
     ) -> Verdict:
         """Judge an unfinished curve by its value at one fidelity, averaged with added ones."""
-        row = self._rows.get(arm)
-        mean = float(value)
-        if row is not None:
-            n_before = int(self._counts[row, fidelity])
-            mean = float((self._sums[row, fidelity] + mean) / (n_before + 1))
-        return self._verdict(arm, fidelity, mean, others)
-
-    def standing(self, arm: Hashable, fidelity: int) -> Verdict:
-        """Judge an arm by what was added of it at one fidelity."""
-        return self._verdict(arm, fidelity, self.mean(arm, fidelity), ())
-
-    def mean(self, arm: Hashable, fidelity: int) -> float:
-        """Return the mean of an arm's values at a fidelity; NaN without any."""
-        row = self._rows.get(arm)
-        if row is None or not self._counts[row, fidelity]:
-            return math.nan
-        return float(self._sums[row, fidelity] / self._counts[row, fidelity])
-
-    def withdraw(self, arm: Hashable) -> None:
-        """Let an arm count against others no more, such as one that was stopped."""
-        row = self._rows.get(arm)
-        if row is not None:
-            self._sums[row], self._counts[row], self._means[row] = 0.0, 0, -np.inf
-
-    def _verdict(self, arm: Hashable, fidelity: int, mean: float, others: Iterable[Run]) -> Verdict:
-        n = len(self._arms)
-        means = self._means[:n, fidelity]
+        mean = self._shown.mean(arm, fidelity, float(value))
         incumbent: Hashable | None = None
         bar = -math.inf
-        if n:
-            best = int(means.argmax())
-            if self._arms[best] == arm:
-                means = means.copy()
-                means[best] = -np.inf
-                best = int(means.argmax())
-            if means[best] > -math.inf:
-                bar, incumbent = float(means[best]), self._arms[best]
+        for other in self._shown.arms:
+            if other != arm and (mean_of_other := self._shown.mean(other, fidelity)) > bar:
+                bar, incumbent = mean_of_other, other
         for other, seen in others:
             if other != arm and math.isfinite(seen[fidelity]) and seen[fidelity] > bar:
                 bar, incumbent = float(seen[fidelity]), other
@@ -231,15 +217,8 @@ class PhasedCurves:
             self._width = (0, math.inf)
             for fidelity, values in enumerate(self._seen[:-1]):
                 if values:
-                    low, high = _quantile(values, _OUTER_SHARE), _quantile(values, 1 - _OUTER_SHARE)
+                    low, high = np.quantile(values, (_OUTER_SHARE, 1.0 - _OUTER_SHARE)).tolist()
                     if high - low > _ROUNDING * max(abs(low), abs(high)):
                         self._width = (fidelity, high - low)
                         break
         return self._width
-
-
-def _quantile(values: Sequence[float], share: float) -> float:
-    position = share * (len(values) - 1)
-    before = math.floor(position)
-    after = min(before + 1, len(values) - 1)
-    return values[before] + (position - before) * (values[after] - values[before])

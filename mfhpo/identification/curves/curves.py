@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from mfhpo._validation import check_number, shown
-from mfhpo.knowledge.arrays import FloatArray
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 
 
 def check_reduction_factor(factor: float) -> float:
@@ -110,25 +110,13 @@ class CurveRace:
     The coverage is exact for exchangeable arms that run once and all finish. A stopped arm never
     shows its gain. So where late bloomers win, more than 1 - coverage of the arms that would have
     won may be stopped.
-
-    Examples
-    --------
-    Four arms gain 0.1 to 0.4 after fidelity 0, and the best of them ends at 0.9:
-
-    >>> race = CurveRace(2, coverage=0.8)
-    >>> for arm, curve in enumerate([(0.3, 0.7), (0.8, 0.9), (0.4, 0.6), (0.1, 0.4)]):
-    ...     race.add(arm, np.array(curve))
-    >>> race.judge("new", 0, 0.45).stop, race.judge("new", 0, 0.55).stop
-    (True, False)
     """
 
     def __init__(self, n_fidelities: int, coverage: float = 0.8, noise_level: float = 0.05) -> None:
         self._level = 1.0 - coverage
         self._noise_level = noise_level
-        self._arms: list[Hashable] = []
-        self._rows: dict[Hashable, int] = {}
-        self._means: FloatArray = np.zeros((16, n_fidelities))
-        self._counts = np.zeros((16, n_fidelities), dtype=np.int64)
+        # Means and numbers of values of each arm at each fidelity.
+        self._seen: dict[Hashable, tuple[FloatArray, IntArray]] = {}
         self._squares: FloatArray = np.zeros(n_fidelities)
         self._degrees = np.zeros(n_fidelities, dtype=np.int64)
         self.n_curves = 0  # finished ones, repeats included
@@ -152,14 +140,9 @@ class CurveRace:
 
     def add(self, arm: Hashable, curve: FloatArray) -> None:
         """Add a finished curve, (M,); without a target value the arm's gain counts as unbounded."""
-        row = self._rows.setdefault(arm, len(self._arms))
-        if row == len(self._arms):
-            self._arms.append(arm)
-        if row == len(self._means):
-            self._means = np.concatenate((self._means, np.zeros_like(self._means)))
-            self._counts = np.concatenate((self._counts, np.zeros_like(self._counts)))
+        nothing = np.zeros(len(curve)), np.zeros(len(curve), dtype=np.int64)
+        means, counts = self._seen.setdefault(arm, nothing)
         seen = np.isfinite(curve)
-        counts, means = self._counts[row], self._means[row]
         deviations = np.where(seen, curve, means) - means
         self._squares += deviations**2 * counts / (counts + 1)
         self._degrees += seen & (counts > 0)
@@ -171,11 +154,11 @@ class CurveRace:
     def judge(self, arm: Hashable, fidelity: int, value: float) -> Verdict:
         """Judge an unfinished curve by its value at one fidelity, averaged with finished runs."""
         self._refresh()
-        row = self._rows.get(arm)
         mean, count = float(value), 1
-        if row is not None:
-            count += int(self._counts[row, fidelity])
-            mean += (float(self._means[row, fidelity]) - mean) * (count - 1) / count
+        if arm in self._seen:
+            means, counts = self._seen[arm]
+            count += int(counts[fidelity])
+            mean += (float(means[fidelity]) - mean) * (count - 1) / count
         noise = float(self._radii[fidelity]) / math.sqrt(count)
         reach = mean + noise + float(self._bounds[fidelity])
         # Stopping an unlucky repeat of the incumbent would leave it with its lucky ones.
@@ -185,17 +168,16 @@ class CurveRace:
     def _refresh(self) -> None:
         if not self._stale:
             return
-        n = len(self._arms)
         degrees = np.maximum(self._degrees, 1)
         quantiles = np.asarray(stdtrit(degrees, 1.0 - self._noise_level), dtype=np.float64)
         self._radii = quantiles * np.sqrt(self._squares / degrees)
-        counts = self._counts[:n]
-        finals = self._means[:n, -1]
-        values = np.where(counts[:, :-1] > 0, self._means[:n, :-1], -np.inf)
-        self._bounds = gain_bounds(finals[:, None] - values, self._level)
-        if n:
+        if self._seen:
+            means, counts = (np.stack(rows) for rows in zip(*self._seen.values(), strict=True))
+            finals = means[:, -1]
+            values = np.where(counts[:, :-1] > 0, means[:, :-1], -np.inf)
+            self._bounds = gain_bounds(finals[:, None] - values, self._level)
             bars = finals - self._radii[-1] / np.sqrt(counts[:, -1])
             best = int(np.argmax(bars))
             self._bar = float(bars[best])
-            self._incumbent = self._arms[best]
+            self._incumbent = list(self._seen)[best]
         self._stale = False

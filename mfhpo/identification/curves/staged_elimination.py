@@ -12,45 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo.identification.curves.curve_elimination import BoundedCurves
+from mfhpo.identification.curves.curve_elimination import BoundedCurves, Shown
 from mfhpo.identification.curves.curves import Verdict
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.problem import Recommendation
 
 # Bounds that miss each other by less than this share of the values do so by rounding.
 _ROUNDING = 1e-12
-
-
-class Shown:
-    """Sums of the values of each arm's runs at each stage."""
-
-    def __init__(self, n_stages: int) -> None:
-        self._n_stages = n_stages
-        self._sums: dict[int, FloatArray] = {}
-        self._counts: dict[int, FloatArray] = {}
-
-    def __contains__(self, arm: int) -> bool:
-        return arm in self._sums
-
-    def add(self, arm: int, stage: int, value: float) -> None:
-        """Add a value."""
-        if arm not in self._sums:
-            self._sums[arm] = np.zeros(self._n_stages)
-            self._counts[arm] = np.zeros(self._n_stages)
-        self._sums[arm][stage] += value
-        self._counts[arm][stage] += 1.0
-
-    def count(self, arm: int, stage: int) -> int:
-        """Return the number of an arm's values at a stage."""
-        return int(self._counts[arm][stage]) if arm in self._counts else 0
-
-    def mean(self, arm: int, stage: int) -> float:
-        """Return the mean of an arm's values at a stage where it was observed."""
-        return float(self._sums[arm][stage] / self._counts[arm][stage])
-
-    def furthest(self, arm: int) -> int:
-        """Return the last stage at which an arm was observed."""
-        return int(np.flatnonzero(self._counts[arm])[-1])
 
 
 @dataclass(frozen=True)

@@ -30,11 +30,6 @@ def nearest_mean(
 
     One problem per row of the arguments, shape (n, C). Returns the minimiser (the middle one of
     several, 0 where all weights are 0) and the minimum, shape (n,).
-
-    Examples
-    --------
-    >>> nearest_mean(np.array([[1.0, 3.0]]), np.array([[0.0, 3.0]]), np.array([[1.0, 4.0]]))
-    (array([2.5]), array([3.]))
     """
     n_problems, n_intervals = weights.shape
     edges = np.concatenate((lows, highs), axis=1)
@@ -80,18 +75,12 @@ class OwnBias:
     def __init__(self, bounds: FloatArray) -> None:
         self.bounds = bounds
 
-    def place(self, seen: Weighed, arms: IntArray, centres: FloatArray) -> None:
-        """Set where some arms' target means seem to be, in `centres`, shape (K,)."""
-        if len(arms) == len(seen.means):
-            self.lows: FloatArray = seen.means - self.bounds
-            self.highs: FloatArray = seen.means + self.bounds
-            self.residuals: FloatArray = np.zeros(len(seen.means))
-        else:
-            self.lows[arms] = seen.means[arms] - self.bounds
-            self.highs[arms] = seen.means[arms] + self.bounds
-        centres[arms], self.residuals[arms] = nearest_mean(
-            seen.weights[arms], self.lows[arms], self.highs[arms]
-        )
+    def place(self, seen: Weighed) -> FloatArray:
+        """Return where the arms' target means seem to be, shape (K,)."""
+        self.lows: FloatArray = seen.means - self.bounds
+        self.highs: FloatArray = seen.means + self.bounds
+        centres, self.residuals = nearest_mean(seen.weights, self.lows, self.highs)
+        return centres
 
     def against(
         self, seen: Weighed, leader: int, others: IntArray, epsilon: float
@@ -115,8 +104,7 @@ class OwnBias:
 
         Shape (n, M, M): the leader's fidelity, the other's; negative where they are not compared.
         """
-        gaps: FloatArray = self.lows[leader][:, None] - self.highs[others][:, None, :] + epsilon
-        return gaps
+        return np.asarray(self.lows[leader][:, None] - self.highs[others][:, None, :] + epsilon)
 
     def ratios_of_two(
         self, seen: Weighed, leader: int, others: IntArray, epsilon: float
@@ -145,8 +133,8 @@ class OrderBias:
     def __init__(self, bounds: FloatArray) -> None:
         self.bounds = bounds
 
-    def place(self, seen: Weighed, arms: IntArray, centres: FloatArray) -> None:
-        """Place the arms on a common scale; it steers the race, and no claim rests on it.
+    def place(self, seen: Weighed) -> FloatArray:
+        """Return places of the arms on a common scale; no claim rests on that.
 
         The bias that all arms share at a fidelity is estimated from arms that were also seen at
         dearer ones. Means are averaged by their precision; the bounds count as noise.
@@ -165,7 +153,7 @@ class OrderBias:
                 offset = float(np.average(ahead, weights=precision[both, m]))
             total += precision[:, m]
             weighted += precision[:, m] * (seen.means[:, m] - offset)
-        centres[:] = weighted / np.where(total > 0.0, total, 1.0)
+        return weighted / np.where(total > 0.0, total, 1.0)
 
     def _excess(self, seen: Weighed, leader: int, others: IntArray, epsilon: float) -> FloatArray:
         """Return how far differences of means exceed the bounds, shape (n, M)."""

@@ -93,16 +93,10 @@ class Blocks:
     Without `in_blocks`, an arm's n-th value is kept as if in the n-th block. With `in_order`, the
     race learns values by block, without a gap: what takes long may be poor.
 
-    Attributes
-    ----------
-    values
-        Of every arm in every block, NaN where there is none, shape (K, B).
-    failed, void
-        How often an arm failed in a block, at most twice, shape (K, B), and the blocks that take no
-        part for good, shape (B,): see `set_aside`.
-    rounds, errors
-        Of each complete round: its block, and by how much the values of arms that have one in it
-        and all before are larger than their means before, NaN for other arms, shape (K,).
+    The `values` of every arm in every block are NaN where there is none, shape (K, B). An arm has
+    `failed` in a block at most twice, (K, B). Blocks that are `void` take no part for good, (B,):
+    see `set_aside`. Of complete `rounds` there are the blocks, and `errors`: by how much the values
+    of arms that have one in it and all before are larger than their means before, else NaN, (K,).
     """
 
     def __init__(self, n_arms: int, in_blocks: bool = True, in_order: bool = False) -> None:
@@ -135,10 +129,11 @@ class Blocks:
         """Yield the values that follow those that the race knows (see `Intake.due`)."""
         counts = known.evidence.counts
         while True:
-            value = self.value_after(arm, int(counts[arm, known.problem.target]))
-            if value is None:
+            n = int(counts[arm, known.problem.target])
+            value = self.values[arm, ~(self.void | self.given_up[arm])][n : n + 1]
+            if not value.size or np.isnan(value[0]):  # an earlier one may still come
                 return
-            yield value
+            yield float(value[0])
 
     def most_values(self, known: Known) -> float:
         """Return how many values an arm may have."""
@@ -208,11 +203,6 @@ class Blocks:
         """Return the arms' values in the first n blocks that are not void, shape (len(arms), n)."""
         return np.asarray(self.values[arms][:, np.flatnonzero(~self.void)[:n]])
 
-    def value_after(self, arm: int, n: int) -> float | None:
-        """Return the arm's value that follows its first n, unless an earlier one may still come."""
-        value = self.values[arm, ~(self.void | self.given_up[arm])][n : n + 1]
-        return None if not value.size or np.isnan(value[0]) else float(value[0])
-
     @property
     def words(self) -> str:
         """What the claim is about."""
@@ -230,11 +220,6 @@ class Blocks:
     def n_values(self) -> IntArray:
         """How many values each arm has, shape (K,)."""
         return np.asarray((~np.isnan(self.values)).sum(axis=1))
-
-    @property
-    def n_settled(self) -> IntArray:
-        """In how many blocks each arm has a value or will have none, shape (K,)."""
-        return np.asarray(self.settled.sum(axis=1))
 
     def first_open(self, arm: int, taken: Collection[int] = ()) -> int:
         """Return the first block open for the arm and not `taken`; complete rounds come first."""
@@ -256,10 +241,6 @@ class Blocks:
         done = np.append(self.void, np.zeros(len(self.rounds) + 1, dtype=bool))
         done[self.rounds] = True
         return int(np.argmin(done))
-
-    def is_complete(self, arms: IntArray, block: int) -> bool:
-        """Tell whether these arms have all the values in a block that they will have."""
-        return block < self.values.shape[1] and bool(self.settled[arms, block].all())
 
     def counts(self) -> IntArray:
         """Return how many first rounds are settled for each arm, without a gap, shape (K,)."""

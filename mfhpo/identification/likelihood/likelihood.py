@@ -37,23 +37,11 @@ def prior_count(level: float) -> float:
 class PairLikelihood:
     """Evidence of the observations against other arms than the leader.
 
-    Parameters
-    ----------
-    means, counts, variances
-        Mean, number of values and an upper bound on the noise's variance proxy of every arm at
-        every fidelity, shape (K, M); an infinite variance takes its values out.
-    bias
-        What is known about the bias, with bounds xi_m or gamma_m.
-    prior
-        The count rho; 0 gives the plain likelihood ratio, which is no bound at all times.
-    how
-        What makes the ratio a statistic. None: the two-sided one of known variances.
-
-    Attributes
-    ----------
-    weights, penalties, centres
-        n^2 / (n + rho) / (2 sigma^2) and ln(1 + n / rho) / 2, shape (K, M); and where each arm's
-        target mean seems to be, shape (K,).
+    `means` and `counts` of values, and upper bounds on the noise's `variances`, have shape (K, M),
+    as have the `weights` n^2 / (n + rho) / (2 sigma^2) and `penalties` ln(1 + n / rho) / 2. Values
+    of infinite variance are taken out. The arms' target means seem to be at the `centres`, shape
+    (K,). The count rho is the `prior`; 0 gives the plain likelihood ratio, which is no bound at all
+    times. `how` makes the ratio a statistic; None: the two-sided one of known variances.
     """
 
     def __init__(
@@ -68,35 +56,18 @@ class PairLikelihood:
         self.bias = bias
         self.prior = prior
         self._how = how or two_sided
-        self.means: FloatArray = np.zeros(means.shape)
-        self.counts: FloatArray = np.zeros(means.shape)
-        self.variances: FloatArray = np.full(means.shape, np.nan)
-        self.weights: FloatArray = np.zeros(means.shape)
-        self.penalties: FloatArray = np.zeros(means.shape)
-        self.centres: FloatArray = np.zeros(len(means))
-        self.update(np.arange(len(means)), means, counts, variances)
-
-    def update(
-        self,
-        arms: IntArray,
-        means: FloatArray,
-        counts: IntArray | FloatArray,
-        variances: FloatArray,
-    ) -> None:
-        """Take in new observations of some arms; the arrays have shape (n, M)."""
-        self.means[arms] = means
-        self.counts[arms] = counts
-        self.variances[arms] = variances
+        self.means, self.counts, self.variances = means, counts.astype(np.float64), variances
         known = np.isfinite(variances)
         with np.errstate(divide="ignore", over="ignore"):
             precision = np.minimum(1.0 / (2.0 * variances), MOST_PRECISION)
-        effective = counts.astype(np.float64)
+        effective = self.counts
+        self.penalties: FloatArray = np.zeros(means.shape)
         if self.prior > 0.0:
-            effective *= counts / (counts + self.prior)
+            effective = counts * (counts / (counts + self.prior))
             # Also for values that are taken out: whether they are may depend on the values.
-            self.penalties[arms] = np.log1p(counts / self.prior) / 2.0
-        self.weights[arms] = np.where(known, effective * precision, 0.0)
-        self.bias.place(self, arms, self.centres)
+            self.penalties = np.log1p(counts / self.prior) / 2.0
+        self.weights: FloatArray = np.where(known, effective * precision, 0.0)
+        self.centres = self.bias.place(self)
 
     def against(
         self, leader: int, others: IntArray, epsilon: float = 0.0

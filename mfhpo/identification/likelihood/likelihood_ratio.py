@@ -54,49 +54,15 @@ class Standing:
     statistics: FloatArray
     alternatives: FloatArray
 
-    def renew(
-        self, arms: IntArray, changed: BoolArray, epsilon: float, only_ratios: bool = False
-    ) -> None:
-        """Bring statistics up to date for the remaining arms, given whose observations changed."""
-        likelihood = self.likelihood
-        seen = arms[likelihood.weights[arms].any(axis=1)]
-        leader = int(seen[np.argmax(likelihood.centres[seen])]) if seen.size else None
-        if leader is None:
-            # A variance can become unknown again: then nothing that was found before holds.
-            self.leader = None
-            self.ratios[:] = self.statistics[:] = np.nan
-            return
-        if leader != self.leader or changed[leader]:
-            self.ratios[:] = self.statistics[:] = np.nan
-            others = arms[arms != leader]
-        else:
-            others = arms[changed[arms]]
-        self.leader = leader
-        if others.size:
-            ratios, alternatives = likelihood.against(leader, others, epsilon)
-            self.ratios[others], self.alternatives[others] = ratios, alternatives
-            if not only_ratios:
-                self.statistics[others] = likelihood.statistic(leader, others, ratios, epsilon)
-
 
 @dataclass(frozen=True)
 class Bar:
-    """The threshold of the statistic against an arm.
-
-    Attributes
-    ----------
-    threshold, prior
-        Return it, and the count rho of `PairLikelihood`.
-    one_sided
-        Whether known variances count on the side where the leader is better, at the target.
-    is_final
-        Whether an arm that is beaten once may leave at once.
-    """
+    """The threshold of the statistic against an arm."""
 
     threshold: Callable[[Known], float]
-    prior: Callable[[Known], float]
-    one_sided: bool
-    is_final: bool
+    prior: Callable[[Known], float]  # returns the count rho of `PairLikelihood`
+    one_sided: bool  # whether known variances count where the leader is better, at the target
+    is_final: bool  # whether an arm that is beaten once may leave at once
 
 
 def level_of(known: Known) -> float:
@@ -119,17 +85,12 @@ class LikelihoodStop:
     All fidelities of two arms are weighed together (`PairLikelihood`). The arm with the best fit
     leads. Another arm leaves once the statistic against it reaches the bar; the race ends when one
     arm is left, or when all others are ruled out to be better by epsilon.
-
-    Attributes
-    ----------
-    standing
-        Who leads; None during the pilot.
+    The `standing` says who leads; it is None during the pilot.
     """
 
-    def __init__(self, n_arms: int, bar: Bar) -> None:
+    def __init__(self, bar: Bar) -> None:
         self.bar = bar
         self.standing: Standing | None = None
-        self._changed: BoolArray = np.zeros(n_arms, dtype=bool)
 
     def needs(self, variant: Kind | None, audited: Callable[[], int | None]) -> Needs:
         """Return what a rule with this stop needs from the race."""
@@ -137,7 +98,6 @@ class LikelihoodStop:
             "the observations speak against any other arm being better by epsilon",
             kind=variant or "order",
             variances=True,
-            note=self.note,
             leader=self.leader,
             audited=audited,
             falls_short=self.falls_short,
@@ -168,11 +128,17 @@ class LikelihoodStop:
         if awaited.any():
             means = np.where(awaited, self._expected_means(means), means)
         likelihood = self.likelihood(known, arms, means, counts, self.bar.prior(known))
-        nothing = np.full(n_arms, np.nan)
-        standing = Standing(likelihood, None, nothing, nothing.copy(), nothing.copy())
-        everyone = np.ones(n_arms, dtype=bool)
-        standing.renew(known.arms, everyone, known.epsilon, only_ratios=as_if)
-        return standing
+        ratios, statistics, alternatives = np.full((3, n_arms), np.nan)
+        seen = known.arms[likelihood.weights[known.arms].any(axis=1)]
+        leader = int(seen[np.argmax(likelihood.centres[seen])]) if seen.size else None
+        others = known.arms[known.arms != leader]
+        if leader is not None and others.size:
+            ratios[others], alternatives[others] = likelihood.against(leader, others, known.epsilon)
+            if not as_if:
+                statistics[others] = likelihood.statistic(
+                    leader, others, ratios[others], known.epsilon
+                )
+        return Standing(likelihood, leader, ratios, statistics, alternatives)
 
     def _expected_means(self, means: FloatArray) -> FloatArray:
         assert self.standing is not None
@@ -207,22 +173,6 @@ class LikelihoodStop:
         bias: BiasModel = OwnBias(bounds) if is_own else OrderBias(bounds)
         return PairLikelihood(means, counts, variances, bias, prior, how)
 
-    def note(self, known: Known, arm: int) -> None:
-        """Take in a new value of an arm."""
-        if self.standing is None:
-            return
-        likelihood, levels = self.standing.likelihood, known.levels
-        # Each value is one of the others' for all arms but its own.
-        self._changed[slice(None) if _estimates_noise(known) else arm] = True
-        arms = np.flatnonzero(self._changed)
-        counts = known.evidence.counts[arms, levels]
-        likelihood.update(
-            arms,
-            known.evidence.all_means(arms)[:, levels],
-            counts,
-            self._steering_variances(known, arms, counts),
-        )
-
     def _steering_variances(
         self, known: Known, arms: IntArray, counts: IntArray | FloatArray
     ) -> FloatArray:
@@ -240,14 +190,12 @@ class LikelihoodStop:
         """Yield who is out, and who is certified (see `Rule.verdict`)."""
         if fidelity is None:
             yield Verdict()
-            self.plan(known)
+        self.plan(known)
         standing, arms = self.standing, known.arms
-        if standing is None or len(arms) < 2 or known.winner is not None:
+        if standing is None or standing.leader is None:
             return
-        standing.renew(arms, self._changed, known.epsilon)
-        self._changed[:] = False
         leader = standing.leader
-        if leader is None:
+        if len(arms) < 2 or known.winner is not None:
             return
         others = arms[arms != leader]
         threshold = self.bar.threshold(known)
@@ -306,7 +254,6 @@ class LikelihoodStop:
 
 
 def _estimates_noise(known: Known) -> bool:
-    """Return whether the variances are estimated at any level that is compared."""
     return any(map(known.evidence.noise.is_estimated_at, known.compared))
 
 

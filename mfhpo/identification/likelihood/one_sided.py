@@ -46,18 +46,13 @@ MOST_GAIN = math.log(_BOTH_SIDES + 4.0 * (1.0 - _BOTH_SIDES))
 class Pairs:
     """Pairs of a leader and another arm at one level.
 
-    Parameters
-    ----------
-    gaps
-        By how much the leader's mean exceeds the least that the null hypothesis says, such as the
-        other's mean less epsilon; positive, shape (n,).
-    counts, variances
-        Numbers of values, and the noise's variance, of the leader and of the other, shape (2, n).
+    The leader's mean exceeds the least that the null hypothesis says, such as the other's mean less
+    epsilon, by positive `gaps`, shape (n,).
     """
 
     gaps: FloatArray
-    counts: FloatArray
-    variances: FloatArray
+    counts: FloatArray  # of the leader and of the other, shape (2, n), as below
+    variances: FloatArray  # of the noise
 
     def evidence(self, prior: float, wanted: float) -> FloatArray:
         """Return the logarithm of the average likelihood ratio, (n,), with the count rho `prior`.

@@ -23,21 +23,14 @@ _ROUNDING = 1e-14  # of the largest value: what means and differences of equal v
 class Samples:
     """Several samples, one in each row; all arrays have shape (n,).
 
-    Attributes
-    ----------
-    counts, means
-        Number of values and their mean, 0 where there is none.
-    variances
-        Sample variances, 0 where rounding explains what values vary by.
-    steps
-        The mean square by which values differ from the most frequent one, where more than half are
-        equal to it; else the variance.
-    hidden
-        The variance that equal values hide, for each unit of the share that may be unseen.
+    The `variances` are 0 where rounding explains what values vary by. The `steps` are mean squares
+    by which values differ from the most frequent one, where more than half are equal to it; else
+    the variances. The variance that equal values may hide is `hidden`, for each unit of the share
+    that may be unseen.
     """
 
     counts: IntArray
-    means: FloatArray
+    means: FloatArray  # 0 where there is no value
     variances: FloatArray
     steps: FloatArray
     hidden: FloatArray

@@ -80,19 +80,13 @@ class Levels:
 class Pairs:
     """Pairs of a leader and another arm; see `mfhpo.knowledge.student.log_evidence`.
 
-    Parameters
-    ----------
-    gaps
-        By how much the leader's mean exceeds the least that the null hypothesis says, shape (n,).
-    counts, squares
-        Of the leader and of the other, shape (2, n).
-    shared
-        Squares of other arms that count for the second one of each pair, and their degrees of
-        freedom, 0 where they do not, shape (2, n).
+    The leader's mean exceeds the least that the null hypothesis says by `gaps`, shape (n,).
+    `shared` are squares of other arms that count for the second one of each pair, and their degrees
+    of freedom, 0 where they do not.
     """
 
     gaps: FloatArray
-    counts: FloatArray
+    counts: FloatArray  # of the leader and of the other, shape (2, n), as all below
     squares: FloatArray
     shared: FloatArray
 

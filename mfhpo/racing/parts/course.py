@@ -134,24 +134,8 @@ class Course:
             self.audit_bias(fidelity)
         self.judge(None)
 
-    # Leaving.
-
-    def withdraw(self, arm: int) -> None:
-        """Take an arm out of the race."""
-        self.known.roster.withdraw(arm)
-        self._go_on()
-
-    def rule_out(self, arm: int) -> None:
-        """Eliminate an arm whose mean is -inf."""
-        self.known.roster.rule_out(arm)
-        self._go_on()
-
-    def merge(self, arm: int, into: int) -> None:
-        """Take an arm out of the race that is the same as another one."""
-        self.known.roster.merge(arm, into)
-        self._go_on()
-
-    def _go_on(self) -> None:
+    def go_on(self) -> None:
+        """Judge all anew, as an arm has left."""
         if self.known.piloting:
             self._end_pilot()
         else:
@@ -170,4 +154,5 @@ class Course:
             warnings.warn(why, ArmWithdrawnWarning, stacklevel=5)
             known = self.known
             known.roster.led[arm] = leads(known.evidence, known.arms, arm)
-            self.withdraw(arm)
+            known.roster.withdraw(arm)
+            self.go_on()

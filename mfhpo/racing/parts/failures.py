@@ -23,11 +23,6 @@ def fails_too_often(values: int, failures: int, max_failures: int, elsewhere: in
     An arm without values leaves after `max_failures` failures. One with values leaves once its
     failure rate at a fidelity is confidently above one half. `elsewhere` counts values at other
     fidelities.
-
-    Examples
-    --------
-    >>> [fails_too_often(values, 15, max_failures=3) for values in (0, 1, 13)]
-    [True, True, False]
     """
     if values + elsewhere == 0:
         return failures >= max_failures

@@ -22,6 +22,8 @@ _REPEATS_TO_SEE_NOISE = 10
 
 def hides_noise(known: Known) -> bool:
     """Tell whether enough repeats at a level were all equal, and say nothing about noise."""
+    if not known.needs.certifies:
+        return False
     noise, counts = known.evidence.noise, known.evidence.counts
     least = max(_REPEATS_TO_SEE_NOISE, known.problem.n_arms)
     if not any(noise.is_estimated_at(m) and noise.is_hidden(m, least) for m in known.compared):
@@ -37,7 +39,6 @@ class Stage:
 
     finished: bool
     awaits: bool  # whether the race goes on although it has a winner
-    hides_noise: bool  # whether all repeats were equal
     withheld: str
     provisos: tuple[str, ...]
 
@@ -84,15 +85,12 @@ def answer(
 
 
 def _words(known: Known, arm: int | None, stage: Stage) -> Words:
-    remaining = None
-    if known.needs.certifies:
-        remaining = _remaining_cost(known, arm, stage)
     usual = Words(
         _reason(known, arm, stage),
         _conditions(known),
         _assumptions(known),
         _notices(known),
-        remaining,
+        _remaining_cost(known, arm) if known.needs.certifies else None,
     )
     return usual if known.needs.words is None else known.needs.words(known, usual, arm)
 
@@ -127,10 +125,9 @@ def _reason(known: Known, arm: int | None, stage: Stage) -> str:
 
 
 def _end(known: Known, stage: Stage) -> str:
-    """Say why a race that is not certified is over."""
     if end := known.needs.end(known):
         return end
-    if stage.hides_noise:
+    if hides_noise(known):
         return f"all repeated evaluations gave exactly the same value: {_SAME}"
     return f"the budget of {known.spending.budget:g} is spent"
 
@@ -143,12 +140,14 @@ def _conditions(known: Known) -> tuple[str, ...]:
 
 
 def _assumptions(known: Known) -> tuple[str, ...]:
-    parts = [known.evidence.estimate]
+    parts = []
+    if known.evidence.noise.is_estimated:
+        parts.append("noise: estimated, that of each configuration from its own values")
     if len(known.compared) > 1:
         parts.append(_bias_in_words(known))
     elif known.problem.n_fidelities > 1:
         parts.append("bias: nothing is taken for true of it; the target's values decide")
-    return tuple(part for part in parts if part)
+    return tuple(parts)
 
 
 def _notices(known: Known) -> tuple[str, ...]:
@@ -172,8 +171,8 @@ def _notices(known: Known) -> tuple[str, ...]:
     return (*found, *notices(known.evidence, arms, known.compared, labels))
 
 
-def _remaining_cost(known: Known, leader: int | None, stage: Stage) -> float | None:
-    if leader is None or known.piloting or stage.hides_noise:
+def _remaining_cost(known: Known, leader: int | None) -> float | None:
+    if leader is None or known.piloting or hides_noise(known):
         return None
     winner = known.winner
     if winner is not None:
@@ -213,7 +212,6 @@ def _bias_in_words(known: Known) -> str:
 
 
 def _not_compared(known: Known) -> tuple[str, ...]:
-    """Return arms that left without a comparison, and their outcomes."""
     values, labels = n_values(known), known.labels
     return tuple(
         f"{labels.arm(arm)}: {outcomes_in_words(int(values[arm]), int(known.failures[arm].sum()))}"
@@ -222,7 +220,6 @@ def _not_compared(known: Known) -> tuple[str, ...]:
 
 
 def _unseen(known: Known, arm: int | None) -> str:
-    """Say what target values of an arm and its closest rival cannot exclude."""
     if arm is None:
         return ""
     target, roster = known.problem.target, known.roster

@@ -16,28 +16,13 @@ def warp(places: FloatArray, exponents: FloatArray) -> tuple[FloatArray, FloatAr
     as they are where both are 1. Places nearer to an end than 1e-6 count as that far from it; what
     is outside the range stays as far outside.
 
-    Parameters
-    ----------
-    places
-        Shape (n, d).
-    exponents
-        Logarithms of all `a`, then of all `b`, shape (2 d,), from -3 to 3.
-
-    Returns
-    -------
-    warped, by_a, by_b : arrays of shape (n, d)
-        The places, and their derivatives by the logarithms of `a` and of `b`.
+    `places` have shape (n, d). The `exponents` are logarithms of all `a`, then of all `b`, from -3
+    to 3, shape (2 d,). Returns warped places, and derivatives by the logarithms of `a` and of `b`.
 
     References
     ----------
     Snoek, Swersky, Zemel and Adams, Input warping for Bayesian optimization of non-stationary
     functions, ICML 2014.
-
-    Examples
-    --------
-    >>> places = np.array([[0.0], [0.001], [0.1], [1.0]])
-    >>> warp(places, np.log([0.2, 1.0]))[0].round(2).ravel().tolist()
-    [0.06, 0.25, 0.63, 1.0]
     """
     a, b = np.exp(exponents).reshape(2, -1)
     inside = np.clip(places, _END, 1.0 - _END)

@@ -32,7 +32,6 @@ _OWN, _OWN_SPREAD = 1.2, 0.7  # of the target's own part, in standard deviations
 _FAR = 20.0  # of the logarithm of a scale or a noise: a step of a fit must not overflow
 _EXPONENT_SPREAD, _EXPONENT_MOST = 0.75, 3.0  # of the logarithms of what numbers are warped by
 _NEIGHBOURS = 0.7  # correlation of neighbouring levels, before anything is seen
-_BLOCK = 40_000  # covariances that are computed at once: more would not stay in the cache
 _STEP = 1e-4  # in which curvature is measured, in standard deviations of the prior
 
 
@@ -66,16 +65,9 @@ class LevelProcess:
     matrices over levels are free (the linear model of coregionalisation), so that a level that says
     nothing about the target is found out. The target has a part of its own besides, with its own
     scales: what matters after few epochs need not matter after many. Inputs are warped first,
-    because one length scale rarely fits a whole range. Everything is fitted by the largest
-    posterior density, with weak priors.
-
-    Parameters
-    ----------
-    n_features, n_levels
-        Sizes.
-    numbers
-        Which features are numbers in ranges from 0 to 1, which may be warped
-        (`mfhpo.search.model.kernels.warp`), shape (n_features,). None: none.
+    because one length scale rarely fits a whole range: `numbers` says which features are numbers
+    from 0 to 1, shape (n_features,), None for none. Everything is fitted by the largest posterior
+    density, with weak priors.
 
     References
     ----------
@@ -153,7 +145,7 @@ class LevelProcess:
         # Of a configuration's values at all levels, before anything is seen.
         self._over_levels = between + alone
         self._over_levels[-1, -1] += self._own[-1] ** 2 if self.n_levels > 1 else 0.0
-        covariance = self._covariance_of_data()
+        covariance = self._covariance(self._data.features, data.levels)
         _add_noise(covariance, self._noise[data.levels], data.counts)
         # Every question multiplies by it, which is much faster than solving equations each time.
         self._inverse_factor: FloatArray = dtrtri(_factor(covariance), lower=1)[0]
@@ -161,9 +153,10 @@ class LevelProcess:
 
     def at_target(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and standard deviation at the target, without noise, for shape (n, d)."""
-        blocks = np.array_split(features, self._ends_of_blocks(len(features)))
-        means, spreads = zip(*map(self._block_at_target, blocks), strict=True)
-        return np.concatenate(means), np.concatenate(spreads)
+        target = self.n_levels - 1
+        across = self._covariance(self._warped(features), target)
+        variance = self._over_levels[target, target] - (self._half(across) ** 2).sum(axis=0)
+        return across @ self._weights, np.sqrt(np.maximum(variance, 1e-10))
 
     def jointly_at_target(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means (n,) and covariances (n, n) at the target level, without noise."""
@@ -177,16 +170,9 @@ class LevelProcess:
             covariance += self._own[-1] ** 2 * smooth_kernel(squares)
         return across @ self._weights, covariance - half.T @ half
 
-    def _block_at_target(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
-        target = self.n_levels - 1
-        across = self._covariance(self._warped(features), target)
-        variance = self._over_levels[target, target] - (self._half(across) ** 2).sum(axis=0)
-        return across @ self._weights, np.sqrt(np.maximum(variance, 1e-10))
-
     def expected(self, features: FloatArray, levels: IntArray) -> FloatArray:
         """Return means of configurations at levels, shape (n,)."""
-        means: FloatArray = self._covariance(self._warped(features), levels) @ self._weights
-        return means
+        return np.asarray(self._covariance(self._warped(features), levels) @ self._weights)
 
     @property
     def target_noise(self) -> float:
@@ -265,8 +251,7 @@ class LevelProcess:
 
     def _half(self, across: FloatArray) -> FloatArray:
         """Return covariances (n, m) in terms of independent data (m, n), for variances."""
-        half: FloatArray = dtrmm(1.0, self._inverse_factor, across.T, lower=1)
-        return half
+        return np.asarray(dtrmm(1.0, self._inverse_factor, across.T, lower=1))
 
     def _covariance(self, features: FloatArray, levels: IntArray | int) -> FloatArray:
         """Return the covariance of values with the data, without noise; features are warped."""
@@ -283,17 +268,6 @@ class LevelProcess:
             squares = squared_distances(features[here], data.features[first:], self._own[:-1])
             covariance[here, first:] += self._own[-1] ** 2 * smooth_kernel(squares)
         return covariance
-
-    def _covariance_of_data(self) -> FloatArray:
-        features, levels = self._data.features, self._data.levels
-        ends = self._ends_of_blocks(len(levels))
-        blocks = zip(np.array_split(features, ends), np.array_split(levels, ends), strict=True)
-        return np.vstack([self._covariance(*block) for block in blocks])
-
-    def _ends_of_blocks(self, n: int) -> range:
-        """Return where to divide so many rows whose covariance with the data is asked for."""
-        size = max(1, _BLOCK // len(self._data.levels))
-        return range(size, n, size)
 
     def _loss(
         self, parameters: FloatArray, data: LevelData, indicators: FloatArray
@@ -314,7 +288,9 @@ class LevelProcess:
         top = slice(int(np.searchsorted(data.levels, self.n_levels - 1)), None)
         if self.n_levels > 1:
             at_top = features[top]
-            own, own_change = _own_part(at_top, at_top, own_values)
+            own, own_change = five_halves(distances(at_top, at_top, own_values[:-1]))
+            own *= own_values[-1] ** 2
+            own_change *= own_values[-1] ** 2
             covariance[top, top] += own
         _add_noise(covariance, noise[data.levels], data.counts)
         off = parameters - self._prior
@@ -329,11 +305,8 @@ class LevelProcess:
         pull = inverse_factor.T @ inverse_factor
         pull -= np.outer(weights, weights)
         gradient = np.empty_like(parameters)
-        change *= smooth_levels
-        change *= 5.0 / 3.0
-        rough_change *= rough_levels
-        rough_change *= 5.0 * FINER**2
-        change += rough_change
+        change *= 5.0 / 3.0 * smooth_levels
+        change += 5.0 * FINER**2 * rough_levels * rough_change
         change *= pull
         gradient[self._scales_at], away = _by_scales(features, scales, change)
         by_feature = -away / scales
@@ -353,16 +326,6 @@ class LevelProcess:
             [(by_feature * by_a).sum(axis=0), (by_feature * by_b).sum(axis=0)]
         )
         return loss + 0.5 * float(off**2 @ self._precision), gradient + self._precision * off
-
-
-def _own_part(
-    features: FloatArray, others: FloatArray, own: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return the target's own part of the covariance, and 3/5 of its change by a log scale."""
-    covariance, change = five_halves(distances(features, others, own[:-1]))
-    covariance *= own[-1] ** 2
-    change *= own[-1] ** 2
-    return covariance, change
 
 
 def _add_noise(covariance: FloatArray, noise: FloatArray, counts: IntArray | int) -> None:

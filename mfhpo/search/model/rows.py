@@ -41,13 +41,7 @@ class Rows:
     def most_telling(self, most: int) -> Rows:
         """Return the rows to keep if there are too many."""
         chosen = self.places_of_most_telling(most)
-        return Rows(
-            self.arms[chosen],
-            self.levels[chosen],
-            self.values[chosen],
-            self.counts[chosen],
-            self.told[chosen],
-        )
+        return Rows(*(column[chosen] for column in vars(self).values()))
 
     def places_of_most_telling(self, most: int) -> IntArray:
         """Return the places of the rows to keep if there are too many, increasing.
@@ -83,15 +77,8 @@ class Rows:
 class Told:
     """What was told of arms at levels, each as one row; of very many, the most telling.
 
-    Parameters
-    ----------
-    n_levels
-        Number of levels; the last one is the target.
-
-    Attributes
-    ----------
-    changed_at
-        How much of the history had been read when rows were last forgotten, and all scores changed.
+    `changed_at` is how much of the history had been read when rows were last forgotten, and all
+    scores changed.
     """
 
     def __init__(self, n_levels: int) -> None:
@@ -195,8 +182,7 @@ class Scale:
     def scores(self, values: FloatArray) -> FloatArray:
         """Return the values on this scale."""
         shortened = _shortened(_gaps(self.best, values) / self.near)
-        scaled: FloatArray = (self.mean - shortened) / self.spread
-        return scaled
+        return np.asarray((self.mean - shortened) / self.spread)
 
     def values(self, scores: FloatArray) -> FloatArray:
         """Return the values that have these scores."""
@@ -217,5 +203,4 @@ def _gaps(best: float, values: FloatArray) -> FloatArray:
 def _shortened(gaps: FloatArray) -> FloatArray:
     shortened = np.log1p(np.maximum(gaps, _LEAST_GAP))
     hopeless = np.maximum(shortened - _HOPELESS, 0.0)
-    found: FloatArray = np.minimum(shortened, _HOPELESS) + np.log1p(hopeless)
-    return found
+    return np.asarray(np.minimum(shortened, _HOPELESS) + np.log1p(hopeless))

@@ -153,16 +153,16 @@ def test_how_many_more():
 def test_more_values_than_a_look_takes_do_not_count():
     race = race_of(2, delta=0.2, epsilon=0.5)
     tell_all(race, 0, [*PATTERN, 9.0, 10.0, 11.0, 12.0, 13.0, 1e6])
-    assert race.policy.looks == 0
+    assert race.policy.rule.looks == 0
     tell_all(race, 1, [1.0 + 2.0 * step for step in PATTERN])
     answer = answer_of(race)
-    assert race.policy.looks == 1
+    assert race.policy.rule.looks == 1
     assert (answer.winner, answer.candidates[0].mean, answer.candidates[0].evaluations) == (1, 0, 5)
     assert answer.within == pytest.approx(1.533 * math.sqrt(2 * 6.25 / 5) - 1.0, abs=1e-3)
     assert answer.evaluations == 16
     tell_all(race, 1, [1.0 + 2.0 * step for step in PATTERN])
     answer = answer_of(race)
-    assert race.policy.looks == 2
+    assert race.policy.rule.looks == 2
     assert answer.candidates[0].mean == 5.5  # the eleventh value does not count
     assert answer.candidates[0].evaluations == 10
 
@@ -181,17 +181,17 @@ def test_missing_and_looks_with():
     tell(race, 0, 0.0)
     assert ahead(race, [1, 1]) == (7, 1)
     assert ahead(race, [0] * 4 + [1] * 5)[1] == 2
-    assert race.policy.looks == 1
+    assert race.policy.rule.looks == 1
 
 
 def test_a_failure_makes_a_look_due():
     race = race_of(3, delta=0.2, epsilon=0.0)
     tell_pattern(race, [0.0, 1.0, 0.0], [1.0, 1.0, 0.0], arms=[0, 1])
     tell_all(race, 2, [400.0, -300.0])
-    assert race.policy.looks == 0
+    assert race.policy.rule.looks == 0
     fail(race, 2)
     answer = answer_of(race)
-    assert race.policy.looks == 1
+    assert race.policy.rule.looks == 1
     assert answer.within == pytest.approx(2.132 * math.sqrt(2 * 2.5 / 5) - 1.0, abs=1e-3)
     assert answer.winner == 1
     assert standings(race) == ["not told apart", "best so far", "failed"]
@@ -218,7 +218,7 @@ def test_one_is_left():
     expected = stats.t.isf(0.025 / 4, 4) * math.sqrt(2.5 / 5)
     assert half_widths(answer) == pytest.approx([expected])
     tell_all(race, 0, PATTERN)
-    assert race.policy.looks == 1
+    assert race.policy.rule.looks == 1
 
 
 def test_a_failed_leader_gives_back_what_it_had_beaten():
@@ -254,7 +254,7 @@ def test_equal_values_may_hide_others():
     tell_all(race, 0, [0.25] * 5)
     tell_all(race, 1, [0.3] * 5)
     answer = answer_of(race)
-    assert race.policy.looks == 1
+    assert race.policy.rule.looks == 1
     assert standings(race)[:2] == ["not told apart", "best so far"]
     # No arm that was looked at varies.
     assert math.isinf(answer.within)
@@ -262,7 +262,7 @@ def test_equal_values_may_hide_others():
     tell_all(race, 0, [0.25] * 10)
     tell_all(race, 1, [*[0.3] * 4, 0.05, *[0.3] * 10])
     answer = answer_of(race)
-    assert race.policy.looks == 2
+    assert race.policy.rule.looks == 2
     # Of the second the variance is .00625; .9 of its values are equal, and one differs by .25.
     # All of the first are equal: they may differ as the second one's do.
     level = 0.05 / 4 / 2
@@ -317,7 +317,7 @@ def test_order_unit_direction_and_shift_do_not_matter(table, sigma, epsilon, sca
     )
     here, there = answer_of(one), answer_of(other)
     assert (here.winner, here.reason) == (there.winner, there.reason)
-    assert one.policy.looks == other.policy.looks
+    assert one.policy.rule.looks == other.policy.rule.looks
     assert standings(one) == standings(other)
     close = {"rel": 1e-6, "abs": 1e-6 * abs(scale), "nan_ok": True}
     assert there.within == pytest.approx(abs(scale) * here.within, **close)

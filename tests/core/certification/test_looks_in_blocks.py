@@ -70,7 +70,7 @@ def test_there_are_few_blocks(n_blocks, looks, workers):
     assert len(set(told)) == len(told)
     assert max(block for _, block in told) < n_blocks
     answer = policy.recommend()
-    assert policy.looks == looks
+    assert policy.rule.looks == looks
     assert not answer.certified
     assert f"a further look takes more than the {n_blocks} replicates" in answer.reason
     assert answer.remaining_cost == math.inf
@@ -82,7 +82,7 @@ def test_what_is_repeated_or_does_not_exist_is_paid_for_and_does_not_count():
     tell_differences(policy, PATTERN[:4])
     tell(policy, 0, 2, 1e6)
     tell(policy, 0, 20, 1e6)
-    assert (policy.pulls, policy.cost, policy.looks) == (8, 10.0, 0)
+    assert (policy.pulls, policy.cost, policy.rule.looks) == (8, 10.0, 0)
     pending = [Pull(0, 0, block=20), Pull(1, 0, block=20)]
     assert policy.looks_with(pending) == 0
     assert policy.missing(pending) == 2
@@ -95,12 +95,12 @@ def test_a_look_waits_for_gaps():
     for block in (0, 2, 3, 4, 5):
         for arm in (0, 1):
             tell(policy, arm, block, EFFECTS[block] + arm * PATTERN[block % 5])
-    assert policy.looks == 0
+    assert policy.rule.looks == 0
     assert [(pull.arm, pull.block) for pull in policy.ask(2)] == [(0, 1), (1, 1)]
     assert policy.ask(1, [Pull(0, 0, block=1)]) == [Pull(1, 0, block=1)]
     for arm in (1, 0):
         tell(policy, arm, 1, EFFECTS[1])
-    assert policy.looks == 1
+    assert policy.rule.looks == 1
     assert policy.summary(0, 0)[1] == pytest.approx(EFFECTS[:5].mean())
 
 

@@ -90,7 +90,7 @@ def test_the_race_ends_if_more_than_half_of_the_replicates_fail(make):
 
 def test_a_look_takes_the_first_blocks_that_are_not_void():
     policy, _ = race(make_looks(2), lambda pull: pull.block in (0, 3))
-    assert policy.looks == 1
+    assert policy.rule.looks == 1
     kept = [1, 2, 4, 5, 6]
     assert policy.summary(1, 0)[1] == pytest.approx(
         policy.known.needs.intake.values[1, kept].mean()
@@ -148,6 +148,6 @@ def test_arms_are_compared_where_both_have_values():
         for _ in range(1 + (block == 1)):
             failed = block == 1
             policy.tell(Pull(0, 0, block=block), FAILED if failed else Observation(EFFECTS[block]))
-    assert (policy.looks, policy.summary(0, 0)[0], policy.summary(1, 0)[0]) == (1, 4, 5)
+    assert (policy.rule.looks, policy.summary(0, 0)[0], policy.summary(1, 0)[0]) == (1, 4, 5)
     # Differences 1 + (-2, -1, 1, 2): variance 10 / 3; level .1 and 3 degrees, t = 1.638.
     assert policy.behind == pytest.approx(1.638 * math.sqrt(10 / 3 / 4) - 1.0, abs=1e-3)

@@ -58,7 +58,7 @@ def direct_posterior(known, told, values, at):
 def believing(actions, seed, n, rate=5.0):
     rng = np.random.default_rng(seed)
     known = Hyperparameters.shared(
-        rate, rate, correlations=[0.8], noise=0.01, n_features=actions.n_features
+        rate, rate, correlations=[0.8], noise=0.01, n_features=len(actions.groups)
     )
     points = actions.features(actions.profiles)
     models = []

@@ -23,9 +23,10 @@ def test_features_by_hand():
     # .7 of three choices is the last one; .3 is nearest to .5 of the three places.
     features = actions.features(np.array([[0.2, 0.7, 0.3]]))
     assert features == pytest.approx(np.array([[0.2, 0.0, 0.0, HALF, 0.5]]))
-    same = actions.features_of([{"workers": 0.5, "rate": 0.2, "mode": 2}])
+    same = actions.space.features([{"workers": 0.5, "rate": 0.2, "mode": 2}])
     assert same == pytest.approx(features)
-    own = actions.own_features_of(0, np.array([[0.2, 0.7], [0.9, 0.1]]))
+    actions.own[0] = np.array([[0.2, 0.7], [0.9, 0.1]])
+    own = actions.own_features[0]
     assert own == pytest.approx(np.array([[0.2, 0.0, 0.0, HALF], [0.9, HALF, 0.0, 0.0]]))
     assert actions.own_features[1] == pytest.approx(np.array([[0.0], [0.5], [1.0]]))
 

@@ -115,22 +115,6 @@ class TestWeightsAndPenalties:
             assert 1e100 < statistic_of(likelihood) < math.inf
             assert np.isfinite(likelihood.centres).all()
 
-    @given(seed=numbers, kind=st.sampled_from([own, order]))
-    def test_updated_is_made_anew(self, seed, kind):
-        rng = np.random.default_rng(seed)
-        shape, bounds = (4, 3), [0.4, 0.2, 0.0]
-        first = rng.normal(size=shape), rng.integers(0, 9, shape)
-        second = rng.normal(size=shape), rng.integers(0, 9, shape)
-        chosen = np.flatnonzero(rng.random(4) < 0.5)
-        updated = kind(*first, bounds, prior=2.0)
-        updated.update(chosen, second[0][chosen], second[1][chosen], np.full((len(chosen), 3), 0.5))
-        mixed = [old.copy() for old in first]
-        for old, new in zip(mixed, second, strict=True):
-            old[chosen] = new[chosen]
-        anew = kind(*mixed, bounds, prior=2.0)
-        for name in ("means", "variances", "weights", "penalties", "centres"):
-            assert getattr(updated, name) == pytest.approx(getattr(anew, name)), name
-
 
 class TestOwnBias:
     def test_by_hand_with_bias(self):

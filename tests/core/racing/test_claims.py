@@ -205,7 +205,7 @@ def test_a_rival_that_loses_low_values_is_compared_by_its_successes():
 
     for _ in range(runs):
         race = race_of(by_looks, 4, epsilon=0.1)
-        while not race.finished and race.policy.looks < 5:
+        while not race.finished and race.policy.rule.looks < 5:
             evaluate(race, outcome)
         wrong += is_false(race.certificate("all 4", "by hand"), truth)
     assert wrong <= most(runs, 0.05)

@@ -201,7 +201,7 @@ def test_repeats_are_no_candidates():
     for arm in (0, 1, 3):
         race.tell(Pull(arm, 0), Observation(0.0))
     race.withdraw(3, duplicate_of=0)
-    assert race.n_candidates == 4
+    assert race.search.n_candidates == 4
     assert race.left == {"left at fidelity 0": 2, "not tried": 2}
 
 
