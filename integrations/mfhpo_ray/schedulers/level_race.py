@@ -69,7 +69,8 @@ class LevelRace:
         left = [run for arm in sorted(self.out) for run in self._runs.of(arm)]
         if not self.keeps_those_out:
             return left
-        return [run for run in left if run.begun is not None or self._is_held(run)]
+        held = self._claims.experiment.ledger.held
+        return [run for run in left if run.begun is not None or (run.claim, run.reached) in held]
 
     def next(self) -> Run | None:
         """Send the run that is to be started or resumed, and return it; None for none."""
@@ -101,7 +102,8 @@ class LevelRace:
         It only goes on when its value counts: else the quick ones would be the first at the next
         level, too.
         """
-        chosen = None if self._is_held(run) else self._choose(run)
+        is_held = (run.claim, run.reached) in self._claims.experiment.ledger.held
+        chosen = None if is_held else self._choose(run)
         if chosen is None or chosen[0] is not run:
             return False
         self._send(*chosen)
@@ -182,7 +184,10 @@ class LevelRace:
         return any(run.arm == arm and run.reached == level for run in self._runs)
 
     def _run_below(self, arm: int, level: int, at_rest: Run | None) -> Run | None:
-        """Return the run below a level with the least left to pay: of equals, the first there."""
+        """Return the run below a level with the least left to pay: of equals, the first there.
+
+        One whose last value waits for those of runs sent there before it is none.
+        """
         held = self._claims.experiment.ledger.held
         below = (run for run in self._runs.of(arm) if run.reached < level)
         free = (
@@ -192,7 +197,3 @@ class LevelRace:
             or (run.waits and run.begun is None and (run.claim, run.reached) not in held)
         )
         return min(free, key=lambda run: (-run.reached, run.reached_at), default=None)
-
-    def _is_held(self, run: Run) -> bool:
-        """Return whether a run's last value waits for those of runs sent there before it."""
-        return (run.claim, run.reached) in self._claims.experiment.ledger.held
