@@ -1,8 +1,10 @@
 """`MFEliminationScheduler`: stops trials that cannot win, by bounds that the user declares."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mfhpo._validation import (
     check_count,
@@ -11,22 +13,26 @@ from mfhpo._validation import (
     check_nonnegative,
     check_number,
 )
-from mfhpo.experiment import Ended, Lost
 from mfhpo.experiment.answer import losses_in_words
-from mfhpo.experiment.settings import SearchSettings
+from mfhpo.experiment.settings import Settings
 from mfhpo.identification.curves.gains import Bound, checked_bounds, gains_of
 from mfhpo.identification.curves.staged_elimination import BoundedElimination
 from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.racing.options import runs, with_defaults
 from mfhpo_ray.experiment.encoding import described
 from mfhpo_ray.experiment.recommendation import TuneRecommendation
-from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler
+from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Config
 from mfhpo_ray.schedulers.curves import CurveRace, CurveSettings
 from mfhpo_ray.schedulers.level_race import LevelRace
-from mfhpo_ray.schedulers.levels import Meter, levels_of, levels_with_bounds
-from mfhpo_ray.schedulers.promotion import Promotion
+from mfhpo_ray.schedulers.levels import Meter, levels_of
+from mfhpo_ray.schedulers.options import LevelOptions
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
-class MFEliminationScheduler(ArmScheduler):
+@runs(BoundedElimination, LevelOptions, replicate="seed")
+class MFEliminationScheduler(ArmScheduler[TuneRecommendation]):
     """Stops a trial when another one is surely better, by bounds on what curves still gain.
 
     The counterpart of `mfhpo_optuna.MFEliminationPruner`. With declared bounds, it stops no trial
@@ -39,7 +45,7 @@ class MFEliminationScheduler(ArmScheduler):
 
     Parameters
     ----------
-    time_attr, max_t, grace_period, reduction_factor, levels
+    time_attr, max_t
         See `mfhpo_ray.IISEScheduler`.
     bias
         Bounds on what is still gained, as for the pruner: ``{level: bound}``, whose levels are then
@@ -55,21 +61,17 @@ class MFEliminationScheduler(ArmScheduler):
 
     Notes
     -----
-    * What decides. With bounds, the scheduler judges curves by itself, and chooses who goes on. The
-      engine of the other schedulers and searches (`mfhpo.experiment`) has no part in that. It keeps
-      what happened, in the experiment's storage. It says which configurations are equal, and leaves
-      out evaluations that were lost, under a condition of the answer.
-    * It is not Algorithm 3 of "Multi-Fidelity Multi-Armed Bandits Revisited" (NeurIPS 2023), which
-      `MFEliminationSearch` runs.
+    * What decides. With bounds, the scheduler judges curves and chooses who goes on, without the
+      policies of the other schedulers. It is not Algorithm 3 of "Multi-Fidelity Multi-Armed Bandits
+      Revisited" (NeurIPS 2023), which `MFEliminationSearch` runs.
     * The order. Where trials pause at no cost, all come to the first level. From there on, the one
       that may get highest goes first. A trial that would begin anew after a pause runs on until it
-      is stopped.
-    * Replicates. With bounds, an arm's second trial starts only if its first has ended and the arm
-      may still be the best.
+      is stopped. An arm's second trial starts only if its first has ended and the arm may still be
+      the best.
     * Failures. A trial fails that crashes for good, runs into a limit, or reports a value that
       is no finite number. An arm whose every trial failed counts against no other. If its trials
       were lost with their processes, the answer has the condition that they were like the others.
-    * Contradictions. Where a trial that has ended contradicts the bounds beyond the noise, a
+    * Contradictions. Where a trial contradicts the bounds beyond the noise, a
       `mfhpo.BiasContradictedWarning` says so. The bound is widened as far as needed, and nothing is
       certified any more.
     * After a crash of the driver, ``Tuner.restore`` goes on with everything observed. The cost of
@@ -90,63 +92,43 @@ class MFEliminationScheduler(ArmScheduler):
         time_attr: str = "training_iteration",
         max_t: int | None = None,
         *,
-        grace_period: int | None = None,
-        reduction_factor: float | None = None,
-        levels: Sequence[float] | None = None,
         bias: Mapping[int, Bound] | Mapping[float, Bound] | Callable[[float], Bound] | None = None,
         noise: float = 0.0,
         n_startup_trials: int | None = None,
-        replicate: str | Collection[str] = "seed",
-        arms: int | None = None,
-        metric: str | None = None,
-        mode: str | None = None,
-        limit: float | None = None,
-        memory_limit: float | None = None,
+        **options: Unpack[LevelOptions],
     ) -> None:
-        super().__init__(
-            metric=metric,
-            mode=mode,
-            replicate=replicate,
-            arms=arms,
-            limit=limit,
-            memory_limit=memory_limit,
-        )
-        self._time_attr = check_name("time_attr", time_attr, "the key of a result")
-        self._bias: Mapping[float, Bound] | Callable[[float], Bound] | None
-        if bias is None or callable(bias):
-            self._bias = bias
-            levels = levels_of(levels, max_t, grace_period, reduction_factor)
-        else:
-            self._bias = checked_bounds(bias, lambda level: check_number("bias: level", level))
-            levels = levels_with_bounds(self._bias, levels, max_t, grace_period, reduction_factor)
+        own = with_defaults(type(self), options)
+        super().__init__(own)
+        check_name("time_attr", time_attr, "the key of a result")
+        bounds: dict[float, Bound] | None = None
+        if bias is not None and not callable(bias):
+            bounds = checked_bounds(bias, lambda level: check_number("bias: level", level))
+        self._bias = bias if callable(bias) else bounds
+        levels = levels_of(max_t, own, bounds)
         self._levels = [check_number("levels", level) for level in levels]
         check_increasing("levels", self._levels)
         if self._levels[0] <= 0.0 or len(self._levels) < 2:
             raise ValueError(
-                f"nothing would ever be stopped with levels {self._levels}: they must be above 0, "
-                f"with at least one before the last. Lower grace_period or reduction_factor, or "
-                f"give levels=..."
+                f"levels must be at least two, and above 0, got {self._levels}: else nothing would "
+                f"ever be stopped. Lower grace_period or reduction_factor."
             )
         self._noise = check_nonnegative("noise", noise)
         self._n_startup_trials = check_count(
             "n_startup_trials", 0 if n_startup_trials is None else n_startup_trials, 0
         )
-        self._n_levels = len(self._levels)
-        self._fidelity = Fidelity(self._time_attr, tuple(levels), self._levels)
+        self._fidelity = Fidelity(time_attr, levels, self._levels)
         self._meter = Meter(self._fidelity, None)
-        self._promotion: Promotion | None = None  # without bounds, from the first choice on
         if bias is not None:
-            self._make_race(1.0)  # raises for what is wrong before any trial runs
+            self._make_judge(1.0)  # raises for what is wrong before any trial runs
 
     def recommendation(self) -> TuneRecommendation:
         """Return the best answer so far; ValueError before any trial."""
-        self._check_open()
-        if self._promotion is not None:
-            return self._promotion.recommendation(self._experiment.answer())
-        nothing_is_left = self._all_known and self._runs.all_over
-        finished = self._closed or self._over or nothing_is_left
-        answer = self._race.recommend(self._cost, finished, self._all_known)
-        n_lost = len(self._experiment.ledger.lost)
+        if not isinstance(self._course, CurveRace):
+            return super().recommendation()
+        finished = self._closed or self._over or (self._all_known and self._runs.all_over)
+        cost = self._claims.experiment.answer().cost
+        answer = self._course.judge.recommend(cost, finished, self._all_known)
+        n_lost = len(self._claims.experiment.ledger.lost)
         lost = losses_in_words(n_lost, None, may_have_worker=False)
         answer = replace(answer, conditions=(*answer.conditions, *lost))
         level = self._levels[answer.fidelity]
@@ -154,17 +136,9 @@ class MFEliminationScheduler(ArmScheduler):
         config = {} if answer.arm is None else self._runs.configurations[answer.arm]
         return TuneRecommendation.of(answer, self._sign, config, level, True)
 
-    @property
-    def _cost(self) -> float:
-        """The time trained, as far as it was told."""
-        events = self._experiment.events
-        return sum(event.cost or 0.0 for event in events if isinstance(event, Ended | Lost))
-
     # What `ArmScheduler` asks.
 
-    def _settings(
-        self, candidates: Sequence[Mapping[str, Any]], n_arms: int, search: Any
-    ) -> CurveSettings | SearchSettings:
+    def _settings(self, candidates: Sequence[Config], n_arms: int, search: Any) -> Settings:
         if self._bias is None:
             if len(candidates) < n_arms:
                 raise ValueError(
@@ -172,56 +146,33 @@ class MFEliminationScheduler(ArmScheduler):
                     f"known, but the search algorithm suggests them one at a time; declare bias, "
                     f"leave search_alg out, or take mfhpo_ray.SpaceSearch as search_alg."
                 )
-            self._promotion = Promotion(
-                self._runs, self._add_trial, self._replicate_keys, self._fidelity
-            )
-            return self._promotion.settings(candidates, self._sign)
+            return self._promoted(candidates, self._fidelity)
         return CurveSettings(
-            candidates=candidates, n_levels=self._n_levels, sign=self._sign, describe=described
+            candidates=candidates, n_levels=len(self._levels), sign=self._sign, describe=described
         )
 
-    def _make_course(self) -> CurveRace | LevelRace:
+    def _make_course(self) -> LevelRace:
         if self._promotion is not None:
-            return LevelRace(
-                self._claims,
-                self._runs,
-                self._value_in,
-                self._meter,
-                self._n_raced,
-                self._promotion,
-            )
-        return CurveRace(
-            self._claims,
-            self._runs,
-            self._value_in,
-            self._meter,
-            self._n_raced,
-            race=self._make_race(self._sign),
-            slots=self._slots,
-            sign=self._sign,
-        )
-
-    @property
-    def _race(self) -> BoundedElimination:
-        assert isinstance(self._course, CurveRace)
-        return self._course.race
+            return super()._make_course()
+        judge = self._make_judge(self._sign)
+        return CurveRace(*self._parts, judge=judge, slots=self._slots, sign=self._sign)
 
     @property
     def _over(self) -> bool:
         """Whether the answer is certain."""
         if super()._over:
             return True
-        if not self._is_open or self._promotion is not None or not self._all_known:
+        if not isinstance(self._course, CurveRace) or not self._all_known:
             return False
-        active = self._race.active
-        return len(active) == 1 and self._race.n_finished(next(iter(active))) > 0
+        judge = self._course.judge
+        return len(judge.active) == 1 and judge.n_finished(next(iter(judge.active))) > 0
 
     @property
     def _all_known(self) -> bool:
         """Whether no other arms will come."""
         return self._complete or self._runs.n_arms >= self._n_raced
 
-    def _make_race(self, sign: float) -> BoundedElimination:
+    def _make_judge(self, sign: float) -> BoundedElimination:
         assert self._bias is not None
         gains = gains_of(self._bias, self._levels, sign)
         return BoundedElimination(gains, self._noise, self._n_startup_trials)

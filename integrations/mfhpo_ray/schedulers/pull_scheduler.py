@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler
@@ -28,8 +28,7 @@ from mfhpo_ray.experiment.time_limits import (
 )
 from mfhpo_ray.schedulers.room import searchers_of
 
-if TYPE_CHECKING:
-    from ray.tune.execution.tune_controller import TuneController
+Result: TypeAlias = dict[str, Any]
 
 
 class PullScheduler(FIFOScheduler):
@@ -98,35 +97,29 @@ class PullScheduler(FIFOScheduler):
         self._folder: str | None = None
         self._knows_what_is_kept = True
 
-    def on_trial_add(self, tune_controller: TuneController, trial: Trial) -> None:
+    def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
         """Limit a trial, and tell the searcher what it holds."""
         check_reuse(tune_controller, trial)
         self._connect(tune_controller, Journal.of(trial))
-        search = self._search
-        result = None if search is None else search.completed(trial.trial_id)
-        if search is not None and not trial.is_finished() and search.repeats(trial):
-            result = None
-        if trial.is_finished():
-            if search is not None and result is None:
-                search.discard(trial.trial_id)
-            return
-        if result is not None:
-            _end_as_completed(tune_controller, trial, result)
-            return
+        search, is_over = self._search, trial.is_finished()
         if search is not None:
-            resources = {"CPU": 0.0, "GPU": 0.0, **required_resources(trial)}
-            search.note_resources(trial.trial_id, resources)
-        self._limits.set(trial, self._limit_of(trial))
+            result = search.completed(trial.trial_id)
+            if is_over and result is None:
+                search.discard(trial.trial_id)
+            if not is_over and result is not None and not search.repeats(trial):
+                _end_as_completed(tune_controller, trial, result)
+                return
+            if not is_over:
+                resources = {"CPU": 0.0, "GPU": 0.0, **required_resources(trial)}
+                search.note_resources(trial.trial_id, resources)
+        if not is_over:
+            self._limits.set(trial, self._limit_of(trial))
 
-    def on_trial_result(
-        self, tune_controller: TuneController, trial: Trial, result: dict[str, Any]
-    ) -> str:
+    def on_trial_result(self, tune_controller: Any, trial: Trial, result: Result) -> str:
         """Stop a trial that reports beyond its limit."""
         return str(self.STOP if self._limits.exceeded(trial, result) else self.CONTINUE)
 
-    def on_trial_complete(
-        self, tune_controller: TuneController, trial: Trial, result: dict[str, Any]
-    ) -> None:
+    def on_trial_complete(self, tune_controller: Any, trial: Trial, result: Result) -> None:
         """Note whether the trial's time was up, before searchers and callbacks hear of its end."""
         limit = self._limits.settle(trial)
         if is_over_memory(trial):
@@ -135,24 +128,22 @@ class PullScheduler(FIFOScheduler):
             self._censored += 1
         self._limits.forget(trial)
 
-    def on_trial_error(self, tune_controller: TuneController, trial: Trial) -> None:
+    def on_trial_error(self, tune_controller: Any, trial: Trial) -> None:
         """Drop the trial's limit; it is added again if it is tried again."""
-        search, limits = self._search, self._limits
-        if search is None:
-            pass
-        elif is_tried_again(trial):
-            search.owe(trial.trial_id, limits.seconds_of_failed_attempt(trial))
-        else:
-            search.note_seconds(trial.trial_id, limits.seconds_of_all_runs(trial))
+        search, limits, name = self._search, self._limits, trial.trial_id
+        if search is not None and is_tried_again(trial):
+            search.owe(name, limits.seconds_of_failed_attempt(trial))
+        elif search is not None:
+            search.note_seconds(name, limits.seconds_of_all_runs(trial))
             if was_lost(trial):
-                search.lose(trial.trial_id)
+                search.lose(name)
         limits.forget(trial)
 
-    def on_trial_remove(self, tune_controller: TuneController, trial: Trial) -> None:
+    def on_trial_remove(self, tune_controller: Any, trial: Trial) -> None:
         """Drop the limit of a trial that will not be started."""
         self._limits.forget(trial)
 
-    def choose_trial_to_run(self, tune_controller: TuneController) -> None:
+    def choose_trial_to_run(self, tune_controller: Any) -> None:
         """Keep the limits; Tune then starts the trials that wait, first in, first out."""
         if self._search is not None and not self._knows_what_is_kept:
             self._knows_what_is_kept = True
@@ -179,7 +170,7 @@ class PullScheduler(FIFOScheduler):
         # A copy is for an experiment of its own, or for the same one after a restart.
         return self.__dict__ | {"_search": None, "_folder": None}
 
-    def _connect(self, tune_controller: TuneController, journal: Journal | None) -> None:
+    def _connect(self, tune_controller: Any, journal: Journal | None) -> None:
         """Find the searcher of ours below what Tune wraps it in, and connect it once."""
         search_alg = tune_controller.search_alg
         search = next((s for s in searchers_of(search_alg) if hasattr(s, "evaluations")), None)
@@ -202,7 +193,7 @@ class PullScheduler(FIFOScheduler):
         chosen = None if self._search is None else self._search.limit_of(trial.trial_id)
         return min((one for one in (limit, chosen) if one is not None), default=None)
 
-    def _stop_all(self, tune_controller: TuneController) -> None:
+    def _stop_all(self, tune_controller: Any) -> None:
         for trial in _unfinished(tune_controller):
             self._search.discard(trial.trial_id)
             self._limits.forget(trial)
@@ -218,13 +209,11 @@ def stoppers_in(stopper: Stopper | None) -> list[str]:
     return [] if is_harmless else [type(stopper).__name__]
 
 
-def _unfinished(tune_controller: TuneController) -> list[Trial]:
+def _unfinished(tune_controller: Any) -> list[Trial]:
     return [trial for trial in tune_controller.get_live_trials() if not trial.is_finished()]
 
 
-def _end_as_completed(
-    tune_controller: TuneController, trial: Trial, result: Mapping[str, Any]
-) -> None:
+def _end_as_completed(tune_controller: Any, trial: Trial, result: Mapping[str, Any]) -> None:
     """End a trial that Ray queues again though it had been observed."""
     # Tune looks at the status after it has added the trial, and counts it as it is then.
     trial.set_status(Trial.TERMINATED)

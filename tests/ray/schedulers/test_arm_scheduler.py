@@ -73,7 +73,7 @@ def test_restored_trials_count_for_their_own_arms_in_whatever_order_they_come():
     scheduler.on_trial_complete(controller, trials[3], result)
     arms = scheduler._runs.configurations
     assert [arms[arm] for arm in range(3)] == [{"arm": 1}, {"arm": 2}, {"arm": 3}]
-    assert scheduler._experiment.runner.policy.plays.sum(axis=1).tolist() == [0, 0, 1]
+    assert scheduler._claims.experiment.runner.policy.plays.sum(axis=1).tolist() == [0, 0, 1]
     assert scheduler.recommendation().config == {"arm": 3}
 
 
@@ -92,7 +92,7 @@ def test_restored_trials_that_had_begun_are_held_back_and_new_ones_are_not(tmp_p
     # The searcher, and what limits it, do not wait for the one that is over.
     search.on_trial_complete.assert_called_once_with("trial_1", result=None)
     assert scheduler.choose_trial_to_run(controller) is begun
-    assert scheduler._experiment.runner.policy.plays.sum(axis=1).tolist() == [1, 0, 0]
+    assert scheduler._claims.experiment.runner.policy.plays.sum(axis=1).tolist() == [1, 0, 0]
 
 
 def test_a_trial_that_ray_gives_up_before_it_runs_is_no_longer_waited_for():
@@ -124,7 +124,7 @@ def test_configurations_that_hold_too_much_memory_leave_the_race(make):
         names = {run.trial.trial_id for run in scheduler._runs.of(2)}
         return lambda processes: dict.fromkeys(processes.keys() & names, 2_000)
 
-    scheduler._memory_limits = MemoryLimits(1_000, look)
+    scheduler._slots.memory = MemoryLimits(1_000, look)
     run = simulate(scheduler, grid(3, 20), Ten(), slots=2)
     assert {trial.status for trial in run.trials} == {"TERMINATED"}
     over = {trial.config["arm"] for trial in run.trials if MEMORY_KEY in trial.last_result}
