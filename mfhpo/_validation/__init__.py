@@ -123,7 +123,8 @@ def check_limit(name: str, value: Any, unit: str = " of seconds") -> float | Non
 
 
 def check_count(name: str, value: Any, least: int, most: int = _LARGEST_COUNT) -> int:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
+    is_whole = type(value) is int or isinstance(value, Integral)  # the first is quick
+    if not is_whole or isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be a whole number, got {shown(value)}.")
     whole = int(value)
     if whole < least:

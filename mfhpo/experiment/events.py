@@ -42,10 +42,15 @@ class Event:
         return type(self).__name__, self.id
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the event as plain JSON values, if the configuration's values are."""
+        """Return the event as plain JSON values, if the configuration's values are.
+
+        What is as it is by default is left out.
+        """
         record: dict[str, Any] = {"event": type(self).__name__}
         for each in fields(self):
             value = getattr(self, each.name)
+            if value is each.default:
+                continue
             is_list = isinstance(value, tuple)
             record[each.name] = [_plain(part) for part in value] if is_list else _plain(value)
         return record

@@ -52,6 +52,7 @@ class Experiment:
         self._kept: State | None = None  # an earlier one, since events have come late
         self._changed = 0  # the first event since which the past has changed
         self._known: Place | None = None  # the last event whose warnings were given
+        self._is_over: bool | None = None  # after the last event
 
     @classmethod
     def replay(cls, settings: Settings, events: Iterable[Event]) -> Experiment:
@@ -71,6 +72,7 @@ class Experiment:
         whose level becomes known does.
         """
         self._changed = min(self._changed, self._log.add(event))
+        self._is_over = None
 
     @property
     def order(self) -> int:
@@ -95,7 +97,10 @@ class Experiment:
     @property
     def finished(self) -> bool:
         """True if the experiment is over, whatever is under way."""
-        return self._current().finished
+        state = self._current()
+        if self._is_over is None:  # hosts ask time and again
+            self._is_over = state.finished
+        return self._is_over
 
     @property
     def n_begun(self) -> int:
@@ -150,16 +155,17 @@ class Experiment:
         same block, the same new configuration, or other shortlists. Of these the earliest stands.
         Whoever has to move asks again, and writes a claim with the same id and a larger counter.
         """
-        return None if id in self._current().rivals else self._claim(id)
+        return None if id in self._current().rivals else self.claim(id)
 
     def level_of(self, id: str) -> int:
         """Return the level for a claim that was made before levels were known.
 
         Whoever asks writes the claim again with it, or names it in its end.
         """
-        return self._current().level_of(self._claim(id))
+        return self._current().level_of(self.claim(id))
 
-    def _claim(self, id: str) -> Begun:
+    def claim(self, id: str) -> Begun:
+        """Return the claim with an id as it stands; ValueError if there is none."""
         claim = self._log.claim(id)
         if claim is None:
             raise ValueError(f"id {id!r} names no evaluation that was begun.")
@@ -174,7 +180,7 @@ class Experiment:
         if lease is None:
             return []
         open = self._current().ledger.open
-        return [id for id in open if now - self._claim(id).time > lease]
+        return [id for id in open if now - self.claim(id).time > lease]
 
     def answer(self) -> Answer:
         """Return the best answer so far, with its conditions, and whom it waits for."""
@@ -193,7 +199,7 @@ class Experiment:
         lease = self.settings.lease_seconds
         if lease is None or not state.ledger.open:
             return None
-        first = min(self._claim(id).time for id in state.ledger.open)
+        first = min(self.claim(id).time for id in state.ledger.open)
         return max(0.0, first + lease - now)
 
     def _current(self) -> State:

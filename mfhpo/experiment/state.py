@@ -65,6 +65,7 @@ class State:
         self._early_failures: int | None = 0  # None: there was a value
         self._is_exhausted = False
         self._lost_cost = 0.0
+        self._of_held: tuple[Counter[Pull], float] | None = None  # and what was paid for them
         runner.held = Counter()
 
     def take(self, event: Event) -> None:
@@ -78,6 +79,7 @@ class State:
             self._lose(event)
         elif isinstance(event, Found):
             self._find(event)
+        self._of_held = None
 
     def copied(self) -> State:
         """Return a state that takes other events than this one from here on."""
@@ -449,6 +451,7 @@ class State:
                 self._early_failures += 1
             self.runner.learn(result.pull, result.observation, result.purpose)
 
+        self._of_held = None
         if results and self._certificate is None:
             self._tell_costs()
             answer = self._answer() if self.runner.finished else None
@@ -456,11 +459,15 @@ class State:
 
     def _tell_costs(self) -> None:
         """Tell the runner what was paid that it has not learned."""
-        runner, held = self.runner, self.ledger.held.values()
+        runner = self.runner
+        if self._of_held is None:
+            results = self.ledger.held.values()
+            cost = sum(runner.cost_of(result.pull, result.observation) for result in results)
+            self._of_held = Counter(result.pull for result in results), cost
+        held, cost = self._of_held
         runner.lost_cost = self._lost_cost
-        runner.held = Counter(result.pull for result in held)
-        costs = (runner.cost_of(result.pull, result.observation) for result in held)
-        runner.unlearned_cost = self._lost_cost + sum(costs)
+        runner.held = held.copy()
+        runner.unlearned_cost = self._lost_cost + cost
 
 
 def _is_available(wanted: Wanted, available: Available | None) -> bool:

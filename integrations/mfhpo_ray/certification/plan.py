@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from mfhpo.certification.candidates import Shortlist
@@ -17,31 +16,20 @@ from mfhpo_ray.searchers.trials import Source, Trials
 _N_SEEDS = 2**31
 
 
-@dataclass(frozen=True)
-class _Contest:
-    """What a user declares: see `mfhpo_ray.searchers.trials.Plan`."""
+class _ContestTrials(Trials):
+    """Trials of a contest; `options` are those of `Certification`."""
 
-    shortlist: Shortlist
-    options: Mapping[str, Any]
+    def __init__(self, shortlist: Shortlist, options: Mapping[str, Any], **keys: Any) -> None:
+        super().__init__(ONE_LEVEL, **keys)
+        self._shortlist = shortlist
+        self._options = {**options, "blocks": self.replicate is not None}
+        self.settings([], 0, 1.0).runner()  # raises for wrong options
 
-    def settings(
-        self, levels: tuple[Any, ...], source: Source, seed: int, sign: float
-    ) -> ShortlistSettings:
+    def settings(self, source: Source, seed: int, sign: float) -> ShortlistSettings:
         return ShortlistSettings(
-            shortlist=self.shortlist, options=self.options, seed=seed, sign=sign
+            shortlist=self._shortlist, options=self._options, seed=seed, sign=sign
         )
 
-    def objection(self, levels: Sequence[Any]) -> None:
-        return None
-
-    def in_words(self, levels: Sequence[Any], n_arms: int) -> str:
-        return ""
-
-    def digest(self, levels: Sequence[Any]) -> dict[str, Any]:
-        return {}
-
-
-class _NewTrials(Trials):
     def look_up(self, space: Mapping[str, Any]) -> None:
         """Find nothing: a replicate is any seed."""
         self.replicates = range(_N_SEEDS)
@@ -72,12 +60,10 @@ class ShortlistSearch(ExperimentSearch[TuneSearchRecommendation]):
         seed_key: str | None,
         **host: Any,
     ) -> None:
-        contest = _Contest(shortlist, {**options, "blocks": replicate is not None})
-        contest.settings((), [], 0, 1.0).runner()  # raises for wrong options
         own = None if seed_key == replicate else seed_key
-        trials = _NewTrials(contest, ONE_LEVEL, replicate=replicate, seed_key=own)
-        configs = [candidate.params for candidate in shortlist.candidates]
-        super().__init__(trials, configs, space=None, **host)
+        trials = _ContestTrials(shortlist, options, replicate=replicate, seed_key=own)
+        trials.host = {"space": None, **host}
+        super().__init__(trials, [candidate.params for candidate in shortlist.candidates])
 
     def go_on(self, journals: Sequence[Journal]) -> None:
         """Begin, with what earlier runs have recorded; each had taken over what was before it."""

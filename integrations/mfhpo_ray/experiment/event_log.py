@@ -19,8 +19,6 @@ Records: TypeAlias = Mapping[str, Mapping[str, Any]]
 DRIVER = "driver"  # the only worker that tells events
 SHARED = "experiment"  # the record of what is about no trial
 EVENTS = "events"
-_LEFT = "the run that began it was left for another one"
-_MOST_SHOWN = 300  # characters of a digest
 
 
 class EventLog:
@@ -39,14 +37,8 @@ class EventLog:
 
     Attributes
     ----------
-    settings
-        Of the experiment.
     experiment
         Read it, and change it by `tell` alone.
-    records
-        What is in the journal, or would be.
-    claims
-        What was begun, by id.
     """
 
     def __init__(
@@ -54,10 +46,7 @@ class EventLog:
     ) -> None:
         self.notebook = Notebook() if notebook is None else notebook
         self.experiment = Experiment(settings)
-        self.records: dict[str, dict[str, Any]] = {}
-        self.claims: dict[str, Begun] = {}
-        self.settings = settings
-        self._known: set[tuple[Any, ...]] = set()
+        self._records: dict[str, dict[str, Any]] = {}  # of the journal, or that it would have
         self._last_begun: str | None = None  # by this process
         self._run: str | None = None  # whose events were taken over
         self._is_without_events = False  # though that run had some
@@ -66,38 +55,31 @@ class EventLog:
 
     def tell(self, event: Event, **notes: Any) -> None:
         """Store an event with notes for its trial, as plain JSON values; then apply it."""
-        name = _record_of(event)
-        record = self.records.setdefault(name, {EVENTS: []})
+        is_of_trial = isinstance(event, (Begun, Ended, Lost))
+        name = event.id.partition(":")[0] if is_of_trial else SHARED
+        record = self._records.setdefault(name, {EVENTS: []})
         record[EVENTS].append(encode(event.to_dict()))
         record.update(notes)
-        self._note(event)
         if isinstance(event, Begun):
             self._last_begun = event.id
         self.notebook.write(name, record)
         self.experiment.apply(event)
 
-    def notes(self, trial_id: str) -> Mapping[str, Any]:
-        """Return the notes about a trial, and its events; empty if there are none."""
-        return self.records.get(trial_id, {})
-
-    @staticmethod
-    def shared_notes(records: Records) -> Mapping[str, Any]:
-        """Return the notes in a log's records that are about no trial."""
-        return records.get(SHARED, {})
+    def notes(self, name: str) -> Mapping[str, Any]:
+        """Return the notes about a trial, or those `SHARED`, and the events; empty if none."""
+        return self._records.get(name, {})
 
     def saved(self, elsewhere: bool = True) -> dict[str, Any]:
         """Return where the events are, as plain JSON values: in the journal, or else here."""
-        journal = self.notebook.journal if elsewhere else None
-        place = None if journal is None else journal.to_record()
-        return {"run": self.run, "at": place, "records": None if place else self.records}
+        journal = self.notebook.journal
+        place = journal.to_record() if journal is not None and elsewhere else None
+        return {"run": self.run, "at": place, "records": None if place else self._records}
 
     @staticmethod
     def records_in(saved: Mapping[str, Any]) -> tuple[Records, str | None]:
         """Return the records of what was `saved`, none if they are not there, and their run."""
-        records: Records = saved["records"]
-        if saved["at"] is not None:
-            records = Notebook.read(Journal.at(saved["at"]))
-        return records, saved["run"]
+        at = saved["at"]
+        return (saved["records"] if at is None else Notebook.read(Journal.at(at))), saved["run"]
 
     @property
     def run(self) -> str | None:
@@ -114,20 +96,19 @@ class EventLog:
         earlier = self.run
         self.notebook.connect(journal)
         n = self.take_over(self.notebook.records)
+        last = self._last_begun
         if earlier not in (None, journal.run):
             if self._is_without_events:
                 raise ValueError(
                     f"the search was saved in the run {earlier}, whose events cannot be read any "
                     f"more; restore it where the experiment's storage is."
                 )
-            for id in sorted(set(self.experiment.open) - {self._last_begun}):
-                self.tell(Lost(id=id, order=self.experiment.order, why=_LEFT))
-        last = self._last_begun
+            for id in sorted(set(self.experiment.open) - {last}):
+                self._lose(id, "the run that began it was left for another one")
         if last in self.experiment.open and self.experiment.settle(last) is None:
             # Killed before its first snapshot, an experiment begins with the same again.
-            order = self.experiment.order
-            self.tell(Lost(id=last, order=order, why="it was made before", is_withdrawn=True))
-        for name, record in self.records.items():
+            self._lose(last, "it was made before", is_withdrawn=True)
+        for name, record in self._records.items():
             if record != self.notebook.records.get(name):
                 self.notebook.write(name, record)
         return n
@@ -143,32 +124,28 @@ class EventLog:
             told = {name: record[EVENTS] for name, record in records.items()}
         news: list[Event] = []
         for name, encoded in told.items():
-            mine = self.records.setdefault(name, {EVENTS: []})
-            self.records[name] = {**mine, **records[name], EVENTS: mine[EVENTS]}
-            for one in encoded:
-                event = event_of(decode(one))
-                if isinstance(event, Joined):
-                    self._check_digest(event.digest)
-                if _subject(event) not in self._known:
-                    self._note(event)
-                    mine[EVENTS].append(one)
-                    news.append(event)
+            known = self._records.setdefault(name, {EVENTS: []})[EVENTS]
+            self._records[name] = {**self._records[name], **records[name], EVENTS: known}
+            fresh = [one for one in encoded if one not in known]
+            known += fresh
+            news += [event_of(decode(one)) for one in fresh]
+        for event in news:
+            if isinstance(event, Joined):
+                self._check_digest(event.digest)
         if news:
             events = [*self.experiment.events, *news]
-            self.experiment = Experiment.replay(self.settings, events)
+            self.experiment = Experiment.replay(self.experiment.settings, events)
         return len(news)
 
-    def _note(self, event: Event) -> None:
-        self._known.add(_subject(event))
-        if isinstance(event, Begun):
-            self.claims[event.id] = event
+    def _lose(self, id: str, why: str, **how: bool) -> None:
+        self.tell(Lost(id=id, order=self.experiment.order, why=why, **how))
 
     def _check_digest(self, text: str) -> None:
         mine, stored = json.loads(self._digest), json.loads(text)
         for name in {**mine, **stored}:
             if mine.get(name) != stored.get(name):
                 raise ValueError(
-                    f"{name}: {_cut(mine.get(name))}, but {_cut(stored.get(name))} in what was "
+                    f"{name}: {mine.get(name)!s:.300}, but {stored.get(name)!s:.300} in what was "
                     f"saved. Restore it with what it was begun with, or begin a new experiment, "
                     f"RunConfig(name=...)."
                 )
@@ -177,16 +154,3 @@ class EventLog:
 def events_in(record: Mapping[str, Any]) -> list[Event]:
     """Return the events of a record, in the order in which they were told."""
     return [event_of(decode(one)) for one in record[EVENTS]]
-
-
-def _record_of(event: Event) -> str:
-    return event.id.partition(":")[0] if isinstance(event, (Begun, Ended, Lost)) else SHARED
-
-
-def _subject(event: Event) -> tuple[Any, ...]:
-    return (*event.subject, event.order)
-
-
-def _cut(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."

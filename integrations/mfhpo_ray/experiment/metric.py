@@ -20,6 +20,8 @@ def as_number(value: Any) -> float | None:
     >>> as_number(np.float32(0.5)), as_number("0.5"), as_number(True), as_number(None)
     (0.5, None, None, None)
     """
+    if type(value) is float:  # quickly
+        return value
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, SupportsFloat):
         return None
     try:

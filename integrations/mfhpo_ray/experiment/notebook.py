@@ -20,14 +20,14 @@ class Notebook:
     journal
         None while the experiment is stored nowhere.
     records
-        What was written of each trial before a restart, until it is taken in.
+        What was written of each trial before a restart.
     """
 
     def __init__(self) -> None:
         self.journal: Journal | None = None
+        self.records: dict[str, dict[str, Any]] = {}
         self._is_open = False
         self._unwritten: dict[str, Mapping[str, Any]] = {}
-        self.records: dict[str, dict[str, Any]] = {}
 
     @property
     def is_kept(self) -> bool:
@@ -71,12 +71,11 @@ class Notebook:
             except Exception as error:  # file systems raise errors of their own
                 failure = error
         if failure is not None:
-            _logger.warning(
+            words = (
                 "%d records could not be written to the experiment's storage, and are lost if "
-                "the driver dies now; they are tried again with the next one: %s",
-                len(self._unwritten),
-                failure,
+                "the driver dies now; they are tried again with the next one: %s"
             )
+            _logger.warning(words, len(self._unwritten), failure)
 
     def write_answer(
         self, answer: Answer, metric: str | None, mode: str | None, names: Collection[str]

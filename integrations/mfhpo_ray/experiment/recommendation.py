@@ -56,8 +56,6 @@ class _BesideLuckiest:
     params: dict[str, Any]
     luckiest: Luckiest | None = None
 
-    _words = "luckiest"
-
     @property
     def config(self) -> Config:
         """Configuration without the constants of ``param_space`` and what the search sets.
@@ -67,8 +65,13 @@ class _BesideLuckiest:
         return self.params
 
     def __str__(self) -> str:
-        text = super(_BesideLuckiest, replace(self, params=_flat(self.params))).__str__()
-        return text if self.luckiest is None else f"{text}\n  {self._words:12}{self.luckiest}"
+        shown: Any = replace(self, params=_flat(self.params))
+        certificate = getattr(self, "certificate", None)
+        if certificate is not None:
+            shown = replace(shown, certificate=with_flat_candidates(certificate))
+        text = super(_BesideLuckiest, shown).__str__()
+        words = "best result" if hasattr(self, "certificate") else "luckiest"
+        return text if self.luckiest is None else f"{text}\n  {words:12}{self.luckiest}"
 
 
 @dataclass(frozen=True)
@@ -86,14 +89,6 @@ class TuneSearchRecommendation(TuneRecommendation, UserSearchRecommendation):
     The fields are those of `mfhpo.search.recommendation.UserSearchRecommendation`, and `luckiest`.
     """
 
-    _words = "best result"
-
-    def __str__(self) -> str:
-        if self.certificate is None:
-            return super().__str__()
-        shown = replace(self, certificate=with_flat_candidates(self.certificate))
-        return super(TuneSearchRecommendation, shown).__str__()
-
 
 @dataclass(frozen=True)
 class TuneLimitRecommendation(_BesideLuckiest, UserLimitRecommendation):
@@ -107,10 +102,17 @@ CertificateT = TypeVar("CertificateT", bound=Certificate)
 Answer: TypeAlias = TuneRecommendation | TuneLimitRecommendation
 
 
-def with_flat_candidates(certificate: CertificateT) -> CertificateT:
-    """Return a certificate whose candidates have no nested configurations, to be shown."""
-    flat = (replace(each, params=_flat(each.params)) for each in certificate.candidates)
-    return replace(certificate, candidates=tuple(flat))
+def _flat(config: Mapping[str, Any]) -> Config:
+    flat: Config = flatten_dict(dict(config))
+    return flat
+
+
+def with_flat_candidates(
+    certificate: CertificateT, shown: Callable[[Config], Config] = _flat
+) -> CertificateT:
+    """Return a certificate whose candidates' configurations are `shown`, else without nesting."""
+    found = (replace(each, params=shown(each.params)) for each in certificate.candidates)
+    return replace(certificate, candidates=tuple(found))
 
 
 def in_terms_of_tune(answer: experiment.Answer, shown: Callable[[Config], Config]) -> Answer:
@@ -122,9 +124,7 @@ def in_terms_of_tune(answer: experiment.Answer, shown: Callable[[Config], Config
     content: dict[str, Any] = {each.name: getattr(answer, each.name, None) for each in fields(kind)}
     content["params"] = shown(answer.params)
     if answer.searched and answer.certificate is not None:
-        candidates = answer.certificate.candidates
-        found = tuple(replace(each, params=shown(each.params)) for each in candidates)
-        content["certificate"] = replace(answer.certificate, candidates=found)
+        content["certificate"] = with_flat_candidates(answer.certificate, shown)
     return kind(**content)
 
 
@@ -155,8 +155,7 @@ def recommendation(what: Any) -> Answer:
         return _of_results(what)
     searcher = what
     while searcher is not None:
-        answer = getattr(searcher, "recommendation", None)
-        if callable(answer):
+        if callable(answer := getattr(searcher, "recommendation", None)):
             found: Answer = answer()
             return found
         searcher = getattr(searcher, "searcher", None)  # what Tune wraps searchers in
@@ -206,13 +205,8 @@ def _luckiest(results: ResultGrid, answer: Answer, record: Mapping[str, Any]) ->
         best = results.get_best_result(metric, record["mode"])
     except RuntimeError:  # no trial has a finite value
         return None
-    value = flatten_dict(best.metrics or {}).get(metric)
+    value = _flat(best.metrics or {}).get(metric)
     if value is None or best.config is None:
         return None
     names = [*_flat(answer.params), *record["names"]]
     return Luckiest(metric, float(value), picked(best.config, names))
-
-
-def _flat(config: Mapping[str, Any]) -> Config:
-    flat: Config = flatten_dict(dict(config))
-    return flat

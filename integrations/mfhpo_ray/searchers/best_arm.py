@@ -39,7 +39,7 @@ from mfhpo_ray.searchers.options import (
     MFLUCBSearchOptions,
     MFSearchOptions,
 )
-from mfhpo_ray.searchers.race import DeclaredRace
+from mfhpo_ray.searchers.race import RaceTrials
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -114,8 +114,7 @@ class IISESearch(ExperimentSearch[TuneRecommendation]):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[IISESearchOptions]
     ) -> None:
-        _, trials, host = DeclaredRace.of(self, fidelity, options, make_elimination)
-        super().__init__(trials, arms, **host)
+        super().__init__(RaceTrials(self, fidelity, options, make_elimination), arms)
 
 
 @runs(MFGrad, MFGradSearchOptions, epsilon=None, measure=10, seed_key="seed")
@@ -138,8 +137,7 @@ class MFGradSearch(ExperimentSearch[TuneRecommendation]):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[MFGradSearchOptions]
     ) -> None:
-        _, trials, host = DeclaredRace.of(self, fidelity, options)
-        super().__init__(trials, arms, **host)
+        super().__init__(RaceTrials(self, fidelity, options), arms)
 
 
 @runs(MFLUCB, MFLUCBSearchOptions, epsilon=None, measure=10, seed_key="seed")
@@ -163,8 +161,7 @@ class MFLUCBSearch(ExperimentSearch[TuneRecommendation]):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[MFLUCBSearchOptions]
     ) -> None:
-        _, trials, host = DeclaredRace.of(self, fidelity, options, make_lucb)
-        super().__init__(trials, arms, **host)
+        super().__init__(RaceTrials(self, fidelity, options, make_lucb), arms)
 
 
 @runs(MFTopTwo, MFSearchOptions, aim="best arm", epsilon=None, measure=None, seed_key="seed")
@@ -191,10 +188,8 @@ class MFSearch(ExperimentSearch[TuneRecommendation]):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[MFSearchOptions]
     ) -> None:
-        self._race, trials, host = DeclaredRace.of(
-            self, fidelity, options, make_best_policy, looks=True
-        )
-        super().__init__(trials, arms, **host)
+        self._race = RaceTrials(self, fidelity, options, make_best_policy, looks=True)
+        super().__init__(self._race, arms)
         check_parts(options)
 
     @property
@@ -205,12 +200,12 @@ class MFSearch(ExperimentSearch[TuneRecommendation]):
                 "no policy is chosen yet: it is, with the number of arms and levels, in the first "
                 "suggestion."
             )
-        return self._chosen(self.evaluations.log.settings)
+        return self._chosen(self._log.experiment.settings)
 
     def _chosen(self, settings: Settings) -> PolicyChoice:
         if isinstance(settings, SearchSettings):
             n_arms = len(settings.candidates)
-            return PolicyChoice(BudgetedSearch, self._race.in_words(settings.levels, n_arms))
+            return PolicyChoice(BudgetedSearch, self._race.in_words(n_arms))
         assert isinstance(settings, RaceSettings)
         if settings.in_blocks:
             return choose_blocks()
@@ -262,8 +257,7 @@ class MFUCBSearch(ExperimentSearch[TuneRecommendation]):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFUCB]
     ) -> None:
-        _, trials, host = DeclaredRace.of(self, fidelity, options)
-        super().__init__(trials, arms, **host)
+        super().__init__(RaceTrials(self, fidelity, options), arms)
 
 
 @runs(MFElimination, _MFElimination, seed_key="seed")
@@ -293,8 +287,7 @@ class MFEliminationSearch(ExperimentSearch[TuneRecommendation]):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFElimination]
     ) -> None:
-        _, trials, host = DeclaredRace.of(self, fidelity, options)
-        super().__init__(trials, arms, **host)
+        super().__init__(RaceTrials(self, fidelity, options), arms)
 
     def _announce(self, settings: Settings) -> None:
         super()._announce(settings)

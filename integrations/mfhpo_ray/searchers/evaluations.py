@@ -14,7 +14,7 @@ from mfhpo.experiment import Assignment, Begun, Ended, Event, Lost
 from mfhpo_ray.experiment.event_log import EventLog
 from mfhpo_ray.experiment.metric import as_number
 from mfhpo_ray.experiment.space import Config, fingerprint
-from mfhpo_ray.experiment.time_limits import CENSORED_KEY, MEMORY_KEY
+from mfhpo_ray.experiment.time_limits import CENSORED_KEY
 from mfhpo_ray.searchers.trials import Trials
 
 
@@ -26,7 +26,6 @@ class Running:
     seconds: float | None = None  # what its results so far said that it took
     iteration: Any = None  # of the last result that was shown
     resources: dict[str, float] = field(default_factory=dict)
-    owed: float = 0.0  # seconds of attempts that failed, and that Ray tried again
 
     def note(self, result: Mapping[str, Any]) -> None:
         """Note what a result says about how far it is."""
@@ -36,8 +35,7 @@ class Running:
     def took(self, result: Mapping[str, Any], now: float) -> float:
         """Return the seconds by the last result, by earlier ones, or by the clock."""
         seconds = as_number(result.get("time_total_s"))
-        if seconds is None:
-            seconds = self.seconds
+        seconds = self.seconds if seconds is None else seconds
         stopped_at = as_number(result.get(CENSORED_KEY))
         if stopped_at is not None:
             return stopped_at if seconds is None else max(seconds, stopped_at)
@@ -46,13 +44,6 @@ class Running:
 
 class Evaluations:
     """The evaluations of a search's experiment, told to its log; unknown trials are ignored.
-
-    Parameters
-    ----------
-    trials
-        What a trial is given, and what came back from it.
-    clock
-        Returns the time in seconds.
 
     Attributes
     ----------
@@ -76,22 +67,21 @@ class Evaluations:
 
     def begin(self, trial_id: str, wanted: Assignment, config: Config) -> None:
         """Begin what is wanted, with a configuration that a trial is given."""
-        log = self._log
         self._running[trial_id] = Running(self._clock())
-        begun = wanted.begun(trial_id, log.experiment.order)
-        log.tell(begun, suggested=fingerprint(flatten_dict(config)))
+        begun = wanted.begun(trial_id, self._log.experiment.order)
+        self._log.tell(begun, suggested=fingerprint(flatten_dict(config)))
 
     def running(self, trial_id: str) -> Running | None:
         """Return the running trial of an evaluation; None if it makes none, or has ended."""
         if self.log is None:
             return None
-        if trial_id not in self._again and trial_id not in self.log.experiment.open:
+        if trial_id not in self._again and trial_id not in self.log.experiment.ledger.open:
             return None
         return self._running.setdefault(trial_id, Running(self._clock()))
 
     def begun(self, trial_id: str) -> Begun:
         """Return the claim of an evaluation that a trial makes."""
-        return self._log.claims[self._again.get(trial_id, trial_id)]
+        return self._log.experiment.claim(self._again.get(trial_id, trial_id))
 
     def end(
         self,
@@ -101,31 +91,26 @@ class Evaluations:
         notes: Mapping[str, Any],
     ) -> None:
         """End an evaluation with a value, or None for a failure."""
-        running, begun = self._running[trial_id], self.begun(trial_id)
+        running = self._running[trial_id]
         cost = self._trials.cost(running.took(result, self._clock()), running.resources)
-        stopped_at = self._trials.stopped_at(begun, result)
-        value = None if MEMORY_KEY in result else value
-        outcome = self._trials.outcome(begun, value, cost, stopped_at)
-        self._tell_end(trial_id, notes, **outcome)
+        outcome = self._trials.outcome(self.begun(trial_id), value, cost, result)
+        self._close(Ended, trial_id, notes, **outcome)
 
     def cut(self, trial_id: str, who: str, result: Mapping[str, Any]) -> None:
         """End an evaluation that somebody has stopped: it is paid, and left out."""
-        running = self._running.pop(trial_id)
+        running = self._running[trial_id]
         cost: float | None = 0.0  # it never ran
         if result or running.seconds is not None:
-            seconds = running.took(result, self._clock())
-            cost = self._trials.cost(seconds, running.resources)
-        self._lose(trial_id, f"{who} stopped trials", cost, is_cut=True)
+            cost = self._trials.cost(running.took(result, self._clock()), running.resources)
+        self._close(Lost, trial_id, why=f"{who} stopped trials", cost=cost, is_cut=True)
 
-    def _tell_end(self, trial_id: str, notes: Mapping[str, Any], **content: Any) -> None:
-        del self._running[trial_id]
-        claim = self._again.pop(trial_id, trial_id)
-        self._log.tell(Ended(id=claim, order=self._log.experiment.order, **content), **notes)
-
-    def _lose(self, trial_id: str, why: str, cost: float | None = 0.0, **content: Any) -> None:
+    def _close(
+        self, kind: type[Event], trial_id: str, notes: Mapping[str, Any] | None = None, **how: Any
+    ) -> None:
         self._awaited.discard(trial_id)
-        claim, order = self._again.pop(trial_id, trial_id), self._log.experiment.order
-        self._log.tell(Lost(id=claim, order=order, why=why, cost=cost, **content))
+        self._running.pop(trial_id, None)
+        claim = self._again.pop(trial_id, trial_id)
+        self._log.tell(kind(id=claim, order=self._log.experiment.order, **how), **(notes or {}))
 
     # What the search's scheduler calls: see `PullScheduler`.
 
@@ -153,8 +138,7 @@ class Evaluations:
 
     def limit_of(self, trial_id: str) -> float | None:
         """Return the seconds after which the search wants a trial stopped; None for no limit."""
-        running = self.running(trial_id)
-        if running is None:
+        if (running := self.running(trial_id)) is None:
             return None
         return self._trials.limit_of(self.begun(trial_id), running.resources)
 
@@ -162,20 +146,15 @@ class Evaluations:
         """Note what an attempt took that failed, and that Ray tries again."""
         if (running := self.running(trial_id)) is None:
             return
-        notes = self._log.notes(trial_id)
-        owed = seconds + float(notes.get("owed", 0.0))
+        owed = seconds + float(self._log.notes(trial_id).get("owed", 0.0))
         running.seconds = running.iteration = None
-        cost = self._trials.cost(owed, running.resources) or 0.0
-        order = self._log.experiment.order
-        lost = Lost(id=trial_id, order=order, why="it failed", cost=cost, will_retry=True)
-        self._log.tell(lost, owed=owed)
+        cost, order = self._trials.cost(owed, running.resources), self._log.experiment.order
+        again = {"why": "it failed", "cost": cost or 0.0, "will_retry": True}
+        self._log.tell(Lost(id=trial_id, order=order, **again), owed=owed)
 
     def completed(self, trial_id: str) -> Mapping[str, Any] | None:
         """Return the last result of a trial that ended before a restart, or None."""
-        found: dict[str, Any] | None = None
-        if self.log is not None:
-            found = self.log.notes(trial_id).get("result")
-        return found
+        return None if self.log is None else self.log.notes(trial_id).get("result")
 
     def repeats(self, trial: Trial) -> bool:
         """Tell whether a trial evaluates again what has failed, as Tune is told to on a restart.
@@ -183,18 +162,22 @@ class Evaluations:
         It may have another name than before. Its end replaces the failure.
         """
         log, name = self.log, trial.trial_id
-        if log is None or name in log.experiment.open:
+        if log is None or name in log.experiment.ledger.open:
             return False
-        names = [name] if trial.num_failures else []
-        if name not in log.claims:
+        suggested = None
+        if not log.notes(name):
             suggested = fingerprint(trial.evaluated_params or {})
-            names = [each for each in log.claims if log.notes(each)["suggested"] == suggested]
-        failed = {event.id for event in log.experiment.events if _is_failure(event)}
-        failed.difference_update(self._again.values())
-        found = next((each for each in names if each in failed), None)
-        if found is not None:
-            self._again[name] = found
-        return found is not None
+        elif not trial.num_failures:
+            return False
+        for event in log.experiment.events:
+            is_failure = isinstance(event, Ended) and not event.has_value
+            if not is_failure or event.stopped_at is not None or event.id in self._again.values():
+                continue
+            is_suggested = suggested and log.notes(event.id).get("suggested") == suggested
+            if event.id == name or is_suggested:
+                self._again[name] = event.id
+                return True
+        return False
 
     def keep(self, trial_ids: Collection[str]) -> None:
         """Lose all evaluations that none of these trials makes, which run or wait."""
@@ -205,13 +188,14 @@ class Evaluations:
         """Lose an evaluation whose process or node has died: it is no failure."""
         if (running := self.running(trial_id)) is not None:
             cost = self._trials.cost(running.seconds or 0.0, running.resources)
-            self._lose(trial_id, "its process or its node died", cost)
+            self._close(Lost, trial_id, why="its process or its node died", cost=cost)
 
     def discard(self, trial_id: str) -> None:
         """Leave out an evaluation whose trial is stopped, or was before a restart."""
         if (running := self.running(trial_id)) is not None:
             cost = self._trials.cost(running.seconds or 0.0, running.resources) or 0.0
-            self._lose(trial_id, "its trial was stopped", cost, is_withdrawn=self.finished)
+            how = {"why": "its trial was stopped", "is_withdrawn": self.finished}
+            self._close(Lost, trial_id, cost=cost, **how)
 
     # After a restart.
 
@@ -229,13 +213,9 @@ class Evaluations:
 
     def _lose_all(self, trial_ids: Collection[str]) -> None:
         for trial_id in sorted(trial_ids):
-            self._lose(trial_id, "Tune does not run its trial again")
+            self._close(Lost, trial_id, why="Tune does not run its trial again")
 
     @property
     def _log(self) -> EventLog:
         assert self.log is not None
         return self.log
-
-
-def _is_failure(event: Event) -> bool:
-    return isinstance(event, Ended) and not event.has_value and event.stopped_at is None

@@ -13,15 +13,15 @@ from ray.tune.search import Searcher
 
 from mfhpo import Observation
 from mfhpo._validation import MOST_SEED, check_count, check_dictionaries, shown
-from mfhpo.experiment import Begun, Done, Experiment, Found, Wait
+from mfhpo.experiment import Done, Found, Wait
 from mfhpo_ray.experiment.encoding import decode, described, encode
-from mfhpo_ray.experiment.event_log import EventLog, Records
+from mfhpo_ray.experiment.event_log import SHARED, EventLog, Records
 from mfhpo_ray.experiment.journal import Journal, check_state
 from mfhpo_ray.experiment.metric import as_number, check_aim
 from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.experiment.pulls import scalars
 from mfhpo_ray.experiment.recommendation import Answer, in_terms_of_tune
-from mfhpo_ray.experiment.space import Config, fingerprint, placeholders_in
+from mfhpo_ray.experiment.space import fingerprint, placeholders_in
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.searchers.candidates import ArmsLike, Candidates, check_arms
 from mfhpo_ray.searchers.evaluations import Evaluations
@@ -36,7 +36,7 @@ from mfhpo_ray.searchers.notices import (
     WAITS,
     Notices,
 )
-from mfhpo_ray.searchers.shown import Shown, ran_with
+from mfhpo_ray.searchers.shown import Shown
 from mfhpo_ray.searchers.stops import cut_by
 from mfhpo_ray.searchers.trials import Trials
 
@@ -56,11 +56,9 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
     Parameters
     ----------
     trials
-        What a trial is given, and what came back from it.
+        What its user declares, and what a trial is given.
     arms
         See `IISESearch`; None, where the search may draw its own.
-    metric, mode, space, seed
-        See `SearchOptions`.
     """
 
     _draws = False  # its configurations itself, where none are given
@@ -68,21 +66,14 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
     _options_type: type
     _defaults: dict[str, Any]
 
-    def __init__(
-        self,
-        trials: Trials,
-        arms: ArmsLike | None,
-        *,
-        metric: str | None,
-        mode: str | None,
-        space: Mapping[str, Any] | None,
-        seed: int | None,
-    ) -> None:
-        check_aim(metric, mode)
-        super().__init__(metric=metric, mode=mode)
+    def __init__(self, trials: Trials, arms: ArmsLike | None) -> None:
+        host = trials.host
+        check_aim(host["metric"], host["mode"])
+        super().__init__(metric=host["metric"], mode=host["mode"])
         self._trials = trials
         given = None if arms is None and self._draws else check_arms(arms, trials.keys)
-        self._candidates = Candidates(given, space, trials.keys)
+        self._candidates = Candidates(given, host["space"], trials.keys)
+        seed = host["seed"]
         # Without a seed, one is drawn here, and saved with the experiment.
         self._seed = (
             secrets.randbits(31) if seed is None else check_count("seed", seed, 0, MOST_SEED)
@@ -120,8 +111,7 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
                 "there is nothing to recommend yet: no trial was suggested. A restored experiment "
                 "has a copy of the search; ask recommendation(results)."
             )
-        answer = self._log.experiment.answer()
-        return cast(AnswerT, in_terms_of_tune(answer, self._shown.of))
+        return cast(AnswerT, in_terms_of_tune(self._log.experiment.answer(), self._shown.of))
 
     # What Tune calls.
 
@@ -160,18 +150,18 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         evaluations = self.evaluations
         experiment = (evaluations.log or self._begin()).experiment
         if evaluations.finished:
-            return self._finish(experiment)
+            return self._finish()
         n_awaited = evaluations.lose_awaited()
-        experiment = self._log.experiment
-        if experiment.n_begun and not evaluations.is_watched:
-            self._warn_without_companion()
-        if self._most is not None and len(experiment.open) >= self._most:
+        is_alone = experiment.n_begun and not evaluations.is_watched
+        if is_alone and (consequence := self._trials.without_companion()):
+            self._notices.warn("companion", UNWATCHED.format(consequence))
+        if self._most is not None and len(experiment.ledger.open) >= self._most:
             if n_awaited >= self._most:
                 _logger.warning(IN_VAIN, n_awaited)
             return None
         wanted = experiment.next()
         if isinstance(wanted, Done):
-            return self._finish(experiment)
+            return self._finish()
         if isinstance(wanted, Wait):
             if wanted.is_held_up and self._notices.are_new(wanted.why.partition(" of ")[0]):
                 _logger.warning(WAITS, wanted.why)
@@ -197,16 +187,16 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         if running is None:
             return
         who = None if error else cut_by(result, running.iteration, self._stop)
-        result = {} if result is None else result
-        if who is not None:
-            if result or running.iteration is not None:  # it has run
-                self._notices.warn("stop", CUT.format(who, trial_id))
-            evaluations.cut(trial_id, who, result)
-        else:
-            ran = self._learn_what_ran(evaluations.begun(trial_id), result)
+        result = result or {}
+        if who is None:
+            ran = self._learn_what_ran(evaluations.begun(trial_id).configuration, result)
             notes = {"result": scalars(result), **({"ran": encode(ran)} if ran else {})}
             value = None if error else self._value(trial_id, result)
             evaluations.end(trial_id, value, result, notes)
+        else:
+            if result or running.iteration is not None:  # it has run
+                self._notices.warn("stop", CUT.format(who, trial_id))
+            evaluations.cut(trial_id, who, result)
         self._write_answer(urgent=evaluations.finished)
 
     # What its scheduler calls: see `PullScheduler`.
@@ -281,7 +271,7 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
 
     def __getstate__(self) -> dict[str, Any]:
         log = self.evaluations.log
-        state = self.get_state() | {"events": log and log.saved(elsewhere=False)}
+        state = {**self.get_state(), "events": log and log.saved(elsewhere=False)}
         # A log holds functions, and a journal may hold an open connection.
         anew = {"evaluations": None, "_notebook": Notebook()}
         return {"attributes": self.__dict__ | anew, "state": state}
@@ -305,17 +295,15 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
                     f"{type(self).__name__}(..., metric='accuracy', mode='max'). What TuneConfig "
                     f"has reaches a search only together with a param_space."
                 )
-        trials = self._trials
-        trials.look_up(self._candidates.space)
-        known = None if records is None else EventLog.shared_notes(records).get("drawn")
-        candidates = self._candidates
+        trials, candidates = self._trials, self._candidates
+        trials.look_up(candidates.space)
+        known = (records or {}).get(SHARED, {}).get("drawn")
         source = candidates.source(self._seed, trials.levels[-1], known and decode(known))
-        digest = {"search": type(self).__name__, **trials.plan.digest(trials.levels)}
+        digest = {"search": type(self).__name__, **trials.digest()}
         if isinstance(candidates.given, list):
             digest["arms"] = list(map(fingerprint, candidates.given))
-        is_drawn = isinstance(candidates.given, int)
-        notes = {"drawn": encode(source)} if is_drawn else {}
-        settings = trials.plan.settings(trials.levels, source, self._seed, self._sign)
+        notes = {"drawn": encode(source)} if isinstance(candidates.given, int) else {}
+        settings = trials.settings(source, self._seed, -1.0 if self._mode == "min" else 1.0)
         log = EventLog(replace(settings, describe=described), digest, self._notebook)
         n = None if trials.replicate is None else len(trials.replicates)
         log.tell(Found(id="replicates", order=log.experiment.order, replicates=n), **notes)
@@ -324,12 +312,12 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
             self._announce(settings)
         else:
             log.take_over(records, run)
-            self._shown.relearn(self._log)
+            self._shown.relearn(log)
         return log
 
     def _announce(self, settings: Any) -> None:
         """Log what is done that nobody has declared, as the experiment begins."""
-        words = self._trials.plan.in_words(self._trials.levels, len(settings.candidates))
+        words = self._trials.in_words(len(settings.candidates))
         if words:
             _logger.info("%s: %s.", type(self).__name__, words)
 
@@ -344,10 +332,6 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         setattr(self, f"_{name}", own or value)
 
     @property
-    def _sign(self) -> float:
-        return -1.0 if self._mode == "min" else 1.0
-
-    @property
     def _log(self) -> EventLog:
         assert self.evaluations.log is not None
         return self.evaluations.log
@@ -355,10 +339,10 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
     def _now(self) -> float:
         return self._clock()
 
-    def _finish(self, experiment: Experiment) -> str:
+    def _finish(self) -> str:
         if not self.evaluations.is_over:
             self.evaluations.is_over = True
-            reason = experiment.answer().reason.rstrip(".")
+            reason = self._log.experiment.answer().reason.rstrip(".")
             _logger.info("The race is over: %s.", reason)
             self._write_answer(urgent=True)
         return str(self.FINISHED)
@@ -371,29 +355,24 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
             self._notices.warn("no number", NO_NUMBER.format(trial_id, self._metric, reported))
         return value if value is not None and Observation(value).has_value else None
 
-    def _learn_what_ran(self, begun: Begun, result: Mapping[str, Any]) -> Config:
+    def _learn_what_ran(
+        self, configuration: Mapping[str, Any], result: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """Learn and return what a trial ran with where Tune has placeholders."""
-        names = [*placeholders_in(begun.configuration), *self._candidates.redrawn]
-        ran = ran_with(result, names)
-        for name in self._shown.learn(begun.configuration, ran):
+        names = [*placeholders_in(configuration), *self._candidates.redrawn]
+        ran = {name: result[f"config/{name}"] for name in names if f"config/{name}" in result}
+        for name in self._shown.learn(configuration, ran):
             self._notices.warn(f"redrawn {name}", REDRAWN.format(name))
         return ran
 
-    def _warn_without_companion(self) -> None:
-        if consequence := self._trials.without_companion():
-            self._notices.warn("companion", UNWATCHED.format(consequence))
-
     def _object_to_budget(self) -> None:
-        objection = self._trials.plan.objection(self._trials.levels)
-        if objection is not None:
+        if (objection := self._trials.objection()) is not None:
             self._notices.warn("budget", objection, stacklevel=4)
 
     def _write_answer(self, urgent: bool) -> None:
         now = self._clock()
-        if self.evaluations.log is None or not self._notebook.is_kept:
-            return
-        if urgent or now - self._written_at >= _ANSWER_PERIOD:
+        is_kept = self.evaluations.log is not None and self._notebook.is_kept
+        if is_kept and (urgent or now - self._written_at >= _ANSWER_PERIOD):
             self._written_at = now
-            answer: Answer = self.recommendation()
             names = [*self._candidates.names, self._trials.keys[0]]
-            self._notebook.write_answer(answer, self._metric, self._mode, names)
+            self._notebook.write_answer(self.recommendation(), self._metric, self._mode, names)

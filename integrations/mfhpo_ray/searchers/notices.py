@@ -1,7 +1,5 @@
 """The warnings of a search to its user, each of them once."""
 
-from __future__ import annotations
-
 import warnings
 
 SINGLE = (
@@ -32,9 +30,8 @@ WAITS = (
     "search.scheduler(limit=...) does so by itself."
 )
 IN_VAIN = (
-    "%d trials of the saved experiment are waited for. If Tune is not to run them again, as after "
-    "Tuner.restore(resume_unfinished=False), they are waited for in vain: restore with "
-    "TuneConfig(scheduler=search.scheduler()), which tells."
+    "%d trials of the saved experiment are waited for, in vain if Tune is not to run them again; "
+    "TuneConfig(scheduler=search.scheduler()) would tell."
 )
 
 

@@ -2,8 +2,8 @@
 
 import math
 import zlib
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from ray.tune.search.sample import (
@@ -26,7 +26,7 @@ from mfhpo_ray.experiment.space import Config, assign, bounds_of, open_part, ste
 _BELOW_1 = 1.0 - 1e-12
 _TAIL = 1e-9  # of a normal distribution, on either side
 
-_Path = tuple[Any, ...]
+_Number: TypeAlias = Float | Integer
 
 
 class Parameters:
@@ -48,8 +48,8 @@ class Parameters:
         self._owned = dict(owned or {})
         self._open = without_constants
         self._space = without(space, list(self._owned))
-        self.kinds: dict[str, Numeric | OneOf] = {}
-        self._collect(self._space, "")
+        kinds = ((name, kind_of(domain)) for name, domain in _domains(self._space, ""))
+        self.kinds: dict[str, Numeric | OneOf] = {name: kind for name, kind in kinds if kind}
 
     def draw(self, point: Point | None, key: Sequence[int]) -> tuple[Config, Point]:
         """Return the configuration at a point, and its own point.
@@ -57,15 +57,38 @@ class Parameters:
         What the point lacks is drawn at random. The key makes the draw repeatable, but for
         functions.
         """
-        functions: list[tuple[_Path, Domain]] = []
-        config: Config = self._built(self._space, "", (), point or {}, key, functions)
+        places: Point = point or {}
+        functions: list[tuple[tuple[Any, ...], Domain]] = []
+
+        def built(part: Any, name: str, path: tuple[Any, ...]) -> Any:
+            domain = _domain_of(part)
+            if domain is None:
+                children = {
+                    step: built(child, _below(name, step), (*path, step))
+                    for step, child in _children(part)
+                }
+                if isinstance(part, Mapping):
+                    return children
+                return type(part)(children.values()) if type(part) in (list, tuple) else part
+            if domain.is_function():
+                # They look at the rest of a configuration, which has to be there first.
+                functions.append((path, domain))
+                return None
+            rng = np.random.default_rng([*key, zlib.crc32(name.encode())])
+            if isinstance(domain, Categorical):
+                index = int(places.get(name, rng.random() * len(domain.categories)))
+                return built(domain.categories[index], f"{name}[{index}]", path)
+            if name in self.kinds and isinstance(domain, _Number):
+                return value_at(places.get(name, float(rng.random())), domain)
+            return domain.sample(random_state=rng)
+
+        config: Config = built(self._space, "", ())
         if functions:
-            whole = dict(config)
             for name, value in self._owned.items():
-                assign(whole, name, value)
+                assign(config, name, value)
             for path, function in functions:
-                assign_value(whole, path, function.sample(whole))
-            config = without(whole, list(self._owned))
+                assign_value(config, path, function.sample(config))
+            config = without(config, list(self._owned))
         if self._open is not None:
             config = open_part(self._open, config)
         return config, self.point_of(config)
@@ -73,51 +96,6 @@ class Parameters:
     def point_of(self, config: Mapping[str, Any]) -> Point:
         """Return the point of a configuration, which may lack constants of the space."""
         return self._places(self._space, config, "", whole=False) or {}
-
-    def _collect(self, part: Any, name: str) -> None:
-        domain = _domain_of(part)
-        if domain is not None:
-            kind = kind_of(domain)
-            if kind is not None:
-                self.kinds[name] = kind
-            if isinstance(domain, Categorical):
-                for index, category in enumerate(domain.categories):
-                    self._collect(category, f"{name}[{index}]")
-            return
-        for key, child in _children(part):
-            self._collect(child, _below(name, key))
-
-    def _built(
-        self,
-        part: Any,
-        name: str,
-        path: _Path,
-        point: Point,
-        key: Sequence[int],
-        functions: list[tuple[_Path, Domain]],
-    ) -> Any:
-        def built(child: Any, step: Any) -> Any:
-            return self._built(child, _below(name, step), (*path, step), point, key, functions)
-
-        domain = _domain_of(part)
-        if domain is None:
-            children = {step: built(child, step) for step, child in _children(part)}
-            if isinstance(part, Mapping):
-                return children
-            return type(part)(children.values()) if type(part) in (list, tuple) else part
-        if domain.is_function():
-            # They look at the rest of a configuration, which has to be there first.
-            functions.append((path, domain))
-            return None
-        rng = np.random.default_rng([*key, zlib.crc32(name.encode())])
-        if isinstance(domain, Categorical):
-            n = len(domain.categories)
-            index = int(point.get(name, rng.random() * n))
-            category = domain.categories[index]
-            return self._built(category, f"{name}[{index}]", path, point, key, functions)
-        if name in self.kinds:
-            return value_at(point.get(name, float(rng.random())), domain)
-        return domain.sample(random_state=rng)
 
     def _places(self, part: Any, value: Any, name: str, whole: bool) -> dict[str, float] | None:
         """Return the places of a value in a part of the space; None if it is none of its values."""
@@ -129,16 +107,15 @@ class Parameters:
                     return {name: float(index), **places} if name in self.kinds else places
             return None
         if domain is not None:
-            if name not in self.kinds or not isinstance(domain, (Float, Integer)):
+            if name not in self.kinds or not isinstance(domain, _Number):
                 return {}
             place = place_of(value, domain)
             return None if place is None else {name: place}
         if not isinstance(part, (Mapping, list, tuple)):
             return {} if type(part) is type(value) and repr(part) == repr(value) else None
+        given, children = dict(_children(value)), dict(_children(part))
         if isinstance(part, Mapping) != isinstance(value, Mapping):
             return None
-        given = dict(_children(value))
-        children = dict(_children(part))
         if whole and given.keys() != children.keys():
             return None
         found: dict[str, float] = {}
@@ -150,6 +127,19 @@ class Parameters:
                 return None
             found.update(places or {})
         return found
+
+
+def _domains(part: Any, name: str) -> Iterator[tuple[str, Domain]]:
+    """Return the domains of a space by name, those below choices included."""
+    domain = _domain_of(part)
+    if domain is None:
+        for step, child in _children(part):
+            yield from _domains(child, _below(name, step))
+        return
+    yield name, domain
+    if isinstance(domain, Categorical):
+        for index, category in enumerate(domain.categories):
+            yield from _domains(category, f"{name}[{index}]")
 
 
 def _domain_of(part: Any) -> Domain | None:
@@ -178,20 +168,22 @@ def kind_of(domain: Domain) -> Numeric | OneOf | None:
     if isinstance(domain, Categorical):
         n = len(domain.categories)
         return OneOf(n) if n > 1 else None
-    if isinstance(domain, Integer):
-        first, last, _ = _steps(domain)
-        return _stepwise(domain) if first < last else None
-    if not isinstance(domain, Float):
+    if not isinstance(domain, _Number):
         return None
     if isinstance(_inner(domain), Normal):
         return Numeric()
     low, high, step = bounds_of(domain)
-    if step is not None:
-        return _stepwise(domain) if round(low / step) < round(high / step) else None
-    return Numeric() if low < high else None
+    if step is None and isinstance(domain, Float):
+        return Numeric() if low < high else None
+    first, last = _steps(low, high, step)
+    if first >= last:
+        return None
+    return Numeric.stepwise(
+        lambda place: value_at(place, domain), lambda value: place_of(value, domain) or 0.0
+    )
 
 
-def place_of(value: Any, domain: Float | Integer) -> float | None:
+def place_of(value: Any, domain: _Number) -> float | None:
     """Return a number's place in its domain, from 0 to 1; None if it is none of its values.
 
     A place is the share of the draws that Tune's own sampling has below the value. Whole numbers
@@ -199,69 +191,50 @@ def place_of(value: Any, domain: Float | Integer) -> float | None:
     """
     if not is_number(value):
         return None
-    if isinstance(domain, Integer):
-        first, last, step = _steps(domain)
-        index = float(value) / step
-        if not first <= index <= last:
-            return None
-        if _is_log(domain):
-            middle = (math.log(index) + math.log(index + 1.0)) / 2.0
-            return (middle - math.log(first)) / math.log((last + 1.0) / first)
-        return (index - first + 0.5) / (last - first + 1)
     sampler = _inner(domain)
     if isinstance(sampler, Normal):
         return float(ndtr((value - sampler.mean) / sampler.sd))
-    low, high, _ = bounds_of(domain)
-    if not low <= value <= high:
+    low, high, step = bounds_of(domain)
+    is_log = isinstance(sampler, LogUniform)
+    if isinstance(domain, Float):
+        return place_in_range(float(value), low, high, is_log) if low <= value <= high else None
+    (first, last), index = _steps(low, high, step), float(value) / (step or 1)
+    if not first <= index <= last:
         return None
-    return place_in_range(float(value), low, high, _is_log(domain))
+    if is_log:
+        middle = (math.log(index) + math.log(index + 1.0)) / 2.0
+        return (middle - math.log(first)) / math.log((last + 1.0) / first)
+    return (index - first + 0.5) / (last - first + 1)
 
 
-def value_at(place: float, domain: Domain) -> Any:
-    """Return the value at a place; the place of a category is its index."""
-    if isinstance(domain, Categorical):
-        return domain.categories[min(int(place), len(domain.categories) - 1)]
+def value_at(place: float, domain: _Number) -> Any:
+    """Return the number at a place."""
     place = min(max(place, 0.0), _BELOW_1)
-    if isinstance(domain, Integer):
-        first, last, factor = _steps(domain)
-        if _is_log(domain):
-            index = int(_on_log_scale(place, first, last + 1.0))
-        else:
-            index = first + int(place * (last - first + 1))
-        return domain.cast(min(max(index, first), last) * factor)
-    if not isinstance(domain, Float):
-        raise TypeError(f"cannot place a value of a {type(domain).__name__}.")
     sampler, step = _inner(domain), step_of(domain)
+    is_log = isinstance(sampler, LogUniform)
     if isinstance(sampler, Normal):
         value = sampler.mean + sampler.sd * float(ndtri(min(max(place, _TAIL), 1.0 - _TAIL)))
         return domain.cast(value if step is None else round(value / step) * step)
     low, high, _ = bounds_of(domain)
-    value = _on_log_scale(place, low, high) if _is_log(domain) else low + place * (high - low)
+    if isinstance(domain, Integer):
+        first, last = _steps(low, high, step)
+        index = first + int(place * (last - first + 1))
+        index = int(_on_log_scale(place, first, last + 1.0)) if is_log else index
+        return domain.cast(min(max(index, first), last) * int(step or 1))
+    value = _on_log_scale(place, low, high) if is_log else low + place * (high - low)
     if step is not None:
         value = round(value / step) * step
     return domain.cast(min(high, max(low, value)))
 
 
-def _stepwise(domain: Float | Integer) -> Numeric:
-    return Numeric.stepwise(
-        lambda place: value_at(place, domain), lambda value: place_of(value, domain) or 0.0
-    )
-
-
-def _steps(domain: Integer) -> tuple[int, int, int]:
-    """Return the first and last whole number of a range, and the factor of both."""
-    low, high, given = bounds_of(domain)
-    step = 1 if given is None else int(given)
-    return round(low / step), round(high / step), step
+def _steps(low: float, high: float, step: float | None) -> tuple[int, int]:
+    """Return the first and last whole number of a range of multiples of a step."""
+    return round(low / (step or 1)), round(high / (step or 1))
 
 
 def _inner(domain: Domain) -> Sampler:
     sampler: Sampler = domain.get_sampler()
     return sampler.get_sampler() if isinstance(sampler, Quantized) else sampler
-
-
-def _is_log(domain: Domain) -> bool:
-    return isinstance(_inner(domain), LogUniform)
 
 
 def _on_log_scale(place: float, low: float, high: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ray.tune.utils import flatten_dict
@@ -29,90 +29,69 @@ from mfhpo_ray.searchers.trials import Source, Trials
 MakePolicy = Callable[[Problem, float, Mapping[str, Any]], Policy]
 
 
-@dataclass(frozen=True)
-class DeclaredRace:
-    """A race of given configurations over levels, as its user declares it.
+class RaceTrials(Trials):
+    """Trials of a race of given configurations over levels.
 
     Where cheaper levels have no declared bias, a budget may not pay for comparing all of them at
-    the target. Then it is a search, in which the policy compares the finalists.
+    the target. Then it is a search, in which the policy compares the finalists. Options are tried
+    at once, so that wrong ones raise here.
 
     Parameters
     ----------
-    declaration
-        What is known about levels, bias and noise.
-    options
-        Of the policy.
+    search
+        One that `runs` a policy.
+    fidelity, options
+        What its user gives.
     make
-        Makes the policy.
-    replicate
-        The key that evaluations of a block share, or None.
-    compares
-        Name of the policy that compares finalists; empty: a few planned looks do.
+        Makes the policy; None: it takes its options as they are.
+    looks
+        Whether finalists are compared by a few planned looks, and not by the policy.
     """
 
-    declaration: Declaration
-    options: Mapping[str, Any]
-    make: MakePolicy
-    replicate: str | None
-    compares: str
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         search: Any,
         fidelity: str | Fidelity,
         options: Mapping[str, Any],
         make: MakePolicy | None = None,
         looks: bool = False,
-    ) -> tuple[DeclaredRace, Trials, dict[str, Any]]:
-        """Return what a user declares of a search that `runs` a policy, its trials, and the rest.
-
-        With `looks` finalists are compared by a few planned looks. The policy takes its options as
-        they are, unless a function is given to `make` it. Options are tried at once, so that wrong
-        ones raise here.
-        """
+    ) -> None:
         own = with_defaults(type(search), options)
         host = {name: own.pop(name) for name in FidelitySearchOptions.__annotations__}
         replicate = own.pop("replicate", None)
         if replicate is not None:
-            declared = as_fidelity(fidelity)
+            named = as_fidelity(fidelity)
             given = {name: options[name] for name in options.keys() - host.keys()}
-            check_blocks(replicate, declared.name, {"bias": declared.bias} | given)
+            check_blocks(replicate, named.name, {"bias": named.bias} | given)
         kind: Kind = "order" if own.get("variant") == "order" else "max"
-        declaration = Declaration.of(fidelity, own.pop("sigma"), own.pop("bias", None), kind)
-        compares = "" if looks or replicate is not None else search._policy_class.__name__
-        race = cls(declaration, own, make or _maker_of(search), replicate, compares)
-        trials = Trials(
-            race,
-            declaration.fidelity,
-            prices=host.pop("prices"),
-            replicate=replicate,
-            seed_key=host.pop("seed_key"),
-        )
+        declared = Declaration.of(fidelity, own.pop("sigma"), own.pop("bias", None), kind)
+        paid, seeded = host.pop("prices"), host.pop("seed_key")
+        super().__init__(declared.fidelity, prices=paid, replicate=replicate, seed_key=seeded)
+        self.host, self.options = host, own
+        policy = search._policy_class
+        self._declaration = declared
+        self._make = make or (lambda problem, sign, options: policy(problem, **options))
+        self._compares = "" if looks or replicate is not None else policy.__name__
         check_aim(host["metric"], host["mode"])
-        signs = (1.0, -1.0) if host["mode"] is None else (-1.0 if host["mode"] == "min" else 1.0,)
-        declaration.rehearse(race.policy, own, trials.levels, signs)
-        return race, trials, host
+        signs = {"max": (1.0,), "min": (-1.0,)}.get(host["mode"], (1.0, -1.0))
+        declared.rehearse(self._policy, own, self.levels, signs)
 
-    def policy(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
-        """Make the policy of a race of all configurations."""
+    def _policy(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
         if self.replicate is not None:
             return make_block_elimination(problem, options)
-        return self.make(problem, sign, options)
+        return self._make(problem, sign, options)
 
-    def settings(
-        self, levels: tuple[Any, ...], source: Source, seed: int, sign: float
-    ) -> RaceSettings | SearchSettings:
+    def settings(self, source: Source, seed: int, sign: float) -> RaceSettings | SearchSettings:
         """Return the settings of the race, or of the search for its finalists."""
         assert isinstance(source, list)
-        declaration, options = self.declaration, self.options
-        if makes_shortlist(self._whole, len(source), declaration.fidelity.costs_of(levels)):
-            known = _described(source, declaration.fidelity.name)
+        declaration, options, levels = self._declaration, self.options, self.levels
+        if makes_shortlist(self._whole, len(source), self._costs):
+            known = _described(source, self.keys[0])
             return SearchSettings(
                 declared=declared_shortlist(declaration, options, known, levels, self.replicate),
                 levels=levels,
                 candidates=source,
-                make_certifier=certifier_of(self.make, options, sign) if self.compares else None,
+                make_certifier=certifier_of(self._make, options, sign) if self._compares else None,
                 seed=seed,
                 sign=sign,
             )
@@ -121,36 +100,33 @@ class DeclaredRace:
             fidelity=replace(declaration.fidelity, levels=levels, bias=None),
             declaration=declaration,
             options={**options, "seed": seed},
-            make=self.policy,
+            make=self._policy,
             in_blocks=self.replicate is not None,
             seed=seed,
             sign=sign,
         )
 
-    def objection(self, levels: Sequence[Any]) -> str | None:
-        """Return what is wrong with the budget (see `Plan.objection`)."""
-        return self.declaration.objection_to(self.options["budget"], levels)
+    def objection(self) -> str | None:
+        """Return what is wrong with the budget."""
+        return self._declaration.objection_to(self.options["budget"], self.levels)
 
-    def in_words(self, levels: Sequence[Any], n_arms: int) -> str:
+    def in_words(self, n_arms: int) -> str:
         """Return what cheap levels are used for; empty where users have declared that."""
-        costs = self.declaration.fidelity.costs_of(levels)
-        return cheap_levels_in_words(self._whole, n_arms, costs, self.compares)
+        return cheap_levels_in_words(self._whole, n_arms, self._costs, self._compares)
 
-    def digest(self, levels: Sequence[Any]) -> dict[str, Any]:
+    def digest(self) -> dict[str, Any]:
         """Return what must be the same after a restart."""
-        costs = self.declaration.fidelity.costs_of(levels)
-        words = f"{costs} and {self.declaration.bias}"
-        return {"levels": repr(list(levels)), "costs and bias": words}
+        words = f"{self._costs} and {self._declaration.bias}"
+        return {"levels": repr(list(self.levels)), "costs and bias": words}
+
+    @property
+    def _costs(self) -> Sequence[float] | None:
+        return self._declaration.fidelity.costs_of(self.levels)
 
     @property
     def _whole(self) -> dict[str, Any]:
-        declaration = self.declaration
+        declaration = self._declaration
         return {**self.options, "bias": declaration.bias, "sigma": declaration.noise}
-
-
-def _maker_of(search: Any) -> MakePolicy:
-    policy = search._policy_class
-    return lambda problem, sign, options: policy(problem, **options)
 
 
 def _described(arms: Sequence[Config], name: str) -> list[Config]:

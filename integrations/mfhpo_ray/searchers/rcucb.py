@@ -5,51 +5,76 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mfhpo._validation import check_name
+from mfhpo._validation import check_name, shown
 from mfhpo.censored import RCUCB, CensoredPolicy, ZoomingRCUCB
 from mfhpo.censored.options import check_limits
-from mfhpo.experiment import LimitSettings
+from mfhpo.experiment import Assignment, Begun, LimitSettings
+from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import runs, with_defaults
+from mfhpo_ray.experiment.metric import as_number
 from mfhpo_ray.experiment.recommendation import TuneLimitRecommendation
+from mfhpo_ray.experiment.space import Config, assign
+from mfhpo_ray.experiment.time_limits import CENSORED_KEY, MEMORY_KEY
+from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.searchers.candidates import ArmsLike
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
 from mfhpo_ray.searchers.options import RCUCBSearchOptions, SearchOptions, ZoomingRCUCBSearchOptions
-from mfhpo_ray.searchers.trials import Source, TrialsWithinLimits
+from mfhpo_ray.searchers.trials import Source, Trials
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class _Limits:
-    """The declaration of a search that `runs` a policy of limits.
+class _LimitTrials(Trials):
+    """Each trial runs a configuration within a time limit.
 
     Options are tried at once, so that wrong ones raise here and not in the first trial.
     """
+
+    hangs = "trials run to their end, and count as stopped if they took longer"
+    # The trials that still run at the horizon are the slow ones: without them, arms look quicker.
+    stops_surplus = False
 
     def __init__(self, search: Any, options: Mapping[str, Any], **explicit: Any) -> None:
         own = with_defaults(type(search), options) | explicit
         self.host = {name: own.pop(name) for name in SearchOptions.__annotations__}
         limit_key = own.pop("limit_key")
         check_name("limit_key", limit_key, "a key of the configuration such as 'time_limit_s'")
-        self.trials = TrialsWithinLimits(self, limit_key, self.host.pop("seed_key"))
+        fidelity = Fidelity(limit_key, levels=(None,), costs="measured")
+        super().__init__(fidelity, seed_key=self.host.pop("seed_key"))
         self._options = own
         self._policy_class = search._policy_class
         self._make(2, (), **own)
 
-    def settings(
-        self, levels: tuple[Any, ...], source: Source, seed: int, sign: float
-    ) -> LimitSettings:
+    def settings(self, source: Source, seed: int, sign: float) -> LimitSettings:
         assert isinstance(source, list)
         return LimitSettings(candidates=source, options=self._options, make=self._make, sign=sign)
 
-    def objection(self, levels: Sequence[Any]) -> str | None:
-        return None
+    def look_up(self, space: Mapping[str, Any]) -> None:
+        """Find nothing: limits are not in the search space."""
 
-    def in_words(self, levels: Sequence[Any], n_arms: int) -> str:
-        return ""
+    def scheduler(self, limit: float | None, memory_limit: float | None) -> PullScheduler:
+        if limit is not None:
+            raise ValueError(
+                f"limit={shown(limit)} has no part: each trial has the limit that the search sets; "
+                f"leave it out, and declare limits=... or longest=... of the search."
+            )
+        return PullScheduler(limit_key=self.keys[0], memory_limit=memory_limit)
 
-    def digest(self, levels: Sequence[Any]) -> dict[str, Any]:
-        return {}
+    def outcome(
+        self, begun: Begun, value: float | None, cost: float | None, result: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        stopped_at, limit = as_number(result.get(CENSORED_KEY)), begun.limit
+        value = None if MEMORY_KEY in result else value
+        is_late = value is not None and limit is not None and (cost or 0.0) > limit
+        if limit is not None and (is_late or stopped_at is not None):
+            # That it would have gone on is all that larger limits, which are never granted, tell.
+            stopped_at = limit
+        value = value if stopped_at is None else None
+        return {"value": value, "cost": cost, "stopped_at": stopped_at}
+
+    def _set_level(self, config: Config, wanted: Assignment) -> None:
+        assign(config, self.keys[0], wanted.limit)
 
     def _make(self, n_arms: int, _: Any, **options: Any) -> CensoredPolicy:
         policy: CensoredPolicy = self._policy_class(n_arms, **options)
@@ -100,8 +125,7 @@ class RCUCBSearch(ExperimentSearch[TuneLimitRecommendation]):
         limits: Sequence[float] | int | None = None,
         **options: Unpack[RCUCBSearchOptions],
     ) -> None:
-        declared = _Limits(self, options, limits=check_limits(limits))
-        super().__init__(declared.trials, arms, **declared.host)
+        super().__init__(_LimitTrials(self, options, limits=check_limits(limits)), arms)
 
 
 @runs(
@@ -130,5 +154,4 @@ class ZoomingRCUCBSearch(ExperimentSearch[TuneLimitRecommendation]):
     def __init__(
         self, arms: ArmsLike, longest: float, **options: Unpack[ZoomingRCUCBSearchOptions]
     ) -> None:
-        declared = _Limits(self, options, longest=longest)
-        super().__init__(declared.trials, arms, **declared.host)
+        super().__init__(_LimitTrials(self, options, longest=longest), arms)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mfhpo._validation import shown
@@ -103,64 +102,67 @@ class SpaceSearch(ExperimentSearch[TuneSearchRecommendation]):
         seed: int | None = None,
         **options: Unpack[SearchOptions],
     ) -> None:
-        own = with_defaults(type(self), options)
-        if own["seconds"] is not None and prices is not None:
+        trials = _SpaceTrials(fidelity, prices, seed_key, with_defaults(type(self), options))
+        trials.host = {"metric": metric, "mode": mode, "space": space, "seed": seed}
+        super().__init__(trials, trials.listed)
+
+
+class _SpaceTrials(Trials):
+    """Trials of a search of a space."""
+
+    def __init__(
+        self,
+        fidelity: str | Fidelity | None,
+        prices: Mapping[str, float] | None,
+        seed_key: str | None,
+        options: Mapping[str, Any],
+    ) -> None:
+        seconds = options["seconds"]
+        if seconds is not None and prices is not None:
             raise ValueError(
-                f"seconds={shown(own['seconds'])} counts seconds alone, "
-                f"prices={shown(prices)} what they cost; leave prices out, or give budget=... for "
-                f"a fidelity with costs='measured'."
+                f"seconds={shown(seconds)} counts seconds alone, prices={shown(prices)} what they "
+                f"cost; leave prices out, or give budget=... for a fidelity with costs='measured'."
             )
         if prices is not None and fidelity is None:
             raise ValueError(
                 f"prices={shown(prices)} are for measured seconds, but without a fidelity a budget "
                 f"counts trials; leave prices out."
             )
-        declared = DeclaredSearch.of(fidelity, **own)
-        keys = (declared.fidelity.name, seed_key, declared.replicate)
-        if declared.checkpoints and _TRAINING in keys:
+        declared = self._declared = DeclaredSearch.of(fidelity, **options)
+        if declared.checkpoints and _TRAINING in (
+            declared.fidelity.name,
+            seed_key,
+            declared.replicate,
+        ):
             raise ValueError(f"{_TRAINING!r} is what checkpoints are kept under; rename that key.")
-        is_measured = declared.fidelity.costs == "measured"
-        trials = Trials(
-            _DeclaredSpace(declared, Declaration.of(declared.fidelity, own["sigma"], None)),
+        super().__init__(
             declared.fidelity,
             prices=prices,
             replicate=declared.replicate,
             training=_TRAINING if declared.checkpoints else None,
             seed_key=seed_key,
-            hangs="a trial that hangs is waited for" if is_measured else "",
         )
-        listed = declared.candidates if isinstance(declared.candidates, list) else None
-        super().__init__(trials, listed, metric=metric, mode=mode, space=space, seed=seed)
+        if declared.fidelity.costs == "measured":
+            self.hangs = "a trial that hangs is waited for"
+        self.listed = declared.candidates if isinstance(declared.candidates, list) else None
+        self._declaration = Declaration.of(declared.fidelity, options["sigma"], None)
 
-
-@dataclass(frozen=True)
-class _DeclaredSpace:
-    """A search of a space, as its user declares it: see `mfhpo_ray.searchers.trials.Plan`."""
-
-    declared: DeclaredSearch
-    declaration: Declaration
-
-    def settings(
-        self, levels: tuple[Any, ...], source: Source, seed: int, sign: float
-    ) -> SearchSettings:
+    def settings(self, source: Source, seed: int, sign: float) -> SearchSettings:
         space, listed = (None, source) if isinstance(source, list) else (source, [])
         return SearchSettings(
-            declared=self.declared,
-            levels=levels,
+            declared=self._declared,
+            levels=self.levels,
             space=space,
             candidates=listed,
             seed=seed,
             sign=sign,
         )
 
-    def objection(self, levels: Sequence[Any]) -> str | None:
-        options = self.declared.options
+    def objection(self) -> str | None:
+        options = self._declared.options
         if options.get("unit") == "evaluations":
             return None
-        return self.declaration.objection_to(options["budget"], levels)
+        return self._declaration.objection_to(options["budget"], self.levels)
 
-    def in_words(self, levels: Sequence[Any], n_arms: int) -> str:
-        return ""
-
-    def digest(self, levels: Sequence[Any]) -> dict[str, Any]:
-        return {"levels": repr(list(levels)), "costs": repr(self.declared.fidelity.costs)}
+    def digest(self) -> dict[str, Any]:
+        return {"levels": repr(list(self.levels)), "costs": repr(self._declared.fidelity.costs)}

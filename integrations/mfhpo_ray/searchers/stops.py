@@ -14,29 +14,19 @@ from ray.tune.schedulers import FIFOScheduler
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler, stoppers_in
 
-_ELSE = "another scheduler"
-
 
 def cut_by(result: Mapping[str, Any] | None, iteration: Any, stop: Mapping[str, Any]) -> str | None:
-    """Return who has ended a trial with this last result; None if it has ended by itself.
+    """Return who has ended a trial with this last flat result; None if it has ended by itself.
 
-    A training function that returns has its last result reported again, so that the searcher has
-    seen its `iteration`. A class may say that it is done. Else somebody has stopped it at a result
-    that no searcher was shown. A trial that was ended at a limit is none of these.
-
-    Parameters
-    ----------
-    result
-        The flat last result; None: it was stopped while it waited or paused.
-    iteration
-        That of the last result that the searcher was shown.
-    stop
-        Criteria of ``RunConfig(stop={...})``.
+    A result of None: it was stopped while it waited or paused. A training function that returns has
+    its last result reported again, so that the searcher has seen its `iteration`. A class may say
+    that it is done. Else somebody has stopped it at a result that no searcher was shown: a
+    criterion of ``RunConfig(stop={...})``, or a scheduler. One at a limit is none of these.
     """
     if result is not None and (CENSORED_KEY in result or MEMORY_KEY in result):
         return None
     if result is None or result.get(DONE) is False:
-        return _who_stops() or _ELSE
+        return _who_stops() or "another scheduler"
     if DONE not in result or result.get(TRAINING_ITERATION) == iteration:
         return None
     for name, value in stop.items():
@@ -52,12 +42,11 @@ def _who_stops() -> str | None:
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        caller = frame.f_locals.get("self")
+        caller, frame = frame.f_locals.get("self"), frame.f_back
         scheduler = getattr(caller, "_scheduler_alg", None)
         if scheduler is not None:
             if not (type(scheduler) is FIFOScheduler or isinstance(scheduler, PullScheduler)):
                 return type(scheduler).__name__
             names = stoppers_in(getattr(caller, "_stopper", None))
             return f"RunConfig(stop={names[0]})" if names else None
-        frame = frame.f_back
     return None
