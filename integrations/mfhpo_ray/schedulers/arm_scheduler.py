@@ -11,12 +11,10 @@ import abc
 import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
-from ray.tune.search import BasicVariantGenerator
-from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import check_count, check_names
 from mfhpo.experiment import Experiment
@@ -26,33 +24,40 @@ from mfhpo_ray.experiment.losses import is_tried_again, was_lost
 from mfhpo_ray.experiment.memory_limits import MemoryLimits
 from mfhpo_ray.experiment.metric import as_number, check_aim
 from mfhpo_ray.experiment.notebook import Notebook
-from mfhpo_ray.experiment.recommendation import Answer
+from mfhpo_ray.experiment.recommendation import Answer, in_terms_of_tune
 from mfhpo_ray.experiment.time_limits import (
     TimeLimits,
     finite_limit,
-    give_folder,
     is_over_memory,
     unwrapped,
 )
-from mfhpo_ray.schedulers.claims import AGAIN, Claims, Course, Stored
+from mfhpo_ray.schedulers.claims import Claims
+from mfhpo_ray.schedulers.level_race import LevelRace
+from mfhpo_ray.schedulers.levels import Meter
+from mfhpo_ray.schedulers.promotion import Promotion
 from mfhpo_ray.schedulers.room import (
     MOST_SAMPLES,
     Slots,
+    end_unstarted,
     expected_arms,
+    hold_back,
     live_trials,
     slots_for,
     suggests,
 )
 from mfhpo_ray.schedulers.runs import Run, Runs, warn_if_redrawn
+from mfhpo_ray.schedulers.told import adapt, is_over, n_arms_in, told_in
 
 if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController
+
+AnswerT = TypeVar("AnswerT", bound=Answer)
 
 # Seconds between two notes of the answer so far.
 _NOTE_PERIOD = 5.0
 
 
-class ArmScheduler(FIFOScheduler, abc.ABC):
+class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
     """Runs trials that are replicates of arms: who starts, who goes on, who stops.
 
     Parameters
@@ -85,6 +90,10 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
     _options_type: type
     _defaults: dict[str, Any]
 
+    # What each scheduler sets.
+    _meter: Meter
+    _promotion: Promotion | None = None  # where a model promotes trials
+
     def __init__(
         self,
         *,
@@ -111,27 +120,26 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._memory_limits = MemoryLimits(memory_limit)
         self._notebook = Notebook()
         self._claims = Claims(self._runs, self._notebook, self._cost_of)
-        self._noted_at = -math.inf
-        # The race is open from its first choice on, and closed when it has ended; it is complete
-        # when no other trials will come.
-        self._is_open = False
-        self._complete = False
+        self._course: LevelRace | None = None  # from the first choice on
+        self._n_raced = 0  # arms in the race
+        self._complete = False  # no other trials will come
         self._closed = False
-        self._n_raced = 0
-        self._may_find_one = True
-        self._controller: TuneController  # once it asks what to run
+        self._noted_at = -math.inf
+        self._idle_at: tuple[Any, ...] = ()  # how things stood when nothing could be started
         # A simulation has another clock, and other slots.
         self._clock = time.monotonic
         self._count_slots = slots_for
 
+    def recommendation(self) -> AnswerT:
+        """Return the best answer so far; ValueError before any trial."""
+        if self._course is None:
+            raise ValueError("there is nothing to recommend yet: no trial was started.")
+        answer = self._experiment.answer()
+        if self._promotion is not None:
+            answer = self._promotion.explained(answer)
+        return cast(AnswerT, in_terms_of_tune(answer, dict))
+
     # What differs from scheduler to scheduler.
-
-    _n_levels: int  # those that trials pause at
-    _course: Course  # from the first choice on
-
-    @abc.abstractmethod
-    def recommendation(self) -> Answer:
-        """Return the best answer so far."""
 
     @abc.abstractmethod
     def _settings(
@@ -139,22 +147,24 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
     ) -> Settings:
         """Return the settings of the race, now that the number of arms is known."""
 
-    @abc.abstractmethod
-    def _make_course(self) -> Course:
+    def _make_course(self) -> LevelRace:
         """Return who decides, now that the experiment has begun."""
+        return LevelRace(*self._parts, self._promotion)
 
     def _on_complete_search(self) -> None:
         """Learn that the search is over: all arms are known."""
         if self._runs.n_arms < self._n_raced:
             self._claims.find(arms=self._runs.n_arms)
-        self._stop_those_out()
-        # What waited for more suggestions waits no longer.
-        self._may_find_one = True
+        self._judge()
 
     @property
     def _over(self) -> bool:
         """Whether the race has ended."""
-        return self._is_open and self._experiment.finished
+        return self._course is not None and self._experiment.finished
+
+    def _finish(self, tune_controller: TuneController) -> None:
+        """End the experiment, now that the race has ended."""
+        self._close(tune_controller)
 
     # What Tune calls.
 
@@ -168,53 +178,39 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     def on_trial_add(self, tune_controller: TuneController, trial: Trial) -> None:
         """Hold a new trial back until it is chosen."""
-        for missing, value in (("metric", self._metric), ("mode", self._mode)):
-            if value is None:
-                raise ValueError(
-                    f"{type(self).__name__} needs to know {missing}; give it to "
-                    f"tune.TuneConfig(metric=..., mode=...) or to the scheduler."
-                )
+        name, search = type(self).__name__, tune_controller.search_alg
+        if self._metric is None or self._mode is None:
+            missing = "metric" if self._metric is None else "mode"
+            raise ValueError(f"{name} needs to know {missing}; give it to tune.TuneConfig.")
         check_reuse(tune_controller, trial)
-        self._notebook.open(trial, type(self).__name__)
-        self._may_find_one = True
+        self._notebook.open(trial, name)
+        self._idle_at = ()
         if trial in self._runs:  # it failed, and Ray tries it again
             if trial.status == Trial.PENDING:
                 tune_controller._set_trial_status(trial, Trial.PAUSED)
             return
-        search = tune_controller.search_alg
         if not suggests(search) and search.total_samples > MOST_SAMPLES:
             raise ValueError(
-                f"{type(self).__name__} looks at all trials before it starts one, but "
-                f"num_samples=-1 makes trials without end; give tune.TuneConfig(num_samples=...)."
+                f"{name} looks at all trials before it starts one, but num_samples=-1 makes trials "
+                f"without end; give tune.TuneConfig(num_samples=...)."
             )
         run = self._runs.add(trial)
-        is_stored = trial.trial_id in self._notebook.records
-        had_begun = is_stored or trial.run_metadata.start_time is not None
+        record = self._notebook.records.get(trial.trial_id)
+        is_known = record is not None or trial.run_metadata.start_time is not None
         if trial.is_finished():
             self._runs.retire(run)
-        elif self._closed or (is_stored and self._was_seen_to_its_end(trial)):
-            give_folder(trial)
-            trial.set_status(Trial.TERMINATED)
+        elif self._closed or is_over(told_in(record), len(self._meter.levels) - 1):
+            end_unstarted(search, trial, str(self._metric))
             self._runs.retire(run)
-            # A searcher, and what limits it, was restored too, and waits for this one.
-            last: dict[str, Any] = flatten_dict(trial.run_metadata.last_result)
-            result = last if self._metric in last else None
-            search.on_trial_complete(trial.trial_id, result=result)
-        elif had_begun or not suggests(search):
-            # Ray adds a trial to its lists after this, by the status it has then.
-            give_folder(trial)
-            trial.set_status(Trial.PAUSED)
-            # What is held back is not running: all others are to come as well.
-            if isinstance(search, BasicVariantGenerator):
-                search._live_trials.discard(trial.trial_id)
-            live_trials(search).discard(trial.trial_id)
+        elif is_known or not suggests(search):
+            hold_back(search, trial)
         else:
             # A model is to see results before it suggests more: what it suggests is started as
             # soon as there is room, and it is asked for one at a time.
-            if self._is_open and not self._is_out(run.arm):
+            if self._course is not None and run.arm not in self._out:
                 self._course.send_first(run)
             self._start(run)
-        if self._is_open and self._is_out(run.arm):
+        if run.arm in self._out:
             self._doom(run)
             if run.arm >= self._n_raced:
                 # Others would come without end, to be stopped at once.
@@ -224,17 +220,17 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self, tune_controller: TuneController, trial: Trial, result: dict[str, Any]
     ) -> str:
         """Learn from a result, and decide."""
-        run = self._runs[trial]
-        if run.doomed or self._closed or self._time_limits.exceeded(trial, result):
+        run, course = self._runs[trial], self._course
+        if run.doomed or self._time_limits.exceeded(trial, result):
             return str(TrialScheduler.STOP)
-        if run.begun is None or not self._course.take(run, result):
+        if course is None or run.begun is None or not course.take(run, result):
             return str(TrialScheduler.CONTINUE)
-        self._may_find_one = True
-        self._stop_those_out()
-        if run.has_failed or run.doomed or run.reached == self._n_levels - 1 or self._over:
+        self._judge()
+        is_at_end = run.reached == len(self._meter.levels) - 1
+        if run.has_failed or run.doomed or is_at_end or self._over:
             return str(TrialScheduler.STOP)
         # An arm that is out may come back, if bounds that were declared are contradicted.
-        if not self._is_out(run.arm) and self._course.goes_on(run, result):
+        if run.arm not in self._out and course.goes_on(run, result):
             return str(TrialScheduler.CONTINUE)
         # Its result is there: saving the checkpoint is no longer limited.
         self._time_limits.forget(trial)
@@ -250,29 +246,25 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
     ) -> None:
         """Learn from a trial that has ended."""
         run = self._runs[trial]
-        if run.begun is not None and not run.doomed and not self._closed:
+        if self._course is not None and run.begun is not None and not run.doomed:
             limit = self._time_limits.settle(trial)
-            if limit is not None:
-                self._course.time_out(run, limit)
-                self._course.fail(run)
-            elif is_over_memory(trial) or self._metric not in result:
-                self._fail(run, again=False, is_lost=False)
+            if limit is not None and run.begun.limit is not None:
+                self._claims.end(run, None, stopped_at=limit)  # as the experiment has set it
+            elif limit is not None or is_over_memory(trial) or self._metric not in result:
+                self._claims.end(run, None)
             else:
                 self._course.take_last(run, result)
-            self._stop_those_out()
         self._leave(run)
 
     def on_trial_error(self, tune_controller: TuneController, trial: Trial) -> None:
         """Learn that a trial has failed; Ray adds it again if it may be tried again."""
-        run = self._runs[trial]
-        again = is_tried_again(trial)
+        run, is_again = self._runs[trial], is_tried_again(trial)
         self._slots.leave(run)
-        if self._is_open and not (run.doomed or self._closed):
-            self._fail(run, again, was_lost(trial))
+        if not run.doomed:
+            self._fail(run, is_again, was_lost(trial))
         self._time_limits.forget(trial)
-        if not again:
+        if not is_again:
             self._leave(run)
-        self._may_find_one = True
 
     def on_trial_remove(self, tune_controller: TuneController, trial: Trial) -> None:
         """Forget a trial that was held back."""
@@ -280,13 +272,14 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     def choose_trial_to_run(self, tune_controller: TuneController) -> Trial | None:
         """Return the trial to start or resume, if there is room for one."""
-        search, self._controller = tune_controller.search_alg, tune_controller
+        search, self._add_trial = tune_controller.search_alg, unwrapped(tune_controller).add_trial
         self._notice_ends()
         self._time_limits.enforce(tune_controller)
         self._memory_limits.enforce(tune_controller)
-        if self._is_open and self._clock() - self._noted_at > _NOTE_PERIOD:
+        if self._course is not None and self._clock() - self._noted_at > _NOTE_PERIOD:
             self._note_answer()
-        if not self._is_open and not self._open_if_ready(search):
+        course = self._course or self._opened(search)
+        if course is None:
             return None
         self._stop_doomed(tune_controller)
         if not self._complete and search.is_finished():
@@ -295,12 +288,12 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         if self._over:
             self._finish(tune_controller)
             return None
-        if not self._may_find_one or not self._slots.has_room(search):
+        now = (self._experiment.order, len(self._slots.busy), self._complete)
+        if now == self._idle_at or not self._slots.has_room(search):
             return None
-        chosen = self._claims.send_again() or self._course.next()
+        chosen = self._claims.send_again() or course.next()
         if chosen is None:
-            # Until something happens, there will be none.
-            self._may_find_one = False
+            self._idle_at = now  # until something happens, there will be none
             if not self._slots.busy and search.is_finished():
                 self._close(tune_controller)
             return None
@@ -310,15 +303,10 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     def debug_string(self) -> str:
         """Return the scheduler's line in Tune's report."""
-        return (
-            f"Using {type(self).__name__}: {self._runs.n_arms} arms, {len(self._slots.busy)} busy"
-        )
+        name, n_arms, n_busy = type(self).__name__, self._runs.n_arms, len(self._slots.busy)
+        return f"Using {name}: {n_arms} arms, {n_busy} busy"
 
-    # What subclasses use.
-
-    def _check_open(self) -> None:
-        if not self._is_open:
-            raise ValueError("there is nothing to recommend yet: no trial was started.")
+    # What is known.
 
     @property
     def _experiment(self) -> Experiment:
@@ -336,70 +324,109 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         value = as_number(result[name])
         return math.nan if value is None else value
 
-    def _fail(self, run: Run, again: bool, is_lost: bool) -> None:
+    @property
+    def _parts(self) -> tuple[Any, ...]:
+        """What each `LevelRace` is made of."""
+        return self._claims, self._runs, self._value_in, self._meter, self._n_raced
+
+    @property
+    def _out(self) -> set[int]:
+        """The arms whose trials are not run: they have left the race, or are too many."""
+        if self._course is None:
+            return set()
+        return self._course.out.union(range(self._n_raced, self._runs.n_arms))
+
+    # What is done.
+
+    def _opened(self, search: Any) -> LevelRace | None:
+        """Begin the race, or go on with it after a restart; None if trials are on their way."""
+        if not (search.is_finished() or suggests(search)):
+            return None
+        records, runs = self._notebook.records, self._runs
+        n_arms = n_arms_in(records)
+        if n_arms is None:
+            n_arms = expected_arms(search, self._n_arms, runs.n_arms, type(self).__name__)
+            warn_if_redrawn(runs, self._replicate_keys)
+        if n_arms == 0:
+            return None
+        # Arms that Ray has no trial of any more come on top, as the search knows none of them.
+        self._n_raced = n_raced = n_arms + adapt(records, runs)
+        candidates = [runs.configurations[arm] for arm in range(min(n_raced, runs.n_arms))]
+        self._claims.begin(self._settings(candidates, n_raced, search), n_arms)
+        self._course = course = self._make_course()
+        self._judge()
+        self._claims.settle(self._out)
+        self._notebook.records = {}
+        for run in list(self._slots.busy.values()):  # suggested before the race began
+            if run.arm in self._out:
+                self._doom(run)
+            elif run.begun is None:
+                course.send_first(run)
+        if runs.n_arms > n_raced:
+            search.set_finished()
+        return course
+
+    def _start(self, run: Run) -> None:
+        self._slots.take(run)
+        limit = None if run.begun is None else run.begun.limit
+        limit = self._limit if limit is None else limit
+        if limit is not None:
+            self._time_limits.set(run.trial, limit)
+
+    def _fail(self, run: Run, is_again: bool = False, is_lost: bool = False) -> None:
         """Tell that a run has failed; it is tried again, or was lost with its process."""
-        if again:
-            self._claims.lose(run, AGAIN, will_retry=True)
+        run.has_failed = not is_again
+        if is_again:
+            self._claims.lose(run, will_retry=True)
         elif is_lost:
             self._claims.lose(run, "its process has died")
         elif run.begun is not None:
             self._claims.end(run, None)
-        self._may_find_one = True
-        if not again:
-            self._course.fail(run)
-            self._stop_those_out()
 
-    def _stop_those_out(self) -> None:
-        for run in self._course.to_stop():
-            self._doom(run)
+    def _judge(self) -> None:
+        """Have the runs stopped whose arms have left, and note an answer that is the last."""
+        if self._course is not None:
+            for run in self._course.to_stop():
+                self._doom(run)
         if self._over:
             self._note_answer()
 
-    def _is_out(self, arm: int) -> bool:
-        return self._is_open and (arm >= self._n_raced or self._course.is_out(arm))
-
     def _doom(self, run: Run) -> None:
         """Have a run stopped at the next step."""
-        if run.doomed:
-            return
-        self._slots.doom(run)
-        why = "the race is over" if self._closed else "its configuration has left the race"
-        self._claims.lose(run, why, is_withdrawn=True)
+        if not run.doomed:
+            self._slots.doom(run)
+            why = "the race is over" if self._closed else "its configuration has left the race"
+            self._claims.lose(run, why, is_withdrawn=True)
 
-    def _doom_arm(self, arm: int) -> None:
-        for run in self._runs.of(arm):
-            self._doom(run)
-
-    def _note_answer(self) -> None:
-        self._noted_at = self._clock()
-        if self._notebook.is_kept:
-            answer, names = self.recommendation(), self._runs.names
-            self._notebook.write_answer(answer, self._metric, self._mode, names)
+    def _stop_doomed(self, tune_controller: TuneController) -> None:
+        for run in self._slots.stop_doomed(tune_controller):
+            self._leave(run)
 
     def _leave(self, run: Run) -> None:
         """Let go of a run whose trial is over."""
-        if not (run.doomed or self._closed):
+        if not run.doomed:
             self._claims.lose(run, "its trial was stopped")
         self._time_limits.forget(run.trial)
         self._slots.leave(run)
         self._runs.retire(run)
-        self._may_find_one = True
-        is_spent = self._is_open and self._complete and self._nothing_is_left
+        if self._course is None:
+            return
+        self._judge()
+        out, arms = self._out, range(self._n_raced)
+        is_spent = self._complete and not any(self._runs.of(arm) for arm in arms if arm not in out)
         if is_spent and (self._closed or not self._course.has_more()):
             self._claims.find(is_exhausted=True)
-        if self._is_open and not self._slots.busy and self._runs.all_over:
+        if not self._slots.busy and self._runs.all_over:
             # Ray may end the experiment without another step of its loop.
             self._note_answer()
 
-    @property
-    def _nothing_is_left(self) -> bool:
-        """Whether all trials of all arms in the race are over."""
-        arms = range(self._n_raced)
-        return not any(self._runs.of(arm) and not self._is_out(arm) for arm in arms)
-
-    def _finish(self, tune_controller: TuneController) -> None:
-        """End the experiment, now that the race has ended."""
-        self._close(tune_controller)
+    def _notice_ends(self) -> None:
+        for run in self._slots.ended():
+            self._time_limits.forget(run.trial)
+            if run.trial.status == Trial.ERROR:  # a reset that failed is told to nobody
+                if not run.doomed:
+                    self._fail(run)
+                self._leave(run)
 
     def _close(self, tune_controller: TuneController) -> None:
         if self._closed:
@@ -413,8 +440,11 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._stop_doomed(tune_controller)
         self._note_answer()
 
-    def _add_trial(self, trial: Trial) -> None:
-        unwrapped(self._controller).add_trial(trial)
+    def _note_answer(self) -> None:
+        self._noted_at = self._clock()
+        if self._notebook.is_kept:
+            answer, names = self.recommendation(), self._runs.names
+            self._notebook.write_answer(answer, self._metric, self._mode, names)
 
     def _now(self) -> float:
         return self._clock()
@@ -423,63 +453,5 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         return self._count_slots(trial)
 
     def _cost_of(self, run: Run) -> float:
+        assert self._course is not None
         return self._course.cost_of(run)
-
-    def _start(self, run: Run) -> None:
-        self._slots.take(run)
-        limit = None if run.begun is None else run.begun.limit
-        limit = self._limit if limit is None else limit
-        if limit is not None:
-            self._time_limits.set(run.trial, limit)
-
-    def _notice_ends(self) -> None:
-        for run in self._slots.ended():
-            self._may_find_one = True
-            self._time_limits.forget(run.trial)
-            if run.trial.status == Trial.ERROR:  # a reset that failed is told to nobody
-                if not run.doomed:
-                    self._fail(run, again=False, is_lost=False)
-                self._leave(run)
-
-    def _open_if_ready(self, search: Any) -> bool:
-        if not (search.is_finished() or suggests(search)):
-            return False  # more trials are on their way
-        stored = Stored(self._notebook.records)
-        n_arms = stored.n_arms
-        if n_arms is None:
-            n_arms = expected_arms(search, self._n_arms, self._runs.n_arms, type(self).__name__)
-            warn_if_redrawn(self._runs, self._replicate_keys)
-        if n_arms == 0:
-            return False
-        self._runs.sort()
-        n_known = self._runs.n_arms
-        for run in self._runs:
-            stored.renew(run, self._runs.configurations[run.arm])
-        for config in stored.configurations:
-            self._runs.arm(config)
-        # Those that Ray has no trial of any more come on top, as the search knows none of them.
-        self._n_raced = n_raced = n_arms + self._runs.n_arms - n_known
-        known = min(n_raced, self._runs.n_arms)
-        candidates = [self._runs.configurations[arm] for arm in range(known)]
-        self._claims.begin(self._settings(candidates, n_raced, search), n_arms, stored)
-        self._course = self._make_course()
-        self._is_open = True
-        self._stop_those_out()
-        self._claims.settle(self._is_out)
-        self._notebook.records = {}
-        for run in list(self._slots.busy.values()):  # suggested before the race began
-            if run.begun is None and not self._is_out(run.arm):
-                self._course.send_first(run)
-        if self._runs.n_arms > n_raced:  # several trials may be suggested before the race begins
-            for arm in range(n_raced, self._runs.n_arms):
-                self._doom_arm(arm)
-            search.set_finished()
-        return True
-
-    def _was_seen_to_its_end(self, trial: Trial) -> bool:
-        records = {trial.trial_id: self._notebook.records[trial.trial_id]}
-        return Stored(records).is_over(trial.trial_id, self._n_levels - 1)
-
-    def _stop_doomed(self, tune_controller: TuneController) -> None:
-        for run in self._slots.stop_doomed(tune_controller):
-            self._leave(run)

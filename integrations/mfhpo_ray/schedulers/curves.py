@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,18 +16,17 @@ from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun
 from mfhpo.experiment.kinds.blind import BlindRunner
 from mfhpo.experiment.kinds.runner import Wanted, maximised
+from mfhpo.experiment.ledger import Result
 from mfhpo.experiment.settings import Settings
 from mfhpo.identification.curves.staged_elimination import BoundedElimination
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.bias import BiasContradictedWarning
-from mfhpo.problem import Pull
+from mfhpo.problem import LARGEST, Pull
 from mfhpo_ray.experiment.checkpoints import loses_nothing_by_a_pause
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY, MEMORY_KEY
-from mfhpo_ray.schedulers.claims import Claims, Course, ValueOf
-from mfhpo_ray.schedulers.levels import Meter
+from mfhpo_ray.schedulers.level_race import LevelRace
 from mfhpo_ray.schedulers.room import Slots
-from mfhpo_ray.schedulers.runs import Run, Runs
-from mfhpo_ray.schedulers.turn_queue import TurnQueue
+from mfhpo_ray.schedulers.runs import Run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,14 +73,14 @@ class CurveRunner(BlindRunner):
         return super().adopt(begun)
 
 
-class CurveRace(Course):
+class CurveRace(LevelRace):
     """Runs whose curves are judged: those that may get highest go first, the hopeless are stopped.
 
     Parameters
     ----------
-    claims, runs, value_of, meter, n_arms
-        See `mfhpo_ray.schedulers.level_race.LevelRace`.
-    race
+    *args
+        See `LevelRace`.
+    judge
         Judges the curves; larger values are better.
     slots
         Where runs are.
@@ -89,156 +88,120 @@ class CurveRace(Course):
         -1 where the metric is minimised.
     """
 
-    def __init__(
-        self,
-        claims: Claims,
-        runs: Runs,
-        value_of: ValueOf,
-        meter: Meter,
-        n_arms: int,
-        *,
-        race: BoundedElimination,
-        slots: Slots,
-        sign: float,
-    ) -> None:
-        super().__init__(claims, runs, value_of)
-        self.race = race
-        self._meter = meter
+    keeps_those_out = False
+
+    def __init__(self, *args: Any, judge: BoundedElimination, slots: Slots, sign: float) -> None:
+        super().__init__(*args)
+        self._judge = judge
         self._slots = slots
         self._sign = sign
-        self._n_levels = len(meter.levels)
-        self._last = self._n_levels - 1
-        self._turns = TurnQueue(race, runs, self._last)
         self._curves: dict[str, FloatArray] = {}  # by the trial's name, its values at the levels
-        # Runs that are to wait, once Ray has put them to rest.
-        self._resting: list[Run] = []
+        self._n_learned = 0
         self._warned: set[int | None] = set()  # the levels whose bounds are contradicted
-        for arm in range(min(n_arms, runs.n_arms)):
-            race.enter(arm)
-        self._learn_what_was_told()
+        with warnings.catch_warnings():  # given before a restart
+            warnings.simplefilter("ignore", BiasContradictedWarning)
+            self._catch_up()
 
-    def is_out(self, arm: int) -> bool:
-        """Return whether an arm was let go."""
-        return arm in self.race.out
+    @property
+    def judge(self) -> BoundedElimination:
+        """The race of the curves, by all that was told."""
+        self._catch_up()
+        return self._judge
 
-    def to_stop(self) -> list[Run]:
-        """Return the runs of arms that were let go."""
-        return [run for arm in sorted(self.race.out) for run in self._runs.of(arm)]
+    @property
+    def out(self) -> set[int]:
+        """The arms that were let go."""
+        return self.judge.out
 
     def next(self) -> Run | None:
         """Send the run that goes first to the next level; None if none waits."""
-        resting, self._resting = self._resting, []
-        for run in resting:
-            if run.waits:
-                self._turns.add(run.arm)
-            elif not run.doomed and not run.trial.is_finished():
-                self._resting.append(run)
-        first = self._turns.first()
+        first = self._first()
         if first is not None:
             self._send(first)
-            self._turns.add(first.arm)
         return first
-
-    def send_first(self, run: Run) -> None:
-        """Send a run to the first level, which a search algorithm has suggested."""
-        self.race.enter(run.arm)
-        self._send(run)
-
-    def take(self, run: Run, result: Mapping[str, Any]) -> bool:
-        """Take a result in; return whether the run has come to a level."""
-        self._meter.note(run, result)
-        stage, value = self._meter.stage(run), self._value_of(result)
-        if stage <= run.reached or value is None:
-            return False
-        self._observe(run, stage, value)
-        return True
 
     def goes_on(self, run: Run, result: Mapping[str, Any]) -> bool:
         """Send a run on if it goes first, or would lose something by a pause."""
-        goes_first = self._turns.goes_first(run, self._without_slot())
-        if goes_first or not loses_nothing_by_a_pause(run.trial, result):
+        goes_on = self._goes_first(run) or not loses_nothing_by_a_pause(run.trial, result)
+        if goes_on:
             self._send(run)
-            return True
-        self._resting.append(run)
-        return False
+        return goes_on
 
-    def take_last(self, run: Run, result: Mapping[str, Any]) -> None:
-        """Take in the last result of a trial: it counts as its final one."""
-        self._meter.note(run, result)
-        self._meter.warn_if_short(run)
-        value = self._value_of(result)
-        self._observe(run, self._last, math.nan if value is None else value)
+    def _tell(self, run: Run, value: float, last: int) -> None:
+        self._claims.end(run, value, level=last)
 
-    def fail(self, run: Run) -> None:
-        """Take an arm out that never came to its end, and has nothing left to run."""
-        self._fail_without(run.arm, run)
-        self._turns.add(run.arm)
+    # Who goes first.
 
-    def cost_of(self, run: Run) -> float:
-        """Return what a run has cost since that was asked for last."""
-        return self._meter.pay(run)
+    def _first(self) -> Run | None:
+        """Return the run that waits, and that the race wants to go on first."""
+        firsts = (self._first_of(arm) for arm in sorted(self.judge.active))
+        return min((run for run in firsts if run is not None), key=self._turn, default=None)
 
-    def _send(self, run: Run) -> None:
-        self._claims.send(run, range(run.reached + 1, self._n_levels))
+    def _first_of(self, arm: int, at_rest: Run | None = None) -> Run | None:
+        """Return an arm's run that is the furthest of those that wait, maybe the one `at_rest`."""
+        runs = (run for run in self._runs.of(arm) if run.waits or run is at_rest)
+        waiting = (run for run in runs if run.reached < self._last)
+        return max(waiting, key=lambda run: run.reached, default=None)
 
-    def _learn_what_was_told(self) -> None:
-        """Learn what was told before a restart."""
-        for run in self._runs:
-            run.reached = -1
-        ended = set()
-        for result in self._claims.experiment.history():
-            name, stage = result.id.partition(":")[0], result.pull.fidelity
-            value, known = result.observation.value, self._runs.find(name)
-            if value is None or not math.isfinite(value):
-                ended.add(name)
-                continue
-            if stage == self._last:
-                ended.add(name)
-            if known is not None:
-                known.reached = stage
-            self._learn(name, result.pull.arm, stage, value)
-        # What a time budget or a stopper of Tune has ended says nothing against its arm, nor does
-        # it that Ray has no trial of an arm any more.
-        cut_short = {run.arm for run in self._runs if _was_cut_short(run.trial, ended)}
-        for arm in {run.arm for run in self._runs} - cut_short:
-            self._fail_without(arm, None)
-        self._turns.renew()
+    def _turn(self, run: Run) -> tuple[float, ...]:
+        """Return the place of a run: the smallest goes first."""
+        n_ahead = self._judge.n_finished(run.arm) + sum(
+            other is not run and (other.is_sent or other.reached > run.reached)
+            for other in self._runs.of(run.arm)
+        )
+        return self._judge.turn(run.arm, n_ahead)
 
-    def _observe(self, run: Run, stage: int, value: float) -> None:
-        """Tell what a run has shown at a level, and learn it."""
-        self._claims.end(run, value, level=stage)
-        if run.has_failed:
-            self.fail(run)
+    def _goes_first(self, run: Run) -> bool:
+        """Return whether a run that has just come to its level goes on before all that wait.
+
+        Those that were chosen, and wait for another one to leave its slot, come first if they are
+        equals.
+        """
+        if run.arm not in self.judge.active or self._first_of(run.arm, run) is not run:
+            return False
+        first, busy = self._first(), self._slots.busy.values()
+        others = [] if first is None else [first]
+        if busy and len(busy) > self._slots.number():
+            others += [other for other in busy if other.trial.status == Trial.PENDING]
+        return all(self._turn(run) <= self._turn(other) for other in others)
+
+    # What runs have shown.
+
+    def _catch_up(self) -> None:
+        """Learn what was told since the last time, or before a restart."""
+        for arm in range(min(self._n_arms, self._runs.n_arms)):
+            if self._runs.of(arm) or arm not in self._judge.failed:
+                self._judge.enter(arm)
+        history = self._claims.experiment.history()
+        for result in history[self._n_learned :]:
+            self._learn(result)
+        self._n_learned = len(history)
+        for arm in list(self._judge.active):
+            if not self._judge.n_finished(arm) and self._has_failed(arm):
+                self._judge.fail(arm)
+
+    def _learn(self, result: Result) -> None:
+        """Learn a value, and let go of arms; warn of bounds that it contradicts."""
+        value, arm, stage = result.observation.value, result.pull.arm, result.pull.fidelity
+        if value is None or not abs(value) <= LARGEST:
             return
-        name = run.trial.trial_id
-        contradicted = self._learn(name, run.arm, stage, self._sign * value)
-        if run.arm in self.race.contradicting:
-            self._warn_of_contradiction(name, contradicted)
-        if contradicted:  # all upper ends have changed
-            self._turns.renew()
-        else:
-            self._turns.add(run.arm)
-
-    def _learn(self, name: str, arm: int, stage: int, value: float) -> list[int]:
-        """Learn a value, and let go of arms; return the stages whose bounds it contradicts."""
-        curve = self._curves.setdefault(name, np.full(self._n_levels, np.nan))
+        name = result.id.partition(":")[0]
+        curve = self._curves.setdefault(name, np.full(self._last + 1, np.nan))
         curve[stage] = value
-        contradicted = self.race.observe(arm, curve, stage)
-        self.race.let_go()
-        return contradicted
+        contradicted = self._judge.observe(arm, curve, stage)
+        self._judge.let_go()
+        if arm in self._judge.contradicting:
+            self._warn_of_contradiction(name, contradicted)
 
-    def _fail_without(self, arm: int, run: Run | None) -> None:
-        race = self.race
-        left = any(other is not run for other in self._runs.of(arm))
-        if not left and arm not in race.out and not race.n_finished(arm):
-            race.fail(arm)
+    def _has_failed(self, arm: int) -> bool:
+        """Return whether an arm has nothing left to run, and no trial that was cut short.
 
-    def _without_slot(self) -> list[Run]:
-        """Return the chosen runs that wait for another one to leave its slot."""
-        busy = self._slots.busy
-        if not busy or len(busy) <= self._slots.number() < math.inf:
-            return []
-        return [run for run in busy.values() if run.trial.status == Trial.PENDING]
+        A time budget or a stopper of Tune that ends a trial says nothing against its arm.
+        """
+        if self._runs.of(arm):
+            return False
+        runs = [run for run in self._runs if run.arm == arm]
+        return bool(runs) and all(map(_has_failed, runs))
 
     def _warn_of_contradiction(self, name: str, contradicted: Sequence[int]) -> None:
         levels, values = self._meter.levels, self._sign * self._curves[name]
@@ -247,7 +210,7 @@ class CurveRace(Course):
         whose = f"trial {name} ({', '.join(shown)})"
         stopped = "what was stopped by it may have been stopped in error"
         for stage in {*contradicted} - self._warned:
-            low, high = sorted(self._sign * self.race.gains[stage])
+            low, high = sorted(self._sign * self._judge.gains[stage])
             self._warn(
                 stage,
                 f"bias[{levels[stage]:g}] is contradicted by {whose}. The bound is widened "
@@ -267,8 +230,6 @@ class CurveRace(Course):
             warnings.warn(message, BiasContradictedWarning, stacklevel=3)
 
 
-def _was_cut_short(trial: Trial, ended: Collection[str]) -> bool:
-    by_limit = {CENSORED_KEY, MEMORY_KEY} & trial.run_metadata.last_result.keys()
-    if trial.status != Trial.TERMINATED or by_limit:
-        return False
-    return trial.trial_id not in ended
+def _has_failed(run: Run) -> bool:
+    by_limit = {CENSORED_KEY, MEMORY_KEY} & run.trial.run_metadata.last_result.keys()
+    return run.has_failed or run.trial.status == Trial.ERROR or bool(by_limit)

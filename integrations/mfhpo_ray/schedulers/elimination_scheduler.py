@@ -11,7 +11,6 @@ from mfhpo._validation import (
     check_nonnegative,
     check_number,
 )
-from mfhpo.experiment import Ended, Lost
 from mfhpo.experiment.answer import losses_in_words
 from mfhpo.experiment.settings import SearchSettings
 from mfhpo.identification.curves.gains import Bound, checked_bounds, gains_of
@@ -26,7 +25,7 @@ from mfhpo_ray.schedulers.levels import Meter, levels_of, levels_with_bounds
 from mfhpo_ray.schedulers.promotion import Promotion
 
 
-class MFEliminationScheduler(ArmScheduler):
+class MFEliminationScheduler(ArmScheduler[TuneRecommendation]):
     """Stops a trial when another one is surely better, by bounds on what curves still gain.
 
     The counterpart of `mfhpo_optuna.MFEliminationPruner`. With declared bounds, it stops no trial
@@ -131,21 +130,18 @@ class MFEliminationScheduler(ArmScheduler):
         self._n_startup_trials = check_count(
             "n_startup_trials", 0 if n_startup_trials is None else n_startup_trials, 0
         )
-        self._n_levels = len(self._levels)
         self._fidelity = Fidelity(self._time_attr, tuple(levels), self._levels)
         self._meter = Meter(self._fidelity, None)
-        self._promotion: Promotion | None = None  # without bounds, from the first choice on
         if bias is not None:
-            self._make_race(1.0)  # raises for what is wrong before any trial runs
+            self._make_judge(1.0)  # raises for what is wrong before any trial runs
 
     def recommendation(self) -> TuneRecommendation:
         """Return the best answer so far; ValueError before any trial."""
-        self._check_open()
-        if self._promotion is not None:
-            return self._promotion.recommendation(self._experiment.answer())
-        nothing_is_left = self._all_known and self._runs.all_over
-        finished = self._closed or self._over or nothing_is_left
-        answer = self._race.recommend(self._cost, finished, self._all_known)
+        if not isinstance(self._course, CurveRace):
+            return super().recommendation()
+        finished = self._closed or self._over or (self._all_known and self._runs.all_over)
+        cost = self._experiment.answer().cost
+        answer = self._course.judge.recommend(cost, finished, self._all_known)
         n_lost = len(self._experiment.ledger.lost)
         lost = losses_in_words(n_lost, None, may_have_worker=False)
         answer = replace(answer, conditions=(*answer.conditions, *lost))
@@ -153,12 +149,6 @@ class MFEliminationScheduler(ArmScheduler):
         level = int(level) if level == int(level) else level
         config = {} if answer.arm is None else self._runs.configurations[answer.arm]
         return TuneRecommendation.of(answer, self._sign, config, level, True)
-
-    @property
-    def _cost(self) -> float:
-        """The time trained, as far as it was told."""
-        events = self._experiment.events
-        return sum(event.cost or 0.0 for event in events if isinstance(event, Ended | Lost))
 
     # What `ArmScheduler` asks.
 
@@ -177,51 +167,31 @@ class MFEliminationScheduler(ArmScheduler):
             )
             return self._promotion.settings(candidates, self._sign)
         return CurveSettings(
-            candidates=candidates, n_levels=self._n_levels, sign=self._sign, describe=described
+            candidates=candidates, n_levels=len(self._levels), sign=self._sign, describe=described
         )
 
-    def _make_course(self) -> CurveRace | LevelRace:
+    def _make_course(self) -> LevelRace:
         if self._promotion is not None:
-            return LevelRace(
-                self._claims,
-                self._runs,
-                self._value_in,
-                self._meter,
-                self._n_raced,
-                self._promotion,
-            )
-        return CurveRace(
-            self._claims,
-            self._runs,
-            self._value_in,
-            self._meter,
-            self._n_raced,
-            race=self._make_race(self._sign),
-            slots=self._slots,
-            sign=self._sign,
-        )
-
-    @property
-    def _race(self) -> BoundedElimination:
-        assert isinstance(self._course, CurveRace)
-        return self._course.race
+            return super()._make_course()
+        judge = self._make_judge(self._sign)
+        return CurveRace(*self._parts, judge=judge, slots=self._slots, sign=self._sign)
 
     @property
     def _over(self) -> bool:
         """Whether the answer is certain."""
         if super()._over:
             return True
-        if not self._is_open or self._promotion is not None or not self._all_known:
+        if not isinstance(self._course, CurveRace) or not self._all_known:
             return False
-        active = self._race.active
-        return len(active) == 1 and self._race.n_finished(next(iter(active))) > 0
+        judge = self._course.judge
+        return len(judge.active) == 1 and judge.n_finished(next(iter(judge.active))) > 0
 
     @property
     def _all_known(self) -> bool:
         """Whether no other arms will come."""
         return self._complete or self._runs.n_arms >= self._n_raced
 
-    def _make_race(self, sign: float) -> BoundedElimination:
+    def _make_judge(self, sign: float) -> BoundedElimination:
         assert self._bias is not None
         gains = gains_of(self._bias, self._levels, sign)
         return BoundedElimination(gains, self._noise, self._n_startup_trials)

@@ -19,9 +19,8 @@ from mfhpo.knowledge.noise import EstimatedNoise
 from mfhpo.racing.declaration import Declaration
 from mfhpo.racing.options import IISEOptions, runs, with_defaults
 from mfhpo_ray.experiment.encoding import described
-from mfhpo_ray.experiment.recommendation import TuneRecommendation, in_terms_of_tune
+from mfhpo_ray.experiment.recommendation import TuneRecommendation
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler
-from mfhpo_ray.schedulers.level_race import LevelRace
 from mfhpo_ray.schedulers.levels import Meter, levels_of
 from mfhpo_ray.schedulers.promotion import Promotion
 from mfhpo_ray.schedulers.room import searchers_of
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @runs(IISE, IISEOptions, epsilon=None, measure=None)
-class IISEScheduler(ArmScheduler):
+class IISEScheduler(ArmScheduler[TuneRecommendation]):
     """Races configurations over replicates, short runs first, and certifies the best.
 
     A trial is one replicate of an arm: the arm is the configuration without the replicate's key.
@@ -130,18 +129,7 @@ class IISEScheduler(ArmScheduler):
         if own["measure"] is not None:
             check_count("measure", own["measure"], 1)
         self._options = {**own, "seed": seed}
-        self._n_levels = len(self._levels)
-        self._promotion: Promotion | None = None  # where each configuration has one trial
         self._settings_for([], 2, None).runner()  # raises for what is wrong before any trial runs
-
-    def recommendation(self) -> TuneRecommendation:
-        """Return the best answer so far; ValueError before any trial."""
-        self._check_open()
-        if self._promotion is not None:
-            return self._promotion.recommendation(self._experiment.answer())
-        answer = in_terms_of_tune(self._experiment.answer(), dict)
-        assert isinstance(answer, TuneRecommendation)
-        return answer
 
     def _settings_for(
         self, candidates: Sequence[Mapping[str, Any]], n_arms: int, replicates: int | None
@@ -219,16 +207,6 @@ class IISEScheduler(ArmScheduler):
             return self._promotion.settings(candidates, self._sign)
         self._check_replicates(n_arms, min(replicates))
         return self._settings_for(candidates, n_arms, min(replicates))
-
-    def _make_course(self) -> LevelRace:
-        return LevelRace(
-            self._claims,
-            self._runs,
-            self._value_in,
-            self._meter,
-            self._n_raced,
-            self._promotion,
-        )
 
     def _on_complete_search(self) -> None:
         super()._on_complete_search()

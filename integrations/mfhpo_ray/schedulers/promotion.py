@@ -21,7 +21,6 @@ from mfhpo.knowledge.noise import EstimatedNoise, Noise, SubGaussian
 from mfhpo.racing.declaration import SigmaLike
 from mfhpo.search import DeclaredSearch
 from mfhpo_ray.experiment.encoding import described
-from mfhpo_ray.experiment.recommendation import TuneRecommendation, in_terms_of_tune
 from mfhpo_ray.schedulers.runs import ADDED, Run, Runs
 
 # The budget where none is declared: so many trainings to the end, and so many for each trial; so
@@ -123,18 +122,16 @@ class Promotion:
         self._add_trial(trial)
         return self._runs[trial]
 
-    def recommendation(self, answer: Answer) -> TuneRecommendation:
-        """Return an answer; where finalists could not be evaluated again, it says so."""
-        if self._key is None:
-            keys = " or ".join(map(repr, self._replicate_keys))
-            why = (
-                f"trials have no number under {keys} that sets their seed, so that finalists "
-                f"cannot be evaluated again, and all of the budget is the search's"
-            )
-            answer = replace(answer, reason=f"{why}; {answer.reason}")
-        found = in_terms_of_tune(answer, dict)
-        assert isinstance(found, TuneRecommendation)
-        return found
+    def explained(self, answer: Answer) -> Answer:
+        """Return an answer that says so where finalists could not be evaluated again."""
+        if self._key is not None:
+            return answer
+        keys = " or ".join(map(repr, self._replicate_keys))
+        why = (
+            f"trials have no number under {keys} that sets their seed, so that finalists cannot be "
+            f"evaluated again, and all of the budget is the search's"
+        )
+        return replace(answer, reason=f"{why}; {answer.reason}")
 
 
 def _at_target(noise: Noise | None, n_levels: int) -> SigmaLike:

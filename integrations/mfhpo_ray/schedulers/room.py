@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import ray
 from ray.tune.experiment import Trial
 from ray.tune.search import BasicVariantGenerator, ConcurrencyLimiter
+from ray.tune.utils import flatten_dict
 
 from mfhpo_ray.experiment.prices import required_resources
 from mfhpo_ray.experiment.time_limits import give_folder, stop_at_once
@@ -81,6 +82,25 @@ def expected_arms(search: Any, declared: int | None, n_arms: int, owner: str) ->
             f"arms=... to it, or num_samples to tune.TuneConfig."
         )
     return expected
+
+
+def hold_back(search: Any, trial: Trial) -> None:
+    """Let a new trial wait; Ray adds it to its lists after this, by the status it has then."""
+    give_folder(trial)
+    trial.set_status(Trial.PAUSED)
+    # What is held back is not running: all others are to come as well.
+    if isinstance(search, BasicVariantGenerator):
+        search._live_trials.discard(trial.trial_id)
+    live_trials(search).discard(trial.trial_id)
+
+
+def end_unstarted(search: Any, trial: Trial, metric: str) -> None:
+    """End a new trial that is not to be run, because it was observed before a restart."""
+    give_folder(trial)
+    trial.set_status(Trial.TERMINATED)
+    # A searcher, and what limits it, was restored too, and waits for this one.
+    last: dict[str, Any] = flatten_dict(trial.run_metadata.last_result)
+    search.on_trial_complete(trial.trial_id, result=last if metric in last else None)
 
 
 class Slots:

@@ -21,17 +21,19 @@ ADDED = "_again"
 
 @dataclass(eq=False)
 class Run:
-    """A trial: one replicate of an arm, and how far it has come."""
+    """A trial: one replicate of an arm, and how far it has come by what was told about it."""
 
     trial: Trial
     arm: int
-    # Index of the highest level that it was observed at, -1 before the first.
+    # Index of the highest level that it was observed at, -1 before the first; the counter of the
+    # event that told so.
     reached: int = -1
-    # Its open claim, while it has not come to where it was sent; whether it is on its way there.
+    reached_at: int = 0
+    # The id of its last claim; that claim, while it is open; whether it is on its way there.
+    claim: str = ""
     begun: Begun | None = None
     is_sent: bool = False
-    # Number of its claims, open or not; whether the last one has ended without a value.
-    n_claims: int = 0
+    # Whether it has come to nothing: its last claim has no value, or its trial has failed.
     has_failed: bool = False
     # Whether it is to be stopped.
     doomed: bool = False
@@ -54,24 +56,14 @@ class Run:
         assert self.begun.levels is not None
         return self.begun.levels[0]
 
-    @property
-    def claim(self) -> str:
-        """The id of its last claim."""
-        return f"{self.trial.trial_id}:{self.n_claims}"
-
-    def next_claim(self) -> str:
-        """Return the id of a new claim."""
-        self.n_claims += 1
-        return self.claim
-
     def note(self, event: Event) -> None:
         """Take note of an event about the run."""
         if isinstance(event, Begun):
-            self.begun = event
+            self.claim, self.begun, self.is_sent = event.id, event, True
         elif isinstance(event, Ended):
             self.has_failed = event.value is None or not abs(event.value) <= LARGEST
             if event.level is not None and not self.has_failed:
-                self.reached = event.level
+                self.reached, self.reached_at = event.level, event.order
             if event.last:
                 self.begun, self.is_sent = None, False
         elif isinstance(event, Lost):

@@ -140,8 +140,8 @@ class BoundedElimination:
 
     Attributes
     ----------
-    active, out
-        The arms that are in the race, and those that were let go.
+    active, out, failed
+        The arms that are in the race, those that were let go, and those without anything to run.
     n_begun
         Number of runs that have shown something.
     """
@@ -156,7 +156,7 @@ class BoundedElimination:
         self.out: set[int] = set()
         self.n_begun = 0
         self.rule = ByBounds(gains, noise)
-        self._failed: set[int] = set()
+        self.failed: set[int] = set()
         self._shown = Shown(len(gains))
         self._target = len(gains) - 1
         self._n_startup_runs = n_startup_runs
@@ -175,7 +175,7 @@ class BoundedElimination:
         """Let an arm take part, unless it was let go before."""
         if arm not in self.out:
             self.active.add(arm)
-            self._failed.discard(arm)
+            self.failed.discard(arm)
 
     def observe(self, arm: int, curve: FloatArray, stage: int) -> list[int]:
         """Learn what a run has shown at a stage; returns the stages whose bounds it contradicts.
@@ -209,7 +209,7 @@ class BoundedElimination:
     def fail(self, arm: int) -> None:
         """Take an arm out of which no run is left, and none has come to its end."""
         self.active.discard(arm)
-        self._failed.add(arm)
+        self.failed.add(arm)
         self.rule.fail(arm)
 
     def n_finished(self, arm: int) -> int:
@@ -230,12 +230,12 @@ class BoundedElimination:
         stage, mean = 0, math.nan
         content: dict[str, Any] = {"interval": (-math.inf, math.inf), "certified": False}
         if seen:
-            field = Field(len(self.active), seen, bool(self._failed), complete)
+            field = Field(len(self.active), seen, bool(self.failed), complete)
             arm, said = self.rule.answer(self._shown, field)
             content |= said
             stage = self._shown.furthest(arm)
             mean = self._shown.mean(arm, stage)
-        elif self._failed and not self.active:
+        elif self.failed and not self.active:
             content["reason"] = "every arm has failed"
         else:
             content["reason"] = "nothing is known"
@@ -255,7 +255,7 @@ class BoundedElimination:
             survivors=tuple(sorted(self.active)),
             compared=len(self.active) + len(self.out),
             not_compared=tuple(
-                f"arm {each}: none of its runs came to the end" for each in sorted(self._failed)
+                f"arm {each}: none of its runs came to the end" for each in sorted(self.failed)
             ),
             **content,
         )

@@ -117,9 +117,9 @@ class Watched(IISEScheduler):
             # What a searcher has suggested waits in Ray's own queue.
             busy = [run for run in busy if run.trial.status != Trial.PENDING]
         self.most_busy = max(self.most_busy, len(busy))
-        if self._is_open:
+        if self._course is not None:
             for arm in range(self._n_raced):
-                if self._is_out(arm):
+                if arm in self._out:
                     self.out_since.setdefault(arm, self._clock())
                 else:
                     self.out_since.pop(arm, None)

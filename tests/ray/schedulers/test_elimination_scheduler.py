@@ -14,7 +14,6 @@ from ray.tune.experiment import Trial
 from benchmarks.tune_clock import ReplayedCurves, Step, simulate
 from mfhpo import BiasContradictedWarning
 from mfhpo_ray import MFEliminationScheduler, recommendation
-from mfhpo_ray.schedulers.turn_queue import TurnQueue
 from tests.ray.experiments import tuner_of
 
 # Accuracies that gain at most .4 after iteration 1 and .1 after 3, and end at 9.
@@ -218,28 +217,6 @@ def test_nothing_is_stopped_before_enough_trials_have_begun():
         scheduler = MFEliminationScheduler(max_t=9, bias=BIAS, n_startup_trials=number)
         run = raced(scheduler, WORKED)
         assert (lengths(run) != [9, 9, 9]) == stops
-
-
-@pytest.mark.slow
-def test_the_work_for_a_result_does_not_grow_with_the_number_of_trials(monkeypatch):
-    """Counted: how often the scheduler looks at an arm, for each result."""
-    looks = []
-    turn = TurnQueue._turn
-    for n_arms in (50, 400):
-        count = itertools.count()
-
-        def counting(self, arm, at_rest=None, count=count):
-            next(count)
-            return turn(self, arm, at_rest)
-
-        monkeypatch.setattr(TurnQueue, "_turn", counting)
-        scheduler = MFEliminationScheduler(max_t=9, bias=BIAS)
-        last = np.random.default_rng(1).uniform(0.4, 1.0, n_arms)
-        curves = ReplayedCurves(table(*[(end - 0.3, end - 0.05, end) for end in last]))
-        run = simulate(scheduler, arms(n_arms), curves, slots=4, checkpoints=True)
-        assert scheduler.recommendation().certified
-        looks.append(next(count) / run.iterations)
-    assert looks[1] < 1.3 * looks[0] < 12
 
 
 @pytest.mark.slow

@@ -9,9 +9,8 @@ from ray.tune import PlacementGroupFactory
 from ray.tune.experiment import Trial
 
 from benchmarks.tune_clock.cluster import SimulatedTrial
-from mfhpo_ray.schedulers.level_race import Ladder
 from mfhpo_ray.schedulers.room import slots_for
-from mfhpo_ray.schedulers.runs import Run, Runs, warn_if_redrawn
+from mfhpo_ray.schedulers.runs import Runs, warn_if_redrawn
 
 
 def trial_of(number, **config):
@@ -43,26 +42,6 @@ def test_runs_that_are_over_are_not_listed():
     assert runs.of(0) == [second]
     assert list(runs) == [first, second]
     assert runs.of(7) == []
-
-
-def test_the_runs_below_a_level_that_are_not_over_the_furthest_first():
-    ladder = Ladder(1, 3)
-    runs = [
-        Run(trial_of(number, x=0, seed=number), 0, reached=level)
-        for number, level in enumerate((-1, 0, 0, 1, 2))
-    ]
-    for run in runs:
-        ladder.put(run)
-    first = [next(ladder.below(0, level)) for level in range(3)]
-    assert first == [runs[0], runs[1], runs[3]]
-    runs[2].doomed = True
-    runs[3].trial.set_status(Trial.TERMINATED)
-    assert list(ladder.below(0, 2)) == [runs[1], runs[0]]
-    runs[0].reached = 2  # it moves up
-    ladder.put(runs[0])
-    assert not list(ladder.below(0, 0))
-    assert ladder.with_runs_below(np.arange(1), 0).tolist() == []
-    assert ladder.with_runs_below(np.arange(1), 1).tolist() == [0]
 
 
 def added(configs):
