@@ -21,16 +21,10 @@ from mfhpo.experiment import Experiment
 from mfhpo.experiment.settings import Settings
 from mfhpo_ray.experiment.checkpoints import can_be_saved, check_reuse
 from mfhpo_ray.experiment.losses import is_tried_again, was_lost
-from mfhpo_ray.experiment.memory_limits import MemoryLimits
 from mfhpo_ray.experiment.metric import as_number, check_aim
 from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.experiment.recommendation import Answer, in_terms_of_tune
-from mfhpo_ray.experiment.time_limits import (
-    TimeLimits,
-    finite_limit,
-    is_over_memory,
-    unwrapped,
-)
+from mfhpo_ray.experiment.watch import Watch, finite_limit, is_over_memory, unwrapped
 from mfhpo_ray.schedulers.claims import Claims
 from mfhpo_ray.schedulers.level_race import LevelRace
 from mfhpo_ray.schedulers.levels import Meter
@@ -116,8 +110,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
         self._runs = Runs((*self._replicate_keys, "__trial_index__"))
         self._slots = Slots(self._now, self._count)
         self._limit = finite_limit("limit", limit)
-        self._time_limits = TimeLimits(self._now)
-        self._memory_limits = MemoryLimits(memory_limit)
+        self._watch = Watch(self._now, memory_limit)
         self._notebook = Notebook()
         self._claims = Claims(self._runs, self._notebook, self._cost_of)
         self._course: LevelRace | None = None  # from the first choice on
@@ -221,7 +214,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
     ) -> str:
         """Learn from a result, and decide."""
         run, course = self._runs[trial], self._course
-        if run.doomed or self._time_limits.exceeded(trial, result):
+        if run.doomed or self._watch.exceeded(trial, result):
             return str(TrialScheduler.STOP)
         if course is None or run.begun is None or not course.take(run, result):
             return str(TrialScheduler.CONTINUE)
@@ -233,7 +226,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
         if run.arm not in self._out and course.goes_on(run, result):
             return str(TrialScheduler.CONTINUE)
         # Its result is there: saving the checkpoint is no longer limited.
-        self._time_limits.forget(trial)
+        self._watch.forget(trial)
         # What pauses is not running: others may be suggested in its place.
         live_trials(tune_controller.search_alg).discard(trial.trial_id)
         if not can_be_saved(trial):
@@ -247,7 +240,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
         """Learn from a trial that has ended."""
         run = self._runs[trial]
         if self._course is not None and run.begun is not None and not run.doomed:
-            limit = self._time_limits.settle(trial)
+            limit = self._watch.settle(trial)
             if limit is not None and run.begun.limit is not None:
                 self._claims.end(run, None, stopped_at=limit)  # as the experiment has set it
             elif limit is not None or is_over_memory(trial) or self._metric not in result:
@@ -262,7 +255,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
         self._slots.leave(run)
         if not run.doomed:
             self._fail(run, is_again, was_lost(trial))
-        self._time_limits.forget(trial)
+        self._watch.forget(trial)
         if not is_again:
             self._leave(run)
 
@@ -274,8 +267,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
         """Return the trial to start or resume, if there is room for one."""
         search, self._add_trial = tune_controller.search_alg, unwrapped(tune_controller).add_trial
         self._notice_ends()
-        self._time_limits.enforce(tune_controller)
-        self._memory_limits.enforce(tune_controller)
+        self._watch.enforce(tune_controller)
         if self._course is not None and self._clock() - self._noted_at > _NOTE_PERIOD:
             self._note_answer()
         course = self._course or self._opened(search)
@@ -371,7 +363,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
         limit = None if run.begun is None else run.begun.limit
         limit = self._limit if limit is None else limit
         if limit is not None:
-            self._time_limits.set(run.trial, limit)
+            self._watch.set(run.trial, limit)
 
     def _fail(self, run: Run, is_again: bool = False, is_lost: bool = False) -> None:
         """Tell that a run has failed; it is tried again, or was lost with its process."""
@@ -406,7 +398,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
         """Let go of a run whose trial is over."""
         if not run.doomed:
             self._claims.lose(run, "its trial was stopped")
-        self._time_limits.forget(run.trial)
+        self._watch.forget(run.trial)
         self._slots.leave(run)
         self._runs.retire(run)
         if self._course is None:
@@ -422,7 +414,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
 
     def _notice_ends(self) -> None:
         for run in self._slots.ended():
-            self._time_limits.forget(run.trial)
+            self._watch.forget(run.trial)
             if run.trial.status == Trial.ERROR:  # a reset that failed is told to nobody
                 if not run.doomed:
                     self._fail(run)

@@ -16,7 +16,7 @@ from mfhpo.racing.options import runs, with_defaults
 from mfhpo_ray.experiment.encoding import described
 from mfhpo_ray.experiment.losses import is_tried_again
 from mfhpo_ray.experiment.recommendation import TuneLimitRecommendation
-from mfhpo_ray.experiment.time_limits import TimeLimits
+from mfhpo_ray.experiment.watch import Watch
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler
 from mfhpo_ray.schedulers.level_race import LevelRace
 from mfhpo_ray.schedulers.levels import Meter
@@ -93,7 +93,7 @@ class RCUCBScheduler(ArmScheduler[TuneLimitRecommendation]):
 
     def _make_course(self) -> LimitRace:
         longest = self._options["longest"]
-        return LimitRace(*self._parts, time_limits=self._time_limits, longest=longest)
+        return LimitRace(*self._parts, watch=self._watch, longest=longest)
 
     def _finish(self, tune_controller: TuneController) -> None:
         """Start nothing more, and end the experiment once the trials that run have ended."""
@@ -118,7 +118,7 @@ class LimitRace(LevelRace):
     ----------
     *args
         See `LevelRace`; there is one level.
-    time_limits
+    watch
         Knows how long they took.
     longest
         The limit while limits are derived.
@@ -126,9 +126,9 @@ class LimitRace(LevelRace):
 
     keeps_those_out = False
 
-    def __init__(self, *args: Any, time_limits: TimeLimits, longest: float | None) -> None:
+    def __init__(self, *args: Any, watch: Watch, longest: float | None) -> None:
         super().__init__(*args)
-        self._time_limits = time_limits
+        self._watch = watch
         self._longest = longest
 
     def send_first(self, run: Run) -> None:
@@ -142,14 +142,14 @@ class LimitRace(LevelRace):
 
     def take_last(self, run: Run, result: Mapping[str, Any]) -> None:
         """Take in the last result of a trial that ended by itself."""
-        seconds = self._time_limits.seconds(run.trial)
+        seconds = self._watch.seconds(run.trial)
         self._claims.end(run, self._value_of(result), cost=seconds)
 
     def cost_of(self, run: Run) -> float:
         """Return the seconds of a run that has failed, and that no later result counts."""
         if is_tried_again(run.trial):
-            return self._time_limits.seconds_of_failed_attempt(run.trial)
-        return self._time_limits.seconds_of_all_runs(run.trial)
+            return self._watch.seconds_of_failed_attempt(run.trial)
+        return self._watch.seconds_of_all_runs(run.trial)
 
 
 def _largest(limits: Any, longest: float | None) -> float | None:

@@ -15,7 +15,7 @@ from ray.tune.search import BasicVariantGenerator, ConcurrencyLimiter
 from ray.tune.utils import flatten_dict
 
 from mfhpo_ray.experiment.prices import required_resources
-from mfhpo_ray.experiment.time_limits import give_folder, stop_at_once
+from mfhpo_ray.experiment.watch import give_folder, stop_at_once
 from mfhpo_ray.schedulers.runs import Run
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from mfhpo.racing.options import runs, with_defaults
 from mfhpo_ray.experiment.metric import as_number
 from mfhpo_ray.experiment.recommendation import TuneLimitRecommendation
 from mfhpo_ray.experiment.space import Config, assign
-from mfhpo_ray.experiment.time_limits import CENSORED_KEY, MEMORY_KEY
+from mfhpo_ray.experiment.watch import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.searchers.candidates import ArmsLike
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch

@@ -1,4 +1,4 @@
-"""Limits of memory on running trials, measured on the nodes where they run.
+"""Memory that running trials hold, measured on the nodes where they run.
 
 The driver cannot see processes of other nodes. So each node on which limited trials run gets an
 actor without a CPU that measures them. Tune's loop asks it a few times a second, and never waits.
@@ -12,24 +12,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
-from weakref import WeakKeyDictionary
+from typing import Any, TypeAlias
 
 import ray
 from ray import cloudpickle
 from ray.actor import ActorHandle
 from ray.exceptions import RayError
-from ray.tune.experiment import Trial
-from ray.tune.result import DONE
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from mfhpo import _memory
 from mfhpo._memory import memory_of, surely
-from mfhpo._validation import check_limit
-from mfhpo_ray.experiment.time_limits import MEMORY_KEY, stop_at_once, unwrapped
-
-if TYPE_CHECKING:
-    from ray.tune.execution.tune_controller import TuneController
 
 _logger = logging.getLogger(__name__)
 
@@ -39,48 +31,6 @@ _AFTER_FAILURE = 30.0  # seconds until a node that could not be asked is asked a
 # Takes the processes of trials, by their names; returns the bytes that they hold, as far as known.
 Look: TypeAlias = Callable[[Mapping[str, Any]], Mapping[str, int]]
 _Run: TypeAlias = tuple[str, str]  # a trial, and the actor that it runs in
-
-
-class MemoryLimits:
-    """Ends trials that hold more memory than they may, their child processes included.
-
-    A scheduler calls `enforce` in ``choose_trial_to_run``. A trial that is ended is TERMINATED at
-    once; its last result stays, and says how many bytes were seen.
-
-    Parameters
-    ----------
-    limit
-        Bytes that a trial may hold; None or infinite for no limit, and then nothing is measured.
-    make_look
-        Makes what measures, given the limit.
-    """
-
-    def __init__(
-        self, limit: float | None, make_look: Callable[[float], Look] | None = None
-    ) -> None:
-        limit = check_limit("memory_limit", limit, " of bytes")
-        self._limit = None if limit is None or math.isinf(limit) else limit
-        self._make_look = make_look or NodeMemory
-        # By the controller, because the actors end when nobody knows them any more.
-        self._looks: WeakKeyDictionary[Any, Look] = WeakKeyDictionary()
-
-    def enforce(self, tune_controller: TuneController) -> None:
-        """End the running trials that were seen beyond the limit."""
-        if self._limit is None:
-            return
-        controller = unwrapped(tune_controller)
-        if controller not in self._looks:
-            self._looks[controller] = self._make_look(self._limit)
-        running = {trial.trial_id: trial for trial in controller._running_trials}
-        processes = {name: trial.temporary_state.ray_actor for name, trial in running.items()}
-        for name, used in self._looks[controller](processes).items():
-            trial = running[name]
-            is_ending = trial.is_saving or trial.run_metadata.last_result.get(DONE)
-            if used > self._limit and trial.status == Trial.RUNNING and not is_ending:
-                stop_at_once(tune_controller, trial, {MEMORY_KEY: used})
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._limit, self._make_look)
 
 
 class NodeMemory:
