@@ -15,9 +15,9 @@ from mfhpo._validation import check_count, check_instance, shown
 from mfhpo.certification.candidates import Candidate, Shortlist, best_of
 from mfhpo.experiment import key_of
 from mfhpo_ray.experiment.encoding import described
+from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.experiment.metric import as_number
 from mfhpo_ray.experiment.space import Config, find, has, without
-from mfhpo_ray.experiment.watch import CENSORED_KEY, MEMORY_KEY
 
 
 @dataclass(frozen=True)

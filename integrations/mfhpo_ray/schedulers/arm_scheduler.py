@@ -10,8 +10,8 @@ from __future__ import annotations
 import abc
 import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
@@ -20,11 +20,11 @@ from mfhpo._validation import check_count, check_names
 from mfhpo.experiment import Experiment
 from mfhpo.experiment.settings import Settings
 from mfhpo_ray.experiment.checkpoints import can_be_saved, check_reuse
+from mfhpo_ray.experiment.limits import is_over_memory, unwrapped
 from mfhpo_ray.experiment.losses import is_tried_again, was_lost
 from mfhpo_ray.experiment.metric import as_number, check_aim
 from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.experiment.recommendation import Answer, in_terms_of_tune
-from mfhpo_ray.experiment.watch import Watch, finite_limit, is_over_memory, unwrapped
 from mfhpo_ray.schedulers.claims import Claims
 from mfhpo_ray.schedulers.level_race import LevelRace
 from mfhpo_ray.schedulers.levels import Meter
@@ -42,9 +42,8 @@ from mfhpo_ray.schedulers.room import (
 from mfhpo_ray.schedulers.runs import Run, Runs, warn_if_redrawn
 from mfhpo_ray.schedulers.told import adapt, is_over, n_arms_in, told_in
 
-if TYPE_CHECKING:
-    from ray.tune.execution.tune_controller import TuneController
-
+Config: TypeAlias = Mapping[str, Any]
+Result: TypeAlias = dict[str, Any]
 AnswerT = TypeVar("AnswerT", bound=Answer)
 
 # Seconds between two notes of the answer so far.
@@ -56,24 +55,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
 
     Parameters
     ----------
-    replicate
-        The keys of the configuration in which the replicates of an arm differ, "a/b" for nested
-        ones.
-    arms
-        Number of arms, where a search algorithm suggests them one at a time; None: its number of
-        samples. The search ends with the first suggestion beyond them. Not needed with random
-        search and grids.
-    mode
-        "max" or "min". None: as ``TuneConfig`` says.
-    metric
-        What to optimise. None: as ``TuneConfig`` says. A trial that ends without it has failed.
-    limit
-        Seconds that a trial may run from one start or resumption on, above 0. One that is stopped
-        there, also if it hangs, has failed. None: no limit, so that a trial which hangs holds its
-        slot, and the race, for ever.
-    memory_limit
-        Bytes that a trial may hold with its child processes; None for no limit. One that holds more
-        is ended, and has failed (see `PullScheduler`).
+    own
+        All options by name; those of every scheduler are taken out.
     """
 
     # Decisions are about single results.
@@ -88,29 +71,19 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
     _meter: Meter
     _promotion: Promotion | None = None  # where a model promotes trials
 
-    def __init__(
-        self,
-        *,
-        metric: str | None,
-        mode: str | None,
-        replicate: str | Collection[str],
-        arms: int | None,
-        limit: float | None = None,
-        memory_limit: float | None = None,
-    ) -> None:
+    def __init__(self, own: dict[str, Any]) -> None:
         FIFOScheduler.__init__(self)  # untyped in Ray, and only by its name exempt from the check
-        check_aim(metric, mode)
-        self._metric = metric
-        self._mode = mode
+        self._metric, self._mode = own.pop("metric"), own.pop("mode")
+        check_aim(self._metric, self._mode)
+        arms, replicate = own.pop("arms"), own.pop("replicate")
         self._n_arms = None if arms is None else check_count("arms", arms, 2)
         keys = (replicate,) if isinstance(replicate, str) else replicate
         right = "a key of the configuration or several"
         self._replicate_keys = check_names("replicate", keys, right)
         # Tune's Repeater numbers its repeats under this key.
         self._runs = Runs((*self._replicate_keys, "__trial_index__"))
-        self._slots = Slots(self._now, self._count)
-        self._limit = finite_limit("limit", limit)
-        self._watch = Watch(self._now, memory_limit)
+        limits = own.pop("limit", None), own.pop("memory_limit")
+        self._slots = Slots(self._now, self._count, *limits)
         self._notebook = Notebook()
         self._claims = Claims(self._runs, self._notebook, self._cost_of)
         self._course: LevelRace | None = None  # from the first choice on
@@ -135,10 +108,14 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
     # What differs from scheduler to scheduler.
 
     @abc.abstractmethod
-    def _settings(
-        self, candidates: Sequence[Mapping[str, Any]], n_arms: int, search: Any
-    ) -> Settings:
+    def _settings(self, candidates: Sequence[Config], n_arms: int, search: Any) -> Settings:
         """Return the settings of the race, now that the number of arms is known."""
+
+    def _promoted(self, candidates: Sequence[Config], *more: Any, **options: Any) -> Settings:
+        """Have a model promote trials, and return the settings of that (see `Promotion`)."""
+        known = self._runs, unwrapped(self._controller).add_trial, self._replicate_keys
+        self._promotion = Promotion(*known, *more, **options)
+        return self._promotion.settings(candidates, self._sign)
 
     def _make_course(self) -> LevelRace:
         """Return who decides, now that the experiment has begun."""
@@ -155,7 +132,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
         """Whether the race has ended."""
         return self._course is not None and self._experiment.finished
 
-    def _finish(self, tune_controller: TuneController) -> None:
+    def _finish(self, tune_controller: Any) -> None:
         """End the experiment, now that the race has ended."""
         self._close(tune_controller)
 
@@ -169,7 +146,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
         self._mode = self._mode or mode
         return True
 
-    def on_trial_add(self, tune_controller: TuneController, trial: Trial) -> None:
+    def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
         """Hold a new trial back until it is chosen."""
         name, search = type(self).__name__, tune_controller.search_alg
         if self._metric is None or self._mode is None:
@@ -191,10 +168,10 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
         record = self._notebook.records.get(trial.trial_id)
         is_known = record is not None or trial.run_metadata.start_time is not None
         if trial.is_finished():
-            self._runs.retire(run)
+            run.is_over = True
         elif self._closed or is_over(told_in(record), len(self._meter.levels) - 1):
             end_unstarted(search, trial, str(self._metric))
-            self._runs.retire(run)
+            run.is_over = True
         elif is_known or not suggests(search):
             hold_back(search, trial)
         else:
@@ -202,19 +179,17 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
             # soon as there is room, and it is asked for one at a time.
             if self._course is not None and run.arm not in self._out:
                 self._course.send_first(run)
-            self._start(run)
+            self._slots.take(run)
         if run.arm in self._out:
             self._doom(run)
             if run.arm >= self._n_raced:
                 # Others would come without end, to be stopped at once.
                 search.set_finished()
 
-    def on_trial_result(
-        self, tune_controller: TuneController, trial: Trial, result: dict[str, Any]
-    ) -> str:
+    def on_trial_result(self, tune_controller: Any, trial: Trial, result: Result) -> str:
         """Learn from a result, and decide."""
         run, course = self._runs[trial], self._course
-        if run.doomed or self._watch.exceeded(trial, result):
+        if run.doomed or self._slots.limits.exceeded(trial, result):
             return str(TrialScheduler.STOP)
         if course is None or run.begun is None or not course.take(run, result):
             return str(TrialScheduler.CONTINUE)
@@ -226,21 +201,19 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
         if run.arm not in self._out and course.goes_on(run, result):
             return str(TrialScheduler.CONTINUE)
         # Its result is there: saving the checkpoint is no longer limited.
-        self._watch.forget(trial)
+        self._slots.limits.forget(trial)
         # What pauses is not running: others may be suggested in its place.
         live_trials(tune_controller.search_alg).discard(trial.trial_id)
-        if not can_be_saved(trial):
-            tune_controller.pause_trial(trial, should_checkpoint=False)
-            return str(TrialScheduler.NOOP)
-        return str(TrialScheduler.PAUSE)
+        if can_be_saved(trial):
+            return str(TrialScheduler.PAUSE)
+        tune_controller.pause_trial(trial, should_checkpoint=False)
+        return str(TrialScheduler.NOOP)
 
-    def on_trial_complete(
-        self, tune_controller: TuneController, trial: Trial, result: dict[str, Any]
-    ) -> None:
+    def on_trial_complete(self, tune_controller: Any, trial: Trial, result: Result) -> None:
         """Learn from a trial that has ended."""
         run = self._runs[trial]
         if self._course is not None and run.begun is not None and not run.doomed:
-            limit = self._watch.settle(trial)
+            limit = self._slots.limits.settle(trial)
             if limit is not None and run.begun.limit is not None:
                 self._claims.end(run, None, stopped_at=limit)  # as the experiment has set it
             elif limit is not None or is_over_memory(trial) or self._metric not in result:
@@ -249,30 +222,29 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
                 self._course.take_last(run, result)
         self._leave(run)
 
-    def on_trial_error(self, tune_controller: TuneController, trial: Trial) -> None:
+    def on_trial_error(self, tune_controller: Any, trial: Trial) -> None:
         """Learn that a trial has failed; Ray adds it again if it may be tried again."""
         run, is_again = self._runs[trial], is_tried_again(trial)
-        self._slots.leave(run)
-        if not run.doomed:
-            self._fail(run, is_again, was_lost(trial))
-        self._watch.forget(trial)
-        if not is_again:
-            self._leave(run)
+        self._fail(run, is_again, was_lost(trial))
+        (self._slots.leave if is_again else self._leave)(run)
 
-    def on_trial_remove(self, tune_controller: TuneController, trial: Trial) -> None:
+    def on_trial_remove(self, tune_controller: Any, trial: Trial) -> None:
         """Forget a trial that was held back."""
         self._leave(self._runs[trial])
 
-    def choose_trial_to_run(self, tune_controller: TuneController) -> Trial | None:
+    def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
         """Return the trial to start or resume, if there is room for one."""
-        search, self._add_trial = tune_controller.search_alg, unwrapped(tune_controller).add_trial
-        self._notice_ends()
-        self._watch.enforce(tune_controller)
-        if self._course is not None and self._clock() - self._noted_at > _NOTE_PERIOD:
-            self._note_answer()
+        search, self._controller = tune_controller.search_alg, tune_controller
+        for run in self._slots.ended():
+            if run.trial.status == Trial.ERROR:  # a reset that failed is told to nobody
+                self._fail(run)
+                self._leave(run)
+        self._slots.limits.enforce(tune_controller)
         course = self._course or self._opened(search)
         if course is None:
             return None
+        if self._clock() - self._noted_at > _NOTE_PERIOD:
+            self._note_answer()
         self._stop_doomed(tune_controller)
         if not self._complete and search.is_finished():
             self._complete = True
@@ -289,7 +261,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
             if not self._slots.busy and search.is_finished():
                 self._close(tune_controller)
             return None
-        self._start(chosen)
+        self._slots.take(chosen)
         live_trials(search).add(chosen.trial.trial_id)
         return chosen.trial
 
@@ -310,10 +282,9 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
 
     def _value_in(self, result: Mapping[str, Any]) -> float | None:
         """Return a result's metric; NaN if it is no number, None if it is missing."""
-        name = str(self._metric)
-        if name not in result:
+        if self._metric not in result:
             return None
-        value = as_number(result[name])
+        value = as_number(result[self._metric])
         return math.nan if value is None else value
 
     @property
@@ -358,15 +329,10 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
             search.set_finished()
         return course
 
-    def _start(self, run: Run) -> None:
-        self._slots.take(run)
-        limit = None if run.begun is None else run.begun.limit
-        limit = self._limit if limit is None else limit
-        if limit is not None:
-            self._watch.set(run.trial, limit)
-
     def _fail(self, run: Run, is_again: bool = False, is_lost: bool = False) -> None:
         """Tell that a run has failed; it is tried again, or was lost with its process."""
+        if run.doomed:
+            return
         run.has_failed = not is_again
         if is_again:
             self._claims.lose(run, will_retry=True)
@@ -386,11 +352,12 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
     def _doom(self, run: Run) -> None:
         """Have a run stopped at the next step."""
         if not run.doomed:
-            self._slots.doom(run)
+            run.doomed = True
+            self._slots.doomed.append(run)
             why = "the race is over" if self._closed else "its configuration has left the race"
             self._claims.lose(run, why, is_withdrawn=True)
 
-    def _stop_doomed(self, tune_controller: TuneController) -> None:
+    def _stop_doomed(self, tune_controller: Any) -> None:
         for run in self._slots.stop_doomed(tune_controller):
             self._leave(run)
 
@@ -398,29 +365,20 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
         """Let go of a run whose trial is over."""
         if not run.doomed:
             self._claims.lose(run, "its trial was stopped")
-        self._watch.forget(run.trial)
         self._slots.leave(run)
-        self._runs.retire(run)
+        run.is_over = True
         if self._course is None:
             return
         self._judge()
-        out, arms = self._out, range(self._n_raced)
-        is_spent = self._complete and not any(self._runs.of(arm) for arm in arms if arm not in out)
+        left = set(range(self._n_raced)).difference(self._out)
+        is_spent = self._complete and not any(map(self._runs.of, left))
         if is_spent and (self._closed or not self._course.has_more()):
             self._claims.find(is_exhausted=True)
         if not self._slots.busy and self._runs.all_over:
             # Ray may end the experiment without another step of its loop.
             self._note_answer()
 
-    def _notice_ends(self) -> None:
-        for run in self._slots.ended():
-            self._watch.forget(run.trial)
-            if run.trial.status == Trial.ERROR:  # a reset that failed is told to nobody
-                if not run.doomed:
-                    self._fail(run)
-                self._leave(run)
-
-    def _close(self, tune_controller: TuneController) -> None:
+    def _close(self, tune_controller: Any) -> None:
         if self._closed:
             return
         self._closed = True

@@ -1,8 +1,10 @@
 """`MFEliminationScheduler`: stops trials that cannot win, by bounds that the user declares."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mfhpo._validation import (
     check_count,
@@ -12,19 +14,24 @@ from mfhpo._validation import (
     check_number,
 )
 from mfhpo.experiment.answer import losses_in_words
-from mfhpo.experiment.settings import SearchSettings
+from mfhpo.experiment.settings import Settings
 from mfhpo.identification.curves.gains import Bound, checked_bounds, gains_of
 from mfhpo.identification.curves.staged_elimination import BoundedElimination
 from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.racing.options import runs, with_defaults
 from mfhpo_ray.experiment.encoding import described
 from mfhpo_ray.experiment.recommendation import TuneRecommendation
-from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler
+from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Config
 from mfhpo_ray.schedulers.curves import CurveRace, CurveSettings
 from mfhpo_ray.schedulers.level_race import LevelRace
-from mfhpo_ray.schedulers.levels import Meter, levels_of, levels_with_bounds
-from mfhpo_ray.schedulers.promotion import Promotion
+from mfhpo_ray.schedulers.levels import Meter, levels_of
+from mfhpo_ray.schedulers.options import LevelOptions
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
+@runs(BoundedElimination, LevelOptions, replicate="seed")
 class MFEliminationScheduler(ArmScheduler[TuneRecommendation]):
     """Stops a trial when another one is surely better, by bounds on what curves still gain.
 
@@ -38,7 +45,7 @@ class MFEliminationScheduler(ArmScheduler[TuneRecommendation]):
 
     Parameters
     ----------
-    time_attr, max_t, grace_period, reduction_factor, levels
+    time_attr, max_t
         See `mfhpo_ray.IISEScheduler`.
     bias
         Bounds on what is still gained, as for the pruner: ``{level: bound}``, whose levels are then
@@ -89,48 +96,31 @@ class MFEliminationScheduler(ArmScheduler[TuneRecommendation]):
         time_attr: str = "training_iteration",
         max_t: int | None = None,
         *,
-        grace_period: int | None = None,
-        reduction_factor: float | None = None,
-        levels: Sequence[float] | None = None,
         bias: Mapping[int, Bound] | Mapping[float, Bound] | Callable[[float], Bound] | None = None,
         noise: float = 0.0,
         n_startup_trials: int | None = None,
-        replicate: str | Collection[str] = "seed",
-        arms: int | None = None,
-        metric: str | None = None,
-        mode: str | None = None,
-        limit: float | None = None,
-        memory_limit: float | None = None,
+        **options: Unpack[LevelOptions],
     ) -> None:
-        super().__init__(
-            metric=metric,
-            mode=mode,
-            replicate=replicate,
-            arms=arms,
-            limit=limit,
-            memory_limit=memory_limit,
-        )
-        self._time_attr = check_name("time_attr", time_attr, "the key of a result")
-        self._bias: Mapping[float, Bound] | Callable[[float], Bound] | None
-        if bias is None or callable(bias):
-            self._bias = bias
-            levels = levels_of(levels, max_t, grace_period, reduction_factor)
-        else:
-            self._bias = checked_bounds(bias, lambda level: check_number("bias: level", level))
-            levels = levels_with_bounds(self._bias, levels, max_t, grace_period, reduction_factor)
+        own = with_defaults(type(self), options)
+        super().__init__(own)
+        check_name("time_attr", time_attr, "the key of a result")
+        bounds: dict[float, Bound] | None = None
+        if bias is not None and not callable(bias):
+            bounds = checked_bounds(bias, lambda level: check_number("bias: level", level))
+        self._bias = bias if bounds is None else bounds
+        levels = levels_of(max_t, own, bounds)
         self._levels = [check_number("levels", level) for level in levels]
         check_increasing("levels", self._levels)
         if self._levels[0] <= 0.0 or len(self._levels) < 2:
             raise ValueError(
-                f"nothing would ever be stopped with levels {self._levels}: they must be above 0, "
-                f"with at least one before the last. Lower grace_period or reduction_factor, or "
-                f"give levels=..."
+                f"levels must be at least two, and above 0, got {self._levels}: else nothing would "
+                f"ever be stopped. Lower grace_period or reduction_factor."
             )
         self._noise = check_nonnegative("noise", noise)
         self._n_startup_trials = check_count(
             "n_startup_trials", 0 if n_startup_trials is None else n_startup_trials, 0
         )
-        self._fidelity = Fidelity(self._time_attr, tuple(levels), self._levels)
+        self._fidelity = Fidelity(time_attr, levels, self._levels)
         self._meter = Meter(self._fidelity, None)
         if bias is not None:
             self._make_judge(1.0)  # raises for what is wrong before any trial runs
@@ -152,9 +142,7 @@ class MFEliminationScheduler(ArmScheduler[TuneRecommendation]):
 
     # What `ArmScheduler` asks.
 
-    def _settings(
-        self, candidates: Sequence[Mapping[str, Any]], n_arms: int, search: Any
-    ) -> CurveSettings | SearchSettings:
+    def _settings(self, candidates: Sequence[Config], n_arms: int, search: Any) -> Settings:
         if self._bias is None:
             if len(candidates) < n_arms:
                 raise ValueError(
@@ -162,10 +150,7 @@ class MFEliminationScheduler(ArmScheduler[TuneRecommendation]):
                     f"known, but the search algorithm suggests them one at a time; declare bias, "
                     f"leave search_alg out, or take mfhpo_ray.SpaceSearch as search_alg."
                 )
-            self._promotion = Promotion(
-                self._runs, self._add_trial, self._replicate_keys, self._fidelity
-            )
-            return self._promotion.settings(candidates, self._sign)
+            return self._promoted(candidates, self._fidelity)
         return CurveSettings(
             candidates=candidates, n_levels=len(self._levels), sign=self._sign, describe=described
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from ray.tune.search import Repeater
@@ -12,24 +12,25 @@ from ray.tune.utils import flatten_dict
 from mfhpo import IISE
 from mfhpo._validation import check_count, check_name
 from mfhpo.certification.choice import make_elimination
-from mfhpo.experiment import RaceSettings, SearchSettings
+from mfhpo.experiment import RaceSettings
+from mfhpo.experiment.settings import Settings
 from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import EstimatedNoise
 from mfhpo.racing.declaration import Declaration
-from mfhpo.racing.options import IISEOptions, runs, with_defaults
+from mfhpo.racing.options import runs, with_defaults
 from mfhpo_ray.experiment.encoding import described
 from mfhpo_ray.experiment.recommendation import TuneRecommendation
-from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler
+from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Config
 from mfhpo_ray.schedulers.levels import Meter, levels_of
-from mfhpo_ray.schedulers.promotion import Promotion
+from mfhpo_ray.schedulers.options import IISESchedulerOptions
 from mfhpo_ray.schedulers.room import searchers_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-@runs(IISE, IISEOptions, epsilon=None, measure=None)
+@runs(IISE, IISESchedulerOptions, epsilon=None, measure=None, replicate="seed")
 class IISEScheduler(ArmScheduler[TuneRecommendation]):
     """Races configurations over replicates, short runs first, and certifies the best.
 
@@ -47,12 +48,6 @@ class IISEScheduler(ArmScheduler[TuneRecommendation]):
     max_t
         The time at which a trial is complete; the levels are then geometric. None: 100, as for
         Ray's ASHA, if no `levels` are given.
-    grace_period
-        The least level that is made from `max_t`. None: 1.
-    reduction_factor
-        How many times longer each level made from `max_t` is than the one before. None: 3.
-    levels
-        The levels themselves, increasing, the last one complete, in place of `max_t`.
     costs
         Cost of a trial up to each level; "measured" for seconds; None for proportional to the
         level. A trial that goes on from a checkpoint is charged with the increment.
@@ -96,30 +91,14 @@ class IISEScheduler(ArmScheduler[TuneRecommendation]):
         time_attr: str = "training_iteration",
         max_t: int | None = None,
         *,
-        grace_period: int | None = None,
-        reduction_factor: float | None = None,
-        levels: Sequence[float] | None = None,
         costs: Sequence[float] | Literal["measured"] | None = None,
         prices: Mapping[str, float] | None = None,
-        replicate: str | Collection[str] = "seed",
-        arms: int | None = None,
-        metric: str | None = None,
-        mode: str | None = None,
-        limit: float | None = None,
-        memory_limit: float | None = None,
         seed: int = 0,
-        **options: Unpack[IISEOptions],
+        **options: Unpack[IISESchedulerOptions],
     ) -> None:
         own = with_defaults(type(self), options)
-        super().__init__(
-            metric=metric,
-            mode=mode,
-            replicate=replicate,
-            arms=arms,
-            limit=limit,
-            memory_limit=memory_limit,
-        )
-        given = levels_of(levels, max_t, grace_period, reduction_factor)
+        super().__init__(own)
+        given = levels_of(max_t, own)
         check_name("time_attr", time_attr, "the key of a result")
         self._fidelity = Fidelity(time_attr, given, costs)
         self._meter = Meter(self._fidelity, prices)
@@ -132,7 +111,7 @@ class IISEScheduler(ArmScheduler[TuneRecommendation]):
         self._settings_for([], 2, None).runner()  # raises for what is wrong before any trial runs
 
     def _settings_for(
-        self, candidates: Sequence[Mapping[str, Any]], n_arms: int, replicates: int | None
+        self, candidates: Sequence[Config], n_arms: int, replicates: int | None
     ) -> RaceSettings:
         options = dict(self._options)
         if options["measure"] is None:
@@ -163,22 +142,18 @@ class IISEScheduler(ArmScheduler[TuneRecommendation]):
         if names and replicates < needed:
             key = self._replicate_keys[0]
             raise ValueError(
-                f"{' and '.join(names)} cannot be estimated: some of the {n_arms} configurations "
-                f"have only {replicates} replicate{'s' if replicates > 1 else ''}, and "
-                f"pilot_pulls={needed} are needed. Give {key!r}: tune.grid_search(list(range(20))) "
-                f"in param_space, with search_alg=BasicVariantGenerator("
-                f"constant_grid_search=True), or wrap a search algorithm in "
+                f"{' and '.join(names)} cannot be estimated: of the {n_arms} configurations, some "
+                f"have {replicates} of pilot_pulls={needed} replicates. Give param_space {key!r}: "
+                f"tune.grid_search(list(range(20))), or wrap search_alg in "
                 f"ray.tune.search.Repeater(..., repeat=20); or declare {'=..., '.join(names)}=..."
             )
 
     def _warn_if_not_repeated(self, search: Any) -> None:
-        names = self._undeclared()
-        if not names or search.is_finished():
+        names, first = self._undeclared(), next(iter(self._runs), None)
+        is_repeated = any(isinstance(each, Repeater) for each in searchers_of(search))
+        if not names or search.is_finished() or first is None or is_repeated:
             return
-        first = next(iter(self._runs), None)
-        config = flatten_dict(first.trial.config) if first else {}
-        repeater = any(isinstance(each, Repeater) for each in searchers_of(search))
-        if first is not None and config.keys().isdisjoint(self._replicate_keys) and not repeater:
+        if flatten_dict(first.trial.config).keys().isdisjoint(self._replicate_keys):
             warnings.warn(
                 f"{' and '.join(names)} will be estimated from replicates, but nothing seems to "
                 f"repeat what the search algorithm suggests; wrap it in "
@@ -188,32 +163,20 @@ class IISEScheduler(ArmScheduler[TuneRecommendation]):
 
     # What `ArmScheduler` asks.
 
-    def _settings(
-        self, candidates: Sequence[Mapping[str, Any]], n_arms: int, search: Any
-    ) -> RaceSettings | SearchSettings:
+    def _settings(self, candidates: Sequence[Config], n_arms: int, search: Any) -> Settings:
         self._warn_if_not_repeated(search)
         if len(candidates) < n_arms:
             return self._settings_for(candidates, n_arms, None)
         replicates = list(filter(None, self._runs.n_replicates[:n_arms]))
         if n_arms > 1 and max(replicates) == 1 and "bias" in self._undeclared():
-            self._promotion = Promotion(
-                self._runs,
-                self._add_trial,
-                self._replicate_keys,
-                self._fidelity,
-                self._declaration.noise,
-                **self._options,
-            )
-            return self._promotion.settings(candidates, self._sign)
+            noise = self._declaration.noise
+            return self._promoted(candidates, self._fidelity, noise, **self._options)
         self._check_replicates(n_arms, min(replicates))
         return self._settings_for(candidates, n_arms, min(replicates))
 
     def _on_complete_search(self) -> None:
         super()._on_complete_search()
-        if self._promotion is not None:
-            return
-        runner: Any = self._experiment.runner
-        active = runner.policy.active.tolist()
-        if runner.policy.piloting and active and not self._closed:
-            numbers = self._runs.n_replicates
+        policy: Any = None if self._promotion else self._experiment.runner.policy
+        if policy is not None and policy.piloting and policy.active.size and not self._closed:
+            active, numbers = policy.active.tolist(), self._runs.n_replicates
             self._check_replicates(len(active), min(numbers[arm] for arm in active))

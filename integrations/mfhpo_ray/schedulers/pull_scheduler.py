@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler
@@ -14,21 +14,20 @@ from ray.tune.utils import flatten_dict
 from mfhpo._validation import check_name
 from mfhpo_ray.experiment.checkpoints import check_reuse
 from mfhpo_ray.experiment.journal import Journal
-from mfhpo_ray.experiment.losses import is_tried_again, was_lost
-from mfhpo_ray.experiment.prices import required_resources
-from mfhpo_ray.experiment.space import find, has
-from mfhpo_ray.experiment.watch import (
-    Watch,
+from mfhpo_ray.experiment.limits import (
+    Limits,
     finite_limit,
     give_folder,
     is_over_memory,
     stop_at_once,
     unwrapped,
 )
+from mfhpo_ray.experiment.losses import is_tried_again, was_lost
+from mfhpo_ray.experiment.prices import required_resources
+from mfhpo_ray.experiment.space import find, has
 from mfhpo_ray.schedulers.room import searchers_of
 
-if TYPE_CHECKING:
-    from ray.tune.execution.tune_controller import TuneController
+Result: TypeAlias = dict[str, Any]
 
 
 class PullScheduler(FIFOScheduler):
@@ -90,63 +89,59 @@ class PullScheduler(FIFOScheduler):
         self._limit = finite_limit("limit", limit)
         self._limit_key = check_name("limit_key", limit_key, "a key of the configuration")
         self._clock = time.monotonic
-        self._watch = Watch(self._now, memory_limit)
+        self._limits = Limits(self._now, memory_limit)
         self._censored, self._over_memory = 0, 0
         self._search: Any = None  # its `Evaluations`, which import this module
         self._folder: str | None = None
         self._knows_what_is_kept = True
 
-    def on_trial_add(self, tune_controller: TuneController, trial: Trial) -> None:
+    def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
         """Limit a trial, and tell the searcher what it holds."""
         check_reuse(tune_controller, trial)
         self._connect(tune_controller, Journal.of(trial))
-        if self._search is not None and self._is_known(tune_controller, trial):
+        if self._search is not None and self._had_ended(tune_controller, trial):
             return
         if not trial.is_finished():
-            self._watch.set(trial, self._limit_of(trial))
+            self._limits.set(trial, self._limit_of(trial))
 
-    def on_trial_result(
-        self, tune_controller: TuneController, trial: Trial, result: dict[str, Any]
-    ) -> str:
+    def on_trial_result(self, tune_controller: Any, trial: Trial, result: Result) -> str:
         """Stop a trial that reports beyond its limit."""
-        return str(self.STOP if self._watch.exceeded(trial, result) else self.CONTINUE)
+        return str(self.STOP if self._limits.exceeded(trial, result) else self.CONTINUE)
 
-    def on_trial_complete(
-        self, tune_controller: TuneController, trial: Trial, result: dict[str, Any]
-    ) -> None:
+    def on_trial_complete(self, tune_controller: Any, trial: Trial, result: Result) -> None:
         """Note whether the trial's time was up, before searchers and callbacks hear of its end."""
-        is_censored = self._watch.settle(trial) is not None
+        is_censored = self._limits.settle(trial) is not None
         self._over_memory += is_over_memory(trial)
         self._censored += is_censored and not is_over_memory(trial)
-        self._watch.forget(trial)
+        self._limits.forget(trial)
 
-    def on_trial_error(self, tune_controller: TuneController, trial: Trial) -> None:
+    def on_trial_error(self, tune_controller: Any, trial: Trial) -> None:
         """Drop the trial's limit; it is added again if it is tried again."""
-        search, watch, name = self._search, self._watch, trial.trial_id
+        search, limits, name = self._search, self._limits, trial.trial_id
         if search is not None and is_tried_again(trial):
-            search.owe(name, watch.seconds_of_failed_attempt(trial))
+            search.owe(name, limits.seconds_of_failed_attempt(trial))
         elif search is not None:
-            search.note_seconds(name, watch.seconds_of_all_runs(trial))
+            search.note_seconds(name, limits.seconds_of_all_runs(trial))
             if was_lost(trial):
                 search.lose(name)
-        watch.forget(trial)
+        limits.forget(trial)
 
-    def on_trial_remove(self, tune_controller: TuneController, trial: Trial) -> None:
+    def on_trial_remove(self, tune_controller: Any, trial: Trial) -> None:
         """Drop the limit of a trial that will not be started."""
-        self._watch.forget(trial)
+        self._limits.forget(trial)
 
-    def choose_trial_to_run(self, tune_controller: TuneController) -> None:
+    def choose_trial_to_run(self, tune_controller: Any) -> None:
         """Keep the limits; Tune then starts the trials that wait, first in, first out."""
         search = self._search
         if search is not None and not self._knows_what_is_kept:
             self._knows_what_is_kept = True
             search.keep({trial.trial_id for trial in _unfinished(tune_controller)})
-        self._watch.enforce(tune_controller)
+        self._limits.enforce(tune_controller)
         if search is None or not (search.finished and search.stops_surplus):
             return
         for trial in _unfinished(tune_controller):
             search.discard(trial.trial_id)
-            self._watch.forget(trial)
+            self._limits.forget(trial)
             give_folder(trial)
             stop_at_once(tune_controller, trial)
 
@@ -166,7 +161,7 @@ class PullScheduler(FIFOScheduler):
         # A copy is for an experiment of its own, or for the same one after a restart.
         return self.__dict__ | {"_search": None, "_folder": None}
 
-    def _connect(self, tune_controller: TuneController, journal: Journal | None) -> None:
+    def _connect(self, tune_controller: Any, journal: Journal | None) -> None:
         """Find the searcher of ours below what Tune wraps it in, and connect it once."""
         search_alg = tune_controller.search_alg
         search = next((s for s in searchers_of(search_alg) if hasattr(s, "evaluations")), None)
@@ -181,8 +176,8 @@ class PullScheduler(FIFOScheduler):
             search.connect(journal)
             self._knows_what_is_kept = False
 
-    def _is_known(self, tune_controller: TuneController, trial: Trial) -> bool:
-        """Tell the searcher about a trial; return whether it knows its end from before a restart."""
+    def _had_ended(self, tune_controller: Any, trial: Trial) -> bool:
+        """Tell the searcher about a trial; return whether it had ended before a restart."""
         search, name = self._search, trial.trial_id
         result = search.completed(name)
         if trial.is_finished():
@@ -212,13 +207,11 @@ def stoppers_in(stopper: Stopper | None) -> list[str]:
     return [] if is_harmless else [type(stopper).__name__]
 
 
-def _unfinished(tune_controller: TuneController) -> list[Trial]:
+def _unfinished(tune_controller: Any) -> list[Trial]:
     return [trial for trial in tune_controller.get_live_trials() if not trial.is_finished()]
 
 
-def _end_as_completed(
-    tune_controller: TuneController, trial: Trial, result: Mapping[str, Any]
-) -> None:
+def _end_as_completed(tune_controller: Any, trial: Trial, result: Mapping[str, Any]) -> None:
     """End a trial that Ray queues again though it had been observed."""
     # Tune looks at the status after it has added the trial, and counts it as it is then.
     trial.set_status(Trial.TERMINATED)

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from ray.tune.experiment import Trial
 
 from mfhpo import RCUCB
-from mfhpo.censored.options import RCUCBOptions, check_limits
+from mfhpo.censored.options import check_limits
 from mfhpo.experiment.settings import LimitSettings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import runs, with_defaults
 from mfhpo_ray.experiment.encoding import described
+from mfhpo_ray.experiment.limits import Limits
 from mfhpo_ray.experiment.losses import is_tried_again
 from mfhpo_ray.experiment.recommendation import TuneLimitRecommendation
-from mfhpo_ray.experiment.watch import Watch
-from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler
+from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Config
 from mfhpo_ray.schedulers.level_race import LevelRace
 from mfhpo_ray.schedulers.levels import Meter
+from mfhpo_ray.schedulers.options import RCUCBSchedulerOptions
 from mfhpo_ray.schedulers.runs import Run
 
 if TYPE_CHECKING:
-    from ray.tune.execution.tune_controller import TuneController
     from typing_extensions import Unpack
 
 
-@runs(RCUCB, RCUCBOptions, reward_range=None)
+@runs(RCUCB, RCUCBSchedulerOptions, reward_range=None, replicate="seed")
 class RCUCBScheduler(ArmScheduler[TuneLimitRecommendation]):
     """Chooses which trial to start next, and the time limit that it runs with.
 
@@ -58,29 +58,19 @@ class RCUCBScheduler(ArmScheduler[TuneLimitRecommendation]):
     def __init__(
         self,
         limits: Sequence[float] | int | None = None,
-        *,
-        replicate: str | Collection[str] = "seed",
-        arms: int | None = None,
-        metric: str | None = None,
-        mode: str | None = None,
-        memory_limit: float | None = None,
-        **options: Unpack[RCUCBOptions],
+        **options: Unpack[RCUCBSchedulerOptions],
     ) -> None:
         own = with_defaults(type(self), options)
-        super().__init__(
-            metric=metric, mode=mode, replicate=replicate, arms=arms, memory_limit=memory_limit
-        )
+        super().__init__(own)
         self._options, self._limits = own, check_limits(limits)
         RCUCB(2, self._limits, **own)  # raises before any trial runs
-        self._limit = _largest(self._limits, own["longest"])
+        self._slots.limit = _largest(self._limits, own["longest"])
 
     # What `ArmScheduler` asks.
 
     _meter = Meter(Fidelity("end", (1,)), None)
 
-    def _settings(
-        self, candidates: Sequence[Mapping[str, Any]], n_arms: int, search: Any
-    ) -> LimitSettings:
+    def _settings(self, candidates: Sequence[Config], n_arms: int, search: Any) -> LimitSettings:
         return LimitSettings(
             candidates=candidates,
             limits=self._limits,
@@ -93,9 +83,9 @@ class RCUCBScheduler(ArmScheduler[TuneLimitRecommendation]):
 
     def _make_course(self) -> LimitRace:
         longest = self._options["longest"]
-        return LimitRace(*self._parts, watch=self._watch, longest=longest)
+        return LimitRace(*self._parts, time_limits=self._slots.limits, longest=longest)
 
-    def _finish(self, tune_controller: TuneController) -> None:
+    def _finish(self, tune_controller: Any) -> None:
         """Start nothing more, and end the experiment once the trials that run have ended."""
         tune_controller.search_alg.set_finished()
         for run in self._runs:
@@ -118,7 +108,7 @@ class LimitRace(LevelRace):
     ----------
     *args
         See `LevelRace`; there is one level.
-    watch
+    time_limits
         Knows how long they took.
     longest
         The limit while limits are derived.
@@ -126,9 +116,9 @@ class LimitRace(LevelRace):
 
     keeps_those_out = False
 
-    def __init__(self, *args: Any, watch: Watch, longest: float | None) -> None:
+    def __init__(self, *args: Any, time_limits: Limits, longest: float | None) -> None:
         super().__init__(*args)
-        self._watch = watch
+        self._time_limits = time_limits
         self._longest = longest
 
     def send_first(self, run: Run) -> None:
@@ -142,14 +132,14 @@ class LimitRace(LevelRace):
 
     def take_last(self, run: Run, result: Mapping[str, Any]) -> None:
         """Take in the last result of a trial that ended by itself."""
-        seconds = self._watch.seconds(run.trial)
+        seconds = self._time_limits.seconds(run.trial)
         self._claims.end(run, self._value_of(result), cost=seconds)
 
     def cost_of(self, run: Run) -> float:
         """Return the seconds of a run that has failed, and that no later result counts."""
         if is_tried_again(run.trial):
-            return self._watch.seconds_of_failed_attempt(run.trial)
-        return self._watch.seconds_of_all_runs(run.trial)
+            return self._time_limits.seconds_of_failed_attempt(run.trial)
+        return self._time_limits.seconds_of_all_runs(run.trial)
 
 
 def _largest(limits: Any, longest: float | None) -> float | None:

@@ -7,27 +7,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ray
 from ray.tune.experiment import Trial
 from ray.tune.search import BasicVariantGenerator, ConcurrencyLimiter
 from ray.tune.utils import flatten_dict
 
+from mfhpo_ray.experiment.limits import Limits, finite_limit, give_folder, stop_at_once
 from mfhpo_ray.experiment.prices import required_resources
-from mfhpo_ray.experiment.watch import give_folder, stop_at_once
 from mfhpo_ray.schedulers.runs import Run
-
-if TYPE_CHECKING:
-    from ray.tune.execution.tune_controller import TuneController
 
 # Seconds after which the cluster is asked for its size again.
 _CLUSTER_PERIOD = 5.0
 # Seconds that a running trial of an arm that is out has to report before it is killed.
 _PATIENCE = 1.0
 
-MOST_SAMPLES = 1_000_000
-"""More are meant as "without end"."""
+MOST_SAMPLES = 1_000_000  # more are meant as "without end"
 _PARTS = 10_000  # of a resource: to these Ray rounds what it counts
 
 
@@ -50,24 +46,13 @@ def live_trials(search: Any) -> set[str]:
     return set() if limiter is None else limiter.live_trials
 
 
-def most_at_once(search: Any) -> float:
-    """Return ``max_concurrent_trials``; infinite for no limit."""
-    if isinstance(search, BasicVariantGenerator):
-        return search.max_concurrent or math.inf
-    limiter = _limiter_of(search)
-    return math.inf if limiter is None else limiter.max_concurrent
-
-
 def slots_for(trial: Trial) -> float:
     """Return how many trials like this one fit into the cluster, at least one."""
     if not ray.is_initialized():
         return math.inf
     there = ray.cluster_resources()
-    needed = required_resources(trial)
-    parts = {name: round(amount * _PARTS) for name, amount in needed.items()}
-    fitting = [
-        round(there.get(name, 0.0) * _PARTS) // amount for name, amount in parts.items() if amount
-    ]
+    needed = {name: round(n * _PARTS) for name, n in required_resources(trial).items()}
+    fitting = [round(there.get(name, 0.0) * _PARTS) // n for name, n in needed.items() if n]
     return max(1.0, min(fitting, default=math.inf))
 
 
@@ -104,7 +89,7 @@ def end_unstarted(search: Any, trial: Trial, metric: str) -> None:
 
 
 class Slots:
-    """The runs that were started, and those that are to be stopped.
+    """The runs that were started, with their limits, and those that are to be stopped.
 
     Parameters
     ----------
@@ -112,9 +97,19 @@ class Slots:
         Returns the time in seconds.
     count
         Returns how many trials like this one the cluster can run; infinite if that is not known.
+    limit, memory_limit
+        Of each trial, in seconds and bytes; None for no limit.
     """
 
-    def __init__(self, clock: Callable[[], float], count: Callable[[Trial], float]) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        count: Callable[[Trial], float],
+        limit: float | None,
+        memory_limit: float | None,
+    ) -> None:
+        self.limit = finite_limit("limit", limit)
+        self.limits = Limits(clock, memory_limit)
         self.busy: dict[str, Run] = {}
         self.doomed: list[Run] = []
         self._clock = clock
@@ -124,13 +119,18 @@ class Slots:
         self._patience_ends: dict[str, float] = {}
 
     def take(self, run: Run) -> None:
-        """Note that a run is started or resumed."""
+        """Note that a run is started or resumed, with its own limit if it has one."""
         self.busy[run.trial.trial_id] = run
         run.began_at = None
+        own = None if run.begun is None else run.begun.limit
+        limit = self.limit if own is None else own
+        if limit is not None:
+            self.limits.set(run.trial, limit)
 
     def leave(self, run: Run) -> None:
         """Note that a run holds no slot any more."""
         self.busy.pop(run.trial.trial_id, None)
+        self.limits.forget(run.trial)
 
     def ended(self) -> list[Run]:
         """Return the runs that were started, and neither run nor wait any more."""
@@ -144,7 +144,11 @@ class Slots:
         """Return whether another trial may be started: Ray must not be told more than fit."""
         if not self.busy:
             return True
-        room = min(most_at_once(search), self.number())
+        limiter = _limiter_of(search)
+        most = math.inf if limiter is None else limiter.max_concurrent
+        if isinstance(search, BasicVariantGenerator):
+            most = search.max_concurrent or math.inf
+        room = min(most, self.number())
         if math.isinf(room):
             return all(run.trial.status == Trial.RUNNING for run in self.busy.values())
         return len(self.busy) < room
@@ -157,16 +161,10 @@ class Slots:
             self._n_slots = self._count(next(iter(self.busy.values())).trial)
         return self._n_slots
 
-    def doom(self, run: Run) -> None:
-        """Have a run stopped at the next step."""
-        run.doomed = True
-        self.doomed.append(run)
-
-    def stop_doomed(self, tune_controller: TuneController) -> list[Run]:
+    def stop_doomed(self, tune_controller: Any) -> list[Run]:
         """Stop the doomed; a trial that runs is killed if it does not report within a second."""
-        now = self._clock()
+        now, stopped = self._clock(), []
         doomed, self.doomed = self.doomed[::-1], []
-        stopped = []
         for run in doomed:
             trial = run.trial
             if trial.status == Trial.RUNNING:

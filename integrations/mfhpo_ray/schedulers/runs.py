@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -35,8 +35,9 @@ class Run:
     is_sent: bool = False
     # Whether it has come to nothing: its last claim has no value, or its trial has failed.
     has_failed: bool = False
-    # Whether it is to be stopped.
+    # Whether it is to be stopped, and whether its trial can go on no more.
     doomed: bool = False
+    is_over: bool = False
     # What the time attribute, and the sum of its seconds, showed last.
     shown: float = 0.0
     seconds: float = 0.0
@@ -78,7 +79,7 @@ class Runs:
     def __init__(self, replicate_keys: Collection[str]) -> None:
         self._replicate_keys = frozenset(replicate_keys)
         self._by_trial: dict[str, Run] = {}
-        self._by_arm: list[list[Run]] = []
+        self._by_arm: defaultdict[int, list[Run]] = defaultdict(list)
         self.configurations = Configurations(describe=described)
 
     def __contains__(self, trial: Trial) -> bool:
@@ -104,7 +105,7 @@ class Runs:
     @property
     def all_over(self) -> bool:
         """True if no trial seen so far can go on."""
-        return not any(self._by_arm)
+        return all(run.is_over for run in self)
 
     @property
     def names(self) -> list[str]:
@@ -114,7 +115,7 @@ class Runs:
 
     def of(self, arm: int) -> list[Run]:
         """Return the runs of an arm that are not over."""
-        return self._by_arm[arm] if arm < len(self._by_arm) else []
+        return [run for run in self._by_arm[arm] if not run.is_over]
 
     def find(self, trial_id: str) -> Run | None:
         """Return the run of a trial, or None."""
@@ -122,33 +123,26 @@ class Runs:
 
     def add(self, trial: Trial) -> Run:
         """Register a trial."""
-        run = Run(trial, self.arm(trial.config))
-        self._by_trial[trial.trial_id] = run
-        self._by_arm[run.arm].append(run)
-        return run
+        return self._put(Run(trial, self.arm(trial.config)))
 
     def sort(self) -> None:
         """Order arms and runs as their trials were made, also in a restored experiment."""
-        made = sorted(self._by_trial.values(), key=_number)
-        over = {run for run in made if run not in self._by_arm[run.arm]}
-        self._by_trial, self._by_arm = {}, []
+        made = sorted(self, key=_number)
+        self._by_trial.clear()
+        self._by_arm.clear()
         self.configurations = Configurations(describe=described)
         for run in made:
             run.arm = self.arm(run.trial.config)
-            self._by_trial[run.trial.trial_id] = run
-            if run not in over:
-                self._by_arm[run.arm].append(run)
-
-    def retire(self, run: Run) -> None:
-        """Forget that a run could go on; its trial is over."""
-        if run in self._by_arm[run.arm]:
-            self._by_arm[run.arm].remove(run)
+            self._put(run)
 
     def arm(self, config: Mapping[str, Any]) -> int:
         """Return the arm of a configuration; a new one if it was not seen before."""
-        arm = self.configurations.add(_without(config, self._replicate_keys))
-        self._by_arm += [[] for _ in range(self.n_arms - len(self._by_arm))]
-        return arm
+        return self.configurations.add(_without(config, self._replicate_keys))
+
+    def _put(self, run: Run) -> Run:
+        self._by_trial[run.trial.trial_id] = run
+        self._by_arm[run.arm].append(run)
+        return run
 
 
 def warn_if_redrawn(runs: Runs, replicate_keys: Collection[str]) -> None:
@@ -157,31 +151,30 @@ def warn_if_redrawn(runs: Runs, replicate_keys: Collection[str]) -> None:
     Replicates occur equally often then, and some key has more values than each has trials.
     """
     flat = [flatten_dict(run.trial.config) for run in runs]
-    others = sorted({name for config in flat for name in config}.difference(replicate_keys))
-    per_replicate = set(Counter(_key(config, replicate_keys) for config in flat).values())
+
+    def counts(names: Collection[str]) -> Counter[str]:
+        parts = ({name: config[name] for name in names if name in config} for config in flat)
+        return Counter(key_of(part, described) for part in parts)
+
+    per_replicate = set(counts(replicate_keys).values())
     if len(per_replicate) != 1 or runs.n_arms < len(flat):
         return
-    [n] = per_replicate
-    n_values = {name: len({_key(config, [name]) for config in flat}) for name in others}
-    redrawn = [name for name in others if 1 < n < n_values[name]]
+    n = per_replicate.pop()
+    others = sorted({name for config in flat for name in config}.difference(replicate_keys))
+    redrawn = [name for name in others if 1 < n < len(counts([name]))]
     if redrawn:
         warnings.warn(
-            f"{' and '.join(map(repr, sorted(redrawn)))} differ from replicate to replicate, so "
-            f"that each of the {len(flat)} trials is a configuration of its own. Give "
-            f"search_alg=BasicVariantGenerator(constant_grid_search=True), which keeps what is "
-            f"sampled for all values of {' and '.join(map(repr, replicate_keys))}, or name what "
-            f"does not matter in replicate=...",
+            f"{' and '.join(map(repr, redrawn))} differ from replicate to replicate, so that each "
+            f"of the {len(flat)} trials is a configuration of its own. Give "
+            f"search_alg=BasicVariantGenerator(constant_grid_search=True), or name what does not "
+            f"matter in replicate=...",
             stacklevel=2,
         )
 
 
-def _key(config: Mapping[str, Any], names: Collection[str]) -> str:
-    return key_of({name: config[name] for name in names if name in config}, described)
-
-
 def _number(run: Run) -> float:
     """Return the number that Tune gives a trial, in its tag."""
-    number = (run.trial.experiment_tag or "").split("_")[0]
+    number = (run.trial.experiment_tag or "").partition("_")[0]
     return float(number) if number.isdigit() else math.inf
 
 

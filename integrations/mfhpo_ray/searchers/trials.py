@@ -15,11 +15,11 @@ from mfhpo.experiment.settings import Settings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.replicate import replicate_of
 from mfhpo.search.declared import has_levels
+from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.experiment.metric import as_number
 from mfhpo_ray.experiment.prices import Prices
 from mfhpo_ray.experiment.pulls import replicate_seed
 from mfhpo_ray.experiment.space import Config, assign, fingerprint, levels_of, replicates_of
-from mfhpo_ray.experiment.watch import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.searchers.parameters import Parameters
 

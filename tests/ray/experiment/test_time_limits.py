@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ray.tune.experiment import Trial
 
-from mfhpo_ray.experiment.watch import CENSORED_KEY, Watch
+from mfhpo_ray.experiment.limits import CENSORED_KEY, Limits
 
 
 class Process:
@@ -24,7 +24,7 @@ class Loop:
 
     def __init__(self):
         self.now = 1000.0
-        self.limits = Watch(clock=lambda: self.now)
+        self.limits = Limits(clock=lambda: self.now)
         self.trials = []
         self.stopped = {}
 
@@ -52,7 +52,7 @@ class Loop:
         trial.update_last_result({**result, "done": stop})
         return stop
 
-    # What Watch asks of a controller.
+    # What Limits asks of a controller.
 
     _trial_to_actor, _started_actors = {}, set()
 
@@ -136,7 +136,7 @@ def test_a_trial_runs_exactly_while_its_own_seconds_are_within_its_limit(limit, 
 
 def test_limits_can_be_pickled():
     trial = Trial("stub", stub=True)
-    limits = Watch()
+    limits = Limits()
     limits.set(trial, 3.0)
     copy = pickle.loads(pickle.dumps(limits))
     assert not copy.exceeded(trial, {"time_since_restore": 2.9})

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import ray
@@ -24,9 +24,6 @@ from ray.tune.result import DONE, TIME_TOTAL_S, TRIAL_ID
 from mfhpo._validation import check_limit
 from mfhpo_ray.experiment.checkpoints import saved_seconds
 from mfhpo_ray.experiment.node_memory import Look, NodeMemory
-
-if TYPE_CHECKING:
-    from ray.tune.execution.tune_controller import TuneController
 
 CENSORED_KEY = "mfhpo/censored_at"
 """Where the last result of a trial that was ended for its time has the limit, in seconds."""
@@ -57,7 +54,7 @@ class _Run:
         return self.limit is not None and self.began is not None and now - self.began > self.limit
 
 
-class Watch:
+class Limits:
     """Ends trials that run for longer than they may, or hold more memory.
 
     A scheduler calls `set` in ``on_trial_add``, `enforce` in ``choose_trial_to_run``, `exceeded` in
@@ -99,7 +96,7 @@ class Watch:
         """Drop what is known of a trial; one that is not known is no error."""
         self._runs.pop(trial.trial_id, None)
 
-    def enforce(self, tune_controller: TuneController) -> None:
+    def enforce(self, tune_controller: Any) -> None:
         """Start the clocks of trials that run by now, and end those beyond their limits."""
         controller = unwrapped(tune_controller)
         running = {trial.trial_id: trial for trial in controller._running_trials}
@@ -187,9 +184,7 @@ def is_over_memory(trial: Trial) -> bool:
     return MEMORY_KEY in trial.run_metadata.last_result
 
 
-def stop_at_once(
-    tune_controller: TuneController, trial: Trial, note: Mapping[str, Any] | None = None
-) -> None:
+def stop_at_once(tune_controller: Any, trial: Trial, note: Mapping[str, Any] | None = None) -> None:
     """Stop a trial and kill its process if it has one, whatever it does.
 
     The trial is TERMINATED, no error is counted, and its slot is free within hundredths of a
@@ -218,7 +213,7 @@ def give_folder(trial: Trial) -> None:
             Path(trial.local_path, EXPR_RESULT_FILE).touch()
 
 
-def unwrapped(tune_controller: TuneController) -> Any:
+def unwrapped(tune_controller: Any) -> Any:
     """Return Tune's controller itself; the wrapper warns about attributes that it does not list."""
     return getattr(tune_controller, "_tune_controller", tune_controller)
 
