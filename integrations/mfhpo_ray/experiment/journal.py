@@ -1,8 +1,4 @@
-"""What was observed, written down at once where the experiment is stored.
-
-Ray saves an experiment every ten seconds or so, and a scheduler's state never. A journal holds one
-small file for each trial, so that an observation costs one write.
-"""
+"""What was observed, written down at once where the experiment is stored: a file for each trial."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ import json
 import posixpath
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow.fs
@@ -38,15 +34,11 @@ class Journal:
 
     @classmethod
     def of(cls, trial: Trial) -> Journal | None:
-        """Return the journal of a trial's run, the same after ``Tuner.restore``.
-
-        None for a trial that is stored nowhere.
-        """
+        """Return the journal of a trial's run, the same after ``Tuner.restore``; None without."""
         storage = trial.storage
         if storage is None:
             return None
-        # Another run of the same name writes to the same folder; Ray keeps them apart, and a
-        # restored one together, by the time at which the run began.
+        # Another run of the same name writes to the same folder; the time of its beginning differs.
         run = str(storage._timestamp)
         folder = posixpath.join(str(storage.experiment_fs_path), _FOLDER, run)
         return cls(storage.storage_filesystem, folder)
@@ -57,12 +49,6 @@ class Journal:
         parent = posixpath.join(str(experiment), _FOLDER)
         folders = [entry.path for entry in _listed(filesystem, parent) if not entry.is_file]
         return [cls(filesystem, folder) for folder in sorted(folders)]
-
-    @classmethod
-    def newest(cls, filesystem: pyarrow.fs.FileSystem, experiment: str) -> Journal | None:
-        """Return the journal of the last run of the experiment at a path; None if it has none."""
-        journals = cls.of_runs(filesystem, experiment)
-        return journals[-1] if journals else None
 
     def to_record(self) -> dict[str, Any] | None:
         """Return where the journal is, as plain JSON values; None if that cannot be saved."""
@@ -99,12 +85,12 @@ class Journal:
     def read_one(self, name: str) -> dict[str, Any] | None:
         """Return the record of that name, or None."""
         path = posixpath.join(self.folder, name + _SUFFIX)
-        return self._read(path) if self._filesystem.get_file_info(path).is_file else None
+        is_there = self._filesystem.get_file_info(path).is_file
+        return cast(dict[str, Any], self._read(path)) if is_there else None
 
-    def _read(self, path: str) -> dict[str, Any]:
+    def _read(self, path: str) -> Any:
         with self._filesystem.open_input_stream(path) as stream:
-            record: dict[str, Any] = json.loads(stream.readall())
-        return record
+            return json.loads(stream.readall())
 
 
 @contextmanager
@@ -123,15 +109,11 @@ def check_state(state: Mapping[str, Any], version: int, search: str) -> None:
     """Raise ValueError if a search's state is of another version, or of another class."""
     if state.get("version") != version:
         raise ValueError(
-            "the saved state of the search is of another version of mfhpo, such as 0.1.4, whose "
-            "states are read by that version alone. Go on with that version, or begin the "
-            "experiment anew, under another RunConfig(name=...)."
+            "the saved state of the search is of another version of mfhpo, such as 0.1.4, which "
+            "alone reads it; or begin the experiment anew, under another RunConfig(name=...)."
         )
     if state["search"] != search:
-        raise ValueError(
-            f"the state is that of a {state['search']}, but this is a {search}; restore the search "
-            f"that was saved."
-        )
+        raise ValueError(f"the state is that of a {state['search']}, but this is a {search}.")
 
 
 def _listed(filesystem: pyarrow.fs.FileSystem, folder: str) -> list[pyarrow.fs.FileInfo]:

@@ -8,10 +8,7 @@ from ray.tune.experiment import Trial
 
 
 def was_lost(trial: Trial) -> bool:
-    """Return whether a trial failed because its process or its node was gone.
-
-    A process that crashes looks the same as a node that is lost.
-    """
+    """Return whether a trial failed because its process or node was gone, or it crashed."""
     if trial.run_metadata.pickled_error_filename is None or trial.local_path is None:
         return False
     try:

@@ -50,13 +50,11 @@ class Notebook:
         """Connect to the journal of a trial's experiment; it must be the same for all trials."""
         journal = Journal.of(trial)
         if not self._is_open:
+            self._is_open = True
             if journal is not None:
                 self.connect(journal)
-            self._is_open = True
         elif journal and self.journal and journal.folder != self.journal.folder:
-            raise ValueError(
-                f"this {owner} has run another experiment; make a new one for each Tuner."
-            )
+            raise ValueError(f"this {owner} has run another experiment; make a new one.")
 
     def write(self, name: str, record: Mapping[str, Any]) -> None:
         """Write a record, and those that the storage would not take before."""
@@ -71,10 +69,7 @@ class Notebook:
             except Exception as error:  # file systems raise errors of their own
                 failure = error
         if failure is not None:
-            words = (
-                "%d records could not be written to the experiment's storage, and are lost if "
-                "the driver dies now; they are tried again with the next one: %s"
-            )
+            words = "%d records could not be written to the experiment's storage, and wait: %s"
             _logger.warning(words, len(self._unwritten), failure)
 
     def write_answer(

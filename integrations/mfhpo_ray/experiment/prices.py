@@ -21,8 +21,7 @@ class Prices:
         check_instance("prices", prices, Mapping, "a dictionary by resource or None")
         if costs != "measured":
             raise ValueError(
-                f"prices={shown(prices)} are for measured seconds, but costs={costs!r}; give "
-                f"costs='measured', or leave prices out."
+                f"prices={shown(prices)} are for costs='measured', not for costs={costs!r}."
             )
         self._prices = {
             name: check_nonnegative(f"prices[{name!r}]", price) for name, price in prices.items()

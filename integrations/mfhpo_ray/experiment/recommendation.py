@@ -129,7 +129,7 @@ def in_terms_of_tune(answer: experiment.Answer, shown: Callable[[Config], Config
 
 
 def recommendation(what: Any) -> Answer:
-    """Return the answer of a race.
+    """Return the answer of a race; ValueError if there is none yet, or none in the storage.
 
     Parameters
     ----------
@@ -143,13 +143,6 @@ def recommendation(what: Any) -> Answer:
     -------
     TuneRecommendation or TuneSearchRecommendation or TuneLimitRecommendation
         The answer; from results, beside the trial that ``get_best_result`` hands over.
-
-    Raises
-    ------
-    TypeError
-        If it is none of these.
-    ValueError
-        If there is no answer yet, or none in the storage.
     """
     if isinstance(what, ResultGrid):
         return _of_results(what)
@@ -160,7 +153,7 @@ def recommendation(what: Any) -> Answer:
             return found
         searcher = getattr(searcher, "searcher", None)  # what Tune wraps searchers in
     raise TypeError(
-        f"what must be a searcher or a scheduler of mfhpo_ray, or the ResultGrid of Tuner.fit, got "
+        f"what must be a searcher or a scheduler of mfhpo_ray, or a ResultGrid, got "
         f"{in_words(what)}."
     )
 
@@ -181,9 +174,8 @@ def _of_results(results: ResultGrid) -> Answer:
     record = None if journal is None else journal.read_one(RECOMMENDATION)
     if record is None:
         raise ValueError(
-            f"no answer is stored in {results.experiment_path}: either nothing was observed yet, "
-            f"or the experiment was run without TuneConfig(scheduler=search.scheduler()); then "
-            f"the searcher alone has it: recommendation(search)."
+            f"no answer is stored in {results.experiment_path}: nothing was observed yet, or "
+            f"TuneConfig(scheduler=search.scheduler()) was missing. Then ask the searcher itself."
         )
     with of_this_version(f"the answer in {results.experiment_path}"):
         answer = from_record(record)
@@ -196,7 +188,8 @@ def _journal_of(results: ResultGrid) -> Journal | None:
     for trial in analysis.trials if analysis is not None else ():
         if trial.storage is not None:
             return Journal.of(trial)
-    return Journal.newest(results.filesystem, results.experiment_path)
+    runs = Journal.of_runs(results.filesystem, results.experiment_path)
+    return runs[-1] if runs else None
 
 
 def _luckiest(results: ResultGrid, answer: Answer, record: Mapping[str, Any]) -> Luckiest | None:

@@ -3,7 +3,7 @@
 import copy
 import difflib
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,12 +22,11 @@ from mfhpo.knowledge.fidelity import Fidelity, geometric_levels
 from mfhpo_ray.experiment.encoding import described
 
 Config: TypeAlias = dict[str, Any]
+Number: TypeAlias = Float | Integer
 
-# Seeds are from 0 to one less than this.
-_N_SEEDS = 2**31
+_N_SEEDS = 2**31  # seeds are from 0 to one less
+_MOST_REPEATS = 1000  # in a row, and a space is taken to have no more configurations
 
-# So many repeats in a row, and a space is taken to have no more configurations.
-_MOST_REPEATS = 1000
 # How the placeholders begin that Tune puts in the place of functions, which it calls anew in each
 # trial, and of other objects.
 FUNCTIONS = ("__fn_ph",)
@@ -71,11 +70,10 @@ def without(config: Mapping[str, Any], names: Collection[str]) -> Config:
     """Return a copy without some keys, and without the dictionaries that they leave empty."""
     left = dict(config)
     for name in names:
+        key, _, rest = name.partition("/")
         if name in left:
             del left[name]
-            continue
-        key, _, rest = name.partition("/")
-        if rest and isinstance(left.get(key), Mapping) and has(left[key], rest):
+        elif rest and isinstance(left.get(key), Mapping) and has(left[key], rest):
             left[key] = without(left[key], [rest])
             if not left[key]:
                 del left[key]
@@ -96,38 +94,37 @@ def fingerprint(config: Mapping[str, Any]) -> str:
     return key_of(config, described)
 
 
+def placeholders_in(
+    config: Mapping[str, Any], tokens: Collection[str] = _PLACEHOLDERS
+) -> list[str]:
+    """Return the keys of a configuration whose values Tune replaces in a trial."""
+
+    def is_placeholder(value: Any) -> bool:
+        if not isinstance(value, (list, tuple)) or not value:
+            return False
+        is_marked = isinstance(value[0], str) and value[0] in tokens
+        return is_marked or any(map(is_placeholder, value))
+
+    return [name for name, value in flatten_dict(dict(config)).items() if is_placeholder(value)]
+
+
+# What is open in a space.
+
+
 def is_open(value: Any) -> bool:
     """Return whether Tune has to draw a value, or a part of it."""
-    _, domains, grids = parse_spec_vars({"value": value})
-    return bool(domains or grids)
+    return bool(_open_in({"value": value}))
 
 
 def open_names(space: Mapping[str, Any]) -> list[str]:
     """Return the keys whose values Tune has to draw; for lists and tuples, the whole's key."""
-    return list(dict.fromkeys("/".join(map(str, path)) for path in _open_paths(space)))
-
-
-def check_grids(space: Mapping[str, Any]) -> None:
-    """Raise ValueError for a grid of dictionaries, into which Tune merges what is suggested.
-
-    A trial would have the whole grid beside the keys of its own value.
-    """
-    _, _, grids = parse_spec_vars(dict(space))
-    paths = set(_open_paths(space))
-    for path, grid in grids:
-        if tuple(path) in paths and any(isinstance(one, Mapping) for one in grid.categories):
-            name = "/".join(map(str, path))
-            raise ValueError(
-                f"param_space has a tune.grid_search of dictionaries, {name!r}, which Tune merges "
-                f"with what a search suggests; write tune.choice([...]), which is the same to the "
-                f"search."
-            )
+    return list(dict.fromkeys("/".join(map(str, path)) for path in _open_in(space)))
 
 
 def open_part(space: Mapping[str, Any], config: Mapping[str, Any]) -> Config:
     """Return what a configuration has beyond the constants of its space."""
     part: Config = {}
-    for path in _open_paths(space):
+    for path in _open_in(space):
         source, target = config, part
         for key in path[:-1]:
             source, target = source[key], target.setdefault(key, {})
@@ -135,34 +132,40 @@ def open_part(space: Mapping[str, Any], config: Mapping[str, Any]) -> Config:
     return part
 
 
-def _open_paths(space: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def check_grids(space: Mapping[str, Any]) -> None:
+    """Raise ValueError for a grid of dictionaries, into which Tune merges what is suggested.
+
+    A trial would have the whole grid beside the keys of its own value.
+    """
+    for path, value in _open_in(space).items():
+        if any(isinstance(one, Mapping) for one in _grid(value) or ()):
+            raise ValueError(
+                f"param_space has a tune.grid_search of dictionaries, {'/'.join(map(str, path))!r},"
+                f" which Tune merges with what a search suggests; write tune.choice([...]), which "
+                f"is the same to the search."
+            )
+
+
+def _open_in(space: Mapping[str, Any]) -> dict[tuple[Any, ...], Any]:
+    """Return what is open by its path; lists and tuples are whole."""
     _, domains, grids = parse_spec_vars(dict(space))
-    paths = []
+    found: dict[tuple[Any, ...], Any] = {}
     for path, _ in [*domains, *grids]:
         at: Any = space
-        for depth, key in enumerate(path):
+        for depth, key in enumerate(path, start=1):
             at = at[key]
-            if not isinstance(at, Mapping):
-                path = path[: depth + 1]
+            if not isinstance(at, Mapping) or depth == len(path):
+                found.setdefault(tuple(path[:depth]), at)
                 break
-        paths.append(tuple(path))
-    return list(dict.fromkeys(paths))
+    return found
 
 
-def placeholders_in(
-    config: Mapping[str, Any], tokens: Collection[str] = _PLACEHOLDERS
-) -> list[str]:
-    """Return the keys of a configuration whose values Tune replaces in a trial."""
-    flat = flatten_dict(dict(config))
-    return [name for name, value in flat.items() if _is_placeholder(value, tokens)]
+def _grid(domain: Any) -> Sequence[Any] | None:
+    is_grid = isinstance(domain, Mapping) and set(domain) == {"grid_search"}
+    return list(domain["grid_search"]) if is_grid else None
 
 
-def _is_placeholder(value: Any, tokens: Collection[str]) -> bool:
-    if not isinstance(value, (list, tuple)) or not value:
-        return False
-    first = value[0]
-    is_marked = isinstance(first, str) and first in tokens
-    return is_marked or any(_is_placeholder(part, tokens) for part in value)
+# Levels and replicates.
 
 
 def levels_of(fidelity: Fidelity, space: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -182,7 +185,7 @@ def levels_of(fidelity: Fidelity, space: Mapping[str, Any]) -> tuple[Any, ...]:
                 )
         return tuple(fidelity.levels)
     levels = categories
-    if levels is None and isinstance(domain, (Float, Integer)):
+    if levels is None and isinstance(domain, Number):
         low, high, step = bounds_of(domain)
         if math.isfinite(low) and math.isfinite(high):
             levels = geometric_levels(low, high, whole=isinstance(domain, Integer), step=step)
@@ -195,7 +198,7 @@ def levels_of(fidelity: Fidelity, space: Mapping[str, Any]) -> tuple[Any, ...]:
 def replicates_of(name: str, space: Mapping[str, Any]) -> Sequence[Any]:
     """Return the values of a replicate in the space, or seeds if there is no end of them."""
     domain = find(space, name) if has(space, name) else None
-    values = _values(domain) if isinstance(domain, Domain) else _categories(domain)
+    values = _values(domain) if isinstance(domain, Domain) else _grid(domain)
     return range(_N_SEEDS) if values is None else values
 
 
@@ -212,14 +215,10 @@ def _no_levels(name: str, domain: Any, space: Mapping[str, Any]) -> str:
 
 
 def _categories(domain: Any) -> Sequence[Any] | None:
-    if isinstance(domain, Categorical):
-        return list(domain.categories)
-    if isinstance(domain, Mapping) and set(domain) == {"grid_search"}:
-        return list(domain["grid_search"])
-    return None
+    return list(domain.categories) if isinstance(domain, Categorical) else _grid(domain)
 
 
-def bounds_of(domain: Float | Integer) -> tuple[float, float, float | None]:
+def bounds_of(domain: Number) -> tuple[float, float, float | None]:
     """Return the least and largest value of a range, and the step between values or None."""
     low, high, step = domain.lower, domain.upper, step_of(domain)
     if isinstance(domain, Integer) and step in (None, 1):
@@ -239,7 +238,7 @@ def step_of(domain: Domain) -> float | None:
 def _allows(domain: Any, categories: Sequence[Any] | None, level: Any) -> bool:
     if categories is not None:
         return level in categories
-    if not isinstance(domain, (Float, Integer)):
+    if not isinstance(domain, Number):
         return True
     low, high, step = bounds_of(domain)
     if not is_number(level) or not low <= level <= high:
@@ -251,9 +250,11 @@ def _allows(domain: Any, categories: Sequence[Any] | None, level: Any) -> bool:
 
 
 def _shown(domain: Any) -> str:
-    if isinstance(domain, Domain):
-        return f"{type(domain).__name__} {domain.domain_str}"
-    return repr(domain)
+    is_domain = isinstance(domain, Domain)
+    return f"{type(domain).__name__} {domain.domain_str}" if is_domain else repr(domain)
+
+
+# Draws.
 
 
 def draw_configs(space: Mapping[str, Any], n: int, seed: int) -> list[Config]:
@@ -267,14 +268,20 @@ def draw_configs(space: Mapping[str, Any], n: int, seed: int) -> list[Config]:
     for path, _ in functions:
         # They look at the rest of a configuration, which has to be drawn first.
         assign_value(spec, path, None)
+
+    def variants(**options: Any) -> Iterator[Config]:
+        for _, config in generate_variants(spec, **options):
+            for path, function in functions:
+                assign_value(config, path, function.sample(config))
+            yield config
+
     rest = [(path, domain) for path, domain in [*domains, *grids] if not domain.is_function()]
-    values = {tuple(path): _values(domain) for path, domain in rest}
-    finite = {path: found for path, found in values.items() if found is not None}
-    if len(finite) == len(values) and math.prod(map(len, finite.values())) <= n:
-        for path, found in finite.items():
+    values = [(path, _values(domain)) for path, domain in rest]
+    finite = [(path, found) for path, found in values if found is not None]
+    if len(finite) == len(values) and math.prod(len(found) for _, found in finite) <= n:
+        for path, found in finite:
             assign_value(spec, path, grid_search(list(found)))
-        variants = [_completed(config, functions) for _, config in generate_variants(spec)]
-        return list({fingerprint(config): config for config in variants}.values())
+        return list({fingerprint(config): config for config in variants()}.values())
     for path, grid in grids:
         # One after the other, a grid's first values would be all that few arms see.
         assign_value(spec, path, Categorical(grid.categories).uniform())
@@ -282,18 +289,11 @@ def draw_configs(space: Mapping[str, Any], n: int, seed: int) -> list[Config]:
     drawn: dict[str, Config] = {}
     repeats = 0
     while len(drawn) < n and repeats < _MOST_REPEATS:
-        for _, variant in generate_variants(spec, random_state=rng):
-            config = _completed(variant, functions)
+        for config in variants(random_state=rng):
             key = fingerprint(config)
             repeats = repeats + 1 if key in drawn else 0
             drawn.setdefault(key, config)
     return list(drawn.values())[:n]
-
-
-def _completed(config: Config, functions: Sequence[tuple[Any, Domain]]) -> Config:
-    for path, function in functions:
-        assign_value(config, path, function.sample(config))
-    return config
 
 
 def _values(domain: Domain) -> Sequence[Any] | None:
@@ -301,13 +301,13 @@ def _values(domain: Domain) -> Sequence[Any] | None:
     if isinstance(domain, Categorical):
         # A domain among the categories is drawn from in turn.
         return None if any(map(is_open, domain.categories)) else domain.categories
-    if not isinstance(domain, (Float, Integer)):
+    if not isinstance(domain, Number):
         return None
     low, high, step = bounds_of(domain)
+    whole = isinstance(domain, Integer)
     if step is None:
-        return range(int(low), int(high) + 1) if isinstance(domain, Integer) else None
+        return range(int(low), int(high) + 1) if whole else None
     if not (math.isfinite(low) and math.isfinite(high)):
         return None
-    whole = isinstance(domain, Integer)
-    first, last = round(low / step), round(high / step)
-    return [int(k * step) if whole else k * step for k in range(first, last + 1)]
+    multiples = (k * step for k in range(round(low / step), round(high / step) + 1))
+    return [int(value) if whole else value for value in multiples]

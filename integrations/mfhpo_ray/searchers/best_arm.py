@@ -72,10 +72,10 @@ class IISESearch(ExperimentSearch[TuneRecommendation]):
     trials, and the certificate names it. Trials must be noisy in the way that matters: draw a new
     split and initial state from ``config["seed"]`` in each.
 
-    A small `budget` changes what cheap levels do, if neither `bias` nor `variant` is given. Small
-    means fewer than four evaluations of each configuration at the target. Cheap levels then choose
-    at most four finalists, which are evaluated again, and the claim is about these. The answer is a
-    `TuneSearchRecommendation`. All are compared where costs are measured.
+    A `budget` below four evaluations of each configuration at the target changes what cheap levels
+    do, if neither `bias` nor `variant` is given and costs are not measured. They then choose at
+    most four finalists, which are evaluated again, and the claim is about these. The answer is a
+    `TuneSearchRecommendation`.
 
     Parameters
     ----------
@@ -88,13 +88,6 @@ class IISESearch(ExperimentSearch[TuneRecommendation]):
     arms
         The configurations to compare: how many to draw from the search space; or a list of
         configurations. A finite space with fewer configurations is raced whole.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For wrong arguments; those that depend on the search space are checked once it is known.
-    RuntimeError
-        In the second suggestion, if `prices` are given without the search's scheduler.
 
     Notes
     -----
@@ -123,10 +116,8 @@ class MFGradSearch(ExperimentSearch[TuneRecommendation]):
 
     When to use it: for a certificate at a very small `delta` and few configurations. It learns the
     best split of the cost among all pairs of configuration and level. A step takes more computing
-    than one of `MFSearch`, which is the better choice elsewhere.
-
-    What it guarantees: the same as `IISESearch`, which also describes trials, space, scheduler and
-    restarts. With ``stop="published"`` delta is not proven.
+    than one of `MFSearch`, which is the better choice elsewhere. It guarantees the same as
+    `IISESearch`; with ``stop="published"`` delta is not proven.
 
     Parameters
     ----------
@@ -146,11 +137,9 @@ class MFLUCBSearch(ExperimentSearch[TuneRecommendation]):
 
     When to use it: when the two best means are roughly known beforehand (then ``explore="A"`` or
     "B" picks the levels that pay), or to repeat published results. Else `MFSearch` usually needs
-    less.
-
-    What it guarantees: the same as `IISESearch`, which also describes trials, space, scheduler,
-    errors and restarts. What is declared about the two best means only chooses levels. If it is
-    wrong, the race is dearer, and the certificate as good. Bias bounds of kind "order" are refused.
+    less. It guarantees the same as `IISESearch`: what is declared about the two best means only
+    chooses levels. If it is wrong, the race is dearer, and the certificate as good. Bias bounds of
+    kind "order" are refused.
 
     Parameters
     ----------
@@ -169,12 +158,9 @@ class MFSearch(ExperimentSearch[TuneRecommendation]):
     """Chooses the policy that is known to be cheapest for the problem, and runs it.
 
     When to use it: always, unless a certain policy is wanted. `choice` and the log "mfhpo_ray" tell
-    which policy was chosen, and why.
-
-    What it guarantees: what the chosen policy does. With ``aim="best arm"`` that is what
-    `IISESearch` describes. With the other aims nothing is certified, and the run ends when the
-    budget is spent. An option that has no part in the aim is refused. For an example see
-    `IISESearch`.
+    which policy was chosen, and why. With ``aim="best arm"`` it guarantees what `IISESearch` does,
+    which has an example. With the other aims nothing is certified, and the run ends when the budget
+    is spent. An option that has no part in the aim is refused.
 
     Parameters
     ----------
@@ -196,10 +182,7 @@ class MFSearch(ExperimentSearch[TuneRecommendation]):
     def choice(self) -> PolicyChoice:
         """Chosen policy and the reason; ValueError before the first suggestion."""
         if self.evaluations.log is None:
-            raise ValueError(
-                "no policy is chosen yet: it is, with the number of arms and levels, in the first "
-                "suggestion."
-            )
+            raise ValueError("no policy is chosen yet: it is in the first suggestion.")
         return self._chosen(self._log.experiment.settings)
 
     def _chosen(self, settings: Settings) -> PolicyChoice:
@@ -239,14 +222,10 @@ class MFUCBSearch(ExperimentSearch[TuneRecommendation]):
     the share of traffic that a variant is shown to. Bad configurations are left at cheap levels.
     To find a configuration, use `MFSearch`: it stops, and says how sure it is.
 
-    What it guarantees: nothing at a given probability about the answer, which is never certified.
-    What was missed in comparison with the best arm at the target grows with the logarithm of the
-    cost only, if what was declared is true. The interval of `recommendation` holds with
-    probability at least 1 - `delta`.
-
-    Give a `budget`, or a number of samples: without either the run goes on for ever. Trials, space,
-    scheduler, errors and restarts are as described for `IISESearch`. Bias bounds of kind "order"
-    are refused.
+    The answer is never certified; its interval holds with probability at least 1 - `delta`. What
+    was missed in comparison with the best arm at the target grows with the logarithm of the cost
+    only, if what was declared is true. Give a `budget`, or a number of samples: without either the
+    run goes on for ever. Bias bounds of kind "order" are refused.
 
     Parameters
     ----------
@@ -268,15 +247,13 @@ class MFEliminationSearch(ExperimentSearch[TuneRecommendation]):
     is worth its configuration's mean at the target. It is Algorithm 3 of "Multi-Fidelity
     Multi-Armed Bandits Revisited" (NeurIPS 2023).
 
-    Rewards are to be maximised. A metric that is minimised is taken for the negative reward: the
-    arm with the smallest loss is played as often as the budget allows, at the cheapest level. Where
-    every trial *is* a loss, that is the opposite of what keeps the sum of the losses small, and a
-    warning says so once.
+    A metric that is minimised is taken for the negative reward: the arm with the smallest loss is
+    played as often as the budget allows, at the cheapest level. Where every trial *is* a loss, that
+    is the opposite of what keeps the sum of the losses small, and a warning says so once.
 
-    What it guarantees: nothing at a given probability about the answer, which is never certified.
-    What was missed in comparison with the best arm grows as the budget to the power 2/3 at most,
-    if what was declared is true. No bias has to be known. The interval of `recommendation` holds
-    with probability at least 1 - `delta`.
+    The answer is never certified; its interval holds with probability at least 1 - `delta`. What
+    was missed in comparison with the best arm grows as the budget to the power 2/3 at most, if what
+    was declared is true. No bias has to be known.
 
     Parameters
     ----------

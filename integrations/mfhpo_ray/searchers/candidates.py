@@ -55,10 +55,7 @@ class Candidates:
         self.tuner_space: dict[str, Any] = {}
         check_instance("space", space, Mapping | None, "a dictionary of Tune's domains or None")
         if space is not None and isinstance(self.given, list):
-            raise ValueError(
-                "space and arms=[...] are given, but arms come from one of them; leave the other "
-                "out. With space, arms is a number."
-            )
+            raise ValueError("space and arms=[...] are given, but arms come from one of them.")
         self._space = None if space is None else dict(space)
 
     @property
@@ -98,41 +95,27 @@ class Candidates:
         """
         if isinstance(self.given, list):
             return self.given
-        if self.given is None:
-            return self._parameters(seed, while_drawing)
-        return self._drawn(self.given, seed, while_drawing) if drawn is None else drawn
-
-    def _drawn(self, n: int, seed: int, while_drawing: Any) -> list[Config]:
-        space, rest = self._to_draw_from(
-            f"arms={n}", "the search a space=..., or the arms themselves, arms=[...]"
-        )
-        whole = dict(space)
-        for name, value in self._owned(space, seed, while_drawing).items():
-            whole = without(whole, [name])
-            assign(whole, name, value)
-        drawn = [without(arm, self._keys) for arm in draw_configs(whole, n, seed)]
-        # The Tuner has the constants of its space, which may be large.
-        return drawn if self._space is not None else [open_part(rest, arm) for arm in drawn]
-
-    def _parameters(self, seed: int, while_drawing: Any) -> Parameters:
-        space, rest = self._to_draw_from("configurations", "the search a space=...")
-        owned = self._owned(space, seed, while_drawing)
-        return Parameters(space, owned, rest if self._space is None else None)
-
-    def _owned(self, space: Mapping[str, Any], seed: int, while_drawing: Any) -> Config:
-        values = dict.fromkeys(self._keys, seed) | {self._keys[0]: while_drawing}
-        return {name: value for name, value in values.items() if has(space, name)}
-
-    def _to_draw_from(self, what: str, remedy: str) -> tuple[Config, Config]:
-        """Return the space, and the same without what the search sets."""
+        if self.given is not None and drawn is not None:
+            return drawn
         space = self.tuner_space if self._space is None else self._space
         rest = without(space, self._keys)
         if not open_names(rest):
             raise ValueError(
-                f"{what} are to be drawn, but there is nothing to draw from: give the Tuner a "
-                f"param_space with more than the constants {sorted(rest)}, or {remedy}."
+                f"configurations are to be drawn, but there is nothing to draw from: give the "
+                f"Tuner a param_space with more than the constants {sorted(rest)}, or the search a "
+                f"space=..., or the configurations themselves."
             )
-        return space, rest
+        values = dict.fromkeys(self._keys, seed) | {self._keys[0]: while_drawing}
+        owned = {name: value for name, value in values.items() if has(space, name)}
+        # The Tuner has the constants of its space, which may be large.
+        beyond = rest if self._space is None else None
+        if self.given is None:
+            return Parameters(space, owned, beyond)
+        whole = without(space, list(owned))
+        for name, value in owned.items():
+            assign(whole, name, value)
+        arms = [without(arm, self._keys) for arm in draw_configs(whole, self.given, seed)]
+        return arms if beyond is None else [open_part(beyond, arm) for arm in arms]
 
 
 def check_arms(arms: ArmsLike | None, owned: Collection[str]) -> int | list[Config]:

@@ -206,7 +206,7 @@ class Evaluations:
     def lose_awaited(self) -> int:
         """Lose what Tune does not run again, if that is known; return how many it may be."""
         awaited, self._awaited = self._awaited, set()
-        if not self._log.notebook.is_kept:
+        if self._log.notebook.journal is None:
             return len(awaited)
         self._lose_all(awaited)
         return 0

@@ -371,7 +371,7 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
 
     def _write_answer(self, urgent: bool) -> None:
         now = self._clock()
-        is_kept = self.evaluations.log is not None and self._notebook.is_kept
+        is_kept = self.evaluations.log is not None and self._notebook.journal is not None
         if is_kept and (urgent or now - self._written_at >= _ANSWER_PERIOD):
             self._written_at = now
             names = [*self._candidates.names, self._trials.keys[0]]

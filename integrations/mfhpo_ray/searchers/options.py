@@ -1,7 +1,4 @@
-"""What searches take by name: the options of their policy, and their own.
-
-The options of policies are documented in `mfhpo.racing.options` and `mfhpo.censored.options`.
-"""
+"""Options of searches by name: those of their policy, and their own."""
 
 from __future__ import annotations
 
@@ -16,6 +13,7 @@ from mfhpo.racing.options import (
     MFGradOptions,
     MFLUCBOptions,
 )
+from mfhpo.search import SearchOptions as BudgetOptions
 
 
 class SearchOptions(TypedDict, total=False):
@@ -87,6 +85,10 @@ class MFLUCBSearchOptions(MFLUCBOptions, BlockOptions, FidelitySearchOptions):
 
 class MFSearchOptions(ChoiceOptions, BlockOptions, FidelitySearchOptions):
     """Options of `MFSearch`."""
+
+
+class SpaceSearchOptions(BudgetOptions, FidelitySearchOptions):
+    """Options of `SpaceSearch`."""
 
 
 class RCUCBSearchOptions(RCUCBOptions, LimitSearchOptions):

@@ -3,7 +3,7 @@
 import math
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from ray.tune.search.sample import (
@@ -21,12 +21,18 @@ from scipy.special import ndtr, ndtri
 
 from mfhpo._validation import is_number
 from mfhpo.search import Numeric, OneOf, Point, place_in_range
-from mfhpo_ray.experiment.space import Config, assign, bounds_of, open_part, step_of, without
+from mfhpo_ray.experiment.space import (
+    Config,
+    Number,
+    assign,
+    bounds_of,
+    open_part,
+    step_of,
+    without,
+)
 
 _BELOW_1 = 1.0 - 1e-12
 _TAIL = 1e-9  # of a normal distribution, on either side
-
-_Number: TypeAlias = Float | Integer
 
 
 class Parameters:
@@ -58,6 +64,7 @@ class Parameters:
         functions.
         """
         places: Point = point or {}
+        own: dict[str, float] = {}
         functions: list[tuple[tuple[Any, ...], Domain]] = []
 
         def built(part: Any, name: str, path: tuple[Any, ...]) -> Any:
@@ -77,10 +84,15 @@ class Parameters:
             rng = np.random.default_rng([*key, zlib.crc32(name.encode())])
             if isinstance(domain, Categorical):
                 index = int(places.get(name, rng.random() * len(domain.categories)))
+                if name in self.kinds:
+                    own[name] = float(index)
                 return built(domain.categories[index], f"{name}[{index}]", path)
-            if name in self.kinds and isinstance(domain, _Number):
-                return value_at(places.get(name, float(rng.random())), domain)
-            return domain.sample(random_state=rng)
+            if name not in self.kinds or not isinstance(domain, Number):
+                return domain.sample(random_state=rng)
+            value = value_at(places.get(name, float(rng.random())), domain)
+            if (place := place_of(value, domain)) is not None:
+                own[name] = place
+            return value
 
         config: Config = built(self._space, "", ())
         if functions:
@@ -89,44 +101,7 @@ class Parameters:
             for path, function in functions:
                 assign_value(config, path, function.sample(config))
             config = without(config, list(self._owned))
-        if self._open is not None:
-            config = open_part(self._open, config)
-        return config, self.point_of(config)
-
-    def point_of(self, config: Mapping[str, Any]) -> Point:
-        """Return the point of a configuration, which may lack constants of the space."""
-        return self._places(self._space, config, "", whole=False) or {}
-
-    def _places(self, part: Any, value: Any, name: str, whole: bool) -> dict[str, float] | None:
-        """Return the places of a value in a part of the space; None if it is none of its values."""
-        domain = _domain_of(part)
-        if isinstance(domain, Categorical):
-            for index, category in enumerate(domain.categories):
-                places = self._places(category, value, f"{name}[{index}]", whole=True)
-                if places is not None:
-                    return {name: float(index), **places} if name in self.kinds else places
-            return None
-        if domain is not None:
-            if name not in self.kinds or not isinstance(domain, _Number):
-                return {}
-            place = place_of(value, domain)
-            return None if place is None else {name: place}
-        if not isinstance(part, (Mapping, list, tuple)):
-            return {} if type(part) is type(value) and repr(part) == repr(value) else None
-        given, children = dict(_children(value)), dict(_children(part))
-        if isinstance(part, Mapping) != isinstance(value, Mapping):
-            return None
-        if whole and given.keys() != children.keys():
-            return None
-        found: dict[str, float] = {}
-        for step, child in children.items():
-            if step not in given:
-                continue
-            places = self._places(child, given[step], _below(name, step), whole)
-            if places is None and whole:
-                return None
-            found.update(places or {})
-        return found
+        return config if self._open is None else open_part(self._open, config), own
 
 
 def _domains(part: Any, name: str) -> Iterator[tuple[str, Domain]]:
@@ -168,7 +143,7 @@ def kind_of(domain: Domain) -> Numeric | OneOf | None:
     if isinstance(domain, Categorical):
         n = len(domain.categories)
         return OneOf(n) if n > 1 else None
-    if not isinstance(domain, _Number):
+    if not isinstance(domain, Number):
         return None
     if isinstance(_inner(domain), Normal):
         return Numeric()
@@ -183,7 +158,7 @@ def kind_of(domain: Domain) -> Numeric | OneOf | None:
     )
 
 
-def place_of(value: Any, domain: _Number) -> float | None:
+def place_of(value: Any, domain: Number) -> float | None:
     """Return a number's place in its domain, from 0 to 1; None if it is none of its values.
 
     A place is the share of the draws that Tune's own sampling has below the value. Whole numbers
@@ -207,7 +182,7 @@ def place_of(value: Any, domain: _Number) -> float | None:
     return (index - first + 0.5) / (last - first + 1)
 
 
-def value_at(place: float, domain: _Number) -> Any:
+def value_at(place: float, domain: Number) -> Any:
     """Return the number at a place."""
     place = min(max(place, 0.0), _BELOW_1)
     sampler, step = _inner(domain), step_of(domain)

@@ -14,7 +14,6 @@ from mfhpo.experiment import RaceSettings, SearchSettings
 from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.fidelity import Fidelity, native
 from mfhpo.racing.declaration import Declaration, as_fidelity
-from mfhpo.racing.options import with_defaults
 from mfhpo.search.declared import (
     certifier_of,
     cheap_levels_in_words,
@@ -24,7 +23,7 @@ from mfhpo.search.declared import (
 from mfhpo_ray.experiment.metric import check_aim
 from mfhpo_ray.experiment.space import Config
 from mfhpo_ray.searchers.options import FidelitySearchOptions
-from mfhpo_ray.searchers.trials import Source, Trials
+from mfhpo_ray.searchers.trials import Source, Trials, own_and_host
 
 MakePolicy = Callable[[Problem, float, Mapping[str, Any]], Policy]
 
@@ -56,8 +55,7 @@ class RaceTrials(Trials):
         make: MakePolicy | None = None,
         looks: bool = False,
     ) -> None:
-        own = with_defaults(type(search), options)
-        host = {name: own.pop(name) for name in FidelitySearchOptions.__annotations__}
+        own, host = own_and_host(search, options, FidelitySearchOptions)
         replicate = own.pop("replicate", None)
         if replicate is not None:
             named = as_fidelity(fidelity)

@@ -10,7 +10,7 @@ from mfhpo.censored import RCUCB, CensoredPolicy, ZoomingRCUCB
 from mfhpo.censored.options import check_limits
 from mfhpo.experiment import Assignment, Begun, LimitSettings
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.racing.options import runs, with_defaults
+from mfhpo.racing.options import runs
 from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.experiment.metric import as_number
 from mfhpo_ray.experiment.recommendation import TuneLimitRecommendation
@@ -19,7 +19,7 @@ from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.searchers.candidates import ArmsLike
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
 from mfhpo_ray.searchers.options import RCUCBSearchOptions, SearchOptions, ZoomingRCUCBSearchOptions
-from mfhpo_ray.searchers.trials import Source, Trials
+from mfhpo_ray.searchers.trials import Source, Trials, own_and_host
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -36,8 +36,8 @@ class _LimitTrials(Trials):
     stops_surplus = False
 
     def __init__(self, search: Any, options: Mapping[str, Any], **explicit: Any) -> None:
-        own = with_defaults(type(search), options) | explicit
-        self.host = {name: own.pop(name) for name in SearchOptions.__annotations__}
+        own, self.host = own_and_host(search, options, SearchOptions)
+        own |= explicit
         limit_key = own.pop("limit_key")
         check_name("limit_key", limit_key, "a key of the configuration such as 'time_limit_s'")
         fidelity = Fidelity(limit_key, levels=(None,), costs="measured")

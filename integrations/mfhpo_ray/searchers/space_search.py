@@ -9,11 +9,12 @@ from mfhpo._validation import shown
 from mfhpo.experiment import SearchSettings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import Declaration
-from mfhpo.racing.options import runs, with_defaults
-from mfhpo.search import BudgetedSearch, DeclaredSearch, SearchOptions
+from mfhpo.racing.options import runs
+from mfhpo.search import BudgetedSearch, DeclaredSearch
 from mfhpo_ray.experiment.recommendation import TuneSearchRecommendation
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
-from mfhpo_ray.searchers.trials import Source, Trials
+from mfhpo_ray.searchers.options import FidelitySearchOptions, SpaceSearchOptions
+from mfhpo_ray.searchers.trials import Source, Trials, own_and_host
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _TRAINING = "training"  # the key of the configuration that names a training with checkpoints
 
 
-@runs(BudgetedSearch, SearchOptions, checkpoints=False)
+@runs(BudgetedSearch, SpaceSearchOptions, checkpoints=False, seed_key="seed")
 class SpaceSearch(ExperimentSearch[TuneSearchRecommendation]):
     """Searches a space with cheap and dear evaluations, then certifies the best it has found.
 
@@ -37,17 +38,12 @@ class SpaceSearch(ExperimentSearch[TuneSearchRecommendation]):
     outside the shortlist. The intervals rest on the evaluations of the shortlist alone, never on
     values that the search has selected. With `replicate` it is about the mean over replicates.
 
-    Each trial is one evaluation of one configuration at one level of the fidelity. What
-    another scheduler stops early, such as ASHA, is paid and gives no value.
-
     Parameters
     ----------
     fidelity
         The key of the configuration that sets how dear an evaluation is, such as the number of
         epochs; see `IISESearch`. It is a name, or a `mfhpo.Fidelity` whose bias is not used. None:
         there is no such key, and each trial is a full evaluation.
-    metric, mode, prices, seed
-        See `mfhpo_ray.searchers.options.FidelitySearchOptions`.
     space
         The space to search, in Tune's terms. None: the ``param_space`` of the Tuner. Choices may
         hold dictionaries, lists and domains, as in ``tune.choice([{"kind": "svm", "C":
@@ -85,25 +81,15 @@ class SpaceSearch(ExperimentSearch[TuneSearchRecommendation]):
             save(path, model, config["epochs"])
             tune.report({"accuracy": model.accuracy()})
 
-    On errors, saving, restoring and the order in which trials count, see `IISESearch`.
+    On stops by others, restoring and the order in which trials count, see `IISESearch`.
     """
 
     _draws = True
 
     def __init__(
-        self,
-        fidelity: str | Fidelity | None = None,
-        *,
-        metric: str | None = None,
-        mode: str | None = None,
-        space: Mapping[str, Any] | None = None,
-        prices: Mapping[str, float] | None = None,
-        seed_key: str | None = "seed",
-        seed: int | None = None,
-        **options: Unpack[SearchOptions],
+        self, fidelity: str | Fidelity | None = None, **options: Unpack[SpaceSearchOptions]
     ) -> None:
-        trials = _SpaceTrials(fidelity, prices, seed_key, with_defaults(type(self), options))
-        trials.host = {"metric": metric, "mode": mode, "space": space, "seed": seed}
+        trials = _SpaceTrials(self, fidelity, options)
         super().__init__(trials, trials.listed)
 
 
@@ -111,13 +97,11 @@ class _SpaceTrials(Trials):
     """Trials of a search of a space."""
 
     def __init__(
-        self,
-        fidelity: str | Fidelity | None,
-        prices: Mapping[str, float] | None,
-        seed_key: str | None,
-        options: Mapping[str, Any],
+        self, search: Any, fidelity: str | Fidelity | None, options: Mapping[str, Any]
     ) -> None:
-        seconds = options["seconds"]
+        own, self.host = own_and_host(search, options, FidelitySearchOptions)
+        prices, seed_key = self.host.pop("prices"), self.host.pop("seed_key")
+        seconds = own["seconds"]
         if seconds is not None and prices is not None:
             raise ValueError(
                 f"seconds={shown(seconds)} counts seconds alone, prices={shown(prices)} what they "
@@ -128,7 +112,7 @@ class _SpaceTrials(Trials):
                 f"prices={shown(prices)} are for measured seconds, but without a fidelity a budget "
                 f"counts trials; leave prices out."
             )
-        declared = self._declared = DeclaredSearch.of(fidelity, **options)
+        declared = self._declared = DeclaredSearch.of(fidelity, **own)
         if declared.checkpoints and _TRAINING in (
             declared.fidelity.name,
             seed_key,
@@ -145,7 +129,7 @@ class _SpaceTrials(Trials):
         if declared.fidelity.costs == "measured":
             self.hangs = "a trial that hangs is waited for"
         self.listed = declared.candidates if isinstance(declared.candidates, list) else None
-        self._declaration = Declaration.of(declared.fidelity, options["sigma"], None)
+        self._declaration = Declaration.of(declared.fidelity, own["sigma"], None)
 
     def settings(self, source: Source, seed: int, sign: float) -> SearchSettings:
         space, listed = (None, source) if isinstance(source, list) else (source, [])

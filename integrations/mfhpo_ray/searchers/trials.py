@@ -14,6 +14,7 @@ from mfhpo.experiment import Assignment, Begun, Configurations
 from mfhpo.experiment.settings import Settings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.replicate import replicate_of
+from mfhpo.racing.options import with_defaults
 from mfhpo.search.declared import has_levels
 from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.experiment.metric import as_number
@@ -28,6 +29,14 @@ _MOST_ARMS = 1 << 16
 
 Source: TypeAlias = list[Config] | Parameters
 """The configurations, or where a search draws its own from."""
+
+
+def own_and_host(
+    search: Any, options: Mapping[str, Any], host: type
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the options of the policy that a search `runs`, and those of a `host`'s type."""
+    own = with_defaults(type(search), options)
+    return own, {name: own.pop(name) for name in host.__annotations__}
 
 
 class Trials(abc.ABC):
@@ -58,7 +67,7 @@ class Trials(abc.ABC):
         What the search itself is given: see `mfhpo_ray.searchers.options.SearchOptions`.
     """
 
-    host: Mapping[str, Any]
+    host: dict[str, Any]
     hangs = ""
     stops_surplus = True
 

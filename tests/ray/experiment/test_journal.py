@@ -55,5 +55,5 @@ def test_runs_of_the_same_name_are_kept_apart_and_a_restored_one_together(tmp_pa
     for trial, value in ((first, 0.1), (second, 0.2)):
         Journal.of(trial).write("t", {"value": value})
     assert Journal.of(again).read() == {"t": {"value": 0.1}}
-    newest = Journal.newest(pyarrow.fs.LocalFileSystem(), str(tmp_path / "race"))
+    newest = Journal.of_runs(pyarrow.fs.LocalFileSystem(), str(tmp_path / "race"))[-1]
     assert newest.read() == {"t": {"value": 0.2}}

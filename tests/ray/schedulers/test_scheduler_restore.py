@@ -70,7 +70,7 @@ def drive(address, folder):
 def journal_of(folder):
     import pyarrow.fs
 
-    journal = Journal.newest(pyarrow.fs.LocalFileSystem(), str(folder / "storage" / "race"))
+    journal = Journal.of_runs(pyarrow.fs.LocalFileSystem(), str(folder / "storage/race"))[-1]
     records = {} if journal is None else journal.read()
     for name in (RECOMMENDATION, SHARED):
         records.pop(name, None)
