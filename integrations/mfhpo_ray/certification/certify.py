@@ -51,12 +51,6 @@ class TuneCertificate(Certificate):
         text = super(TuneCertificate, with_flat_candidates(self)).__str__()
         return f"{text}\n  recorded in {self.results.experiment_path}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the certificate as plain values, without the results."""
-        content = super(TuneCertificate, replace(self, results=None)).to_dict()
-        del content["results"]
-        return content
-
 
 def certify(
     results: ResultGrid,

@@ -1,7 +1,7 @@
 """Limits of time and memory on running trials, kept from the loop of Tune's controller.
 
-Tune itself cannot end a step that hangs. Its loop calls the scheduler's ``choose_trial_to_run``
-about ten times a second: from there a trial is stopped and its process killed.
+Tune itself cannot end a step that hangs. Its loop calls the scheduler about ten times a second:
+from there a trial is stopped and its process killed.
 """
 
 from __future__ import annotations
@@ -143,25 +143,20 @@ class Limits:
         return True
 
     def seconds(self, trial: Trial) -> float:
-        """Return a trial's seconds: its own count if it ended by itself, else the clock's."""
-        run = self._runs.get(trial.trial_id)
-        if run is not None and run.ended_after is not None:
-            return run.ended_after
-        if run is not None and run.began is not None and not _has_ended(trial):
-            return self._clock() - run.began
-        return float(trial.run_metadata.last_result.get(TIME_TOTAL_S, 0.0))
+        """Return a trial's seconds, with those in the checkpoint that it went on from.
 
-    def seconds_of_all_runs(self, trial: Trial) -> float:
-        """Return a trial's seconds with those in the checkpoint that it went on from."""
-        run = self._runs.get(trial.trial_id)
-        if run is not None and run.began is None:
-            return run.saved  # a last result is that of an earlier run
-        saved = 0.0 if run is None or _has_ended(trial) else run.saved
-        return saved + self.seconds(trial)
+        Its own count if it ended by itself, else the clock's.
+        """
+        run, now = self._runs.get(trial.trial_id), self._clock()
+        if run is None or (_has_ended(trial) and run.ended_after is None):
+            return float(trial.run_metadata.last_result.get(TIME_TOTAL_S, 0.0))
+        if run.ended_after is not None:
+            return run.saved + run.ended_after
+        return run.saved + (0.0 if run.began is None else now - run.began)
 
     def seconds_of_failed_attempt(self, trial: Trial) -> float:
         """Return the seconds of a failed run that the results of the next run do not count."""
-        return max(0.0, self.seconds_of_all_runs(trial) - saved_seconds(trial))
+        return max(0.0, self.seconds(trial) - saved_seconds(trial))
 
     def settle(self, trial: Trial) -> float | None:
         """Note in the last result of a trial at which limit it is censored, if it is.
@@ -172,8 +167,8 @@ class Limits:
         if run is None or run.limit is None:
             return None
         if run.ended_after is None and not is_over_memory(trial):
-            ran = trial.run_metadata.last_result.get(_RUN_SECONDS)
-            if not (self.seconds(trial) if ran is None else float(ran)) > run.limit:
+            by_clock = self.seconds(trial) - run.saved
+            if not trial.run_metadata.last_result.get(_RUN_SECONDS, by_clock) > run.limit:
                 return None
         _note(trial, {CENSORED_KEY: run.limit})
         return run.limit

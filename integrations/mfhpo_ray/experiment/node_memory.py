@@ -49,49 +49,50 @@ class NodeMemory:
 
     def __call__(self, processes: Mapping[str, Any]) -> dict[str, int]:
         """Return the bytes that trials hold, by their names, and ask the nodes again."""
-        handles = {name: a for name, a in processes.items() if isinstance(a, ActorHandle)}
-        runs = [(name, actor._actor_id.hex()) for name, actor in handles.items()]
-        # A process may have been given to another trial, or a trial to another process.
-        seen = {run[0]: used for run, used in self._seen().items() if run in runs}
-        self._ask(runs)
-        return seen
-
-    def _seen(self) -> dict[_Run, int]:
-        """Return what the nodes have answered by now."""
-        asked = {node.answer: node for node in self._nodes.values() if node.answer is not None}
+        actors = {name: each for name, each in processes.items() if isinstance(each, ActorHandle)}
+        runs = [(name, actor._actor_id.hex()) for name, actor in actors.items()]
         seen: dict[_Run, int] = {}
-        for answer in ray.wait(list(asked), num_returns=len(asked), timeout=0)[0] if asked else ():
-            node = asked[answer]
-            node.answer = None
-            try:
-                seen |= zip(node.runs, ray.get(answer), strict=True)
-            except RayError as error:
-                _logger.warning("On one node, the memory of trials is not limited now: %s", error)
-                node.sampler, node.waits_until = None, time.monotonic() + _AFTER_FAILURE
-        return seen
+        for node in self._nodes.values():
+            seen |= node.seen()
+        self._ask(runs)
+        # A process may have been given to another trial, or a trial to another process.
+        return {run[0]: used for run, used in seen.items() if run in runs}
 
     def _ask(self, runs: Sequence[_Run]) -> None:
         places = {run: self._places.get(run) or _place_of(run[1]) for run in runs}
         self._places = {run: place for run, place in places.items() if place is not None}
-        now = time.monotonic()
         for name in {node for node, _ in self._places.values()}:
-            node = self._nodes.setdefault(name, _Node())
-            if node.answer is not None or now < node.waits_until:
-                continue
-            here = {
-                run: pid for run, (node_of_it, pid) in self._places.items() if node_of_it == name
-            }
-            node.sampler = node.sampler or _begin(name)
-            node.runs, node.waits_until = list(here), now + _PERIOD
-            node.answer = node.sampler.held.remote(list(here.values()), self._limit)
+            here = {run: pid for run, (node, pid) in self._places.items() if node == name}
+            self._nodes.setdefault(name, _Node(name)).ask(here, self._limit)
 
 
 @dataclass
 class _Node:
-    sampler: Any = None
+    name: str
+    sampler: Any = None  # the actor
     runs: Sequence[_Run] = ()  # of the last question
     answer: Any = None  # to it; None if there is none to come
     waits_until: float = -math.inf
+
+    def ask(self, processes: Mapping[_Run, int], limit: float) -> None:
+        """Ask what runs hold, by their processes, if the node is to be asked again by now."""
+        now = time.monotonic()
+        if self.answer is None and now >= self.waits_until:
+            self.sampler = self.sampler or _begin(self.name)
+            self.runs, self.waits_until = list(processes), now + _PERIOD
+            self.answer = self.sampler.held.remote(list(processes.values()), limit)
+
+    def seen(self) -> dict[_Run, int]:
+        """Return what the node has answered, if it has by now."""
+        if self.answer is None or not ray.wait([self.answer], timeout=0)[0]:
+            return {}
+        answer, self.answer = self.answer, None
+        try:
+            return dict(zip(self.runs, ray.get(answer), strict=True))
+        except RayError as error:
+            _logger.warning("On one node, the memory of trials is not limited now: %s", error)
+            self.sampler, self.waits_until = None, time.monotonic() + _AFTER_FAILURE
+            return {}
 
 
 def _begin(node: str) -> Any:

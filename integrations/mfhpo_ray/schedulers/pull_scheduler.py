@@ -121,7 +121,7 @@ class PullScheduler(FIFOScheduler):
         if search is not None and is_tried_again(trial):
             search.owe(name, limits.seconds_of_failed_attempt(trial))
         elif search is not None:
-            search.note_seconds(name, limits.seconds_of_all_runs(trial))
+            search.note_seconds(name, limits.seconds(trial))
             if was_lost(trial):
                 search.lose(name)
         limits.forget(trial)

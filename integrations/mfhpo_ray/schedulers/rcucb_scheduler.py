@@ -139,7 +139,7 @@ class LimitRace(LevelRace):
         """Return the seconds of a run that has failed, and that no later result counts."""
         if is_tried_again(run.trial):
             return self._time_limits.seconds_of_failed_attempt(run.trial)
-        return self._time_limits.seconds_of_all_runs(run.trial)
+        return self._time_limits.seconds(run.trial)
 
 
 def _largest(limits: Any, longest: float | None) -> float | None:

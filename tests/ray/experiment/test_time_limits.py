@@ -169,8 +169,8 @@ def test_a_failed_attempt_is_paid_but_for_what_its_checkpoint_holds():
         loop.start(trial)
         loop.turn(5.0)
         assert loop.limits.seconds_of_failed_attempt(trial) == 5.0
-        assert loop.limits.seconds_of_all_runs(trial) == 15.0
+        assert loop.limits.seconds(trial) == 15.0
         # Stopped at its limit, it has still run before.
         loop.turn(60.0)
         assert trial.status == Trial.TERMINATED
-        assert loop.limits.seconds_of_all_runs(trial) == 10.0 + loop.limits.seconds(trial)
+        assert loop.limits.seconds(trial) == 75.0
