@@ -172,31 +172,19 @@ def certify(
         check_name("trainable", trainable, "a function, a class or its name")
     if replicate is not None:
         check_blocks(replicate, fidelity, {"sigma": sigma})
-    check_instance("results", results, ResultGrid, "the ResultGrid of Tuner.fit")
-    analysis = getattr(results, "_experiment_analysis", None)
-    metric = metric or getattr(analysis, "default_metric", None)
-    mode = mode or getattr(analysis, "default_mode", None)
-    if not (metric and mode):
-        raise ValueError(
-            "metric and mode are not known; give them: certify(..., metric='accuracy', mode='max')."
-        )
+    metric, mode = _aim_of(results, metric, mode)
     owned = [key for key in (seed_key, replicate) if key is not None]
     shortlist = shortlist_of(
         results, top, metric=metric, mode=mode, fidelity=fidelity, time_attr=time_attr, owned=owned
     )
     parent, of = posixpath.split(results.experiment_path.rstrip("/"))
-    about = [shortlist.length, metric, mode, replicate, seed_key]
-    compared = [fingerprint(candidate.params) for candidate in shortlist.candidates]
-    digest = zlib.crc32(repr([about, compared]).encode())
-    name = name or f"{of}-best-{len(compared)}-{digest:08x}"
-    options = {
-        "delta": delta,
-        "epsilon": epsilon,
-        "budget": budget,
-        "sigma": sigma,
-        "measure": measure,
-        "max_failures": max_failures,
-    }
+    if name is None:
+        about = [shortlist.length, metric, mode, replicate, seed_key]
+        compared = [fingerprint(candidate.params) for candidate in shortlist.candidates]
+        digest = zlib.crc32(repr([about, compared]).encode())
+        name = f"{of}-best-{len(compared)}-{digest:08x}"
+    options: dict[str, Any] = {"delta": delta, "epsilon": epsilon, "budget": budget, "sigma": sigma}
+    options |= {"measure": measure, "max_failures": max_failures}
     host = {"metric": metric, "mode": mode, "seed": zlib.crc32(name.encode())}
     search = ShortlistSearch(shortlist, options, replicate, seed_key, **host)
     folder = posixpath.join(parent, name)
@@ -227,6 +215,19 @@ def certify(
     return TuneCertificate(**vars(certificate), results=grid)
 
 
+def _aim_of(results: Any, metric: str | None, mode: str | None) -> tuple[str, str]:
+    """Return the metric and the mode, those of the experiment where none are given."""
+    check_instance("results", results, ResultGrid, "the ResultGrid of Tuner.fit")
+    analysis = getattr(results, "_experiment_analysis", None)
+    metric = metric or getattr(analysis, "default_metric", None)
+    mode = mode or getattr(analysis, "default_mode", None)
+    if not (metric and mode):
+        raise ValueError(
+            "metric and mode are not known; give them: certify(..., metric='accuracy', mode='max')."
+        )
+    return metric, mode
+
+
 class ShortlistSearch(ExperimentSearch[TuneSearchRecommendation]):
     """Evaluates the candidates of a shortlist until the best of them is known.
 
@@ -234,10 +235,8 @@ class ShortlistSearch(ExperimentSearch[TuneSearchRecommendation]):
     ----------
     shortlist, options
         See `mfhpo.experiment.ShortlistSettings`.
-    replicate
-        The key that evaluations of a block share, or None.
-    seed_key
-        The key that gets a new seed in each evaluation, or None.
+    replicate, seed_key
+        See `certify`.
     **host
         See `mfhpo_ray.searchers.options.SearchOptions`.
     """

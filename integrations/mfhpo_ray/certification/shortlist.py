@@ -11,7 +11,7 @@ from ray.tune import ResultGrid
 from ray.tune.result import TRIAL_ID
 from ray.tune.utils import flatten_dict
 
-from mfhpo._validation import check_count, check_instance, shown
+from mfhpo._validation import check_count, shown
 from mfhpo.certification.candidates import Candidate, Shortlist, best_of, chosen_in_words
 from mfhpo.experiment import key_of
 from mfhpo_ray.experiment.encoding import described
@@ -57,7 +57,6 @@ def shortlist_of(
     Trials count that ended without an error, with a finite value, and no earlier than others. For
     arguments and errors see `mfhpo_ray.certify`.
     """
-    check_instance("results", results, ResultGrid, "the ResultGrid of Tuner.fit")
     top = check_count("top", top, 2)
     sign = 1.0 if mode == "max" else -1.0
     ended: list[_Trial] = []
