@@ -263,6 +263,26 @@ def ray_tune() -> str:
     return table(["method", *heads], rows)
 
 
+def ray_replacement() -> str:
+    """Our schedulers in the place of ASHA, on trials of one seed each."""
+    found = result("ray_replacement")["rows"]
+    rows = []
+    for method in distinct(found, "contender"):
+        both = [only(found, contender=method, tasks=tasks) for tasks in ("LCBench", "rbv2_xgboost")]
+        cells = [
+            cell
+            for row in both
+            for cell in (
+                f"{row['cost']:.1f}",
+                f"{row['off']} of {row['lists']}",
+                f"{row['wrong']} of {row['certified']}" if row["certified"] else "",
+            )
+        ]
+        rows.append([method, *cells])
+    heads = [f"{what}, {name}" for name in ("LCBench", "rbv2_xgboost") for what in _ON_A_BUDGET]
+    return table(["method", *heads], rows)
+
+
 FIGURES: dict[str, Callable[[], str]] = {
     "quickstart": quickstart,
     "quickstart promise": quickstart_promise,
@@ -277,4 +297,5 @@ FIGURES: dict[str, Callable[[], str]] = {
     "chance": chance,
     "reliability diagram": reliability,
     "ray tune": ray_tune,
+    "ray replacement": ray_replacement,
 }

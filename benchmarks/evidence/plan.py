@@ -86,6 +86,7 @@ BENCHMARKS = (
     Benchmark("sklearn_search", "benchmarks.sklearn_search", "--seeds 1 --splits 5"),
     Benchmark("new_data_interval", "benchmarks.new_data_interval", "--runs 60"),
     Benchmark("ray_tune", "benchmarks.ray_tune", "--runs 1 --repeats 1", data="yahpo"),
+    Benchmark("ray_replacement", "benchmarks.ray_tune.replacement", "--lists 1", data="yahpo"),
     Benchmark("overhead", "benchmarks.overhead", "--trials 200 --repeats 1"),
     Benchmark("import_time", "benchmarks.import_time", "--rounds 3"),
     Benchmark("time_limit", "benchmarks.time_limit", "--trials 20"),

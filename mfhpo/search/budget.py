@@ -119,6 +119,8 @@ class Budget:
         """Plan with another amount, or with the same one where the search's costs have changed."""
         if amount is not None:
             self.amount = float(amount)
+        if self._prices is not None:
+            self._prices.usual.continues = self._search.continues
         self._shorten_beginning()
 
     def _shorten_beginning(self) -> None:

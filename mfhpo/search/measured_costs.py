@@ -23,7 +23,7 @@ class MeasuredCosts:
 
     def __init__(self, guess: Sequence[float], *, continues: bool) -> None:
         self._guess = np.array(guess, dtype=np.float64)
-        self._continues = continues
+        self.continues = continues
         # Number and sum of what was paid, by the level gone on from (-1 for none) and the level.
         self._paid: dict[tuple[int, int], tuple[int, float]] = {}
 
@@ -55,7 +55,7 @@ class MeasuredCosts:
         """
         if not self._paid:
             return tuple(self._guess.tolist())
-        if self._continues:
+        if self.continues:
             costs = np.cumsum(self._completed(self._steps(), np.diff(self._guess, prepend=0.0)))
         else:
             means = [self._mean(level) for level in range(len(self._guess))]
@@ -77,7 +77,7 @@ class MeasuredCosts:
     def from_scratch(self, level: int) -> float:
         """Return the cost of an evaluation that begins anew at a level, set up only once."""
         costs = self.costs()
-        if not self._continues or not self._paid:
+        if not self.continues or not self._paid:
             return costs[level]
         mean = self._mean(level)
         if not math.isnan(mean):

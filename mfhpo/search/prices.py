@@ -57,7 +57,6 @@ class Prices:
 
     def __init__(self, guess: Sequence[float], *, continues: bool) -> None:
         self.usual = MeasuredCosts(guess, continues=continues)
-        self._continues = continues
         # Arm, levels gone on from and come to, cost, and whether it was stopped.
         self._paid: list[_Payment] = []
         apart = np.abs(np.subtract.outer(np.arange(len(guess)), np.arange(len(guess))))
@@ -139,7 +138,7 @@ class Prices:
         for row, arm in enumerate(arms):
             logs[row] += self._own.get(arm, 0.0)
         costs = self._costs
-        if not self._continues:  # a higher level is not cheaper
+        if not self.usual.continues:  # a higher level is not cheaper
             own = np.maximum.accumulate(np.exp(logs) * costs, axis=1)
             return np.asarray(own[np.arange(len(features)), end] / costs[end])
         level = np.arange(len(costs))

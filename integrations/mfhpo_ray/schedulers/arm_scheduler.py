@@ -17,7 +17,6 @@ from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
 from mfhpo._validation import check_count, check_names
-from mfhpo.experiment import Experiment
 from mfhpo.experiment.settings import Settings
 from mfhpo_ray.experiment.checkpoints import can_be_saved, check_reuse
 from mfhpo_ray.experiment.limits import is_over_memory, unwrapped
@@ -78,8 +77,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
         arms, replicate = own.pop("arms"), own.pop("replicate")
         self._n_arms = None if arms is None else check_count("arms", arms, 2)
         keys = (replicate,) if isinstance(replicate, str) else replicate
-        right = "a key of the configuration or several"
-        self._replicate_keys = check_names("replicate", keys, right)
+        self._replicate_keys = check_names("replicate", keys, "a key of the configuration or more")
         # Tune's Repeater numbers its repeats under this key.
         self._runs = Runs((*self._replicate_keys, "__trial_index__"))
         limits = own.pop("limit", None), own.pop("memory_limit")
@@ -88,8 +86,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
         self._claims = Claims(self._runs, self._notebook, self._cost_of)
         self._course: LevelRace | None = None  # from the first choice on
         self._n_raced = 0  # arms in the race
-        self._complete = False  # no other trials will come
-        self._closed = False
+        self._complete = self._closed = False  # no other trials will come; the race is over
         self._noted_at = -math.inf
         self._idle_at: tuple[Any, ...] = ()  # how things stood when nothing could be started
         # A simulation has another clock, and other slots.
@@ -100,7 +97,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
         """Return the best answer so far; ValueError before any trial."""
         if self._course is None:
             raise ValueError("there is nothing to recommend yet: no trial was started.")
-        answer = self._experiment.answer()
+        answer = self._claims.experiment.answer()
         if self._promotion is not None:
             answer = self._promotion.explained(answer)
         return cast(AnswerT, in_terms_of_tune(answer, dict))
@@ -119,7 +116,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
 
     def _make_course(self) -> LevelRace:
         """Return who decides, now that the experiment has begun."""
-        return LevelRace(*self._parts, self._promotion)
+        return LevelRace(*self._parts)
 
     def _on_complete_search(self) -> None:
         """Learn that the search is over: all arms are known."""
@@ -130,11 +127,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
     @property
     def _over(self) -> bool:
         """Whether the race has ended."""
-        return self._course is not None and self._experiment.finished
-
-    def _finish(self, tune_controller: Any) -> None:
-        """End the experiment, now that the race has ended."""
-        self._close(tune_controller)
+        return self._course is not None and self._claims.experiment.finished
 
     # What Tune calls.
 
@@ -250,9 +243,9 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
             self._complete = True
             self._on_complete_search()
         if self._over:
-            self._finish(tune_controller)
+            self._close(tune_controller)
             return None
-        now = (self._experiment.order, len(self._slots.busy), self._complete)
+        now = (self._claims.experiment.order, len(self._slots.busy), self._complete)
         if now == self._idle_at or not self._slots.has_room(search):
             return None
         chosen = self._claims.send_again() or course.next()
@@ -267,14 +260,10 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
 
     def debug_string(self) -> str:
         """Return the scheduler's line in Tune's report."""
-        name, n_arms, n_busy = type(self).__name__, self._runs.n_arms, len(self._slots.busy)
-        return f"Using {name}: {n_arms} arms, {n_busy} busy"
+        n_arms, n_busy = self._runs.n_arms, len(self._slots.busy)
+        return f"Using {type(self).__name__}: {n_arms} arms, {n_busy} busy"
 
     # What is known.
-
-    @property
-    def _experiment(self) -> Experiment:
-        return self._claims.experiment
 
     @property
     def _sign(self) -> float:
@@ -282,15 +271,17 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
 
     def _value_in(self, result: Mapping[str, Any]) -> float | None:
         """Return a result's metric; NaN if it is no number, None if it is missing."""
-        if self._metric not in result:
+        name = str(self._metric)
+        value = as_number(result.get(name))
+        if value is None and name not in result:
             return None
-        value = as_number(result[self._metric])
         return math.nan if value is None else value
 
     @property
     def _parts(self) -> tuple[Any, ...]:
         """What each `LevelRace` is made of."""
-        return self._claims, self._runs, self._value_in, self._meter, self._n_raced
+        aim = self._value_in, self._meter, self._n_raced, self._promotion
+        return self._claims, self._runs, *aim
 
     @property
     def _out(self) -> set[int]:
@@ -379,6 +370,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
             self._note_answer()
 
     def _close(self, tune_controller: Any) -> None:
+        """End the experiment, now that the race has ended or nothing is left to run."""
         if self._closed:
             return
         self._closed = True

@@ -78,13 +78,13 @@ class Claims:
 
     def send_again(self) -> Run | None:
         """Send a run again that failed on its way, or was on it when the driver died."""
-        for run in self._runs:
-            if run.begun is not None and run.waits:
-                order, of = self.experiment.order, run.begun.id
-                id = f"{run.trial.trial_id}:{order}"
-                self._tell(replace(run.begun, id=id, order=order, retry_of=of, origin="retry"))
-                return run
-        return None
+        lost = [run for run in self._runs if run.begun is not None and run.waits]
+        first = min(lost, key=lambda run: self._log.claims[run.claim].order, default=None)
+        if first is not None and first.begun is not None:
+            order, of = self.experiment.order, first.claim
+            id = f"{first.trial.trial_id}:{order}"
+            self._tell(replace(first.begun, id=id, order=order, retry_of=of, origin="retry"))
+        return first
 
     def end(self, run: Run, value: float | None, **how: Any) -> None:
         """Tell what a run has shown; None: it failed.

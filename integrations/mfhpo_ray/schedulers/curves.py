@@ -31,15 +31,7 @@ from mfhpo_ray.schedulers.runs import Run
 
 @dataclass(frozen=True, kw_only=True)
 class CurveSettings(Settings):
-    """Settings of an experiment whose host decides what to do next.
-
-    Parameters
-    ----------
-    candidates
-        The configurations that are known; others may be suggested.
-    n_levels
-        Number of levels.
-    """
+    """Settings of an experiment whose host decides what to do next, and may add configurations."""
 
     candidates: Sequence[Mapping[str, Any]]
     n_levels: int
@@ -76,16 +68,8 @@ class CurveRunner(BlindRunner):
 class CurveRace(LevelRace):
     """Runs whose curves are judged: those that may get highest go first, the hopeless are stopped.
 
-    Parameters
-    ----------
-    *args
-        See `LevelRace`.
-    judge
-        Judges the curves; larger values are better.
-    slots
-        Where runs are.
-    sign
-        -1 where the metric is minimised.
+    Its parameters are those of `LevelRace`, a `judge` of curves whose larger values are better, the
+    `slots` in which runs are, and the `sign`, -1 where the metric is minimised.
     """
 
     keeps_those_out = False
@@ -209,25 +193,18 @@ class CurveRace(LevelRace):
         shown = [f"{value:.5g} at {level:g}" for level, value in pairs if math.isfinite(value)]
         whose = f"trial {name} ({', '.join(shown)})"
         stopped = "what was stopped by it may have been stopped in error"
-        for stage in {*contradicted} - self._warned:
-            low, high = sorted(self._sign * self._judge.gains[stage])
-            self._warn(
-                stage,
-                f"bias[{levels[stage]:g}] is contradicted by {whose}. The bound is widened "
-                f"to gains in [{low:.5g}, {high:.5g}], and further as trials need; {stopped}. "
-                f"Declare a wider bound, or larger noise.",
-            )
-        if not contradicted:
-            self._warn(
-                None,
-                f"no final value agrees with what was declared and with what {whose} and other "
-                f"replicates have shown; {stopped}. Declare wider bounds, or larger noise.",
-            )
-
-    def _warn(self, about: int | None, message: str) -> None:
-        if about not in self._warned:
-            self._warned.add(about)
-            warnings.warn(message, BiasContradictedWarning, stacklevel=3)
+        stages: list[int | None] = [*contradicted]
+        for stage in set(stages or [None]) - self._warned:
+            self._warned.add(stage)
+            if stage is None:
+                what = f"no final value agrees with what was declared, and with what {whose} and "
+                what += "other replicates have shown"
+            else:
+                low, high = sorted(self._sign * self._judge.gains[stage])
+                what = f"bias[{levels[stage]:g}] is contradicted by {whose}. The bound is widened "
+                what += f"to gains in [{low:.5g}, {high:.5g}], and further as trials need"
+            message = f"{what}; {stopped}. Declare wider bounds, or larger noise."
+            warnings.warn(message, BiasContradictedWarning, stacklevel=2)
 
 
 def _has_failed(run: Run) -> bool:

@@ -61,21 +61,17 @@ class MFEliminationScheduler(ArmScheduler[TuneRecommendation]):
 
     Notes
     -----
-    * What decides. With bounds, the scheduler judges curves by itself, and chooses who goes on. The
-      engine of the other schedulers and searches (`mfhpo.experiment`) has no part in that. It keeps
-      what happened, in the experiment's storage. It says which configurations are equal, and leaves
-      out evaluations that were lost, under a condition of the answer.
-    * It is not Algorithm 3 of "Multi-Fidelity Multi-Armed Bandits Revisited" (NeurIPS 2023), which
-      `MFEliminationSearch` runs.
+    * What decides. With bounds, the scheduler judges curves and chooses who goes on, without the
+      policies of the other schedulers. It is not Algorithm 3 of "Multi-Fidelity Multi-Armed Bandits
+      Revisited" (NeurIPS 2023), which `MFEliminationSearch` runs.
     * The order. Where trials pause at no cost, all come to the first level. From there on, the one
       that may get highest goes first. A trial that would begin anew after a pause runs on until it
-      is stopped.
-    * Replicates. With bounds, an arm's second trial starts only if its first has ended and the arm
-      may still be the best.
+      is stopped. An arm's second trial starts only if its first has ended and the arm may still be
+      the best.
     * Failures. A trial fails that crashes for good, runs into a limit, or reports a value that
       is no finite number. An arm whose every trial failed counts against no other. If its trials
       were lost with their processes, the answer has the condition that they were like the others.
-    * Contradictions. Where a trial that has ended contradicts the bounds beyond the noise, a
+    * Contradictions. Where a trial contradicts the bounds beyond the noise, a
       `mfhpo.BiasContradictedWarning` says so. The bound is widened as far as needed, and nothing is
       certified any more.
     * After a crash of the driver, ``Tuner.restore`` goes on with everything observed. The cost of
@@ -107,7 +103,7 @@ class MFEliminationScheduler(ArmScheduler[TuneRecommendation]):
         bounds: dict[float, Bound] | None = None
         if bias is not None and not callable(bias):
             bounds = checked_bounds(bias, lambda level: check_number("bias: level", level))
-        self._bias = bias if bounds is None else bounds
+        self._bias = bias if callable(bias) else bounds
         levels = levels_of(max_t, own, bounds)
         self._levels = [check_number("levels", level) for level in levels]
         check_increasing("levels", self._levels)
@@ -130,9 +126,9 @@ class MFEliminationScheduler(ArmScheduler[TuneRecommendation]):
         if not isinstance(self._course, CurveRace):
             return super().recommendation()
         finished = self._closed or self._over or (self._all_known and self._runs.all_over)
-        cost = self._experiment.answer().cost
+        cost = self._claims.experiment.answer().cost
         answer = self._course.judge.recommend(cost, finished, self._all_known)
-        n_lost = len(self._experiment.ledger.lost)
+        n_lost = len(self._claims.experiment.ledger.lost)
         lost = losses_in_words(n_lost, None, may_have_worker=False)
         answer = replace(answer, conditions=(*answer.conditions, *lost))
         level = self._levels[answer.fidelity]

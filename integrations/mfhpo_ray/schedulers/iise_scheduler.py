@@ -41,6 +41,10 @@ class IISEScheduler(ArmScheduler[TuneRecommendation]):
     one arm is left, the leader is within `epsilon` of all others, or no replicates are left. What
     `recommendation` guarantees is what `IISESearch` does.
 
+    Where each configuration has one trial, and no bias is declared, it takes the place of Tune's
+    ASHA: a model promotes trials from level to level on a budget, and new trials with other seeds
+    compare the finalists. The answer is that of `SpaceSearch`.
+
     Parameters
     ----------
     time_attr
@@ -68,8 +72,14 @@ class IISEScheduler(ArmScheduler[TuneRecommendation]):
 
     Notes
     -----
-    Each configuration needs replicates: ``{"seed": tune.grid_search(list(range(20)))}`` gives it
-    twenty. Where the noise is estimated, the certificate needs 17 values of the winner (at
+    With one trial each, the budget is that of six full trainings and a quarter of all trials, or
+    1.4 times as much where trials begin anew after a pause; `budget` is another one, in the unit of
+    the costs. Three tenths are for the finalists. They are evaluated again if all trials have a
+    whole number under the replicate's key; new trials get the smallest numbers that no trial has.
+    Trials that a search algorithm suggests one at a time need replicates.
+
+    Otherwise, ``{"seed": tune.grid_search(list(range(20)))}`` gives each configuration twenty
+    replicates. Where the noise is estimated, the certificate needs 17 values of the winner (at
     ``delta=0.05``). Trials that save checkpoints go on where they paused. The others begin anew at
     each level, which costs more, and is counted. A cluster that grows on demand is not asked to.
 
@@ -176,7 +186,13 @@ class IISEScheduler(ArmScheduler[TuneRecommendation]):
 
     def _on_complete_search(self) -> None:
         super()._on_complete_search()
-        policy: Any = None if self._promotion else self._experiment.runner.policy
-        if policy is not None and policy.piloting and policy.active.size and not self._closed:
+        policy: Any = getattr(self._claims.experiment.runner, "policy", None)
+        if (
+            self._promotion is None
+            and policy is not None
+            and policy.piloting
+            and policy.active.size
+            and not self._closed
+        ):
             active, numbers = policy.active.tolist(), self._runs.n_replicates
             self._check_replicates(len(active), min(numbers[arm] for arm in active))

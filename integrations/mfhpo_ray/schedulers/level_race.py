@@ -25,10 +25,8 @@ class LevelRace:
 
     Parameters
     ----------
-    claims
-        Of an experiment that has begun, of any kind.
-    runs
-        The trials.
+    claims, runs
+        Of an experiment that has begun, of any kind; the trials.
     value_of
         Returns the metric in a result; NaN if it is no number, None if it is not there.
     meter
@@ -36,8 +34,7 @@ class LevelRace:
     n_arms
         Number of configurations in the race, some of which may be suggested later.
     promotion
-        Adds trials of arms that have come to the last level, to evaluate them again. None: there
-        are no others than those that were given or suggested.
+        Adds trials that evaluate arms again at the last level. None: there are none.
     """
 
     keeps_those_out = True  # an arm that is put back needs its trials that wait

@@ -85,7 +85,7 @@ class RCUCBScheduler(ArmScheduler[TuneLimitRecommendation]):
         longest = self._options["longest"]
         return LimitRace(*self._parts, time_limits=self._slots.limits, longest=longest)
 
-    def _finish(self, tune_controller: Any) -> None:
+    def _close(self, tune_controller: Any) -> None:
         """Start nothing more, and end the experiment once the trials that run have ended."""
         tune_controller.search_alg.set_finished()
         for run in self._runs:
@@ -93,7 +93,7 @@ class RCUCBScheduler(ArmScheduler[TuneLimitRecommendation]):
                 self._doom(run)
         self._stop_doomed(tune_controller)
         if not self._slots.busy:
-            self._close(tune_controller)
+            super()._close(tune_controller)
 
     def _may_end(self, run: Run) -> bool:
         """Return whether a trial runs with a limit; one without might never end."""
@@ -104,14 +104,8 @@ class RCUCBScheduler(ArmScheduler[TuneLimitRecommendation]):
 class LimitRace(LevelRace):
     """Runs that are sent to their end, within the limits that an experiment assigns.
 
-    Parameters
-    ----------
-    *args
-        See `LevelRace`; there is one level.
-    time_limits
-        Knows how long they took.
-    longest
-        The limit while limits are derived.
+    Its parameters are those of `LevelRace`, the `time_limits`, which know how long runs took, and
+    the `longest` limit, while limits are derived. There is one level.
     """
 
     keeps_those_out = False

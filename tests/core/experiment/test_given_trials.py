@@ -9,10 +9,14 @@ from mfhpo.experiment import (
     Assignment,
     DistributionSpace,
     Done,
+    Experiment,
     Found,
     LimitSettings,
+    SearchSettings,
     Wait,
 )
+from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.search import DeclaredSearch
 from tests.core.experiment.story import LEVELS, Story, race
 from tests.core.experiment.workers import search
 
@@ -135,6 +139,18 @@ def test_d2_what_somebody_else_has_stopped_is_paid_and_left_out_under_a_conditio
         story.lose(str(n), why="ASHA stopped trials", is_cut=True)
     with pytest.raises(ValueError, match=r"something else .* ASHA stopped trials"):
         story.experiment.next()
+
+
+def test_a_search_plans_anew_once_it_is_known_that_nothing_goes_on():
+    rates = [{"x": x} for x in range(8)]
+    fidelity = Fidelity("epochs", levels=(1, 3, 9))
+    declared = DeclaredSearch.of(fidelity, budget=400.0, checkpoints=True, candidates=rates)
+    experiment = Experiment(SearchSettings(declared=declared, levels=(1, 3, 9), candidates=rates))
+    experiment.apply(Found(id="resumption", order=0, resumes=False, budget=500.0))
+    policy = experiment.runner.policy
+    assert policy.spending == (0.0, 500.0)
+    assert policy.search.allowance == pytest.approx(400.0)  # a fifth is for the finalists
+    assert policy.search.cost_from(1, 2) == 9.0
 
 
 def test_limits_are_chosen_for_what_is_available_and_configurations_may_come_later():

@@ -83,7 +83,7 @@ def test_whatever_fails_the_experiment_ends(seed, slots, checkpoints, bias, max_
 
     class Fates(ReplayedCurves):
         def step(self, config, iteration):
-            key = config["arm"], config["seed"] % 2  # others evaluate finalists
+            key = config["arm"], config["seed"] % 2  # that of a finalist is a new one
             if iteration >= when[key] and fate[key] == "end" and iteration > 1:
                 return None
             if iteration == when[key] and fate[key] == "crash" and key not in crashed:

@@ -206,7 +206,7 @@ def test_a_trial_is_charged_with_the_increments_or_with_all_that_it_runs_again()
 def test_a_trial_that_returns_when_it_is_resumed_is_not_charged_again():
     # It ends at 9, pauses there, and has nothing left to do for the last level.
     levels = {"levels": LEVELS, "epsilon": 0.0}
-    eliminating = MFEliminationScheduler(max_t=27, bias=dict.fromkeys(LEVELS[:-1], 1.0))
+    eliminating = MFEliminationScheduler(levels=LEVELS, bias=lambda level: 1.0)
     for scheduler in (declared(**levels), declared(**levels, costs="measured"), eliminating):
         curves = curves_of([0.5, 0.5], sigma=0.0, length=9)
         run = race(scheduler, grid(2, 2), curves, slots=1, checkpoints=True)
