@@ -148,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=(__doc__ or "").splitlines()[0],
     )
     parser.add_argument("--data", type=Path, required=True, help="YAHPO's folder")
-    parser.add_argument("--lists", type=int, default=5, help="of each task (default: 5)")
+    parser.add_argument("--lists", type=int, default=10, help="of each task (default: 10)")
     parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
     parser.add_argument("--output", type=Path, help="write the figures to this file, as JSON")
     options = parser.parse_args(arguments)

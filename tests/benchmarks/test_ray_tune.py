@@ -1,8 +1,11 @@
 import numpy as np
 import pytest
 
+from benchmarks.hpo.certainty_answers import Race as ListRace
+from benchmarks.hpo.certainty_pools import Bounds, kept_pool
 from benchmarks.ray_tune.comparison import Outcome, Setting, holds, judged, summary
 from benchmarks.ray_tune.methods import DELTA, METHODS, Answer, Race
+from benchmarks.ray_tune.replacement import METHODS as REPLACEMENTS
 from benchmarks.ray_tune.tables import EPOCHS
 
 # Three arms, and a fourth configuration beyond them; two of the arms cross.
@@ -85,3 +88,13 @@ class TestComparison:
         assert not true
         assert words.endswith("but m")
         assert holds([row | {"certified": 0}]) == {}
+
+
+def test_schedulers_in_the_place_of_asha_keep_to_its_cost(data_folder):
+    """One list, of trials that go on from checkpoints."""
+    names = ["ASHA", "IISEScheduler", "IISEScheduler, no seed to set, at ASHA's cost"]
+    pool = kept_pool("lcbench 3945", None, 16, 0, data_folder / "yahpo")
+    on_a_list = ListRace(pool, 0.5, 0.5, Bounds(pool.costs, pool.costs), 0)
+    asha, ours, cheap = (REPLACEMENTS[name](on_a_list) for name in names)
+    assert cheap.cost <= asha.cost < ours.cost <= 10.0  # six, and a quarter of 16
+    assert not cheap.certified

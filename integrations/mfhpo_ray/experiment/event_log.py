@@ -24,21 +24,9 @@ EVENTS = "events"
 class EventLog:
     """An experiment whose events are in a journal, one record for each trial.
 
-    An event's id is that of its trial; what follows a colon tells claims of one trial apart.
-
-    Parameters
-    ----------
-    settings
-        Of the experiment.
-    digest
-        What must be the same after a restart, by name: texts and numbers.
-    notebook
-        Of whoever tells the events.
-
-    Attributes
-    ----------
-    experiment
-        Read it, and change it by `tell` alone.
+    An event's id is that of its trial; what follows a colon tells claims of one trial apart. The
+    digest is what must be the same after a restart, by name. The `experiment` is there to be read;
+    `tell` alone changes it.
     """
 
     def __init__(

@@ -1,10 +1,12 @@
 """The metric: its name and direction, and the numbers among what trials report."""
 
+from collections.abc import Mapping
 from typing import Any, SupportsFloat
 
 import numpy as np
 
 from mfhpo._validation import check_choice, check_name
+from mfhpo.knowledge.fidelity import native
 
 
 def check_aim(metric: Any, mode: Any) -> None:
@@ -28,3 +30,13 @@ def as_number(value: Any) -> float | None:
         return float(value)
     except (TypeError, ValueError):  # an array or a tensor of several elements
         return None
+
+
+def scalars(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the numbers and texts of a flat result, without the configuration."""
+    plain = {name: native(value) for name, value in result.items()}
+    return {
+        name: value
+        for name, value in plain.items()
+        if isinstance(value, (bool, int, float, str)) and not name.startswith("config/")
+    }

@@ -13,19 +13,11 @@ _logger = logging.getLogger("mfhpo_ray")
 
 
 class Notebook:
-    """The experiment's journal; a record that the storage would not take is written again later.
-
-    Attributes
-    ----------
-    journal
-        None while the experiment is stored nowhere.
-    records
-        What was written of each trial before a restart.
-    """
+    """The experiment's journal; a record that the storage would not take is written again later."""
 
     def __init__(self) -> None:
-        self.journal: Journal | None = None
-        self.records: dict[str, dict[str, Any]] = {}
+        self.journal: Journal | None = None  # while the experiment is stored nowhere
+        self.records: dict[str, dict[str, Any]] = {}  # what was written before a restart
         self._is_open = False
         self._unwritten: dict[str, Mapping[str, Any]] = {}
 

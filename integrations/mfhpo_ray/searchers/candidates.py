@@ -1,7 +1,8 @@
-"""Where the configurations of a search come from: a list, or a search space."""
+"""The configurations of a search: where they come from, and as what they are shown."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Collection, Mapping, Sequence
 from numbers import Integral
 from typing import Any, TypeAlias
@@ -15,7 +16,10 @@ from mfhpo._validation import (
     check_dictionaries,
     check_instance,
 )
+from mfhpo.experiment import Begun
 from mfhpo.knowledge.fidelity import native
+from mfhpo_ray.experiment.encoding import decode, described
+from mfhpo_ray.experiment.event_log import EventLog
 from mfhpo_ray.experiment.space import (
     FUNCTIONS,
     Config,
@@ -33,18 +37,15 @@ from mfhpo_ray.searchers.parameters import Parameters
 
 ArmsLike: TypeAlias = int | Sequence[Mapping[str, Any]]
 
+_REDRAWN = "drawn anew in each trial"
+"""Stands in an answer for a value that differs between the trials of one configuration."""
+
 
 class Candidates:
     """The configurations of a search, before and after the Tuner has handed over its space.
 
-    Parameters
-    ----------
-    arms
-        See `check_arms`; None: a search draws its own.
-    space
-        The user's search space; None: the Tuner's.
-    keys
-        What the search sets; that of the fidelity or the limit is the first.
+    Without `arms` a search draws its own; without a `space` of the user it is the Tuner's. Of the
+    `keys` that the search sets, that of the fidelity or the limit is the first.
     """
 
     def __init__(
@@ -55,7 +56,9 @@ class Candidates:
         self.tuner_space: dict[str, Any] = {}
         check_instance("space", space, Mapping | None, "a dictionary of Tune's domains or None")
         if space is not None and isinstance(self.given, list):
-            raise ValueError("space and arms=[...] are given, but arms come from one of them.")
+            raise ValueError(
+                "space and arms=[...] are given, but arms come from one of them; leave one out."
+            )
         self._space = None if space is None else dict(space)
 
     @property
@@ -150,3 +153,32 @@ def _check_cover(arms: Sequence[Config], names: Sequence[str]) -> None:
                     f"arms[{position}]={arm!r} has no {name!r}, which param_space leaves open; add "
                     f"it to the arms, or drop it from param_space."
                 )
+
+
+class Shown:
+    """Learns from trials what they ran with, and shows configurations with that."""
+
+    def __init__(self) -> None:
+        self._redrawn: set[str] = set()  # keys
+        self._values: dict[str, Config] = {}
+
+    def learn(self, configuration: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
+        """Learn what a trial ran with, by key; return the keys that are known as redrawn now."""
+        known = self._values.setdefault(fingerprint(configuration), dict(values))
+        new = (name for name in values if name not in self._redrawn)
+        found = [name for name in new if described(known.get(name)) != described(values[name])]
+        self._redrawn.update(found)
+        return found
+
+    def relearn(self, log: EventLog) -> None:
+        """Learn from the notes of trials before a restart."""
+        for event in log.experiment.events:
+            if isinstance(event, Begun) and (ran := log.notes(event.id).get("ran")):
+                self.learn(event.configuration, decode(ran))
+
+    def of(self, configuration: Mapping[str, Any]) -> Config:
+        """Return a configuration as trials ran with it."""
+        shown = copy.deepcopy(dict(configuration))
+        for name, value in self._values.get(fingerprint(configuration), {}).items():
+            assign(shown, name, _REDRAWN if name in self._redrawn else value)
+        return shown

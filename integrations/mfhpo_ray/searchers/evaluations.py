@@ -43,22 +43,12 @@ class Running:
 
 
 class Evaluations:
-    """The evaluations of a search's experiment, told to its log; unknown trials are ignored.
-
-    Attributes
-    ----------
-    log
-        None until the experiment begins.
-    is_over
-        Whether nothing is left to evaluate.
-    is_watched
-        Whether the search's scheduler tells what its trials do.
-    """
+    """The evaluations of a search's experiment, told to its log; unknown trials are ignored."""
 
     def __init__(self, trials: Trials, clock: Callable[[], float]) -> None:
-        self.log: EventLog | None = None
-        self.is_over = False
-        self.is_watched = False
+        self.log: EventLog | None = None  # until the experiment begins
+        self.is_over = False  # nothing is left to evaluate
+        self.is_watched = False  # the search's scheduler tells what its trials do
         self._trials = trials
         self._clock = clock
         self._running: dict[str, Running] = {}
@@ -148,9 +138,9 @@ class Evaluations:
             return
         owed = seconds + float(self._log.notes(trial_id).get("owed", 0.0))
         running.seconds = running.iteration = None
-        cost, order = self._trials.cost(owed, running.resources), self._log.experiment.order
-        again = {"why": "it failed", "cost": cost or 0.0, "will_retry": True}
-        self._log.tell(Lost(id=trial_id, order=order, **again), owed=owed)
+        cost, order = self._trials.cost(owed, running.resources) or 0.0, self._log.experiment.order
+        lost = Lost(id=trial_id, order=order, why="it failed", cost=cost, will_retry=True)
+        self._log.tell(lost, owed=owed)
 
     def completed(self, trial_id: str) -> Mapping[str, Any] | None:
         """Return the last result of a trial that ended before a restart, or None."""
@@ -170,8 +160,9 @@ class Evaluations:
         elif not trial.num_failures:
             return False
         for event in log.experiment.events:
-            is_failure = isinstance(event, Ended) and not event.has_value
-            if not is_failure or event.stopped_at is not None or event.id in self._again.values():
+            if not isinstance(event, Ended) or event.has_value or event.stopped_at is not None:
+                continue
+            if event.id in self._again.values():
                 continue
             is_suggested = suggested and log.notes(event.id).get("suggested") == suggested
             if event.id == name or is_suggested:
@@ -194,8 +185,8 @@ class Evaluations:
         """Leave out an evaluation whose trial is stopped, or was before a restart."""
         if (running := self.running(trial_id)) is not None:
             cost = self._trials.cost(running.seconds or 0.0, running.resources) or 0.0
-            how = {"why": "its trial was stopped", "is_withdrawn": self.finished}
-            self._close(Lost, trial_id, cost=cost, **how)
+            why, is_withdrawn = "its trial was stopped", self.finished
+            self._close(Lost, trial_id, why=why, cost=cost, is_withdrawn=is_withdrawn)
 
     # After a restart.
 

@@ -17,13 +17,12 @@ from mfhpo.experiment import Done, Found, Wait
 from mfhpo_ray.experiment.encoding import decode, described, encode
 from mfhpo_ray.experiment.event_log import SHARED, EventLog, Records
 from mfhpo_ray.experiment.journal import Journal, check_state
-from mfhpo_ray.experiment.metric import as_number, check_aim
+from mfhpo_ray.experiment.metric import as_number, check_aim, scalars
 from mfhpo_ray.experiment.notebook import Notebook
-from mfhpo_ray.experiment.pulls import scalars
 from mfhpo_ray.experiment.recommendation import Answer, in_terms_of_tune
 from mfhpo_ray.experiment.space import fingerprint, placeholders_in
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
-from mfhpo_ray.searchers.candidates import ArmsLike, Candidates, check_arms
+from mfhpo_ray.searchers.candidates import ArmsLike, Candidates, Shown, check_arms
 from mfhpo_ray.searchers.evaluations import Evaluations
 from mfhpo_ray.searchers.notices import (
     CUT,
@@ -36,7 +35,6 @@ from mfhpo_ray.searchers.notices import (
     WAITS,
     Notices,
 )
-from mfhpo_ray.searchers.shown import Shown
 from mfhpo_ray.searchers.stops import cut_by
 from mfhpo_ray.searchers.trials import Trials
 
@@ -51,15 +49,7 @@ _ANSWER_PERIOD = 5.0
 
 
 class ExperimentSearch(Searcher, Generic[AnswerT]):
-    """Runs an experiment: each trial is one evaluation, and the run ends by itself.
-
-    Parameters
-    ----------
-    trials
-        What its user declares, and what a trial is given.
-    arms
-        See `IISESearch`; None, where the search may draw its own.
-    """
+    """Runs an experiment: each trial is one evaluation, and the run ends by itself."""
 
     _draws = False  # its configurations itself, where none are given
     _policy_class: Callable[..., Any]
@@ -108,8 +98,8 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         """
         if self.evaluations.log is None:
             raise ValueError(
-                "there is nothing to recommend yet: no trial was suggested. A restored experiment "
-                "has a copy of the search; ask recommendation(results)."
+                "there is nothing to recommend yet: no trial was suggested. Of a restored "
+                "experiment, ask recommendation(results)."
             )
         return cast(AnswerT, in_terms_of_tune(self._log.experiment.answer(), self._shown.of))
 
@@ -291,9 +281,8 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         for name, value in (("metric", self._metric), ("mode", self._mode)):
             if not value:
                 raise ValueError(
-                    f"{name} is not known: give it to the search, "
-                    f"{type(self).__name__}(..., metric='accuracy', mode='max'). What TuneConfig "
-                    f"has reaches a search only together with a param_space."
+                    f"{name} is not known: give it to the search, {type(self).__name__}(..., "
+                    f"metric='accuracy', mode='max'), or to TuneConfig beside a param_space."
                 )
         trials, candidates = self._trials, self._candidates
         trials.look_up(candidates.space)
@@ -327,7 +316,7 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         if value and own and value != own:
             raise ValueError(
                 f"{name}={shown(value)} of TuneConfig or of the saved search is not the {own!r} "
-                f"of this search; give the same, or only one of them."
+                f"of this search; give the same."
             )
         setattr(self, f"_{name}", own or value)
 

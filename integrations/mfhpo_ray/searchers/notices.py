@@ -12,13 +12,12 @@ MAY_CUT = (
 )
 CUT = (
     "{} has stopped trial {} before its end: it is paid, and gives neither a value nor a failure. "
-    "What is left of a configuration is then no fair sample of it. Drop it: the search ends what "
-    "is not worth going on, and search.scheduler(limit=...) what hangs."
+    "Drop it: trials end by themselves, and search.scheduler(limit=...) ends those that hang."
 )
 NO_NUMBER = "trial {} reported {}={!r}, which is no number: it counts as failed. Report float(...)."
 REDRAWN = (
-    "param_space[{!r}] is drawn anew in each trial, so that values of one configuration differ by "
-    "it as well. To draw it once for each configuration, give the search its space=...."
+    "param_space[{!r}] is drawn anew in each trial. To draw it once for each configuration, give "
+    "the search its space=...."
 )
 UNWATCHED = (
     "nobody enforces the limits: {}. Give the Tuner TuneConfig(scheduler=search.scheduler()), "

@@ -182,7 +182,7 @@ def place_of(value: Any, domain: Number) -> float | None:
     return (index - first + 0.5) / (last - first + 1)
 
 
-def value_at(place: float, domain: Number) -> Any:
+def value_at(place: float, domain: Any) -> Any:
     """Return the number at a place."""
     place = min(max(place, 0.0), _BELOW_1)
     sampler, step = _inner(domain), step_of(domain)

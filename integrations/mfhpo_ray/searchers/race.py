@@ -32,19 +32,9 @@ class RaceTrials(Trials):
     """Trials of a race of given configurations over levels.
 
     Where cheaper levels have no declared bias, a budget may not pay for comparing all of them at
-    the target. Then it is a search, in which the policy compares the finalists. Options are tried
-    at once, so that wrong ones raise here.
-
-    Parameters
-    ----------
-    search
-        One that `runs` a policy.
-    fidelity, options
-        What its user gives.
-    make
-        Makes the policy; None: it takes its options as they are.
-    looks
-        Whether finalists are compared by a few planned looks, and not by the policy.
+    the target. Then it is a search, in which the policy compares the finalists, or a few planned
+    `looks` do. The policy takes its options as they are, unless a function is given to `make` it.
+    Options are tried at once, so that wrong ones raise here.
     """
 
     def __init__(

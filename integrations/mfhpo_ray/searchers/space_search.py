@@ -107,17 +107,9 @@ class _SpaceTrials(Trials):
                 f"seconds={shown(seconds)} counts seconds alone, prices={shown(prices)} what they "
                 f"cost; leave prices out, or give budget=... for a fidelity with costs='measured'."
             )
-        if prices is not None and fidelity is None:
-            raise ValueError(
-                f"prices={shown(prices)} are for measured seconds, but without a fidelity a budget "
-                f"counts trials; leave prices out."
-            )
         declared = self._declared = DeclaredSearch.of(fidelity, **own)
-        if declared.checkpoints and _TRAINING in (
-            declared.fidelity.name,
-            seed_key,
-            declared.replicate,
-        ):
+        keys = (declared.fidelity.name, seed_key, declared.replicate)
+        if declared.checkpoints and _TRAINING in keys:
             raise ValueError(f"{_TRAINING!r} is what checkpoints are kept under; rename that key.")
         super().__init__(
             declared.fidelity,

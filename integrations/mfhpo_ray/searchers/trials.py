@@ -9,6 +9,8 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from mfhpo._validation import check_name
 from mfhpo.experiment import Assignment, Begun, Configurations
 from mfhpo.experiment.settings import Settings
@@ -19,13 +21,13 @@ from mfhpo.search.declared import has_levels
 from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.experiment.metric import as_number
 from mfhpo_ray.experiment.prices import Prices
-from mfhpo_ray.experiment.pulls import replicate_seed
 from mfhpo_ray.experiment.space import Config, assign, fingerprint, levels_of, replicates_of
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.searchers.parameters import Parameters
 
 # Seeds differ between so many configurations of a search, whose number may grow.
 _MOST_ARMS = 1 << 16
+_MASK = (1 << 31) - 1  # seeds have 31 bits
 
 Source: TypeAlias = list[Config] | Parameters
 """The configurations, or where a search draws its own from."""
@@ -42,34 +44,13 @@ def own_and_host(
 class Trials(abc.ABC):
     """Each trial evaluates a configuration at a level, or fully where there is no fidelity.
 
-    Parameters
-    ----------
-    fidelity
-        See `mfhpo.search.declared.has_levels`.
-    prices, seed_key
-        See `mfhpo_ray.searchers.options.FidelitySearchOptions`.
-    replicate
-        The key that evaluations of a block share, or None.
-    training
-        The key that names a training with checkpoints, or None.
-
-    Attributes
-    ----------
-    keys
-        What is set in a configuration, the level first.
-    levels, replicates
-        Their values, as far as they are known.
-    hangs
-        What happens without the search's scheduler, in words; empty: nothing.
-    stops_surplus
-        Whether trials that still run when the experiment is over are stopped.
-    host
-        What the search itself is given: see `mfhpo_ray.searchers.options.SearchOptions`.
+    Evaluations of a block share the value of the key `replicate`. The key `training` names a
+    training with checkpoints. For prices and seeds see `FidelitySearchOptions`.
     """
 
-    host: dict[str, Any]
-    hangs = ""
-    stops_surplus = True
+    host: dict[str, Any]  # what the search itself is given: metric, mode, space, seed
+    hangs = ""  # what happens without the search's scheduler, in words; empty: nothing
+    stops_surplus = True  # trials that still run when the experiment is over
 
     def __init__(
         self,
@@ -85,7 +66,7 @@ class Trials(abc.ABC):
         if seed_key == fidelity.name:
             raise ValueError(f"seed_key={seed_key!r} is what the search sets to something else.")
         own = (fidelity.name, seed_key, replicate, training)
-        self.keys = tuple(key for key in own if key is not None)
+        self.keys = tuple(key for key in own if key is not None)  # what is set, the level first
         self.levels = tuple(fidelity.levels or ())
         self.replicate = replicate
         self.replicates: Sequence[Any] = ()
@@ -192,3 +173,22 @@ class Trials(abc.ABC):
         if begun.limit is None or price <= 0.0 or begun.purpose == "given":
             return None  # that of a given configuration is in it
         return begun.limit / price
+
+
+def replicate_seed(
+    seed: int, arm: int, fidelity: int, r: int, *, n_arms: int, n_fidelities: int
+) -> int:
+    """Return the seed of an arm's r-th pull at a fidelity, from 0 to 2**31 - 1.
+
+    No two pulls of a race share one, before 2**31 divided by the number of pairs of arms and
+    fidelities were begun of one pair.
+
+    >>> replicate_seed(7, 0, 0, 0, n_arms=2, n_fidelities=3)
+    232282773
+    """
+    number = (r * n_arms + arm) * n_fidelities + fidelity
+    # Each step maps the numbers of 31 bits onto themselves one to one, so that none occurs twice.
+    for key in np.random.SeedSequence(seed).generate_state(3).tolist():
+        number = ((number ^ (key & _MASK)) * ((key << 1 | 1) & _MASK)) & _MASK
+        number ^= number >> 16
+    return number

@@ -16,8 +16,8 @@ from mfhpo.censored import RCUCB, Linear
 from mfhpo.experiment import event_of
 from mfhpo_ray import IISESearch, MFSearch
 from mfhpo_ray.experiment.encoding import decode
-from mfhpo_ray.experiment.pulls import replicate_seed
 from mfhpo_ray.experiment.recommendation import from_record
+from mfhpo_ray.searchers.trials import replicate_seed
 from tests.ray.searchers.searching import (
     BEST_ARM,
     Memory,
