@@ -108,8 +108,8 @@ class Certificate:
 
         What a host adds that `repr` does not show, such as results, is left out.
         """
-        hidden = [each.name for each in fields(self) if not each.repr]
-        content = plain(asdict(replace(self, **dict.fromkeys(hidden))))
+        hidden: dict[str, Any] = {each.name: None for each in fields(self) if not each.repr}
+        content = plain(asdict(replace(self, **hidden)))
         return {name: value for name, value in content.items() if name not in hidden}
 
     def __str__(self) -> str:
