@@ -24,7 +24,7 @@ from mfhpo_ray.experiment.losses import is_tried_again, was_lost
 from mfhpo_ray.experiment.metric import as_number, check_aim
 from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.experiment.recommendation import Answer, in_terms_of_tune
-from mfhpo_ray.schedulers.claims import Claims
+from mfhpo_ray.schedulers.claims import Claims, adapt, is_over, n_arms_in, told_in
 from mfhpo_ray.schedulers.level_race import LevelRace
 from mfhpo_ray.schedulers.levels import Meter
 from mfhpo_ray.schedulers.promotion import Promotion
@@ -39,7 +39,6 @@ from mfhpo_ray.schedulers.room import (
     suggests,
 )
 from mfhpo_ray.schedulers.runs import Run, Runs, warn_if_redrawn
-from mfhpo_ray.schedulers.told import adapt, is_over, n_arms_in, told_in
 
 Config: TypeAlias = Mapping[str, Any]
 Result: TypeAlias = dict[str, Any]

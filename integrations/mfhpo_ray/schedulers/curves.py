@@ -76,7 +76,7 @@ class CurveRace(LevelRace):
 
     def __init__(self, *args: Any, judge: BoundedElimination, slots: Slots, sign: float) -> None:
         super().__init__(*args)
-        self._judge = judge
+        self.judge = judge
         self._slots = slots
         self._sign = sign
         self._curves: dict[str, FloatArray] = {}  # by the trial's name, its values at the levels
@@ -87,15 +87,19 @@ class CurveRace(LevelRace):
             self._catch_up()
 
     @property
-    def judge(self) -> BoundedElimination:
-        """The race of the curves, by all that was told."""
-        self._catch_up()
-        return self._judge
-
-    @property
     def out(self) -> set[int]:
         """The arms that were let go."""
         return self.judge.out
+
+    def to_stop(self) -> list[Run]:
+        """Judge all that was told by now, and return the runs of arms that were let go."""
+        self._catch_up()
+        return super().to_stop()
+
+    def send_first(self, run: Run) -> None:
+        """Send a new run to the first level; its arm may be a new one."""
+        super().send_first(run)
+        self._catch_up()
 
     def next(self) -> Run | None:
         """Send the run that goes first to the next level; None if none waits."""
@@ -129,11 +133,11 @@ class CurveRace(LevelRace):
 
     def _turn(self, run: Run) -> tuple[float, ...]:
         """Return the place of a run: the smallest goes first."""
-        n_ahead = self._judge.n_finished(run.arm) + sum(
+        n_ahead = self.judge.n_finished(run.arm) + sum(
             other is not run and (other.is_sent or other.reached > run.reached)
             for other in self._runs.of(run.arm)
         )
-        return self._judge.turn(run.arm, n_ahead)
+        return self.judge.turn(run.arm, n_ahead)
 
     def _goes_first(self, run: Run) -> bool:
         """Return whether a run that has just come to its level goes on before all that wait.
@@ -154,15 +158,15 @@ class CurveRace(LevelRace):
     def _catch_up(self) -> None:
         """Learn what was told since the last time, or before a restart."""
         for arm in range(min(self._n_arms, self._runs.n_arms)):
-            if self._runs.of(arm) or arm not in self._judge.failed:
-                self._judge.enter(arm)
+            if self._runs.of(arm) or arm not in self.judge.failed:
+                self.judge.enter(arm)
         history = self._claims.experiment.history()
         for result in history[self._n_learned :]:
             self._learn(result)
         self._n_learned = len(history)
-        for arm in list(self._judge.active):
-            if not self._judge.n_finished(arm) and self._has_failed(arm):
-                self._judge.fail(arm)
+        for arm in list(self.judge.active):
+            if not self.judge.n_finished(arm) and self._has_failed(arm):
+                self.judge.fail(arm)
 
     def _learn(self, result: Result) -> None:
         """Learn a value, and let go of arms; warn of bounds that it contradicts."""
@@ -172,9 +176,9 @@ class CurveRace(LevelRace):
         name = result.id.partition(":")[0]
         curve = self._curves.setdefault(name, np.full(self._last + 1, np.nan))
         curve[stage] = value
-        contradicted = self._judge.observe(arm, curve, stage)
-        self._judge.let_go()
-        if arm in self._judge.contradicting:
+        contradicted = self.judge.observe(arm, curve, stage)
+        self.judge.let_go()
+        if arm in self.judge.contradicting:
             self._warn_of_contradiction(name, contradicted)
 
     def _has_failed(self, arm: int) -> bool:
@@ -200,7 +204,7 @@ class CurveRace(LevelRace):
                 what = f"no final value agrees with what was declared, and with what {whose} and "
                 what += "other replicates have shown"
             else:
-                low, high = sorted(self._sign * self._judge.gains[stage])
+                low, high = sorted(self._sign * self.judge.gains[stage])
                 what = f"bias[{levels[stage]:g}] is contradicted by {whose}. The bound is widened "
                 what += f"to gains in [{low:.5g}, {high:.5g}], and further as trials need"
             message = f"{what}; {stopped}. Declare wider bounds, or larger noise."

@@ -13,6 +13,7 @@ from mfhpo import IISE
 from mfhpo._validation import check_count, check_name
 from mfhpo.certification.choice import make_elimination
 from mfhpo.experiment import RaceSettings
+from mfhpo.experiment.kinds.race import RaceRunner
 from mfhpo.experiment.settings import Settings
 from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.fidelity import Fidelity
@@ -186,13 +187,9 @@ class IISEScheduler(ArmScheduler[TuneRecommendation]):
 
     def _on_complete_search(self) -> None:
         super()._on_complete_search()
-        policy: Any = getattr(self._claims.experiment.runner, "policy", None)
-        if (
-            self._promotion is None
-            and policy is not None
-            and policy.piloting
-            and policy.active.size
-            and not self._closed
-        ):
-            active, numbers = policy.active.tolist(), self._runs.n_replicates
+        runner = self._claims.experiment.runner
+        if not isinstance(runner, RaceRunner) or self._closed:
+            return
+        active, numbers = runner.policy.active.tolist(), self._runs.n_replicates
+        if runner.policy.piloting and active:
             self._check_replicates(len(active), min(numbers[arm] for arm in active))

@@ -183,11 +183,13 @@ class LevelRace:
 
     def _run_below(self, arm: int, level: int, at_rest: Run | None) -> Run | None:
         """Return the run below a level with the least left to pay: of equals, the first there."""
+        held = self._claims.experiment.ledger.held
+        below = (run for run in self._runs.of(arm) if run.reached < level)
         free = (
             run
-            for run in self._runs.of(arm)
-            if run.reached < level
-            and (run is at_rest or (run.waits and run.begun is None and not self._is_held(run)))
+            for run in below
+            if run is at_rest
+            or (run.waits and run.begun is None and (run.claim, run.reached) not in held)
         )
         return min(free, key=lambda run: (-run.reached, run.reached_at), default=None)
 
