@@ -246,7 +246,8 @@ def _at(pull: Pull, level: int) -> Pull:
 
 
 def _pull_of(claim: Claim) -> Pull:
-    if claim.begun.levels is None:
+    levels = claim.begun.levels
+    if levels is None or len(levels) == 1:
         return claim.pull
     return _at(claim.pull, min(claim.tickets, default=claim.pull.fidelity))
 

@@ -22,19 +22,10 @@ from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.experiment.recommendation import Answer, in_terms_of_tune
 from mfhpo_ray.experiment.space import fingerprint, placeholders_in
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
+from mfhpo_ray.searchers import notices
 from mfhpo_ray.searchers.candidates import ArmsLike, Candidates, Shown, check_arms
 from mfhpo_ray.searchers.evaluations import Evaluations
-from mfhpo_ray.searchers.notices import (
-    CUT,
-    IN_VAIN,
-    MAY_CUT,
-    NO_NUMBER,
-    REDRAWN,
-    SINGLE,
-    UNWATCHED,
-    WAITS,
-    Notices,
-)
+from mfhpo_ray.searchers.notices import Notices
 from mfhpo_ray.searchers.stops import cut_by
 from mfhpo_ray.searchers.trials import Trials
 
@@ -116,9 +107,9 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         stop = spec.get("stop")
         self._stop = stop if isinstance(stop, Mapping) else {}
         if stop:
-            self._notices.warn("stop", MAY_CUT.format(repr(stop)))
+            self._notices.warn("stop", notices.MAY_CUT.format(repr(stop)))
         if spec.get("num_samples") == 1:
-            self._notices.warn("num_samples", SINGLE)
+            self._notices.warn("num_samples", notices.SINGLE)
         if self.evaluations.log is not None:
             return True  # the experiment goes on with the configurations that it has
         taken = self._candidates.take(config)
@@ -144,17 +135,17 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         n_awaited = evaluations.lose_awaited()
         is_alone = experiment.n_begun and not evaluations.is_watched
         if is_alone and (consequence := self._trials.without_companion()):
-            self._notices.warn("companion", UNWATCHED.format(consequence))
+            self._notices.warn("companion", notices.UNWATCHED.format(consequence))
         if self._most is not None and len(experiment.ledger.open) >= self._most:
             if n_awaited >= self._most:
-                _logger.warning(IN_VAIN, n_awaited)
+                _logger.warning(notices.IN_VAIN, n_awaited)
             return None
         wanted = experiment.next()
         if isinstance(wanted, Done):
             return self._finish()
         if isinstance(wanted, Wait):
             if wanted.is_held_up and self._notices.are_new(wanted.why.partition(" of ")[0]):
-                _logger.warning(WAITS, wanted.why)
+                _logger.warning(notices.WAITS, wanted.why)
             return None
         config = self._trials.configured(wanted, experiment.runner.configurations, self._seed)
         evaluations.begin(trial_id, wanted, config)
@@ -185,7 +176,7 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
             evaluations.end(trial_id, value, result, notes)
         else:
             if result or running.iteration is not None:  # it has run
-                self._notices.warn("stop", CUT.format(who, trial_id))
+                self._notices.warn("stop", notices.CUT.format(who, trial_id))
             evaluations.cut(trial_id, who, result)
         self._write_answer(urgent=evaluations.finished)
 
@@ -209,7 +200,7 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
 
     def warn_of_stop(self, what: str) -> None:
         """Warn about the ``stop`` of the ``RunConfig``, named by `what`."""
-        self._notices.warn("stop", MAY_CUT.format(what))
+        self._notices.warn("stop", notices.MAY_CUT.format(what))
 
     @property
     def finished(self) -> bool:
@@ -341,7 +332,8 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         reported = result.get(str(self._metric))
         value = as_number(reported)
         if value is None and reported is not None:
-            self._notices.warn("no number", NO_NUMBER.format(trial_id, self._metric, reported))
+            words = notices.NO_NUMBER.format(trial_id, self._metric, reported)
+            self._notices.warn("no number", words)
         return value if value is not None and Observation(value).has_value else None
 
     def _learn_what_ran(
@@ -351,7 +343,7 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         names = [*placeholders_in(configuration), *self._candidates.redrawn]
         ran = {name: result[f"config/{name}"] for name in names if f"config/{name}" in result}
         for name in self._shown.learn(configuration, ran):
-            self._notices.warn(f"redrawn {name}", REDRAWN.format(name))
+            self._notices.warn(f"redrawn {name}", notices.REDRAWN.format(name))
         return ran
 
     def _object_to_budget(self) -> None:

@@ -95,8 +95,8 @@ class RCUCBSearch(ExperimentSearch[TuneLimitRecommendation]):
 
         tune.TuneConfig(search_alg=search, scheduler=search.scheduler(), num_samples=-1)
 
-    With any other scheduler a warning says that nobody keeps the limits: trials run to their end,
-    and those that took longer count as stopped. The search maximises the sum of all gains: RCUCB
+    With any other scheduler trials run to their end, which a warning says, and those that took
+    longer count as stopped. The search maximises the sum of all gains: RCUCB
     (Bengs and Hüllermeier, Multi-Armed Bandits with Censored Consumption of Resources, 2023). See
     `mfhpo.censored.options.LimitOptions` for what a gain is; the seconds are ``time_total_s``.
 
@@ -111,12 +111,6 @@ class RCUCBSearch(ExperimentSearch[TuneLimitRecommendation]):
     **options
         See `mfhpo.censored.options.RCUCBOptions`. Trials that run when the `horizon` is reached may
         end, or run into their limits, and count as well.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For wrong arguments; for a charge that is negative or decreases, at the latest once limits
-        are derived.
     """
 
     def __init__(

@@ -169,3 +169,8 @@ def test_what_only_readers_look_at_leaves_the_state():
     story.end("1")
     assert story.learned == ["0", "1"]
     assert story.experiment._current() is state
+
+
+def test_what_is_as_by_default_is_not_written():
+    record = Ended(id="a", order=1, value=None).to_dict()
+    assert record == {"event": "Ended", "id": "a", "order": 1, "value": None}
