@@ -111,10 +111,13 @@ def certify(
         has no part in it. With few values, such as five folds, the race ends when all were used.
         None: evaluations are independent. A parameter that looks like a replicate then gives a
         `ForgottenReplicateWarning`, and the answer a notice.
-    delta, epsilon, budget, sigma, measure, max_failures
+    delta, epsilon, sigma, measure
+        See `mfhpo.certification.certification.Certification`.
+    budget
         See `mfhpo.certification.certification.Certification`. Evaluations of earlier calls count.
-        An evaluation fails if it raises what is in `catch`, returns NaN or infinity, or prunes
-        itself.
+    max_failures
+        See `mfhpo.certification.certification.Certification`. An evaluation fails if it raises what
+        is in `catch`, returns NaN or infinity, or prunes itself.
     n_jobs, catch
         As in ``study.optimize``. Several processes may also call `certify` with the same study at
         the same time, and share the work.

@@ -97,9 +97,13 @@ def certify(
         compared have ended.
     top
         How many configurations to compare, at least 2: that of the best trial is among them.
-    delta, epsilon, budget, sigma, measure, max_failures
+    delta, epsilon, sigma, measure
+        See `mfhpo.certification.certification.Certification`.
+    budget
         See `mfhpo.certification.certification.Certification`. Evaluations of earlier calls count.
-        An evaluation fails if it raises, or ends without a finite value.
+    max_failures
+        See `mfhpo.certification.certification.Certification`. An evaluation fails if it raises, or
+        ends without a finite value.
     timeout
         Seconds after which the evaluations of this call end. None: no limit.
     fidelity
