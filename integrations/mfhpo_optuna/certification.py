@@ -97,12 +97,6 @@ def certify(
     top
         How many configurations to compare, at least 2: the best by the mean of their values in the
         study, that of the best trial among them.
-    epsilon
-        Tolerance in the unit of the objective. 0 asks for the very best, which may never be
-        certain. None: one standard deviation of the noise, estimated from the first evaluations.
-    budget
-        Largest number of evaluations, failures and those of earlier calls included. When it is
-        spent, the answer is not certified, but says what holds. None: no limit.
     timeout
         Seconds after which no evaluation is begun in this call. 0 evaluates nothing and answers
         from what is recorded. None: no limit.
@@ -117,7 +111,11 @@ def certify(
         has no part in it. With few values, such as five folds, the race ends when all were used.
         None: evaluations are independent. A parameter that looks like a replicate then gives a
         `ForgottenReplicateWarning`, and the answer a notice.
-    delta, sigma, measure, max_failures
+    delta, epsilon, sigma, measure
+        See `mfhpo.certification.certification.Certification`.
+    budget
+        See `mfhpo.certification.certification.Certification`. Evaluations of earlier calls count.
+    max_failures
         See `mfhpo.certification.certification.Certification`. An evaluation fails if it raises what
         is in `catch`, returns NaN or infinity, or prunes itself.
     n_jobs, catch

@@ -54,12 +54,6 @@ class SearchCertificate(Certificate):
     def __str__(self) -> str:
         return f"{super().__str__()}\n{new_data_in_words(self.new_data_interval, self.delta)}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the certificate as plain values, without the estimator."""
-        content = super(SearchCertificate, replace(self, best_estimator_=None)).to_dict()
-        del content["best_estimator_"]
-        return content
-
 
 def certify(
     search: Any,

@@ -54,6 +54,19 @@ def best_of(ranked: Sequence[T], luckiest: int, top: int) -> tuple[list[T], int]
     return kept, luckiest
 
 
+def chosen_in_words(
+    whose: str, n_trials: int, n_kept: int, n_configurations: int, why_not: str
+) -> str:
+    """Return how a shortlist was chosen: by whose values, out of what, and what was left out."""
+    words = f"by the {whose}'s own values, out of {n_configurations} configurations"
+    if n_kept > n_configurations:
+        words += f" in {n_kept} trials (repeats by their mean)"
+    if n_trials > n_kept:
+        n_left_out = n_trials - n_kept
+        words += f"; {n_left_out} trial{'s' * (n_left_out != 1)} left out ({why_not})"
+    return f"{words}; the means below use new evaluations only"
+
+
 @dataclass(frozen=True)
 class CandidateResult(Candidate):
     """A candidate, and what the new evaluations say about it.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from mfhpo.certification.candidates import CandidateResult
@@ -104,9 +104,13 @@ class Certificate:
         return self.candidates[self.luckiest]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the certificate as plain JSON values (None for what is not finite)."""
-        content: dict[str, Any] = plain(asdict(self))
-        return content
+        """Return the certificate as plain JSON values (None for what is not finite).
+
+        What a host adds that `repr` does not show, such as results, is left out.
+        """
+        hidden: dict[str, Any] = {each.name: None for each in fields(self) if not each.repr}
+        content = plain(asdict(replace(self, **hidden)))
+        return {name: value for name, value in content.items() if name not in hidden}
 
     def __str__(self) -> str:
         lines = [*self._head(), *self._luckiest_in_words(), *self._cost_in_words()]

@@ -67,10 +67,14 @@ class Certification:
     candidates, luckiest, maximise
         The shortlist, at least two; the position of the one that the search would have handed over;
         and whether larger values are better.
-    delta, epsilon, sigma, max_failures
+    delta, sigma, max_failures
         See `mfhpo.search.BudgetedSearch`.
+    epsilon
+        Tolerance in the unit of the values. 0 asks for the very best, which may never be certain.
+        None: one standard deviation of the noise, estimated from the first evaluations.
     budget
-        Largest number of evaluations, failures included. None: no limit.
+        Largest number of evaluations, failures included. When it is spent, the answer is not
+        certified, but says what holds. None: no limit.
     measure
         Least number of evaluations of the winner.
     blocks

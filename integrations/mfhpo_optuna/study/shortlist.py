@@ -16,7 +16,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import check_count, check_instance, shown
-from mfhpo.certification.candidates import Candidate, Shortlist, best_of
+from mfhpo.certification.candidates import Candidate, Shortlist, best_of, chosen_in_words
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import as_fidelity
 from mfhpo_optuna.study.attributes import (
@@ -237,10 +237,4 @@ def _words(
         why = "at lower levels, failed or infeasible"
     if n_outside:
         why += f"; {n_outside} of them outside the objective's ranges"
-    words = f"by the search's own values, out of {n_configurations} configurations"
-    if n_completed > n_configurations:
-        words += f" in {n_completed} trials (repeats by their mean)"
-    if n_trials > n_completed:
-        n_left_out = n_trials - n_completed
-        words += f"; {n_left_out} trial{'s' * (n_left_out != 1)} left out ({why})"
-    return f"{words}; the means below use new evaluations only"
+    return chosen_in_words("search", n_trials, n_completed, n_configurations, why)

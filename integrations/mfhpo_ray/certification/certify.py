@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,15 +12,20 @@ from ray import tune
 from ray.tune import ExperimentAnalysis, ResultGrid
 
 from mfhpo._validation import check_count, check_flag, check_instance, check_limit, check_name
+from mfhpo.certification.candidates import Shortlist
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.choice import check_blocks
+from mfhpo.experiment import ShortlistSettings
 from mfhpo.racing.declaration import SigmaLike
-from mfhpo_ray.certification.plan import ShortlistSearch
+from mfhpo.search.declared import ONE_LEVEL
 from mfhpo_ray.certification.shortlist import shortlist_of
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.metric import check_aim
-from mfhpo_ray.experiment.recommendation import with_flat_candidates
+from mfhpo_ray.experiment.notebook import Notebook
+from mfhpo_ray.experiment.recommendation import TuneSearchRecommendation, with_flat_candidates
 from mfhpo_ray.experiment.space import fingerprint
+from mfhpo_ray.searchers.experiment_search import ExperimentSearch
+from mfhpo_ray.searchers.trials import Source, Trials
 
 
 @dataclass(frozen=True)
@@ -45,12 +50,6 @@ class TuneCertificate(Certificate):
     def __str__(self) -> str:
         text = super(TuneCertificate, with_flat_candidates(self)).__str__()
         return f"{text}\n  recorded in {self.results.experiment_path}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the certificate as plain values, without the results."""
-        content = super(TuneCertificate, replace(self, results=None)).to_dict()
-        del content["results"]
-        return content
 
 
 def certify(
@@ -98,12 +97,13 @@ def certify(
         compared have ended.
     top
         How many configurations to compare, at least 2: that of the best trial is among them.
-    epsilon
-        Tolerance in the unit of the metric. 0 asks for the very best, which may never be certain.
-        None: one standard deviation of the noise, estimated from the first evaluations.
+    delta, epsilon, sigma, measure
+        See `mfhpo.certification.certification.Certification`.
     budget
-        Largest number of evaluations, failures and those of earlier calls included. When it is
-        spent, the answer is not certified, but says what holds. None: no limit.
+        See `mfhpo.certification.certification.Certification`. Evaluations of earlier calls count.
+    max_failures
+        See `mfhpo.certification.certification.Certification`. An evaluation fails if it raises, or
+        ends without a finite value.
     timeout
         Seconds after which the evaluations of this call end. None: no limit.
     fidelity
@@ -120,9 +120,6 @@ def certify(
         The key that gets a new seed in each evaluation. None: trials have to draw their own.
     metric, mode
         What to optimise, and whether "max" or "min". None: as the experiment's ``TuneConfig`` says.
-    delta, sigma, measure, max_failures
-        See `mfhpo.certification.certification.Certification`. An evaluation fails if it raises, or
-        ends without a finite value.
     limit, memory_limit
         See `PullScheduler`.
     max_concurrent_trials
@@ -163,11 +160,13 @@ def certify(
     check_aim(metric, mode)
     timeout = check_limit("timeout", timeout)
     check_name("time_attr", time_attr, "the key of a result")
-    for argument, key in (("fidelity", fidelity), ("seed_key", seed_key)):
+    for argument, key, right in (
+        ("fidelity", fidelity, "a key of the configuration or None"),
+        ("seed_key", seed_key, "a key of the configuration or None"),
+        ("name", name, "the name of an experiment or None"),
+    ):
         if key is not None:
-            check_name(argument, key, "a key of the configuration or None")
-    if name is not None:
-        check_name("name", name, "the name of an experiment or None")
+            check_name(argument, key, right)
     if max_concurrent_trials is not None:
         check_count("max_concurrent_trials", max_concurrent_trials, 1)
     check_flag("reuse_actors", reuse_actors)
@@ -177,49 +176,25 @@ def certify(
         check_name("trainable", trainable, "a function, a class or its name")
     if replicate is not None:
         check_blocks(replicate, fidelity, {"sigma": sigma})
-    analysis = getattr(results, "_experiment_analysis", None)
-    metric = metric or getattr(analysis, "default_metric", None)
-    mode = mode or getattr(analysis, "default_mode", None)
-    if isinstance(results, ResultGrid) and not (metric and mode):
-        raise ValueError(
-            "metric and mode are not known; give them: certify(..., metric='accuracy', mode='max')."
-        )
+    metric, mode = _aim_of(results, metric, mode)
+    owned = [key for key in (seed_key, replicate) if key is not None]
     shortlist = shortlist_of(
-        results,
-        top,
-        metric=str(metric),
-        mode=str(mode),
-        fidelity=fidelity,
-        time_attr=time_attr,
-        owned=[key for key in (seed_key, replicate) if key is not None],
+        results, top, metric=metric, mode=mode, fidelity=fidelity, time_attr=time_attr, owned=owned
     )
     parent, of = posixpath.split(results.experiment_path.rstrip("/"))
-    about = [shortlist.length, metric, mode, replicate, seed_key]
-    compared = [fingerprint(candidate.params) for candidate in shortlist.candidates]
-    digest = zlib.crc32(repr([about, compared]).encode())
-    name = name or f"{of}-best-{len(compared)}-{digest:08x}"
-    options = {
-        "delta": delta,
-        "epsilon": epsilon,
-        "budget": budget,
-        "sigma": sigma,
-        "measure": measure,
-        "max_failures": max_failures,
-    }
-    search = ShortlistSearch(
-        shortlist,
-        options,
-        replicate,
-        seed_key,
-        metric=metric,
-        mode=mode,
-        seed=zlib.crc32(name.encode()),
-    )
+    if name is None:
+        about = [shortlist.length, metric, mode, replicate, seed_key]
+        compared = [fingerprint(candidate.params) for candidate in shortlist.candidates]
+        digest = zlib.crc32(repr([about, compared]).encode())
+        name = f"{of}-best-{len(compared)}-{digest:08x}"
+    options: dict[str, Any] = {"delta": delta, "epsilon": epsilon, "budget": budget, "sigma": sigma}
+    options |= {"measure": measure, "max_failures": max_failures}
+    host = {"metric": metric, "mode": mode, "seed": zlib.crc32(name.encode())}
+    search = ShortlistSearch(shortlist, options, replicate, seed_key, **host)
     folder = posixpath.join(parent, name)
     search.go_on(Journal.of_runs(results.filesystem, folder))
     if search.finished:
-        found = ExperimentAnalysis(folder, storage_filesystem=results.filesystem)
-        grid = ResultGrid(found)
+        grid = ResultGrid(ExperimentAnalysis(folder, storage_filesystem=results.filesystem))
     else:
         grid = tune.Tuner(
             trainable,
@@ -242,3 +217,63 @@ def certify(
     certificate = search.recommendation().certificate
     assert certificate is not None
     return TuneCertificate(**vars(certificate), results=grid)
+
+
+def _aim_of(results: Any, metric: str | None, mode: str | None) -> tuple[str, str]:
+    """Return the metric and the mode, those of the experiment where none are given."""
+    check_instance("results", results, ResultGrid, "the ResultGrid of Tuner.fit")
+    analysis = getattr(results, "_experiment_analysis", None)
+    metric = metric or getattr(analysis, "default_metric", None)
+    mode = mode or getattr(analysis, "default_mode", None)
+    if not (metric and mode):
+        raise ValueError(
+            "metric and mode are not known; give them: certify(..., metric='accuracy', mode='max')."
+        )
+    return metric, mode
+
+
+class ShortlistSearch(ExperimentSearch[TuneSearchRecommendation]):
+    """Evaluates the candidates of a shortlist until the best of them is known.
+
+    Parameters
+    ----------
+    shortlist, options
+        See `mfhpo.experiment.ShortlistSettings`.
+    replicate, seed_key
+        See `certify`.
+    **host
+        See `mfhpo_ray.searchers.options.SearchOptions`.
+    """
+
+    def __init__(
+        self,
+        shortlist: Shortlist,
+        options: Mapping[str, Any],
+        replicate: str | None,
+        seed_key: str | None,
+        **host: Any,
+    ) -> None:
+        in_blocks = {**options, "blocks": replicate is not None}
+        settings = ShortlistSettings(shortlist=shortlist, options=in_blocks)
+        settings.runner()  # raises for wrong options
+        own = None if seed_key == replicate else seed_key
+        trials = _ShortlistTrials(ONE_LEVEL, replicate=replicate, seed_key=own)
+        trials.declared, trials.host = settings, {"space": None, **host}
+        super().__init__(trials, [candidate.params for candidate in shortlist.candidates])
+
+    def go_on(self, journals: Sequence[Journal]) -> None:
+        """Begin, with what earlier runs have recorded; each had taken over what was before it."""
+        records: dict[str, dict[str, Any]] = {}
+        for journal in journals:
+            records |= Notebook.read(journal)  # the last run was perhaps killed while it took over
+        self._begin(*((records, journals[-1].run) if records else ()))
+
+    def _announce(self, settings: Any) -> None:
+        """Log nothing: all is declared."""
+
+
+class _ShortlistTrials(Trials):
+    declared: ShortlistSettings
+
+    def settings(self, source: Source, seed: int, sign: float) -> ShortlistSettings:
+        return replace(self.declared, seed=seed, sign=sign)

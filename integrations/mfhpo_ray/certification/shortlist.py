@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from ray.tune import ResultGrid
 from ray.tune.result import TRIAL_ID
 from ray.tune.utils import flatten_dict
 
-from mfhpo._validation import check_count, check_instance, shown
-from mfhpo.certification.candidates import Candidate, Shortlist, best_of
+from mfhpo._validation import check_count, shown
+from mfhpo.certification.candidates import Candidate, Shortlist, best_of, chosen_in_words
 from mfhpo.experiment import key_of
 from mfhpo_ray.experiment.encoding import described
+from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.experiment.metric import as_number
 from mfhpo_ray.experiment.space import Config, find, has, without
-from mfhpo_ray.experiment.time_limits import CENSORED_KEY, MEMORY_KEY
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,13 @@ class GridShortlist(Shortlist):
     length: float | None
 
 
-@dataclass
-class _Configuration:
-    config: Config
-    values: dict[str, float] = field(default_factory=dict)  # by trial
+class _Trial(NamedTuple):
+    """A trial that ended with a finite value; how far it came, by its level first."""
 
-    @property
-    def claim(self) -> float:
-        return sum(self.values.values()) / len(self.values)
+    name: str
+    config: Config
+    value: float
+    came_to: tuple[float, float]
 
 
 def shortlist_of(
@@ -58,34 +57,25 @@ def shortlist_of(
     Trials count that ended without an error, with a finite value, and no earlier than others. For
     arguments and errors see `mfhpo_ray.certify`.
     """
-    check_instance("results", results, ResultGrid, "the ResultGrid of Tuner.fit")
     top = check_count("top", top, 2)
     sign = 1.0 if mode == "max" else -1.0
-    ended: list[tuple[tuple[float, float], str, float, Config]] = []
+    ended: list[_Trial] = []
     for result in (results[number] for number in range(len(results))):
         metrics: dict[str, Any] = flatten_dict(result.metrics or {})
         value, config = as_number(metrics.get(metric)), result.config
         is_stopped = CENSORED_KEY in metrics or MEMORY_KEY in metrics
         if result.error or is_stopped or config is None or value is None:
             continue
-        level = 0.0
-        if fidelity is not None:
-            found = as_number(find(config, fidelity)) if has(config, fidelity) else None
-            if found is None:
-                raise ValueError(
-                    f"fidelity={shown(fidelity)} is no number in the configuration of trial "
-                    f"{metrics[TRIAL_ID]}, {shown(flatten_dict(config))}."
-                )
-            level = found
+        name = f"trial {metrics[TRIAL_ID]}"
+        came_to = _level_of(name, config, fidelity), float(metrics.get(time_attr, 0.0))
         if math.isfinite(value):
-            came_to = (level, float(metrics.get(time_attr, 0.0)))
-            ended.append((came_to, f"trial {metrics[TRIAL_ID]}", value, config))
-    farthest = max((came_to for came_to, *_ in ended), default=(0.0, 0.0))
-    groups: dict[str, _Configuration] = {}
-    for came_to, name, value, config in ended:
-        if came_to == farthest:
-            kept = without(config, owned)
-            groups.setdefault(key_of(kept, described), _Configuration(kept)).values[name] = value
+            ended.append(_Trial(name, without(config, owned), value, came_to))
+
+    level, length = farthest = max((trial.came_to for trial in ended), default=(0.0, 0.0))
+    kept = [trial for trial in ended if trial.came_to == farthest]
+    groups: dict[str, list[_Trial]] = {}
+    for trial in kept:
+        groups.setdefault(key_of(trial.config, described), []).append(trial)
     if len(groups) < 2:
         raise ValueError(
             f"results has {len(groups)} different configurations in its {len(results)} trials that "
@@ -93,39 +83,38 @@ def shortlist_of(
             f"at least 2 are needed to tell which is best."
         )
     # Sorting keeps the order of equals: the first trial comes first, as in `get_best_result`.
-    ranked = sorted(groups.values(), key=lambda group: -sign * group.claim)
-    promises = [max(sign * value for value in group.values.values()) for group in ranked]
+    ranked = sorted(groups.values(), key=lambda group: -sign * _mean(group))
+    promises = [max(sign * trial.value for trial in group) for group in ranked]
     chosen, luckiest = best_of(ranked, promises.index(max(promises)), top)
     candidates = []
     for place, group in enumerate(chosen):
-        name = max(group.values, key=lambda trial: sign * group.values[trial])
-        best = group.values[name] if place == luckiest else None
-        candidates.append(Candidate(name, group.config, group.claim, best_value=best))
-    n_kept = sum(len(group.values) for group in ranked)
-    at = _place(fidelity, time_attr, farthest)
+        best = max(group, key=lambda trial: sign * trial.value)
+        promise = best.value if place == luckiest else None
+        candidates.append(Candidate(best.name, group[0].config, _mean(group), best_value=promise))
+    at = f" that came to {time_attr}={length:g}" if length > 1.0 else ""
+    if fidelity is not None:
+        at = f" at {fidelity}={level:g}"
+    why = "stopped earlier or failed"
     return GridShortlist(
         candidates=tuple(candidates),
         luckiest=luckiest,
-        about=f"the {len(chosen)} best of {n_kept} trials{at}",
-        words=_words(len(results), n_kept, len(ranked)),
-        length=farthest[1] or None,
+        about=f"the {len(chosen)} best of {len(kept)} trials{at}",
+        words=chosen_in_words("experiment", len(results), len(kept), len(ranked), why),
+        length=length or None,
     )
 
 
-def _place(fidelity: str | None, time_attr: str, farthest: tuple[float, float]) -> str:
-    level, length = farthest
-    if fidelity is not None:
-        return f" at {fidelity}={level:g}"
-    return f" that came to {time_attr}={length:g}" if length > 1.0 else ""
-
-
-def _words(n_trials: int, n_kept: int, n_configurations: int) -> str:
-    words = f"by the experiment's own values, out of {n_configurations} configurations"
-    if n_kept > n_configurations:
-        words += f" in {n_kept} trials (repeats by their mean)"
-    if n_trials > n_kept:
-        n_left_out = n_trials - n_kept
-        words += (
-            f"; {n_left_out} trial{'s' * (n_left_out != 1)} left out (stopped earlier or failed)"
+def _level_of(name: str, config: Mapping[str, Any], fidelity: str | None) -> float:
+    if fidelity is None:
+        return 0.0
+    level = as_number(find(config, fidelity)) if has(config, fidelity) else None
+    if level is None:
+        raise ValueError(
+            f"fidelity={shown(fidelity)} is no number in the configuration of {name}, "
+            f"{shown(flatten_dict(dict(config)))}."
         )
-    return f"{words}; the means below use new evaluations only"
+    return level
+
+
+def _mean(trials: list[_Trial]) -> float:
+    return sum(trial.value for trial in trials) / len(trials)

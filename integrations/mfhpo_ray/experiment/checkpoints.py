@@ -16,12 +16,10 @@ def loses_nothing_by_a_pause(trial: Trial, result: Mapping[str, Any]) -> bool:
     A class is saved by the pause itself, if it has ``save_checkpoint``. A training function cannot
     go back to a result without a checkpoint.
     """
-    if result.get(SHOULD_CHECKPOINT):
-        return True
     now = result.get(TRAINING_ITERATION)
-    if now is not None and saved_metrics(trial).get(TRAINING_ITERATION) == now:
-        return True
-    return not _is_function(trial) and can_be_saved(trial)
+    is_saved = now is not None and saved_metrics(trial).get(TRAINING_ITERATION) == now
+    by_pause = not _is_function(trial) and can_be_saved(trial)
+    return bool(result.get(SHOULD_CHECKPOINT)) or is_saved or by_pause
 
 
 def saved_metrics(trial: Trial) -> dict[str, Any]:
@@ -49,10 +47,8 @@ def check_reuse(tune_controller: Any, trial: Trial) -> None:
     """
     trainable = trial.get_trainable_cls()
     controller = getattr(tune_controller, "_tune_controller", tune_controller)
-    is_reused = getattr(controller, "_reuse_actors", False)
-    if not is_reused or trainable is None:
-        return
-    if trainable.reset_config is Trainable.reset_config:
+    cannot = trainable is not None and trainable.reset_config is Trainable.reset_config
+    if cannot and getattr(controller, "_reuse_actors", False):
         raise ValueError(
             f"TuneConfig(reuse_actors=True) gives the process of a trial that has ended to "
             f"another one, but {trainable.__name__} has no reset_config, so that Ray would fail "

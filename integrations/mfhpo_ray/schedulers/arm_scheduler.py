@@ -19,11 +19,11 @@ from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 from mfhpo._validation import check_count, check_names
 from mfhpo.experiment.settings import Settings
 from mfhpo_ray.experiment.checkpoints import can_be_saved, check_reuse
+from mfhpo_ray.experiment.limits import is_over_memory, unwrapped
 from mfhpo_ray.experiment.losses import is_tried_again, was_lost
 from mfhpo_ray.experiment.metric import as_number, check_aim
 from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.experiment.recommendation import Answer, in_terms_of_tune
-from mfhpo_ray.experiment.time_limits import is_over_memory, unwrapped
 from mfhpo_ray.schedulers.claims import Claims, adapt, is_over, n_arms_in, told_in
 from mfhpo_ray.schedulers.level_race import LevelRace
 from mfhpo_ray.schedulers.levels import Meter
@@ -231,7 +231,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
             if run.trial.status == Trial.ERROR:  # a reset that failed is told to nobody
                 self._fail(run)
                 self._leave(run)
-        self._slots.enforce(tune_controller)
+        self._slots.limits.enforce(tune_controller)
         course = self._course or self._opened(search)
         if course is None:
             return None

@@ -83,7 +83,7 @@ class Claims:
     def send_again(self) -> Run | None:
         """Send a run again that failed on its way, or was on it when the driver died."""
         lost = [run for run in self._runs if run.begun is not None and run.waits]
-        first = min(lost, key=lambda run: self._log.claims[run.claim].order, default=None)
+        first = min(lost, key=lambda run: self._log.experiment.claim(run.claim).order, default=None)
         if first is not None and first.begun is not None:
             order, of = self.experiment.order, first.claim
             id = f"{first.trial.trial_id}:{order}"

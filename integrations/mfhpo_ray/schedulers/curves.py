@@ -23,7 +23,7 @@ from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.bias import BiasContradictedWarning
 from mfhpo.problem import LARGEST, Pull
 from mfhpo_ray.experiment.checkpoints import loses_nothing_by_a_pause
-from mfhpo_ray.experiment.time_limits import CENSORED_KEY, MEMORY_KEY
+from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.schedulers.level_race import LevelRace
 from mfhpo_ray.schedulers.room import Slots
 from mfhpo_ray.schedulers.runs import Run

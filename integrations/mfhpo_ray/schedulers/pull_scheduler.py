@@ -14,18 +14,17 @@ from ray.tune.utils import flatten_dict
 from mfhpo._validation import check_name
 from mfhpo_ray.experiment.checkpoints import check_reuse
 from mfhpo_ray.experiment.journal import Journal
-from mfhpo_ray.experiment.losses import is_tried_again, was_lost
-from mfhpo_ray.experiment.memory_limits import MemoryLimits
-from mfhpo_ray.experiment.prices import required_resources
-from mfhpo_ray.experiment.space import find, has
-from mfhpo_ray.experiment.time_limits import (
-    TimeLimits,
+from mfhpo_ray.experiment.limits import (
+    Limits,
     finite_limit,
     give_folder,
     is_over_memory,
     stop_at_once,
     unwrapped,
 )
+from mfhpo_ray.experiment.losses import is_tried_again, was_lost
+from mfhpo_ray.experiment.prices import required_resources
+from mfhpo_ray.experiment.space import find, has
 from mfhpo_ray.schedulers.room import searchers_of
 
 Result: TypeAlias = dict[str, Any]
@@ -90,8 +89,7 @@ class PullScheduler(FIFOScheduler):
         self._limit = finite_limit("limit", limit)
         self._limit_key = check_name("limit_key", limit_key, "a key of the configuration")
         self._clock = time.monotonic
-        self._limits = TimeLimits(self._now)
-        self._memory = MemoryLimits(memory_limit)
+        self._limits = Limits(self._now, memory_limit)
         self._censored, self._over_memory = 0, 0
         self._search: Any = None  # its `Evaluations`, which import this module
         self._folder: str | None = None
@@ -101,18 +99,9 @@ class PullScheduler(FIFOScheduler):
         """Limit a trial, and tell the searcher what it holds."""
         check_reuse(tune_controller, trial)
         self._connect(tune_controller, Journal.of(trial))
-        search, is_over = self._search, trial.is_finished()
-        if search is not None:
-            result = search.completed(trial.trial_id)
-            if is_over and result is None:
-                search.discard(trial.trial_id)
-            if not is_over and result is not None and not search.repeats(trial):
-                _end_as_completed(tune_controller, trial, result)
-                return
-            if not is_over:
-                resources = {"CPU": 0.0, "GPU": 0.0, **required_resources(trial)}
-                search.note_resources(trial.trial_id, resources)
-        if not is_over:
+        if self._search is not None and self._had_ended(tune_controller, trial):
+            return
+        if not trial.is_finished():
             self._limits.set(trial, self._limit_of(trial))
 
     def on_trial_result(self, tune_controller: Any, trial: Trial, result: Result) -> str:
@@ -121,11 +110,9 @@ class PullScheduler(FIFOScheduler):
 
     def on_trial_complete(self, tune_controller: Any, trial: Trial, result: Result) -> None:
         """Note whether the trial's time was up, before searchers and callbacks hear of its end."""
-        limit = self._limits.settle(trial)
-        if is_over_memory(trial):
-            self._over_memory += 1
-        elif limit is not None:
-            self._censored += 1
+        is_censored = self._limits.settle(trial) is not None
+        self._over_memory += is_over_memory(trial)
+        self._censored += is_censored and not is_over_memory(trial)
         self._limits.forget(trial)
 
     def on_trial_error(self, tune_controller: Any, trial: Trial) -> None:
@@ -134,7 +121,7 @@ class PullScheduler(FIFOScheduler):
         if search is not None and is_tried_again(trial):
             search.owe(name, limits.seconds_of_failed_attempt(trial))
         elif search is not None:
-            search.note_seconds(name, limits.seconds_of_all_runs(trial))
+            search.note_seconds(name, limits.seconds(trial))
             if was_lost(trial):
                 search.lose(name)
         limits.forget(trial)
@@ -145,14 +132,18 @@ class PullScheduler(FIFOScheduler):
 
     def choose_trial_to_run(self, tune_controller: Any) -> None:
         """Keep the limits; Tune then starts the trials that wait, first in, first out."""
-        if self._search is not None and not self._knows_what_is_kept:
-            self._knows_what_is_kept = True
-            self._search.keep({trial.trial_id for trial in _unfinished(tune_controller)})
-        self._limits.enforce(tune_controller)
-        self._memory.enforce(tune_controller)
         search = self._search
-        if search is not None and search.finished and search.stops_surplus:
-            self._stop_all(tune_controller)
+        if search is not None and not self._knows_what_is_kept:
+            self._knows_what_is_kept = True
+            search.keep({trial.trial_id for trial in _unfinished(tune_controller)})
+        self._limits.enforce(tune_controller)
+        if search is None or not (search.finished and search.stops_surplus):
+            return
+        for trial in _unfinished(tune_controller):
+            search.discard(trial.trial_id)
+            self._limits.forget(trial)
+            give_folder(trial)
+            stop_at_once(tune_controller, trial)
 
     def debug_string(self) -> str:
         """Return the scheduler's line in Tune's report."""
@@ -185,6 +176,20 @@ class PullScheduler(FIFOScheduler):
             search.connect(journal)
             self._knows_what_is_kept = False
 
+    def _had_ended(self, tune_controller: Any, trial: Trial) -> bool:
+        """Tell the searcher about a trial; return whether it had ended before a restart."""
+        search, name = self._search, trial.trial_id
+        result = search.completed(name)
+        if trial.is_finished():
+            if result is None:
+                search.discard(name)
+        elif search.repeats(trial) or result is None:
+            search.note_resources(name, {"CPU": 0.0, "GPU": 0.0, **required_resources(trial)})
+            return False
+        else:
+            _end_as_completed(tune_controller, trial, result)
+        return True
+
     def _limit_of(self, trial: Trial) -> float | None:
         limit = self._limit
         if has(trial.config, self._limit_key):
@@ -192,13 +197,6 @@ class PullScheduler(FIFOScheduler):
             limit = finite_limit(f"config[{self._limit_key!r}] of trial {trial.trial_id}", found)
         chosen = None if self._search is None else self._search.limit_of(trial.trial_id)
         return min((one for one in (limit, chosen) if one is not None), default=None)
-
-    def _stop_all(self, tune_controller: Any) -> None:
-        for trial in _unfinished(tune_controller):
-            self._search.discard(trial.trial_id)
-            self._limits.forget(trial)
-            give_folder(trial)
-            stop_at_once(tune_controller, trial)
 
 
 def stoppers_in(stopper: Stopper | None) -> list[str]:
@@ -220,6 +218,5 @@ def _end_as_completed(tune_controller: Any, trial: Trial, result: Mapping[str, A
     tune_controller.get_live_trials().discard(trial)
     trial.update_last_result({"config": trial.config, **result, "trial_id": trial.trial_id})
     # What limits the number of concurrent trials was restored too, and waits for this one.
-    tune_controller.search_alg.on_trial_complete(
-        trial.trial_id, result=flatten_dict(trial.last_result)
-    )
+    flat = flatten_dict(trial.last_result)
+    tune_controller.search_alg.on_trial_complete(trial.trial_id, result=flat)

@@ -14,9 +14,9 @@ from mfhpo.experiment.settings import LimitSettings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import runs, with_defaults
 from mfhpo_ray.experiment.encoding import described
+from mfhpo_ray.experiment.limits import Limits
 from mfhpo_ray.experiment.losses import is_tried_again
 from mfhpo_ray.experiment.recommendation import TuneLimitRecommendation
-from mfhpo_ray.experiment.time_limits import TimeLimits
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Config
 from mfhpo_ray.schedulers.level_race import LevelRace
 from mfhpo_ray.schedulers.levels import Meter
@@ -110,7 +110,7 @@ class LimitRace(LevelRace):
 
     keeps_those_out = False
 
-    def __init__(self, *args: Any, time_limits: TimeLimits, longest: float | None) -> None:
+    def __init__(self, *args: Any, time_limits: Limits, longest: float | None) -> None:
         super().__init__(*args)
         self._time_limits = time_limits
         self._longest = longest
@@ -133,7 +133,7 @@ class LimitRace(LevelRace):
         """Return the seconds of a run that has failed, and that no later result counts."""
         if is_tried_again(run.trial):
             return self._time_limits.seconds_of_failed_attempt(run.trial)
-        return self._time_limits.seconds_of_all_runs(run.trial)
+        return self._time_limits.seconds(run.trial)
 
 
 def _largest(limits: Any, longest: float | None) -> float | None:

@@ -14,9 +14,8 @@ from ray.tune.experiment import Trial
 from ray.tune.search import BasicVariantGenerator, ConcurrencyLimiter
 from ray.tune.utils import flatten_dict
 
-from mfhpo_ray.experiment.memory_limits import MemoryLimits
+from mfhpo_ray.experiment.limits import Limits, finite_limit, give_folder, stop_at_once
 from mfhpo_ray.experiment.prices import required_resources
-from mfhpo_ray.experiment.time_limits import TimeLimits, finite_limit, give_folder, stop_at_once
 from mfhpo_ray.schedulers.runs import Run
 
 # Seconds after which the cluster is asked for its size again.
@@ -110,8 +109,7 @@ class Slots:
         memory_limit: float | None,
     ) -> None:
         self.limit = finite_limit("limit", limit)
-        self.limits = TimeLimits(clock)
-        self.memory = MemoryLimits(memory_limit)
+        self.limits = Limits(clock, memory_limit)
         self.busy: dict[str, Run] = {}
         self.doomed: list[Run] = []
         self._clock = clock
@@ -133,11 +131,6 @@ class Slots:
         """Note that a run holds no slot any more."""
         self.busy.pop(run.trial.trial_id, None)
         self.limits.forget(run.trial)
-
-    def enforce(self, tune_controller: Any) -> None:
-        """End what is beyond its limits."""
-        self.limits.enforce(tune_controller)
-        self.memory.enforce(tune_controller)
 
     def ended(self) -> list[Run]:
         """Return the runs that were started, and neither run nor wait any more."""

@@ -12,9 +12,9 @@ from ray.tune.utils import flatten_dict
 
 from mfhpo.experiment import Assignment, Begun, Ended, Event, Lost
 from mfhpo_ray.experiment.event_log import EventLog
+from mfhpo_ray.experiment.limits import CENSORED_KEY
 from mfhpo_ray.experiment.metric import as_number
 from mfhpo_ray.experiment.space import Config, fingerprint
-from mfhpo_ray.experiment.time_limits import CENSORED_KEY
 from mfhpo_ray.searchers.trials import Trials
 
 

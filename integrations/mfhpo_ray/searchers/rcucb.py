@@ -11,10 +11,10 @@ from mfhpo.censored.options import check_limits
 from mfhpo.experiment import Assignment, Begun, LimitSettings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import runs
+from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.experiment.metric import as_number
 from mfhpo_ray.experiment.recommendation import TuneLimitRecommendation
 from mfhpo_ray.experiment.space import Config, assign
-from mfhpo_ray.experiment.time_limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.searchers.candidates import ArmsLike
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch

@@ -11,7 +11,7 @@ from ray.air.constants import TRAINING_ITERATION
 from ray.tune.result import DONE
 from ray.tune.schedulers import FIFOScheduler
 
-from mfhpo_ray.experiment.time_limits import CENSORED_KEY, MEMORY_KEY
+from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler, stoppers_in
 
 

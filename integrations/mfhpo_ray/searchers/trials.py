@@ -18,10 +18,10 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.replicate import replicate_of
 from mfhpo.racing.options import with_defaults
 from mfhpo.search.declared import has_levels
+from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.experiment.metric import as_number
 from mfhpo_ray.experiment.prices import Prices
 from mfhpo_ray.experiment.space import Config, assign, fingerprint, levels_of, replicates_of
-from mfhpo_ray.experiment.time_limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.searchers.parameters import Parameters
 

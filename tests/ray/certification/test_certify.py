@@ -6,8 +6,7 @@ from pyarrow.fs import LocalFileSystem
 from ray import tune
 
 from mfhpo_ray import certify, recommendation
-from mfhpo_ray.certification.certify import TuneCertificate
-from mfhpo_ray.certification.plan import ShortlistSearch
+from mfhpo_ray.certification.certify import ShortlistSearch, TuneCertificate
 from mfhpo_ray.certification.shortlist import shortlist_of
 from mfhpo_ray.experiment.journal import Journal
 from tests.ray.certification.grids import Grid, trial
@@ -75,6 +74,8 @@ def test_arguments_are_checked():
     grid = Grid(trial(1, 0.5), trial(2, 0.6))
     with pytest.raises(ValueError, match="metric and mode are not known; give them: certify"):
         certify(grid, value)
+    with pytest.raises(TypeError, match="results must be the ResultGrid"):
+        certify("a folder", value)
     for wrong, message in (
         ({"replicate": "split", "sigma": 0.1}, "sigma=0.1 has no part in a race with"),
         ({"replicate": "epochs", "fidelity": "epochs"}, "is the fidelity"),

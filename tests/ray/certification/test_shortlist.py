@@ -56,5 +56,3 @@ def test_of_one_search_at_several_levels_the_largest_counts():
 def test_one_configuration_is_too_few():
     with pytest.raises(ValueError, match="1 different configurations in its 2 trials that ended"):
         of(Grid(trial(1, 0.9, seed=1), trial(1, 0.8, seed=2)))
-    with pytest.raises(TypeError, match="results must be the ResultGrid"):
-        of("a folder")

@@ -15,8 +15,7 @@ from ray.tune.experiment import Trial
 from mfhpo import _memory
 from mfhpo.experiment import Ended
 from mfhpo_ray import RCUCBSearch, SpaceSearch
-from mfhpo_ray.experiment.memory_limits import MemoryLimits
-from mfhpo_ray.experiment.time_limits import CENSORED_KEY, MEMORY_KEY
+from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY, Limits
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from tests.ray.experiments import tuner_of
 from tests.ray.schedulers.test_pull_scheduler import Run, Search
@@ -37,7 +36,7 @@ class Samples(dict):
 def limited(folder, limit=None, search=None, **samples):
     run = Run(folder, PullScheduler(limit=limit, memory_limit=LIMIT), search)
     run.samples = Samples(samples)
-    run.scheduler._memory = MemoryLimits(LIMIT, lambda limit: run.samples)
+    run.scheduler._limits = Limits(lambda: run.now, LIMIT, lambda limit: run.samples)
     return run
 
 
@@ -107,15 +106,15 @@ def test_to_a_search_it_is_a_failure_or_what_a_larger_limit_would_not_change(sea
 
 def test_without_a_limit_nothing_is_measured(tmp_path):
     for limit in (None, float("inf")):
-        limits = MemoryLimits(limit, lambda limit: pytest.fail("it measures"))
+        limits = Limits(memory_limit=limit, make_look=lambda limit: pytest.fail("it measures"))
         limits.enforce(Run(tmp_path).controller)
 
 
 def test_limits_can_be_pickled(tmp_path):
     run = limited(tmp_path)
-    run.scheduler._memory = MemoryLimits(LIMIT)
+    run.scheduler._limits = Limits(memory_limit=LIMIT)
     run.turn()
-    assert pickle.loads(pickle.dumps(run.scheduler._memory))._limit == LIMIT
+    assert pickle.loads(pickle.dumps(run.scheduler._limits))._memory_limit == LIMIT
 
 
 def test_what_measures_needs_none_of_our_packages():

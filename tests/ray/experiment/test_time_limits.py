@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ray.tune.experiment import Trial
 
-from mfhpo_ray.experiment.time_limits import CENSORED_KEY, TimeLimits
+from mfhpo_ray.experiment.limits import CENSORED_KEY, Limits
 
 
 class Process:
@@ -24,7 +24,7 @@ class Loop:
 
     def __init__(self):
         self.now = 1000.0
-        self.limits = TimeLimits(clock=lambda: self.now)
+        self.limits = Limits(clock=lambda: self.now)
         self.trials = []
         self.stopped = {}
 
@@ -52,7 +52,7 @@ class Loop:
         trial.update_last_result({**result, "done": stop})
         return stop
 
-    # What TimeLimits asks of a controller.
+    # What Limits asks of a controller.
 
     _trial_to_actor, _started_actors = {}, set()
 
@@ -136,7 +136,7 @@ def test_a_trial_runs_exactly_while_its_own_seconds_are_within_its_limit(limit, 
 
 def test_limits_can_be_pickled():
     trial = Trial("stub", stub=True)
-    limits = TimeLimits()
+    limits = Limits()
     limits.set(trial, 3.0)
     copy = pickle.loads(pickle.dumps(limits))
     assert not copy.exceeded(trial, {"time_since_restore": 2.9})
@@ -169,8 +169,8 @@ def test_a_failed_attempt_is_paid_but_for_what_its_checkpoint_holds():
         loop.start(trial)
         loop.turn(5.0)
         assert loop.limits.seconds_of_failed_attempt(trial) == 5.0
-        assert loop.limits.seconds_of_all_runs(trial) == 15.0
+        assert loop.limits.seconds(trial) == 15.0
         # Stopped at its limit, it has still run before.
         loop.turn(60.0)
         assert trial.status == Trial.TERMINATED
-        assert loop.limits.seconds_of_all_runs(trial) == 10.0 + loop.limits.seconds(trial)
+        assert loop.limits.seconds(trial) == 75.0

@@ -15,8 +15,7 @@ from benchmarks.tune_clock.cluster import SimulatedTrial
 from mfhpo.experiment import Begun, Ended
 from mfhpo_ray import IISEScheduler, MFEliminationScheduler, RCUCBScheduler
 from mfhpo_ray.experiment.journal import Journal
-from mfhpo_ray.experiment.memory_limits import MemoryLimits
-from mfhpo_ray.experiment.time_limits import MEMORY_KEY
+from mfhpo_ray.experiment.limits import MEMORY_KEY, Limits
 from tests.ray.experiments import tuner_of
 from tests.ray.schedulers.races import events_of, grid, record_of
 
@@ -124,7 +123,7 @@ def test_configurations_that_hold_too_much_memory_leave_the_race(make):
         names = {run.trial.trial_id for run in scheduler._runs.of(2)}
         return lambda processes: dict.fromkeys(processes.keys() & names, 2_000)
 
-    scheduler._slots.memory = MemoryLimits(1_000, look)
+    scheduler._slots.limits = Limits(scheduler._now, 1_000, look)
     run = simulate(scheduler, grid(3, 20), Ten(), slots=2)
     assert {trial.status for trial in run.trials} == {"TERMINATED"}
     over = {trial.config["arm"] for trial in run.trials if MEMORY_KEY in trial.last_result}

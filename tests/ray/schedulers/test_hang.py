@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from ray import tune
 
-from mfhpo_ray.experiment.time_limits import CENSORED_KEY
+from mfhpo_ray.experiment.limits import CENSORED_KEY
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from tests.ray.experiments import tuner_of
 

@@ -1,0 +1,248 @@
+"""Limits of time and memory on running trials, kept from the loop of Tune's controller.
+
+Tune itself cannot end a step that hangs. Its loop calls the scheduler about ten times a second:
+from there a trial is stopped and its process killed.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
+
+import ray
+from ray.air.constants import EXPR_RESULT_FILE
+from ray.exceptions import RayError
+from ray.tune.experiment import Trial
+from ray.tune.result import DONE, TIME_TOTAL_S, TRIAL_ID
+
+from mfhpo._validation import check_limit
+from mfhpo_ray.experiment.checkpoints import saved_seconds
+from mfhpo_ray.experiment.node_memory import Look, NodeMemory
+
+CENSORED_KEY = "mfhpo/censored_at"
+"""Where the last result of a trial that was ended for its time has the limit, in seconds."""
+
+MEMORY_KEY = "mfhpo/memory_used"
+"""Where the last result of a trial that was ended for its memory has the bytes that were seen."""
+
+_RUN_SECONDS = "time_since_restore"  # Tune's: what this run has trained, without earlier runs
+# By the controller, as the actors that measure end when nobody knows them any more.
+_LOOKS: WeakKeyDictionary[Any, Look] = WeakKeyDictionary()
+_Ends: TypeAlias = Iterator[tuple[Trial, dict[str, Any]]]  # trials, with notes for their results
+
+
+def finite_limit(name: str, value: Any, unit: str = " of seconds") -> float | None:
+    """Return a limit, checked; None for no limit or an infinite one."""
+    limit = check_limit(name, value, unit)
+    return None if limit is None or math.isinf(limit) else limit
+
+
+@dataclass
+class _Run:
+    limit: float | None
+    saved: float  # seconds of the checkpoint that it goes on from
+    began: float | None = None  # by the clock; None while it does not run
+    ended_after: float | None = None  # seconds, if it was ended for its time
+
+    def is_beyond(self, now: float) -> bool:
+        return self.limit is not None and self.began is not None and now - self.began > self.limit
+
+
+class Limits:
+    """Ends trials that run for longer than they may, or hold more memory.
+
+    A scheduler calls `set` in ``on_trial_add``, `enforce` in ``choose_trial_to_run``, `exceeded` in
+    ``on_trial_result``, `settle` in ``on_trial_complete``, and `forget` whenever a trial has ended.
+    The last result of a trial that is ended stays, and gets a note: `CENSORED_KEY`, `MEMORY_KEY`.
+
+    A trial's clock starts whenever the loop sees it RUNNING; the start of its process, with the
+    ``setup`` of a class, is free. Each report sets the clock to what the trial says that it has
+    trained in this run (``time_since_restore``), so that a slow driver is not charged. A trial
+    whose last result is there is not ended.
+
+    Parameters
+    ----------
+    clock
+        Returns the time in seconds.
+    memory_limit
+        Bytes that a trial may hold with its child processes; None or infinite for no limit, and
+        then nothing is measured.
+    make_look
+        Makes what measures, given the limit.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        memory_limit: float | None = None,
+        make_look: Callable[[float], Look] = NodeMemory,
+    ) -> None:
+        self._clock = clock
+        self._memory_limit = finite_limit("memory_limit", memory_limit, " of bytes")
+        self._make_look = make_look
+        self._runs: dict[str, _Run] = {}
+
+    def set(self, trial: Trial, limit: float | None) -> None:
+        """Limit the seconds of a trial that is going to be started."""
+        self._runs[trial.trial_id] = _Run(finite_limit("limit", limit), saved_seconds(trial))
+
+    def forget(self, trial: Trial) -> None:
+        """Drop what is known of a trial; one that is not known is no error."""
+        self._runs.pop(trial.trial_id, None)
+
+    def enforce(self, tune_controller: Any) -> None:
+        """Start the clocks of trials that run by now, and end those beyond their limits."""
+        controller = unwrapped(tune_controller)
+        running = {trial.trial_id: trial for trial in controller._running_trials}
+        ends = chain(self._too_long(controller, running), self._too_large(controller, running))
+        for trial, note in ends:
+            stop_at_once(tune_controller, trial, note)
+
+    def _too_long(self, controller: Any, running: Mapping[str, Trial]) -> _Ends:
+        now = self._clock()
+        for name in self._runs.keys() - running.keys():
+            self._runs[name].began = None
+        for name, trial in running.items():
+            run = self._runs.get(name)
+            if run is None:  # without a limit, or the scheduler has ended it with another one
+                continue
+            if run.began is None:
+                run.began = now
+            elif run.is_beyond(now) and not _has_answered(controller, trial):
+                run.ended_after = now - run.began
+                yield trial, {CENSORED_KEY: run.limit}
+
+    def _too_large(self, controller: Any, running: Mapping[str, Trial]) -> _Ends:
+        if self._memory_limit is None:
+            return
+        if controller not in _LOOKS:
+            _LOOKS[controller] = self._make_look(self._memory_limit)
+        processes = {name: trial.temporary_state.ray_actor for name, trial in running.items()}
+        for name, used in _LOOKS[controller](processes).items():
+            trial = running[name]
+            is_ending = trial.status != Trial.RUNNING or trial.is_saving or _has_ended(trial)
+            if used > self._memory_limit and not is_ending:
+                yield trial, {MEMORY_KEY: used}
+
+    def exceeded(self, trial: Trial, result: Mapping[str, Any]) -> bool:
+        """Return whether a trial that reports is beyond its limit; the scheduler then stops it."""
+        run, now = self._runs.get(trial.trial_id), self._clock()
+        if run is None:
+            return False
+        if (trained := result.get(_RUN_SECONDS)) is not None:
+            run.began = now - float(trained)
+        if run.began is None or not run.is_beyond(now):
+            return False
+        run.ended_after = now - run.began
+        return True
+
+    def seconds(self, trial: Trial) -> float:
+        """Return a trial's seconds, with those in the checkpoint that it went on from.
+
+        Its own count if it ended by itself, else the clock's.
+        """
+        run, now = self._runs.get(trial.trial_id), self._clock()
+        if run is None or (_has_ended(trial) and run.ended_after is None):
+            return float(trial.run_metadata.last_result.get(TIME_TOTAL_S, 0.0))
+        if run.ended_after is not None:
+            return run.saved + run.ended_after
+        return run.saved + (0.0 if run.began is None else now - run.began)
+
+    def seconds_of_failed_attempt(self, trial: Trial) -> float:
+        """Return the seconds of a failed run that the results of the next run do not count."""
+        return max(0.0, self.seconds(trial) - saved_seconds(trial))
+
+    def settle(self, trial: Trial) -> float | None:
+        """Note in the last result of a trial at which limit it is censored, if it is.
+
+        One that was ended for its memory counts as stopped at its limit of time.
+        """
+        run = self._runs.get(trial.trial_id)
+        if run is None or run.limit is None:
+            return None
+        if run.ended_after is None and not is_over_memory(trial):
+            by_clock = self.seconds(trial) - run.saved
+            if not trial.run_metadata.last_result.get(_RUN_SECONDS, by_clock) > run.limit:
+                return None
+        _note(trial, {CENSORED_KEY: run.limit})
+        return run.limit
+
+
+def is_over_memory(trial: Trial) -> bool:
+    """Return whether a trial was ended for its memory."""
+    return MEMORY_KEY in trial.run_metadata.last_result
+
+
+def stop_at_once(tune_controller: Any, trial: Trial, note: Mapping[str, Any] | None = None) -> None:
+    """Stop a trial and kill its process if it has one, whatever it does.
+
+    The trial is TERMINATED, no error is counted, and its slot is free within hundredths of a
+    second. Neither ``finally`` nor ``atexit`` of the trial runs. Ray kills its process group and
+    the actors that it owns; what a child has started in a session of its own stays.
+    """
+    controller = unwrapped(tune_controller)
+    process = trial.temporary_state.ray_actor
+    _note(trial, note or {})
+    # Tune would wait for the process to export its model.
+    trial.export_formats = None
+    # With reuse_actors, Tune keeps for the next trial what counts as started.
+    controller._started_actors.discard(controller._trial_to_actor.get(trial))
+    controller.stop_trial(trial)
+    if isinstance(process, ray.actor.ActorHandle):
+        ray.kill(process)
+    elif process is not None:  # what stands for one in a simulation
+        process.kill()
+
+
+def give_folder(trial: Trial) -> None:
+    """Give a trial that may never report the folder and the results file that Ray expects."""
+    if trial.storage is not None and ray.is_initialized():
+        trial.init_local_path()
+        if trial.local_path is not None:
+            Path(trial.local_path, EXPR_RESULT_FILE).touch()
+
+
+def unwrapped(tune_controller: Any) -> Any:
+    """Return Tune's controller itself; the wrapper warns about attributes that it does not list."""
+    return getattr(tune_controller, "_tune_controller", tune_controller)
+
+
+def _has_ended(trial: Trial) -> bool:
+    return bool(trial.run_metadata.last_result.get(DONE))
+
+
+def _has_answered(controller: Any, trial: Trial) -> bool:
+    """Return whether the process has sent a result that Tune has not read, or its last one."""
+    if _has_ended(trial):
+        return True
+    manager = getattr(controller, "_actor_manager", None)
+    if manager is None:
+        return False
+    sent = manager._tracked_actors_to_task_futures.get(controller._trial_to_actor.get(trial), ())
+    awaited = set(manager._actor_task_events.get_futures()).intersection(sent)
+    return bool(awaited) and bool(ray.wait(list(awaited), timeout=0)[0])
+
+
+def _note(trial: Trial, note: Mapping[str, Any]) -> None:
+    """Add to the last result, so that Tune does not ask a process that hangs."""
+    result = trial.run_metadata.last_result
+    if not result.keys() - {TRIAL_ID}:
+        result = {"config": trial.config, **_first_result(trial)}
+    # Assigned, not changed in place, which would not reach the experiment's state on disk.
+    trial.run_metadata.last_result = {**result, TRIAL_ID: trial.trial_id, **note}
+
+
+def _first_result(trial: Trial) -> dict[str, Any]:
+    """Return what Tune knows about a trial before its first report, such as its host."""
+    known = trial._default_result_or_future
+    try:
+        known = ray.get(known, timeout=0) if isinstance(known, ray.ObjectRef) else known
+    except RayError:  # it is not there yet, or never will be
+        known = None
+    return dict(known or {})
