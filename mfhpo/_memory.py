@@ -16,7 +16,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
 def surely(look: Callable[[float], int], at_most: float) -> int:
-    """Return the bytes that `look` tells, which looks again before they are too many."""
+    """Return the bytes that `look` measures; more than `at_most` are measured again, to be sure."""
     for _ in range(_LOOKS_TO_BE_SURE):
         used = look(at_most)
         if used <= at_most:

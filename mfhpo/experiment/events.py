@@ -44,7 +44,7 @@ class Event:
     def to_dict(self) -> dict[str, Any]:
         """Return the event as plain JSON values, if the configuration's values are.
 
-        What is as it is by default is left out.
+        Fields with their default values are left out.
         """
         record: dict[str, Any] = {"event": type(self).__name__}
         for each in fields(self):

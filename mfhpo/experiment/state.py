@@ -23,7 +23,7 @@ _MOST_NAMED = 3
 # each such kind. A policy that takes turns lets the others get so many pulls ahead.
 _MOST_PASSED_OVER = 4
 
-_MOST_EARLY_FAILURES = 30  # before there was any value
+_MOST_EARLY_FAILURES = 30  # before there was any value; or one for each candidate
 _OF_CLAIMS = frozenset({"given", "certificate"})  # purposes
 _MOST_FOREIGN = 10  # evaluations in a row of something else than was claimed
 
@@ -123,8 +123,10 @@ class State:
 
     @property
     def _is_hopeless(self) -> bool:
-        """True if so many failed at first that nothing may ever work."""
-        return (self._early_failures or 0) >= _MOST_EARLY_FAILURES
+        """True if so many failed at first that nothing may ever work: each candidate, too."""
+        n_arms = getattr(self._settings, "n_arms", None) or 0
+        n_candidates = len(getattr(self._settings, "candidates", ()))
+        return (self._early_failures or 0) >= max(_MOST_EARLY_FAILURES, n_arms, n_candidates)
 
     def wants(self, moving: str | None = None) -> bool:
         """Tell whether anything is wanted besides what is under way."""

@@ -59,7 +59,7 @@ class IISEScheduler(ArmScheduler[TuneRecommendation]):
     prices
         See `mfhpo_ray.searchers.options.FidelitySearchOptions`. No other scheduler is needed.
     seed
-        Of the pilot.
+        Of what is drawn: a pilot, or the choices of a model.
     **options
         See `mfhpo.racing.options.IISEOptions`. A level is a fidelity there, and a
         replicate's value an evaluation. Without `measure`, the winner gets ten values at the last
@@ -73,9 +73,9 @@ class IISEScheduler(ArmScheduler[TuneRecommendation]):
 
     Notes
     -----
-    With one trial each, the budget is that of six full trainings and a quarter of all trials, or
-    1.4 times as much where trials begin anew after a pause; `budget` is another one, in the unit of
-    the costs. Three tenths are for the finalists. They are evaluated again if all trials have a
+    With one trial each, the budget is that of six full trainings and a quarter of the
+    configurations, or 1.4 times as much where trials begin anew after a pause; `budget` is another
+    one, in the unit of the costs. Options of the policy have no part then. Three tenths are for the finalists. They are evaluated again if all trials have a
     whole number under the replicate's key; new trials get the smallest numbers that no trial has.
     Trials that a search algorithm suggests one at a time need replicates.
 

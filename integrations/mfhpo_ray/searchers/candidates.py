@@ -1,4 +1,4 @@
-"""The configurations of a search: where they come from, and as what they are shown."""
+"""The configurations of a search: where they come from, and how answers show them."""
 
 from __future__ import annotations
 

@@ -78,7 +78,8 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
 
         A trial that is stopped at `limit` seconds gives no value, and the answer says how many were
         stopped. A search that sets limits itself takes none. A trial that is stopped for holding
-        more than `memory_limit` bytes is a failure. See `PullScheduler`.
+        more than `memory_limit` bytes is a failure; in a `SpaceSearch` it counts as stopped, and is
+        not tried again. See `PullScheduler`.
         """
         return self._trials.scheduler(limit, memory_limit)
 

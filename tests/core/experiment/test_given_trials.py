@@ -104,13 +104,17 @@ def test_an_exhausted_experiment_is_over():
 WIDE = DistributionSpace({"x": uniform(0, 1)})
 
 
-@pytest.mark.parametrize("settings", [race(40), replace(search(budget=500.0), space=WIDE)])
-def test_r25_if_all_fail_at_first_it_ends(settings):
+@pytest.mark.parametrize(
+    ("settings", "most"),
+    [(race(20), 30), (race(40), 40), (replace(search(budget=500.0), space=WIDE), 30)],
+)
+def test_r25_if_all_fail_at_first_it_ends(settings, most):
+    """Thirty, or each of the candidates."""
     story = Story(settings)
-    for n in range(30):
+    for n in range(most):
         begun = story.follow(str(n))
         story.end(begun.id, value=None)
-    assert story.experiment.next() == Done("all of the first 30 evaluations failed")
+    assert story.experiment.next() == Done(f"all of the first {most} evaluations failed")
     assert story.answer.finished
     assert not story.answer.certified
 
