@@ -136,7 +136,7 @@ GIVEN = {
     "docs/how-to/declare.md": "32 0.05",
     "docs/how-to/pytorch.md": "9 27",
     "docs/how-to/scikit-learn.md": "1.7",
-    "docs/how-to/ray.md": "17 0.05 22 64 1.4",
+    "docs/how-to/ray.md": "17 0.05 22 64 1.4 3 80 52 8 40 17",
     "docs/how-to/replicates.md": "0.05 10,000 30",
     "docs/how-to/report.md": "0 1 2 3 4",
     "docs/how-to/trackers.md": "0.21 8 30 6",

@@ -75,8 +75,9 @@ class IISEScheduler(ArmScheduler[TuneRecommendation]):
     -----
     With one trial each, the budget is that of six full trainings and a quarter of the
     configurations, or 1.4 times as much where trials begin anew after a pause; `budget` is another
-    one, in the unit of the costs. Options of the policy have no part then. Three tenths are for the finalists. They are evaluated again if all trials have a
-    whole number under the replicate's key; new trials get the smallest numbers that no trial has.
+    one, in the unit of the costs. Options of the policy have no part then. Three tenths are for the
+    finalists. They are evaluated again if all trials have a whole number under the replicate's key;
+    new trials get the smallest numbers that no trial has.
     Trials that a search algorithm suggests one at a time need replicates.
 
     Otherwise, ``{"seed": tune.grid_search(list(range(20)))}`` gives each configuration twenty

@@ -49,7 +49,8 @@ class Promotion:
         What is known about the noise.
     options
         Those of a race, and the budget: without one, it is that of six trainings to the end, and of
-        a quarter of the configurations, and 1.4 times as much where trials begin anew after a pause.
+        a quarter of the configurations, and 1.4 times as much where trials begin anew after a
+        pause.
     """
 
     def __init__(

@@ -68,9 +68,9 @@ class PullScheduler(FIFOScheduler):
     Memory is measured four times a second, by an actor without a CPU on each node. The process
     itself counts, about 100 MB with Ray; memory that processes share is divided among them, on
     Linux. Actors that a trial has made do not count, nor what GPUs hold. A trial beyond the limit
-    is killed; its last result stays, and has the bytes as ``"mfhpo/memory_used"``. To a race, and to
-    a certificate, that is a failure. Where trials have limits of time it counts as stopped there; a
-    `SpaceSearch` does not try the configuration again.
+    is killed; its last result stays, and has the bytes as ``"mfhpo/memory_used"``. To a race, and
+    to a certificate, that is a failure. Where trials have limits of time it counts as stopped
+    there; a `SpaceSearch` does not try the configuration again.
 
     Examples
     --------
