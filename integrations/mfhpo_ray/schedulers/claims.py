@@ -111,7 +111,8 @@ class Claims:
         """Tell what was found out; it is not stored, as it may be different after a restart."""
         if found not in self._found:
             self._found.append(found)
-            self.experiment.apply(Found(id=DRIVER, order=self.experiment.order, **found))
+            id = f"{DRIVER}:{len(self._found)}"  # of two with one id, the last would hold alone
+            self.experiment.apply(Found(id=id, order=self.experiment.order, **found))
 
     def note_resumption(self, resumes: bool, budget: float | None) -> None:
         """Tell whether trials go on from where they pause, once: the plan depends on it."""
