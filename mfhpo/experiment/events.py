@@ -84,6 +84,8 @@ class Found(Event):
         Values of the fidelity. What is found first holds: later values move no plan.
     arms
         How many configurations there are after all, where others were expected.
+    gone
+        The number of a configuration that can be evaluated no more; what it has shown still counts.
     is_exhausted
         Whether no further evaluation can be made.
     resumes
@@ -96,6 +98,7 @@ class Found(Event):
     replicates: int | None = None
     levels: tuple[Any, ...] | None = None
     arms: int | None = None
+    gone: int | None = None
     is_exhausted: bool = False
     resumes: bool | None = None
     budget: float | None = None

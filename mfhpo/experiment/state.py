@@ -93,6 +93,8 @@ class State:
                 self.runner.replicated.most_blocks = found.replicates
         if found.arms is not None and self.runner.drop_from is not None:
             self.runner.drop_from(found.arms)
+        if found.gone is not None and self.runner.drop is not None:
+            self.runner.drop(found.gone)
         if found.resumes is not None and self.runner.note_resumption is not None:
             self.runner.note_resumption(found.resumes, found.budget)
         if found.is_exhausted:

@@ -19,7 +19,8 @@ def first_step(search: SearchPolicy, begun: int, pending: Sequence[Pull]) -> Beg
     if step is not None or begun < search._initial:
         return step or Begin(search.lowest, None)
     # Arms that failed, were stopped or are too dear are replaced by the next ones, if any.
-    lost = search._out.union(arm for arm in search._stops if search.level_of(arm) < 0)
+    stops = {arm for arm in search._stops if search.level_of(arm) < 0}
+    lost = search._out | search._gone | stops
     lost |= {arm for arm in search.cheap_failures.given_up if not search._is_to_begin(arm)}
     candidates = (arm for arm in range(begun) if arm not in lost)
     first: list[int] = []
@@ -80,7 +81,7 @@ def promotion(search: SearchPolicy, lowest: int, pending: Sequence[Pull]) -> Pul
     """Return the next step of an arm among the best third of its level, or None."""
     busy = {pull.arm for pull in pending}
     for level in range(highest_open(search, pending) - 1, lowest - 1, -1):
-        out = search._unfit | search._stops.keys()
+        out = search._closed | search._stops.keys()
         here = [arm for arm in search._values[level] if arm not in out]
         here.sort(key=lambda arm: (-search.mean(arm, level), arm))
         for arm in here[: len(here) // _REDUCTION]:
@@ -90,7 +91,7 @@ def promotion(search: SearchPolicy, lowest: int, pending: Sequence[Pull]) -> Pul
         # Nothing tells those apart that failed here: any third of them goes on.
         failed = [arm for arm in search.cheap_failures.at(level) if search.next_level(arm) > level]
         untried = [arm for arm in failed if search.next_level(arm) == level + 1]
-        untried = [arm for arm in untried if arm not in busy | search._unfit]
+        untried = [arm for arm in untried if arm not in busy | search._closed]
         if untried and len(failed) - len(untried) < len(failed) // _REDUCTION:
             return Pull(untried[0], level + 1)
     return None
@@ -117,7 +118,9 @@ def probe(search: SearchPolicy, pending: Sequence[Pull]) -> Pull | None:
     for level in range(search.lowest, search.target):
         if search.cheap_failures.are_unexplained(level, len(search._values[level])):
             failed, busy = search.cheap_failures.at(level), {pull.arm for pull in pending}
-            alive = [arm for arm in failed if arm not in search._unfit and search.level_of(arm) < 0]
+            alive = [
+                arm for arm in failed if arm not in search._closed and search.level_of(arm) < 0
+            ]
             if alive and busy.isdisjoint(alive):
                 return Pull(alive[0], max(search.next_level(alive[0]), level + 1))
     return None

@@ -94,7 +94,7 @@ def next_of_given(
     if step is not None:
         return step
     plan = plan_for_given(search)
-    out = search._unfit | search._stops.keys()
+    out = search._closed | search._stops.keys()
     busy = {pull.arm: pull.fidelity for pull in pending}
     reached = {arm: max(search.level_of(arm), busy.get(arm, -1)) for arm in search._given}
     begun = sum(level >= search._rise for arm, level in reached.items() if arm not in out)

@@ -118,7 +118,7 @@ class ModelSearch(SearchPolicy):
         waiting = [
             index
             for index, arm in enumerate(view.arms)
-            if self.next_level(arm) <= top and arm not in busy and arm not in self._unfit
+            if self.next_level(arm) <= top and arm not in busy and arm not in self._closed
         ]
         too_dear = self._too_dear([view.arms[index] for index in waiting])
         new, improvement = self._new_arm(view, begun, rng)

@@ -132,6 +132,7 @@ class SearchPolicy(abc.ABC):
         self._stops: dict[int, int] = {}  # how often an arm was stopped at a limit since its value
         self._out: set[int] = set()
         self._merged: set[int] = set()
+        self._gone: set[int] = set()  # no more evaluations; their values count
         self._given: tuple[int, ...] = ()  # in the order in which they are taken at random
         # Kept up to date, so that no suggestion looks through all arms: those in their order that
         # have a value at the target and did not leave; those described that have no value; those
@@ -224,7 +225,7 @@ class SearchPolicy(abc.ABC):
 
     def next_given(self, pending: Sequence[Pull]) -> int | None:
         """Return a given arm without value or pull; stopped ones only before any value."""
-        lost = {pull.arm for pull in pending} | self._unfit
+        lost = {pull.arm for pull in pending} | self._closed
         if any(self._values):
             lost |= self._stops.keys()
         fresh = (arm for arm in self._given if arm not in lost and self._is_to_begin(arm))
@@ -329,6 +330,16 @@ class SearchPolicy(abc.ABC):
     def merge(self, arm: int) -> None:
         """Say that an arm turned out to be the same as an earlier one, which has its values."""
         self._leave(arm, self._merged)
+
+    def drop(self, arm: int) -> None:
+        """Say that an arm below the target can be evaluated no more; its values still count."""
+        if self.level_of(arm) < self.target:
+            self._gone.add(arm)
+            self._changes += 1
+
+    def is_open(self, arm: int) -> bool:
+        """Return whether an arm has not come to the target, and has not left."""
+        return arm not in self._unfit and self.level_of(arm) < self.target
 
     @abc.abstractmethod
     def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull | None:
@@ -479,7 +490,7 @@ class SearchPolicy(abc.ABC):
         """Return the next step of an arm that failed and has no value; None if none may go on."""
         busy = {pull.arm for pull in pending}
         failed = self.cheap_failures.failed_up_to
-        arm = min((arm for arm in failed if arm not in busy | self._unfit), default=None)
+        arm = min((arm for arm in failed if arm not in busy | self._closed), default=None)
         if arm is None:
             return None
         return Pull(arm, max(self.next_level(arm), min(failed[arm] + 1, self.target)))
@@ -503,3 +514,8 @@ class SearchPolicy(abc.ABC):
     @property
     def _unfit(self) -> set[int]:
         return self._out | self._merged
+
+    @property
+    def _closed(self) -> set[int]:
+        """The arms that are not asked for."""
+        return self._unfit | self._gone

@@ -309,6 +309,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
         self._course = course = self._make_course()
         self._judge()
         self._claims.settle(self._out)
+        for arm in range(runs.n_arms):
+            self._note_gone(arm)
         self._notebook.records = {}
         for run in list(self._slots.busy.values()):  # suggested before the race began
             if run.arm in self._out:
@@ -330,6 +332,11 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
             self._claims.lose(run, "its process has died")
         elif run.begun is not None:
             self._claims.end(run, None)
+
+    def _note_gone(self, arm: int) -> None:
+        """Tell a search that no trial of an arm can go on."""
+        if self._promotion is not None and not self._runs.of(arm):
+            self._claims.find(gone=arm)
 
     def _judge(self) -> None:
         """Have the runs stopped whose arms have left, and note an answer that is the last."""
@@ -359,6 +366,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
         run.is_over = True
         if self._course is None:
             return
+        if not run.doomed:
+            self._note_gone(run.arm)
         self._judge()
         left = set(range(self._n_raced)).difference(self._out)
         is_spent = self._complete and not any(map(self._runs.of, left))

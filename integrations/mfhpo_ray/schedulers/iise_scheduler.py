@@ -42,9 +42,9 @@ class IISEScheduler(ArmScheduler[TuneRecommendation]):
     one arm is left, the leader is within `epsilon` of all others, or no replicates are left. What
     `recommendation` guarantees is what `IISESearch` does.
 
-    Where each configuration has one trial, and no bias is declared, it takes the place of Tune's
-    ASHA: a model promotes trials from level to level on a budget, and new trials with other seeds
-    compare the finalists. The answer is that of `SpaceSearch`.
+    Where at least half of the configurations have one trial, and no bias is declared, it takes the
+    place of Tune's ASHA: a model promotes trials from level to level on a budget, and new trials
+    with other seeds compare the finalists. The answer is that of `SpaceSearch`.
 
     Parameters
     ----------
@@ -180,7 +180,8 @@ class IISEScheduler(ArmScheduler[TuneRecommendation]):
         if len(candidates) < n_arms:
             return self._settings_for(candidates, n_arms, None)
         replicates = list(filter(None, self._runs.n_replicates[:n_arms]))
-        if n_arms > 1 and max(replicates) == 1 and "bias" in self._undeclared():
+        is_to_promote = 2 * replicates.count(1) >= len(replicates)
+        if is_to_promote and "bias" in self._undeclared():
             noise = self._declaration.noise
             return self._promoted(candidates, self._fidelity, noise, **self._options)
         self._check_replicates(n_arms, min(replicates))

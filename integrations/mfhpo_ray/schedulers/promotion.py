@@ -74,19 +74,21 @@ class Promotion:
         """Return the settings of the search, among the configurations of the trials."""
         levels = tuple(self._fidelity.levels or ())
         # A model sees nested keys as parameters.
-        flat = Configurations([flatten_dict(dict(each)) for each in candidates], described)
+        flat = numbered(
+            Configurations([flatten_dict(dict(each)) for each in candidates], described)
+        )
         declared = DeclaredSearch.of(
             self._fidelity,
             budget=self.budget(),
             checkpoints=True,
             certify_share=0.0 if self._key is None else _CERTIFY_SHARE,
             top=_TOP,
-            candidates=numbered(flat),
+            candidates=flat if len(flat) > 1 else None,
             sigma=_at_target(self._noise, len(levels)),
             **{name: self._options[name] for name in _OPTIONS if name in self._options},
         )
         return SearchSettings(
-            declared=declared,
+            declared=replace(declared, candidates=flat),  # may be a single one
             levels=levels,
             candidates=candidates,
             seed=self._options.get("seed", 0),

@@ -156,8 +156,10 @@ def warn_if_redrawn(runs: Runs, replicate_keys: Collection[str]) -> None:
         parts = ({name: config[name] for name in names if name in config} for config in flat)
         return Counter(key_of(part, described) for part in parts)
 
+    if runs.n_arms < len(flat) or any(config.keys().isdisjoint(replicate_keys) for config in flat):
+        return
     per_replicate = set(counts(replicate_keys).values())
-    if len(per_replicate) != 1 or runs.n_arms < len(flat):
+    if len(per_replicate) != 1:
         return
     n = per_replicate.pop()
     others = sorted({name for config in flat for name in config}.difference(replicate_keys))

@@ -63,6 +63,8 @@ class Runner(abc.ABC):
         Returns their block, given the arm and what is under way; None: they need none.
     drop_from
         Takes out the arms from a number on, which were expected and do not come; None: all come.
+    drop
+        Asks for an arm no more, which can be evaluated no more; None: its trials are not missed.
     stop_measuring
         Ends what goes on after the best is known; None: nothing does.
     note_resumption
@@ -92,6 +94,7 @@ class Runner(abc.ABC):
     replicated: Any = None
     open_block: Callable[[int, Sequence[Pull]], int] | None = None
     drop_from: Callable[[int], None] | None = None
+    drop: Callable[[int], None] | None = None
     stop_measuring: Callable[[], None] | None = None
     note_resumption: Callable[[bool, float | None], None] | None = None
     available: Available | None = None

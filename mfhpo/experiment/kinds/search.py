@@ -97,6 +97,7 @@ class SearchRunner(Runner):
         self.search_replicate = SEARCH_BLOCK
         self.replicated = self.policy
         self.note_resumption = self.policy.plan_anew
+        self.drop = self.policy.search.drop
         # By number of known arms, new arm and point: whether none was drawn that is new.
         self._exhausted: set[tuple[int, int, str]] = set()
         self._n_again = 0  # evaluations of the only configuration, on fresh replicates
@@ -264,12 +265,16 @@ class SearchRunner(Runner):
 
     @property
     def _is_alone(self) -> bool:
-        """True if all of the space were begun, and a single one has a value at the target."""
+        """True if a single one has a value at the target, and the others can have none."""
         if self._n_again:
             return True
         if self.policy.shortlist or self._drawn(len(self.configurations), None) is not None:
             return False
-        return len(self.policy.search.finished_arms()) == 1 and self.next(()) is None
+        search = self.policy.search
+        rivals = (arm for arm in range(len(self.configurations)) if search.is_open(arm))
+        if len(search.finished_arms()) != 1 or not self._failed.issuperset(rivals):
+            return False
+        return self.next(()) is None
 
     @property
     def cost(self) -> float:

@@ -133,21 +133,76 @@ def test_levels_are_as_long_as_those_of_tunes_schedulers():
         IISEScheduler(max_t=9, levels=(1, 9))
 
 
-def test_a_crash_costs_no_more_than_its_trial():
-    class Crashing(ReplayedCurves):
-        def step(self, config, iteration):
-            if config["arm"] % 5 == 0:
-                return Step(0.0, 1.0, failed=True)
-            return super().step(config, iteration)
+class Failing(ReplayedCurves):
+    """Curves of which some arms' trials fail, or show a value, at an iteration."""
 
-    scheduler = IISEScheduler(max_t=27)
-    run = simulate(
-        scheduler, trials(seed=0), Crashing(CURVES, sigma=0.002), slots=4, checkpoints=True
-    )
+    def __init__(self, arms, at, value=None):
+        super().__init__(CURVES, sigma=0.002)
+        self.arms, self.at, self.value = arms, at, value
+
+    def step(self, config, iteration):
+        if config["arm"] not in self.arms or iteration != self.at:
+            return super().step(config, iteration)
+        return Step(0.0, 1.0, failed=True) if self.value is None else Step(self.value, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("n_bad", "at", "value"),
+    [(1, 1, None), (1, 3, None), (10, 1, None), (10, 3, np.nan), (10, 3, np.inf), (1, 27, None)],
+)
+@pytest.mark.parametrize("kind", [IISEScheduler, MFEliminationScheduler])
+def test_trials_that_fail_do_not_end_the_search(kind, n_bad, at, value):
+    scheduler = kind(max_t=27)
+    bad = {each["arm"] for each in trials()[:n_bad]}
+    options = {"slots": 4, "max_t": 27, "checkpoints": True}
+    run = simulate(scheduler, trials(seed=0), Failing(bad, at, value), **options)
     assert all(trial.is_finished() for trial in run.trials)
     answer = scheduler.recommendation()
-    assert answer.finished
-    assert answer.config["arm"] % 5
+    assert answer.certificate is not None
+    assert answer.config["arm"] not in bad
+    assert answer.cost > 13 * 27  # of 16
+    assert max(t.last_result.get("training_iteration", 0) for t in run.trials[40:]) == 27
+
+
+def test_where_all_others_fail_the_last_one_is_found():
+    scheduler = IISEScheduler(max_t=27)
+    others = {each["arm"] for each in trials(30)} - {3}
+    run = simulate(scheduler, trials(30, seed=0), Failing(others, 1), slots=4, checkpoints=True)
+    answer = scheduler.recommendation()
+    assert run.iterations == 27
+    assert answer.config["arm"] == 3
+    assert answer.reason.startswith("a single configuration has values")
+
+
+def test_after_a_restart_no_trial_is_missed_that_had_failed(shared_journal):
+    bad = Failing({each["arm"] for each in trials()[:5]}, 1)
+    options = {"slots": 4, "max_t": 27, "checkpoints": True}
+    simulate(IISEScheduler(max_t=27), trials(seed=0), bad, time_budget=30.0, **options)
+    scheduler = IISEScheduler(max_t=27)
+    simulate(scheduler, trials(seed=0), bad, **options)
+    assert scheduler.recommendation().certificate is not None
+
+
+def test_equal_configurations_are_one_arm_and_a_single_trial_is_enough():
+    scheduler = IISEScheduler(max_t=27)
+    run = promoted(scheduler, [*trials(seed=0), *trials(3, seed=0)])
+    answer = scheduler.recommendation()
+    assert answer.tried <= 40
+    assert len(run.trials) > 43
+    assert HEIGHTS.max() - HEIGHTS[answer.config["arm"]] < 0.02
+    scheduler = IISEScheduler(max_t=27)
+    promoted(scheduler, trials(1, seed=0))
+    assert scheduler.recommendation().finished
+    with pytest.raises(ValueError, match="some have 1 of pilot_pulls=2 replicates"):
+        promoted(IISEScheduler(max_t=27), [*trials(seed=0), *trials(seed=1)][:-1])
+
+
+def test_what_a_budget_leaves_untried_is_not_said_to_have_no_values():
+    scheduler = IISEScheduler(max_t=27, budget=28.0)
+    promoted(scheduler)
+    answer = scheduler.recommendation()
+    assert "a single configuration has values" not in answer.reason
+    assert "raise the budget" in answer.reason
 
 
 @pytest.mark.slow

@@ -65,6 +65,7 @@ def test_what_is_drawn_anew_for_each_replicate_is_warned_about_by_key():
         [{"x": x, "seed": x} for x in range(12)],
         [{"x": x % 4, "seed": x} for x in range(12)],
         [{"x": x} for x in range(12)],
+        [{"x": x, **({"seed": 0} if x % 2 else {})} for x in range(12)],
     ],
 )
 def test_other_trials_are_not_warned_about(trials, recwarn):
