@@ -161,6 +161,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
         is_known = record is not None or trial.run_metadata.start_time is not None
         if trial.is_finished():
             run.is_over = True
+            self._slots.hold(trial)
         elif self._closed or is_over(told_in(record), len(self._meter.levels) - 1):
             end_unstarted(search, trial, str(self._metric))
             run.is_over = True
@@ -227,6 +228,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
     def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
         """Return the trial to start or resume, if there is room for one."""
         search, self._controller = tune_controller.search_alg, tune_controller
+        self._slots.release(tune_controller)
         for run in self._slots.ended():
             if run.trial.status == Trial.ERROR:  # a reset that failed is told to nobody
                 self._fail(run)
