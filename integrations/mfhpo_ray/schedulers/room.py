@@ -69,6 +69,15 @@ def expected_arms(search: Any, declared: int | None, n_arms: int, owner: str) ->
     return expected
 
 
+def check_ends(search: Any, owner: str) -> None:
+    """Raise ValueError if a search lists trials without end."""
+    if not suggests(search) and search.total_samples > MOST_SAMPLES:
+        raise ValueError(
+            f"{owner} looks at all trials before it starts one, but num_samples=-1 makes trials "
+            f"without end; give tune.TuneConfig(num_samples=...)."
+        )
+
+
 def hold_back(search: Any, trial: Trial) -> None:
     """Let a new trial wait; Ray adds it to its lists after this, by the status it has then."""
     give_folder(trial)

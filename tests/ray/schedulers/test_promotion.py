@@ -12,7 +12,11 @@ from ray.tune.experiment import Trial
 from benchmarks.tune_clock import ReplayedCurves, Step, simulate
 from mfhpo.experiment import Begun
 from mfhpo_ray import IISEScheduler, MFEliminationScheduler, recommendation
-from mfhpo_ray.experiment.recommendation import TuneSearchRecommendation
+from mfhpo_ray.experiment.recommendation import (
+    RECOMMENDATION,
+    TuneSearchRecommendation,
+    from_record,
+)
 from tests.ray.experiments import tuner_of
 
 RATES = np.linspace(-4.0, 0.0, 40)
@@ -133,6 +137,13 @@ def test_a_configuration_that_was_drawn_twice_is_judged_with_new_seeds():
     judging = [e.id.partition(":")[0] for e in begun if e.purpose == "certificate"]
     assert judging
     assert all(by_id[each].config["seed"] for each in judging)
+
+
+def test_the_answer_is_up_to_date_wherever_time_is_up(shared_journal):
+    scheduler = IISEScheduler(max_t=27)
+    promoted(scheduler, time_budget=3.5)
+    noted = from_record(shared_journal.read_one(RECOMMENDATION))
+    assert noted.tried == scheduler.recommendation().tried > 0
 
 
 def test_what_cannot_be_promoted_raises():
