@@ -11,6 +11,7 @@ import abc
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from ray.tune.experiment import Trial
@@ -21,7 +22,7 @@ from mfhpo.experiment.settings import Settings
 from mfhpo_ray.experiment.checkpoints import can_be_saved, check_reuse
 from mfhpo_ray.experiment.limits import is_over_memory, unwrapped
 from mfhpo_ray.experiment.losses import is_tried_again, was_lost
-from mfhpo_ray.experiment.metric import as_number, check_aim
+from mfhpo_ray.experiment.metric import check_aim, check_is_known, value_in
 from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.experiment.recommendation import Answer, in_terms_of_tune
 from mfhpo_ray.schedulers.claims import Claims, adapt, is_over, n_arms_in, told_in
@@ -29,8 +30,8 @@ from mfhpo_ray.schedulers.level_race import LevelRace
 from mfhpo_ray.schedulers.levels import Meter
 from mfhpo_ray.schedulers.promotion import Promotion
 from mfhpo_ray.schedulers.room import (
-    MOST_SAMPLES,
     Slots,
+    check_ends,
     end_unstarted,
     expected_arms,
     hold_back,
@@ -44,8 +45,8 @@ Config: TypeAlias = Mapping[str, Any]
 Result: TypeAlias = dict[str, Any]
 AnswerT = TypeVar("AnswerT", bound=Answer)
 
-# Seconds between two notes of the answer so far.
-_NOTE_PERIOD = 5.0
+# Ray tells nobody that it stops: the answer so far is noted often, in such a share of the time.
+_NOTE_SHARE = 0.1
 
 
 class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
@@ -86,7 +87,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
         self._course: LevelRace | None = None  # from the first choice on
         self._n_raced = 0  # arms in the race
         self._complete = self._closed = False  # no other trials will come; the race is over
-        self._noted_at = -math.inf
+        self._noted, self._noted_until = -1, -math.inf  # how many events; when others may be
         self._idle_at: tuple[Any, ...] = ()  # how things stood when nothing could be started
         # A simulation has another clock, and other slots.
         self._clock = time.monotonic
@@ -141,9 +142,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
     def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
         """Hold a new trial back until it is chosen."""
         name, search = type(self).__name__, tune_controller.search_alg
-        if self._metric is None or self._mode is None:
-            missing = "metric" if self._metric is None else "mode"
-            raise ValueError(f"{name} needs to know {missing}; give it to tune.TuneConfig.")
+        check_is_known(self._metric, self._mode, name)
         check_reuse(tune_controller, trial)
         self._notebook.open(trial, name)
         self._idle_at = ()
@@ -151,16 +150,13 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
             if trial.status == Trial.PENDING:
                 tune_controller._set_trial_status(trial, Trial.PAUSED)
             return
-        if not suggests(search) and search.total_samples > MOST_SAMPLES:
-            raise ValueError(
-                f"{name} looks at all trials before it starts one, but num_samples=-1 makes trials "
-                f"without end; give tune.TuneConfig(num_samples=...)."
-            )
+        check_ends(search, name)
         run = self._runs.add(trial)
         record = self._notebook.records.get(trial.trial_id)
         is_known = record is not None or trial.run_metadata.start_time is not None
         if trial.is_finished():
             run.is_over = True
+            self._slots.hold(trial)
         elif self._closed or is_over(told_in(record), len(self._meter.levels) - 1):
             end_unstarted(search, trial, str(self._metric))
             run.is_over = True
@@ -186,6 +182,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
         if course is None or run.begun is None or not course.take(run, result):
             return str(TrialScheduler.CONTINUE)
         self._judge()
+        self._note_news()
         is_at_end = run.reached == len(self._meter.levels) - 1
         if run.has_failed or run.doomed or is_at_end or self._over:
             return str(TrialScheduler.STOP)
@@ -227,6 +224,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
     def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
         """Return the trial to start or resume, if there is room for one."""
         search, self._controller = tune_controller.search_alg, tune_controller
+        self._slots.release(tune_controller)
         for run in self._slots.ended():
             if run.trial.status == Trial.ERROR:  # a reset that failed is told to nobody
                 self._fail(run)
@@ -235,8 +233,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
         course = self._course or self._opened(search)
         if course is None:
             return None
-        if self._clock() - self._noted_at > _NOTE_PERIOD:
-            self._note_answer()
+        self._note_news()
         self._stop_doomed(tune_controller)
         if not self._complete and search.is_finished():
             self._complete = True
@@ -268,19 +265,11 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
     def _sign(self) -> float:
         return -1.0 if self._mode == "min" else 1.0
 
-    def _value_in(self, result: Mapping[str, Any]) -> float | None:
-        """Return a result's metric; NaN if it is no number, None if it is missing."""
-        name = str(self._metric)
-        value = as_number(result.get(name))
-        if value is None and name not in result:
-            return None
-        return math.nan if value is None else value
-
     @property
     def _parts(self) -> tuple[Any, ...]:
         """What each `LevelRace` is made of."""
-        aim = self._value_in, self._meter, self._n_raced, self._promotion
-        return self._claims, self._runs, *aim
+        value_of = partial(value_in, metric=str(self._metric))
+        return self._claims, self._runs, value_of, self._meter, self._n_raced, self._promotion
 
     @property
     def _out(self) -> set[int]:
@@ -390,11 +379,17 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
         self._stop_doomed(tune_controller)
         self._note_answer()
 
+    def _note_news(self) -> None:
+        """Note the answer if anything was told since it was noted, but not all the time."""
+        if self._clock() >= self._noted_until and self._claims.experiment.order > self._noted:
+            self._note_answer()
+
     def _note_answer(self) -> None:
-        self._noted_at = self._clock()
+        begun, self._noted = self._clock(), self._claims.experiment.order
         if self._notebook.is_kept:
             answer, names = self.recommendation(), self._runs.names
             self._notebook.write_answer(answer, self._metric, self._mode, names)
+        self._noted_until = begun + (self._clock() - begun) / _NOTE_SHARE
 
     def _now(self) -> float:
         return self._clock()

@@ -149,9 +149,10 @@ class LevelRace:
         work = self._claims.experiment.next(available=is_available)
         if isinstance(work, Assignment):
             arm = self._runs.arm(work.configuration)
-            run = self._run_below(arm, work.level, at_rest)
+            run = self._run_for(work, arm, at_rest)
             if run is None and self._promotion is not None and at_rest is None:
-                run = self._promotion.add(arm)
+                claims = (event.id for event in self._claims.experiment.events)
+                run = self._promotion.add(arm, claims)
             return None if run is None else (run, work)
         if not absent and self._runs.n_arms < self._n_arms:
             absent.append(0)  # for an arm that was not suggested yet
@@ -182,6 +183,16 @@ class LevelRace:
         if self._promotion is None or not self._promotion.repeats or level < self._last:
             return False
         return any(run.arm == arm and run.reached == level for run in self._runs)
+
+    def _run_for(self, work: Assignment, arm: int, at_rest: Run | None) -> Run | None:
+        """Return the run of an arm to send; one that judges the search has none of its seeds."""
+        if self._promotion is None or work.purpose == "search":
+            return self._run_below(arm, work.level, at_rest)
+        claim, seed_of = self._claims.experiment.claim, self._promotion.seed_of
+        begun = (run for run in self._runs if run.claim)
+        seen = {seed_of(run) for run in begun if claim(run.claim).purpose == "search"}
+        waiting = (run for run in self._runs.of(arm) if run.waits and not run.claim)
+        return next((run for run in waiting if seed_of(run) not in seen), None)
 
     def _run_below(self, arm: int, level: int, at_rest: Run | None) -> Run | None:
         """Return the run below a level with the least left to pay: of equals, the first there.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from numbers import Integral
@@ -29,6 +30,7 @@ from mfhpo_ray.schedulers.runs import ADDED, Run, Runs
 _TRAININGS, _TRAININGS_PER_TRIAL, _IF_ANEW = 6.0, 0.25, 1.4
 _CERTIFY_SHARE, _TOP = 0.3, 3
 _OPTIONS = ("delta", "epsilon", "max_failures")
+_SEED = re.compile(rf"_(\d+){ADDED}:")  # in the id of a claim of a trial that was added
 
 
 class Promotion:
@@ -115,13 +117,18 @@ class Promotion:
         """True if finalists can be evaluated again."""
         return self._key is not None
 
-    def add(self, arm: int) -> Run:
-        """Add a trial of an arm, with the smallest seed that no trial has."""
-        key = self._key
-        assert key is not None
-        used = {flatten_dict(run.trial.config)[key] for run in self._runs}
+    def seed_of(self, run: Run) -> int:
+        """Return the number that sets a trial's seed."""
+        return int(flatten_dict(run.trial.config)[self._key])
+
+    def add(self, arm: int, claims: Iterable[str]) -> Run:
+        """Add a trial of an arm, with the smallest seed that no trial has or had, by its claims."""
+        assert self._key is not None
+        # After a restart, Ray may not know all trials that were added.
+        told = {int(found[1]) for found in map(_SEED.search, claims) if found}
+        used = told.union(map(self.seed_of, self._runs))
         first = next(run.trial for run in self._runs if run.arm == arm)
-        trial = _with_seed(first, key, next(seed for seed in count() if seed not in used))
+        trial = _with_seed(first, self._key, next(seed for seed in count() if seed not in used))
         self._add_trial(trial)
         return self._runs[trial]
 
@@ -155,7 +162,7 @@ def _key_of_whole_numbers(runs: Runs, keys: Collection[str]) -> str | None:
 def _with_seed(first: Trial, key: str, seed: int) -> Trial:
     """Return a new trial like another one, with a seed of its own."""
     trial = first.reset()
-    trial.trial_id = f"{Trial.generate_id()}{ADDED}"
+    trial.trial_id = f"{Trial.generate_id()}_{seed}{ADDED}"
     number = first.experiment_tag.partition("_")[0]
     trial.experiment_tag = f"{number}_{key.replace('/', '_')}={seed}"
     trial.evaluated_params = {**first.evaluated_params, key: seed}

@@ -69,6 +69,15 @@ def expected_arms(search: Any, declared: int | None, n_arms: int, owner: str) ->
     return expected
 
 
+def check_ends(search: Any, owner: str) -> None:
+    """Raise ValueError if a search lists trials without end."""
+    if not suggests(search) and search.total_samples > MOST_SAMPLES:
+        raise ValueError(
+            f"{owner} looks at all trials before it starts one, but num_samples=-1 makes trials "
+            f"without end; give tune.TuneConfig(num_samples=...)."
+        )
+
+
 def hold_back(search: Any, trial: Trial) -> None:
     """Let a new trial wait; Ray adds it to its lists after this, by the status it has then."""
     give_folder(trial)
@@ -117,6 +126,7 @@ class Slots:
         self._n_slots = math.inf
         self._known_at = -math.inf
         self._patience_ends: dict[str, float] = {}
+        self._held: Trial | None = None
 
     def take(self, run: Run) -> None:
         """Note that a run is started or resumed, with its own limit if it has one."""
@@ -131,6 +141,18 @@ class Slots:
         """Note that a run holds no slot any more."""
         self.busy.pop(run.trial.trial_id, None)
         self.limits.forget(run.trial)
+
+    def hold(self, trial: Trial) -> None:
+        """Hold a restored trial that is over: if all are, Ray makes no step of its loop."""
+        if self._held is None and trial.status == Trial.TERMINATED:
+            self._held = trial
+            trial.set_status(Trial.PAUSED)
+
+    def release(self, tune_controller: Any) -> None:
+        """Let the trial that was held be over again, now that Ray has begun a step."""
+        if self._held is not None:
+            tune_controller._set_trial_status(self._held, Trial.TERMINATED)
+            self._held = None
 
     def ended(self) -> list[Run]:
         """Return the runs that were started, and neither run nor wait any more."""

@@ -10,8 +10,13 @@ from ray import tune
 from ray.tune.experiment import Trial
 
 from benchmarks.tune_clock import ReplayedCurves, Step, simulate
+from mfhpo.experiment import Begun
 from mfhpo_ray import IISEScheduler, MFEliminationScheduler, recommendation
-from mfhpo_ray.experiment.recommendation import TuneSearchRecommendation
+from mfhpo_ray.experiment.recommendation import (
+    RECOMMENDATION,
+    TuneSearchRecommendation,
+    from_record,
+)
 from tests.ray.experiments import tuner_of
 
 RATES = np.linspace(-4.0, 0.0, 40)
@@ -112,6 +117,33 @@ def test_after_a_restart_the_search_goes_on_with_what_was_observed(shared_journa
     assert answer.finished
     assert answer.tried == 40
     assert answer.config["arm"] == np.argmax(HEIGHTS)
+
+
+def test_new_trials_have_other_seeds_than_those_that_only_the_journal_knows(shared_journal):
+    options = {"max_t": 27, "epsilon": 0.001, "budget": 40 * 27}
+    first, second = IISEScheduler(**options), IISEScheduler(**options)
+    runs = promoted(first, time_budget=230.0, sigma=0.01), promoted(second, sigma=0.01)
+    told, new = ({trial.config["seed"] for trial in run.trials[40:]} for run in runs)
+    assert told
+    assert new
+    assert told.isdisjoint(new)
+
+
+def test_a_configuration_that_was_drawn_twice_is_judged_with_new_seeds():
+    scheduler = MFEliminationScheduler(max_t=27)
+    run = promoted(scheduler, trials(seed=0) + trials(seed=0), sigma=0.01)
+    by_id = {trial.trial_id: trial for trial in run.trials}
+    begun = [e for e in scheduler._claims.experiment.events if isinstance(e, Begun)]
+    judging = [e.id.partition(":")[0] for e in begun if e.purpose == "certificate"]
+    assert judging
+    assert all(by_id[each].config["seed"] for each in judging)
+
+
+def test_the_answer_is_up_to_date_wherever_time_is_up(shared_journal):
+    scheduler = IISEScheduler(max_t=27)
+    promoted(scheduler, time_budget=3.5)
+    noted = from_record(shared_journal.read_one(RECOMMENDATION))
+    assert noted.tried == scheduler.recommendation().tried > 0
 
 
 def test_what_cannot_be_promoted_raises():
