@@ -111,7 +111,9 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         if spec.get("num_samples") == 1:
             self._notices.warn("num_samples", notices.SINGLE)
         if self.evaluations.log is not None:
-            return True  # the experiment goes on with the configurations that it has
+            # It goes on with the configurations that it has. Tune restores a run only after this.
+            self.evaluations.leave_run()
+            return True
         taken = self._candidates.take(config)
         self._trials.look_up(self._candidates.space)
         self._object_to_budget()
@@ -132,13 +134,11 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         experiment = (evaluations.log or self._begin()).experiment
         if evaluations.finished:
             return self._finish()
-        n_awaited = evaluations.lose_awaited()
+        evaluations.lose_awaited()
         is_alone = experiment.n_begun and not evaluations.is_watched
         if is_alone and (consequence := self._trials.without_companion()):
             self._notices.warn("companion", notices.UNWATCHED.format(consequence))
-        if self._most is not None and len(experiment.ledger.open) >= self._most:
-            if n_awaited >= self._most:
-                _logger.warning(notices.IN_VAIN, n_awaited)
+        if self._most is not None and evaluations.n_running >= self._most:
             return None
         wanted = experiment.next()
         if isinstance(wanted, Done):
