@@ -267,6 +267,7 @@ class ShortlistSearch(ExperimentSearch[TuneSearchRecommendation]):
         for journal in journals:
             records |= Notebook.read(journal)  # the last run was perhaps killed while it took over
         self._begin(*((records, journals[-1].run) if records else ()))
+        self.evaluations.leave_run()  # Tune begins another one
 
     def _announce(self, settings: Any) -> None:
         """Log nothing: all is declared."""

@@ -66,9 +66,15 @@ def shortlist_of(
         is_stopped = CENSORED_KEY in metrics or MEMORY_KEY in metrics
         if result.error or is_stopped or config is None or value is None:
             continue
-        name = f"trial {metrics[TRIAL_ID]}"
-        came_to = _level_of(name, config, fidelity), float(metrics.get(time_attr, 0.0))
-        if math.isfinite(value):
+        name, reported = f"trial {metrics[TRIAL_ID]}", metrics.get(time_attr, 0.0)
+        length = as_number(reported)
+        if length is None:
+            raise ValueError(
+                f"time_attr={shown(time_attr)} must be the key of a number, but {name} reported "
+                f"{shown(reported)}."
+            )
+        came_to = _level_of(name, config, fidelity), length
+        if all(map(math.isfinite, (value, *came_to))):
             ended.append(_Trial(name, without(config, owned), value, came_to))
 
     level, length = farthest = max((trial.came_to for trial in ended), default=(0.0, 0.0))

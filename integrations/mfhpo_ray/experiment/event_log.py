@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, TypeAlias
 
 from mfhpo import __version__
@@ -91,8 +91,7 @@ class EventLog:
                     f"the search was saved in the run {earlier}, whose events cannot be read any "
                     f"more; restore it where the experiment's storage is."
                 )
-            for id in sorted(set(self.experiment.open) - {last}):
-                self._lose(id, "the run that began it was left for another one")
+            self.lose_open({last})
         if last in self.experiment.open and self.experiment.settle(last) is None:
             # Killed before its first snapshot, an experiment begins with the same again.
             self._lose(last, "it was made before", is_withdrawn=True)
@@ -124,6 +123,11 @@ class EventLog:
             events = [*self.experiment.events, *news]
             self.experiment = Experiment.replay(self.experiment.settings, events)
         return len(news)
+
+    def lose_open(self, but: Collection[str | None] = ()) -> None:
+        """Lose all claims but these, which another run began."""
+        for id in sorted(set(self.experiment.open).difference(but)):
+            self._lose(id, "the run that began it was left for another one")
 
     def _lose(self, id: str, why: str, **how: bool) -> None:
         self.tell(Lost(id=id, order=self.experiment.order, why=why, **how))

@@ -45,19 +45,26 @@ class Candidates:
     """The configurations of a search, before and after the Tuner has handed over its space.
 
     Without `arms` a search draws its own; without a `space` of the user it is the Tuner's. Of the
-    `keys` that the search sets, that of the fidelity or the limit is the first.
+    `keys` that the search sets, that of the fidelity or the limit is the first. Messages have the
+    `name` of the user's argument for `arms`.
     """
 
     def __init__(
-        self, arms: int | list[Config] | None, space: Mapping[str, Any] | None, keys: Sequence[str]
+        self,
+        arms: int | list[Config] | None,
+        space: Mapping[str, Any] | None,
+        keys: Sequence[str],
+        name: str,
     ) -> None:
         self.given = arms
+        self._name = name
         self._keys = tuple(keys)
         self.tuner_space: dict[str, Any] = {}
         check_instance("space", space, Mapping | None, "a dictionary of Tune's domains or None")
         if space is not None and isinstance(self.given, list):
             raise ValueError(
-                "space and arms=[...] are given, but arms come from one of them; leave one out."
+                f"space and {name}=[...] are given, but {name} come from one of them; "
+                f"leave one out."
             )
         self._space = None if space is None else dict(space)
 
@@ -79,7 +86,7 @@ class Candidates:
         self.tuner_space = dict(config)
         names = open_names(without(config, self._keys))
         if isinstance(self.given, list):
-            _check_cover(self.given, names)
+            _check_cover(self._name, self.given, names)
             return True
         return self._space is None or not names
 
@@ -121,18 +128,18 @@ class Candidates:
         return arms if beyond is None else [open_part(beyond, arm) for arm in arms]
 
 
-def check_arms(arms: ArmsLike | None, owned: Collection[str]) -> int | list[Config]:
+def check_arms(arms: ArmsLike | None, owned: Collection[str], name: str) -> int | list[Config]:
     """Return the number of arms, or the arms themselves."""
     if isinstance(arms, Integral) and not isinstance(arms, bool):
-        return check_count("arms", int(arms), 1, MOST_ARMS)
+        return check_count(name, int(arms), 1, MOST_ARMS)
     right = (
         "a list of configurations, or a number to draw from a search space, which is given as "
         "space=... or to the Tuner"
     )
-    listed = [_native(arm) for arm in check_dictionaries("arms", arms, right)]
+    listed = [_native(arm) for arm in check_dictionaries(name, arms, right)]
     if not listed:
-        raise ValueError("arms=[] is empty; give at least one configuration.")
-    check_configurations("arms", listed, owned=owned, owner="search", contains=has, key=fingerprint)
+        raise ValueError(f"{name}=[] is empty; give at least one configuration.")
+    check_configurations(name, listed, owned=owned, owner="search", contains=has, key=fingerprint)
     return listed
 
 
@@ -145,13 +152,13 @@ def _native(value: Any) -> Any:
     return native(value)
 
 
-def _check_cover(arms: Sequence[Config], names: Sequence[str]) -> None:
+def _check_cover(argument: str, arms: Sequence[Config], names: Sequence[str]) -> None:
     for position, arm in enumerate(arms):
         for name in names:
             if not has(arm, name):
                 raise ValueError(
-                    f"arms[{position}]={arm!r} has no {name!r}, which param_space leaves open; add "
-                    f"it to the arms, or drop it from param_space."
+                    f"{argument}[{position}]={arm!r} has no {name!r}, which param_space leaves "
+                    f"open; add it to the {argument}, or drop it from param_space."
                 )
 
 

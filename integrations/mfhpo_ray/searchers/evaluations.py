@@ -69,6 +69,11 @@ class Evaluations:
             return None
         return self._running.setdefault(trial_id, Running(self._clock()))
 
+    @property
+    def n_running(self) -> int:
+        """Number of open evaluations whose trials this run has begun, or has shown again."""
+        return len(self._log.experiment.ledger.open.keys() & self._running.keys())
+
     def begun(self, trial_id: str) -> Begun:
         """Return the claim of an evaluation that a trial makes."""
         return self._log.experiment.claim(self._again.get(trial_id, trial_id))
@@ -190,17 +195,22 @@ class Evaluations:
 
     # After a restart.
 
+    def leave_run(self) -> None:
+        """Lose what is under way: another run begins, which makes none of its trials."""
+        if not self.finished:
+            self._log.lose_open()
+        for kept in (self._running, self._again, self._awaited):
+            kept.clear()
+
     def await_open(self) -> None:
         """Note which evaluations are under way by the events alone: no trial has shown yet."""
         self._awaited = set(self._log.experiment.open) - self._running.keys()
 
-    def lose_awaited(self) -> int:
-        """Lose what Tune does not run again, if that is known; return how many it may be."""
+    def lose_awaited(self) -> None:
+        """Lose what Tune does not run again, if that is known."""
         awaited, self._awaited = self._awaited, set()
-        if self._log.notebook.journal is None:
-            return len(awaited)
-        self._lose_all(awaited)
-        return 0
+        if self._log.notebook.journal is not None:
+            self._lose_all(awaited)
 
     def _lose_all(self, trial_ids: Collection[str]) -> None:
         for trial_id in sorted(trial_ids):

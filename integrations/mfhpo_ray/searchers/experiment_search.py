@@ -43,6 +43,7 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
     """Runs an experiment: each trial is one evaluation, and the run ends by itself."""
 
     _draws = False  # its configurations itself, where none are given
+    _arms_name = "arms"  # the argument that has them
     _policy_class: Callable[..., Any]
     _options_type: type
     _defaults: dict[str, Any]
@@ -52,8 +53,10 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         check_aim(host["metric"], host["mode"])
         super().__init__(metric=host["metric"], mode=host["mode"])
         self._trials = trials
-        given = None if arms is None and self._draws else check_arms(arms, trials.keys)
-        self._candidates = Candidates(given, host["space"], trials.keys)
+        given = (
+            None if arms is None and self._draws else check_arms(arms, trials.keys, self._arms_name)
+        )
+        self._candidates = Candidates(given, host["space"], trials.keys, self._arms_name)
         seed = host["seed"]
         # Without a seed, one is drawn here, and saved with the experiment.
         self._seed = (
@@ -112,7 +115,9 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         if spec.get("num_samples") == 1:
             self._notices.warn("num_samples", notices.SINGLE)
         if self.evaluations.log is not None:
-            return True  # the experiment goes on with the configurations that it has
+            # It goes on with the configurations that it has. Tune restores a run only after this.
+            self.evaluations.leave_run()
+            return True
         taken = self._candidates.take(config)
         self._trials.look_up(self._candidates.space)
         self._object_to_budget()
@@ -133,13 +138,11 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         experiment = (evaluations.log or self._begin()).experiment
         if evaluations.finished:
             return self._finish()
-        n_awaited = evaluations.lose_awaited()
+        evaluations.lose_awaited()
         is_alone = experiment.n_begun and not evaluations.is_watched
         if is_alone and (consequence := self._trials.without_companion()):
             self._notices.warn("companion", notices.UNWATCHED.format(consequence))
-        if self._most is not None and len(experiment.ledger.open) >= self._most:
-            if n_awaited >= self._most:
-                _logger.warning(notices.IN_VAIN, n_awaited)
+        if self._most is not None and evaluations.n_running >= self._most:
             return None
         wanted = experiment.next()
         if isinstance(wanted, Done):
@@ -282,7 +285,7 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         source = candidates.source(self._seed, trials.levels[-1], known and decode(known))
         digest = {"search": type(self).__name__, **trials.digest()}
         if isinstance(candidates.given, list):
-            digest["arms"] = list(map(fingerprint, candidates.given))
+            digest[self._arms_name] = list(map(fingerprint, candidates.given))
         notes = {"drawn": encode(source)} if isinstance(candidates.given, int) else {}
         settings = trials.settings(source, self._seed, -1.0 if self._mode == "min" else 1.0)
         log = EventLog(replace(settings, describe=described), digest, self._notebook)

@@ -28,10 +28,6 @@ WAITS = (
     "this configuration is begun at this level until that trial ends. If it hangs, stop it; "
     "search.scheduler(limit=...) does so by itself."
 )
-IN_VAIN = (
-    "%d trials of the saved experiment are waited for, in vain if Tune is not to run them again; "
-    "TuneConfig(scheduler=search.scheduler()) would tell."
-)
 
 
 class Notices:

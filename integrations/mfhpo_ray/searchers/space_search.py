@@ -85,6 +85,7 @@ class SpaceSearch(ExperimentSearch[TuneSearchRecommendation]):
     """
 
     _draws = True
+    _arms_name = "candidates"
 
     def __init__(
         self, fidelity: str | Fidelity | None = None, **options: Unpack[SpaceSearchOptions]

@@ -60,14 +60,16 @@ def test_it_goes_on_with_other_arguments(tmp_path):
     first, again = search_of(budget=9), search_of(budget=20)
     journals = [Journal(LocalFileSystem(), f"{tmp_path}/mfhpo/{name}") for name in "12"]
     first.connect(journals[0])
-    began = run(first, value)
+    began = run(first, value, at_most=8)
+    began.append(first.suggest("killed"))
     # A run that was killed while it took this over.
     journals[1].write("experiment", journals[0].read_one("experiment"))
     again.go_on(Journal.of_runs(LocalFileSystem(), str(tmp_path)))
+    again.set_max_concurrency(1)
     went_on = run(again, value, prefix="more")
-    assert (len(began), len(went_on)) == (9, 11)
+    assert (len(began), len(went_on)) == (9, 12)
     seeds = {config["seed"] for config in [*began, *went_on]}
-    assert len(seeds) == 20
+    assert len(seeds) == 21
 
 
 def test_arguments_are_checked():

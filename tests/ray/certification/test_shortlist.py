@@ -35,13 +35,14 @@ def test_only_trials_that_came_farthest_without_an_error_count():
         trial(3, 0.6, iteration=9),
         trial(4, 0.7, error=ValueError(), iteration=27),
         trial(5, math.nan, iteration=27),
+        trial(7, 0.8, iteration=math.nan),
         ({"model": {"x": 6}}, None, None),
     )
     found = of(grid)
     assert compared(found) == [(3, 0.6), (2, 0.5)]
     assert (found.length, found.luckiest) == (9.0, 0)
     assert found.about == "the 2 best of 2 trials that came to training_iteration=9"
-    assert "4 trials left out (stopped earlier or failed)" in found.words
+    assert "5 trials left out (stopped earlier or failed)" in found.words
 
 
 def test_of_one_search_at_several_levels_the_largest_counts():
@@ -51,6 +52,12 @@ def test_of_one_search_at_several_levels_the_largest_counts():
     assert found.about == "the 2 best of 2 trials at epochs=9"
     with pytest.raises(ValueError, match="fidelity='rounds' is no number in the configuration"):
         of(grid, fidelity="rounds")
+
+
+def test_how_far_a_trial_came_is_a_number():
+    words = "time_attr='training_iteration' must be the key of a number, but trial 0 reported 'a'"
+    with pytest.raises(ValueError, match=words):
+        of(Grid(trial(1, 0.9, iteration="a"), trial(2, 0.8), trial(3, 0.7)))
 
 
 def test_one_configuration_is_too_few():

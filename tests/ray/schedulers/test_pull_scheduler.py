@@ -36,7 +36,7 @@ class Search(Searcher):
     def __init__(self):
         super().__init__(metric="acc", mode="max")
         self.heard = []
-        self.results, self.limits, self.failed = {}, {}, set()
+        self.results, self.limits, self.failed, self.asked = {}, {}, set(), []
         self.finished, self.stops_surplus = False, True
 
     def suggest(self, trial_id):
@@ -47,6 +47,7 @@ class Search(Searcher):
         return self
 
     def repeats(self, trial):
+        self.asked.append(trial.trial_id)
         return trial.trial_id in self.failed
 
     def completed(self, trial_id):
@@ -215,11 +216,14 @@ def test_a_pull_that_the_journal_has_is_not_run_again(tmp_path):
     assert controller.is_finished()
 
 
-def test_a_pull_that_failed_is_run_again_if_tune_is_told_to(tmp_path):
+@pytest.mark.parametrize("known", [{"a": {}}, {}])
+def test_a_pull_that_failed_is_run_again_if_tune_is_told_to(known, tmp_path):
+    """The journal knows nothing about it where it has another name now (restart_errored)."""
     search = Search()
-    search.results["a"], search.failed = {}, {"a"}
+    search.results, search.failed = known, {"a"}
     run = Run(tmp_path, search=search)
     assert run.add("a").status == Trial.PENDING
+    assert search.asked == ["a"]
     assert [heard[0] for heard in search.heard] == ["connect", "resources"]
 
 

@@ -1,13 +1,10 @@
 """Bad arguments of the searchers raise where they are given, and say what would be right."""
 
 import pytest
+from ray import tune
 
 from mfhpo import Fidelity
-from mfhpo_ray import (
-    IISESearch,
-    MFGradSearch,
-    RCUCBSearch,
-)
+from mfhpo_ray import IISESearch, MFGradSearch, RCUCBSearch, SpaceSearch
 from tests.ray.searchers.searching import ARMS, make
 
 EQUAL = [{"x": 1}, {"x": 2}, {"x": 1}]
@@ -29,6 +26,15 @@ def test_what_does_not_go_together_is_refused(cls, options, words):
     owned = {"fidelity": "epochs"} if cls is IISESearch else {"limit_key": "epochs"}
     with pytest.raises(ValueError, match=words):
         cls(**{"arms": ARMS, **owned, **options})
+
+
+def test_messages_name_the_argument_that_was_given():
+    options = {"budget": 9, "seed": 0, "metric": "loss", "mode": "min", "candidates": ARMS}
+    words = r"space and candidates=\[...\] are given, but candidates come from one of them"
+    with pytest.raises(ValueError, match=words):
+        SpaceSearch(space={"x": 1}, **options)
+    with pytest.raises(ValueError, match=r"candidates\[0\].* has no 'y', which param_space leaves"):
+        SpaceSearch(**options).set_search_properties(None, None, {"y": tune.uniform(0, 1)})
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from ray.tune.utils import flatten_dict
 
 from mfhpo import Fidelity
 from mfhpo_ray.experiment.journal import Journal
-from tests.ray.searchers.searching import Memory, bowl, make, run, same_state
+from tests.ray.searchers.searching import SPACE, Memory, bowl, make, run, same_state
 
 
 class Activation(str, enum.Enum):
@@ -86,6 +86,18 @@ def test_a_trial_is_waited_for_if_it_is_run_again(again):
 def test_a_trial_that_is_not_run_again_is_not_waited_for(again):
     again.connect(Memory())
     assert isinstance(again.suggest("b"), dict)
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_trials_of_an_earlier_run_take_no_room_in_another(again, is_told):
+    """Tune hands its space over before it restores a run, but only if it has a space."""
+    if is_told:
+        again.set_search_properties(None, None, SPACE)
+        assert again.evaluations.log.experiment.open == []
+    assert isinstance(again.suggest("b"), dict)
+    assert again.suggest("c") is None
+    again.evaluations.keep({"b"})  # as the scheduler says
+    assert again.evaluations.log.experiment.open == ["b"]
 
 
 def _journal(folder):
