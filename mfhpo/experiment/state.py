@@ -61,6 +61,7 @@ class State:
         self._foreign = ""  # the last evaluation of something else than was claimed
         self._n_foreign = 0  # of them in a row
         self._cut: Counter[str] = Counter()  # what somebody else has stopped, by the reason
+        self._cut_last: list[str] = []  # the reasons of those in a row
         self._n_stopped = 0
         self._early_failures: int | None = 0  # None: there was a value
         self._is_exhausted = False
@@ -107,7 +108,7 @@ class State:
     @property
     def finished(self) -> bool:
         """True if the experiment is over, whatever is under way."""
-        if self._is_exhausted or self._is_hopeless:
+        if self._is_exhausted or self._is_hopeless or self._is_cut_off:
             return True
         self._tell_costs()
         is_over = self.runner.finished and not self._is_held_up
@@ -129,6 +130,11 @@ class State:
         n_arms = getattr(self._settings, "n_arms", None) or 0
         n_candidates = len(getattr(self._settings, "candidates", ()))
         return (self._early_failures or 0) >= max(_MOST_EARLY_FAILURES, n_arms, n_candidates)
+
+    @property
+    def _is_cut_off(self) -> bool:
+        """True if somebody else has stopped so many evaluations in a row."""
+        return len(self._cut_last) >= _MOST_FOREIGN
 
     def wants(self, moving: str | None = None) -> bool:
         """Tell whether anything is wanted besides what is under way."""
@@ -236,6 +242,10 @@ class State:
             answer = replace(answer, finished=False)
         if self._is_hopeless:
             why = f"all of the first {self._early_failures} evaluations failed"
+            return replace(answer, finished=True, reason=why)
+        if self._is_cut_off:
+            n, why = len(self._cut_last), self._cut_last[-1]
+            why = f"the last {n} evaluations gave nothing, because {why}"
             return replace(answer, finished=True, reason=why)
         if not answer.finished and (self._is_exhausted or not (self.ledger.open or self.wants())):
             why = answer.reason.removeprefix("the search goes on; ")
@@ -361,10 +371,13 @@ class State:
         level = claim.level_of(ended)
         if level in claim.tickets and self._is_of(claim, ended):
             self._n_foreign = 0
+            self._cut_last.clear()
             observation = self.runner.observe(ended)
         else:
-            was = ended.configuration
-            self._note_foreign(claim, "" if was is None else f"it was {was!r:.200}")
+            self._n_foreign += 1
+            self._foreign = f"evaluation {ended.id}, claimed as {claim.begun.configuration!r:.200}"
+            if ended.configuration is not None:
+                self._foreign += f", was {ended.configuration!r:.200}"
             self._pay(ended, claim, level)
         self._learn(self.ledger.end(claim, level, observation, ended.last))
 
@@ -406,16 +419,9 @@ class State:
         self._closed[lost.id] = claim
         self._ended.add(lost.id)
         self._pay(lost, claim, None)
-        self._note_foreign(claim, lost.why)
+        self._cut_last.append(lost.why)
         self._cut[lost.why] += claim.begun.purpose in _OF_CLAIMS
         self._learn(self.ledger.end(claim, claim.pull.fidelity, None, last=True))
-
-    def _note_foreign(self, claim: Claim, what: str) -> None:
-        self._n_foreign += 1
-        self._foreign = (
-            f"evaluation {claim.begun.id}, claimed as {claim.begun.configuration!r:.200}"
-        )
-        self._foreign += f": {what}" if what else ""
 
     def _withdraw(self, claim: Claim, lost: Lost) -> None:
         self._closed[lost.id] = claim

@@ -555,5 +555,10 @@ class Conformance:
         assert answer.trials == len(world.begun) - 1 == self.host.cost_of(answer, world.task) - 1
 
     def test_d2_many_such_evaluations_in_a_row_raise(self):
+        other = Outcome(1.0, instead={"x": 7})
+        if self.host.cuts:  # what somebody else stops ends the experiment
+            answer, _, _ = self.play("race", "mistakes", objective=lambda *_: other)
+            assert f"gave nothing, because {self.host.cuts}" in answer.reason
+            return
         with pytest.raises(ValueError, match="the last 10 evaluations were of something else"):
-            self.play("race", "mistakes", objective=lambda *_: Outcome(1.0, instead={"x": 7}))
+            self.play("race", "mistakes", objective=lambda *_: other)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
+from ray.air.constants import TRAINING_ITERATION
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
@@ -29,6 +30,7 @@ from mfhpo_ray.schedulers.claims import Claims, adapt, is_over, n_arms_in, told_
 from mfhpo_ray.schedulers.level_race import LevelRace
 from mfhpo_ray.schedulers.levels import Meter
 from mfhpo_ray.schedulers.promotion import Promotion
+from mfhpo_ray.schedulers.pull_scheduler import stopped_by
 from mfhpo_ray.schedulers.room import (
     Slots,
     check_ends,
@@ -177,6 +179,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
     def on_trial_result(self, tune_controller: Any, trial: Trial, result: Result) -> str:
         """Learn from a result, and decide."""
         run, course = self._runs[trial], self._course
+        run.iteration = result.get(TRAINING_ITERATION)
         if run.doomed or self._slots.limits.exceeded(trial, result):
             return str(TrialScheduler.STOP)
         if course is None or run.begun is None or not course.take(run, result):
@@ -207,6 +210,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
                 self._claims.end(run, None, stopped_at=limit)  # as the experiment has set it
             elif limit is not None or is_over_memory(trial) or self._metric not in result:
                 self._claims.end(run, None)
+            elif (who := stopped_by(tune_controller, trial, result, run.iteration)) is not None:
+                self._course.take_cut(run, result, who)
             else:
                 self._course.take_last(run, result)
         self._leave(run)

@@ -1,6 +1,8 @@
 """Which run goes to which level next: what an experiment wants, by the trials that wait."""
 
 import math
+import warnings
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -54,6 +56,7 @@ class LevelRace:
         self._meter = meter
         self._n_arms = n_arms
         self._last = len(meter.levels) - 1
+        self._has_warned = False  # of trials that somebody has stopped
         self._promotion = promotion
 
     @property
@@ -115,6 +118,28 @@ class LevelRace:
         self._meter.warn_if_short(run)
         value = self._value_of(result)
         self._tell(run, math.nan if value is None else value, self._last)
+
+    def take_cut(self, run: Run, result: Mapping[str, Any], who: str) -> None:
+        """Take in the last result of a trial that somebody has stopped: for levels it came to."""
+        self._meter.note(run, result)
+        last = bisect_right(self._meter.levels, run.shown) - 1
+        value = self._value_of(result)
+        if run.begun is None or last < run.level or value is None:
+            self._leave_out(run, who)
+        else:
+            self._tell(run, value, last)
+
+    def _leave_out(self, run: Run, who: str) -> None:
+        self._claims.lose(run, f"{who} stopped trials", is_cut=True)
+        if self._has_warned:
+            return
+        self._has_warned = True
+        warnings.warn(
+            f"{who} has stopped trial {run.trial.trial_id} before its end: it is paid, and gives "
+            f"neither a value nor a failure there. Drop it: the scheduler stops what is not worth "
+            f"going on, and limit=... what hangs.",
+            stacklevel=2,
+        )
 
     def cost_of(self, run: Run) -> float:
         """Return what a run has cost since that was asked for last."""

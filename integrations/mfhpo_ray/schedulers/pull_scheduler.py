@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+from ray.air.constants import TRAINING_ITERATION
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler
 from ray.tune.stopper import CombinedStopper, NoopStopper, Stopper, TimeoutStopper
@@ -206,6 +207,22 @@ def stoppers_in(stopper: Stopper | None) -> list[str]:
         return [name for part in stopper._stoppers for name in stoppers_in(part)]
     is_harmless = isinstance(stopper, NoopStopper | TimeoutStopper | None)
     return [] if is_harmless else [type(stopper).__name__]
+
+
+def stopped_by(
+    tune_controller: Any, trial: Trial, result: Mapping[str, Any], iteration: Any
+) -> str | None:
+    """Return which stop of the RunConfig has ended a trial with this last flat result, or None.
+
+    A trial that ends by itself has its last result told again: schedulers have seen its iteration.
+    """
+    if result.get(TRAINING_ITERATION) == iteration:
+        return None
+    for name, value in trial.stopping_criterion.items():
+        if name in result and result[name] >= value:
+            return f"RunConfig(stop={{{name!r}: {value!r}}})"
+    names = stoppers_in(getattr(unwrapped(tune_controller), "_stopper", None))
+    return f"RunConfig(stop={names[0]})" if names else None
 
 
 def _unfinished(tune_controller: Any) -> list[Trial]:

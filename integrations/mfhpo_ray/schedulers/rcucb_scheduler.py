@@ -129,6 +129,10 @@ class LimitRace(LevelRace):
         seconds = self._time_limits.seconds(run.trial)
         self._claims.end(run, self._value_of(result), cost=seconds)
 
+    def take_cut(self, run: Run, result: Mapping[str, Any], who: str) -> None:
+        """Leave out a trial that somebody has stopped, who may have seen its value."""
+        self._leave_out(run, who)
+
     def cost_of(self, run: Run) -> float:
         """Return the seconds of a run that has failed, and that no later result counts."""
         if is_tried_again(run.trial):

@@ -38,6 +38,8 @@ class Run:
     # Whether it is to be stopped, and whether its trial can go on no more.
     doomed: bool = False
     is_over: bool = False
+    # The iteration of the last result that the scheduler was shown.
+    iteration: Any = None
     # What the time attribute, and the sum of its seconds, showed last.
     shown: float = 0.0
     seconds: float = 0.0

@@ -13,6 +13,7 @@ from ray.tune.search import ConcurrencyLimiter
 
 from mfhpo import Bias
 from mfhpo.racing.race import ArmWithdrawnWarning
+from mfhpo_ray import IISEScheduler, MFEliminationScheduler
 from tests.ray.schedulers.races import (
     BIAS,
     Spoiled,
@@ -151,3 +152,27 @@ def test_every_race_ends_and_tells_only_what_was_reported(drawn):
         if told.value is not None and not math.isnan(told.value):
             assert told.value in {event.value for event in run.history(each.trial.trial_id)}
     assert sum(told.cost or 0.0 for *_, told in scheduler.told) <= answer.cost + 1e-9
+
+
+BOUNDS = {1: (0.0, 0.5), 3: (0.0, 0.2), 9: (0.0, 0.1)}
+
+
+@pytest.mark.parametrize(
+    ("make", "n_replicates"),
+    [
+        (declared, 20),
+        (lambda: IISEScheduler(max_t=27), 1),
+        (lambda: MFEliminationScheduler(max_t=27, bias=BOUNDS), 1),
+    ],
+    ids=["replicates", "promotion", "bounds"],
+)
+def test_values_that_a_stop_cuts_are_of_the_levels_that_were_reached(make, n_replicates):
+    scheduler = make()
+    with pytest.warns(UserWarning, match="has stopped trial") as caught:
+        race(scheduler, grid(5, n_replicates), curves_of(), max_t=5)
+    cuts = [str(each.message) for each in caught if "has stopped trial" in str(each.message)]
+    assert len(cuts) == 1
+    assert cuts[0].startswith("RunConfig(stop={'training_iteration': 5})")
+    levels = {result.pull.fidelity for result in scheduler._claims.experiment.history()}
+    assert levels <= {0, 1}
+    assert not scheduler.recommendation().certified

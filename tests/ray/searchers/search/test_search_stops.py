@@ -48,11 +48,7 @@ def test_a_trial_that_is_cut_gives_no_value_and_who_cuts_is_named_once(options, 
     rules = {"scheduler": FIFOScheduler(), "slots": 2, "num_samples": 60, **options}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        try:
-            simulate(rules.pop("scheduler"), search, Epochs(), metric="acc", **rules)
-        except ValueError as error:  # all of the last ones were cut
-            assert "were of something else than was asked for" in str(error)  # noqa: PT017
-            assert " stopped trials" in str(error)  # noqa: PT017
+        simulate(rules.pop("scheduler"), search, Epochs(), metric="acc", **rules)
     [said] = [str(each.message) for each in caught if "search.scheduler(limit" in str(each.message)]
     assert said.startswith(who)
     assert has_whole_values(search)
@@ -88,13 +84,6 @@ def test_trials_of_a_class_that_say_that_they_are_done_are_whole():
     assert config["epochs"] == 9
 
 
-def _fit(tuner):
-    try:
-        tuner.fit()
-    except ValueError as error:  # all of the last ones were cut
-        assert " stopped trials" in str(error)  # noqa: PT017
-
-
 def _train(config):
     for epoch in range(1, config["epochs"] + 1):
         tune.report({"acc": accuracy(config, epoch)})
@@ -111,5 +100,5 @@ def test_asha_itself_cuts_trials_whose_values_do_not_count(ray_cluster, tmp_path
     space = {"epochs": tune.choice([1, 3, 9]), "lr": tune.choice([SLOW, QUICK])}
     tuner = tuner_of(_train, tmp_path, space=space, max_concurrent_trials=2, **options)
     with pytest.warns(UserWarning, match="AsyncHyperBandScheduler has stopped trial"):
-        _fit(tuner)
+        tuner.fit()
     assert has_whole_values(search)
