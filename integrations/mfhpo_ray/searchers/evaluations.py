@@ -198,6 +198,7 @@ class Evaluations:
     def leave_run(self) -> None:
         """Lose what is under way: another run begins, which makes none of its trials."""
         if not self.finished:
+            self._log.notebook.journal = None  # that of the earlier run stays as it is
             self._log.lose_open()
         for kept in (self._running, self._again, self._awaited):
             kept.clear()

@@ -75,6 +75,8 @@ class Searchers(Host):
         if Path(saved).exists():
             search.restore(saved)
         search.connect(journal)
+        # The simulation hands its space over after this, but Tune does before.
+        search.evaluations.leave_run = lambda: None
         if world.n_ended % 2:
             return search, world.open
         search.evaluations.keep([])

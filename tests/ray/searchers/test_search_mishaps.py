@@ -100,6 +100,20 @@ def test_trials_of_an_earlier_run_take_no_room_in_another(again, is_told):
     assert again.evaluations.log.experiment.open == ["b"]
 
 
+def test_a_search_that_is_used_again_leaves_its_earlier_run_as_it_was(tmp_path):
+    search = make()
+    search.set_max_concurrency(1)
+    search.connect(_journal(tmp_path / "run1"))
+    search.suggest("interrupted")
+    search.set_search_properties(None, None, SPACE)
+    assert isinstance(search.suggest("new"), dict)
+    search.connect(_journal(tmp_path / "run2"))
+    assert search.evaluations.log.experiment.open == ["new"]
+    earlier = make()
+    earlier.connect(_journal(tmp_path / "run1"))
+    assert earlier.evaluations.log.experiment.open == ["interrupted"]
+
+
 def _journal(folder):
     return Journal(LocalFileSystem(), str(folder))
 
