@@ -70,8 +70,8 @@ def drive(address, folder):
 def journal_of(folder):
     import pyarrow.fs
 
-    journal = Journal.of_runs(pyarrow.fs.LocalFileSystem(), str(folder / "storage/race"))[-1]
-    records = {} if journal is None else journal.read()
+    journals = Journal.of_runs(pyarrow.fs.LocalFileSystem(), str(folder / "storage/race"))
+    records = journals[-1].read() if journals else {}
     for name in (RECOMMENDATION, SHARED):
         records.pop(name, None)
     return records
