@@ -111,7 +111,7 @@ class Claims:
         """Tell what was found out; it is not stored, as it may be different after a restart."""
         if found not in self._found:
             self._found.append(found)
-            id = "_".join([DRIVER, *found])  # of two with one id, only the later holds
+            id = f"{DRIVER}_{len(self._found)}"  # of two with one id, only the later holds
             self.experiment.apply(Found(id=id, order=self.experiment.order, **found))
 
     def note_resumption(self, resumes: bool, budget: float | None) -> None:

@@ -9,6 +9,7 @@ from mfhpo.experiment import (
     Assignment,
     DistributionSpace,
     Done,
+    Ended,
     Experiment,
     Found,
     LimitSettings,
@@ -155,6 +156,27 @@ def test_a_search_plans_anew_once_it_is_known_that_nothing_goes_on():
     assert policy.spending == (0.0, 500.0)
     assert policy.search.allowance == pytest.approx(400.0)  # a fifth is for the finalists
     assert policy.search.cost_from(1, 2) == 9.0
+
+
+def test_a_candidate_that_can_be_evaluated_no_more_is_not_asked_for():
+    rates = [{"rate": 0.1 * n} for n in range(12)]
+    fidelity = Fidelity("epochs", levels=(1, 3, 9))
+    declared = DeclaredSearch.of(fidelity, budget=400.0, checkpoints=True, candidates=rates)
+    experiment = Experiment(SearchSettings(declared=declared, levels=(1, 3, 9), candidates=rates))
+    for order in range(0, 6, 3):
+        work = experiment.next()
+        experiment.apply(work.begun(str(order), order))
+        experiment.apply(Ended(id=str(order), order=order + 1, value=None))
+        gone = rates.index(work.configuration)
+        experiment.apply(Found(id=f"gone:{order}", order=order + 2, gone=gone))
+    seen = []
+    while isinstance(work := experiment.next(), Assignment):
+        seen.append(rates.index(work.configuration))
+        experiment.apply(work.begun(str(experiment.order), experiment.order))
+        ended = {"id": str(experiment.order - 1), "order": experiment.order}
+        experiment.apply(Ended(**ended, value=work.configuration["rate"], level=work.level))
+    assert len(set(seen)) == 10
+    assert experiment.answer().certificate is not None
 
 
 def test_limits_are_chosen_for_what_is_available_and_configurations_may_come_later():
