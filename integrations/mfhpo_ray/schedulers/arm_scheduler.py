@@ -60,8 +60,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
         All options by name; those of every scheduler are taken out.
     """
 
-    # Decisions are about single results.
-    _supports_buffered_results = False
+    _supports_buffered_results = False  # decisions are about single results
 
     # What `mfhpo.racing.options.runs` sets.
     _policy_class: Callable[..., Any]
@@ -80,8 +79,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
         self._n_arms = None if arms is None else check_count("arms", arms, 2)
         keys = (replicate,) if isinstance(replicate, str) else replicate
         self._replicate_keys = check_names("replicate", keys, "a key of the configuration or more")
-        # Tune's Repeater numbers its repeats under this key.
-        self._runs = Runs((*self._replicate_keys, "__trial_index__"))
+        self._runs = Runs((*self._replicate_keys, "__trial_index__"))  # Tune's Repeater's key
         limits = own.pop("limit", None), own.pop("memory_limit")
         self._slots = Slots(self._now, self._count, *limits)
         self._notebook = Notebook()
