@@ -130,8 +130,8 @@ class LimitRace(LevelRace):
         self._claims.end(run, self._value_of(result), cost=seconds)
 
     def take_cut(self, run: Run, result: Mapping[str, Any], who: str) -> None:
-        """Leave out a trial that somebody has stopped, who may have seen its value."""
-        self._leave_out(run, who)
+        """Take in the last result all the same: without levels, a stop may be any trial's end."""
+        self.take_last(run, result)
 
     def cost_of(self, run: Run) -> float:
         """Return the seconds of a run that has failed, and that no later result counts."""

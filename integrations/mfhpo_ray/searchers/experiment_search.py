@@ -109,8 +109,9 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         self._take("metric", metric)
         self._take("mode", mode)
         stop = spec.get("stop")
-        self._stop = stop if isinstance(stop, Mapping) else {}
-        if stop:
+        is_cut = self._trials.is_cut_by_a_stop
+        self._stop = stop if isinstance(stop, Mapping) and is_cut else {}
+        if stop and is_cut:
             self._notices.warn("stop", notices.MAY_CUT.format(repr(stop)))
         if spec.get("num_samples") == 1:
             self._notices.warn("num_samples", notices.SINGLE)

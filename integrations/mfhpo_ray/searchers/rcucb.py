@@ -42,6 +42,7 @@ class _LimitTrials(Trials):
         check_name("limit_key", limit_key, "a key of the configuration such as 'time_limit_s'")
         fidelity = Fidelity(limit_key, levels=(None,), costs="measured")
         super().__init__(fidelity, seed_key=self.host.pop("seed_key"))
+        self.is_cut_by_a_stop = False
         self._options = own
         self._policy_class = search._policy_class
         self._make(2, (), **own)

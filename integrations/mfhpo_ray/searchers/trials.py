@@ -71,6 +71,8 @@ class Trials(abc.ABC):
         self.replicate = replicate
         self.replicates: Sequence[Any] = ()
         self._seed_key, self._fidelity, self._training = seed_key, fidelity, training
+        # Without levels, a criterion of RunConfig(stop=...) may be the end of all trials.
+        self.is_cut_by_a_stop = has_levels(fidelity)
         self._prices = Prices(prices, fidelity.costs)
         self._has_prices = prices is not None
 

@@ -9,7 +9,7 @@ from ray.tune.schedulers import AsyncHyperBandScheduler, FIFOScheduler, HyperBan
 
 from benchmarks.tune_clock import Step, simulate
 from mfhpo import Fidelity
-from mfhpo_ray import MFSearch
+from mfhpo_ray import MFSearch, SpaceSearch
 from tests.ray.experiments import tuner_of
 from tests.ray.searchers.searching import experiment_of
 
@@ -72,6 +72,16 @@ def test_a_time_budget_leaves_evaluations_open():
     assert has_whole_values(search)
     assert len(experiment_of(search).open) >= 2
     assert not search.recommendation().finished
+
+
+def test_without_levels_a_criterion_is_the_end_of_all_trials(recwarn):
+    search = SpaceSearch(space={"x": tune.uniform(0, 1)}, metric="acc", mode="max", trials=5)
+    stop = {"training_iteration": 3}
+    search.set_search_properties("acc", "max", {"y": 1}, stop=stop)
+    search.suggest("a")
+    search.on_trial_complete("a", {"acc": 0.5, "training_iteration": 3, "done": True})
+    assert [told.observation.value for told in experiment_of(search).history()] == [0.5]
+    assert not recwarn
 
 
 def test_trials_of_a_class_that_say_that_they_are_done_are_whole():
