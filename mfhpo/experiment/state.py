@@ -377,7 +377,7 @@ class State:
             self._n_foreign += 1
             self._foreign = f"evaluation {ended.id}, claimed as {claim.begun.configuration!r:.200}"
             if ended.configuration is not None:
-                self._foreign += f", was {ended.configuration!r:.200}"
+                self._foreign += f": it was {ended.configuration!r:.200}"
             self._pay(ended, claim, level)
         self._learn(self.ledger.end(claim, level, observation, ended.last))
 
