@@ -10,7 +10,7 @@ import numpy.typing as npt
 from mfhpo.racing.claims import unseen_share
 
 _CLAIM = re.compile(r"within (?:epsilon = )?([-+.\de]+) of the best of (?:the )?(\d+)")
-_NOT_COMPARED = re.compile(r"not compared  (?:arm|trial) (\d+).*: failed (\d+) of (\d+)")
+_NOT_COMPARED = re.compile(r"not compared  (?:arm|trial|candidate) (\d+).*: failed (\d+) of (\d+)")
 _FAILED = re.compile(r"cost .*failed (\d+) of (\d+)")
 _COST = re.compile(r"^ +cost +(\d+) evaluations", re.MULTILINE)
 _TRIED = re.compile(r"^ +search +(\d+) configurations tried", re.MULTILINE)
