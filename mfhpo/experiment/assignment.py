@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from mfhpo.experiment.events import Begun, Origin, Purpose
 
 Available: TypeAlias = Callable[[Mapping[str, Any], int], bool]
-"""Whether a host can evaluate a configuration at a level now."""
+"""Tells whether a host can evaluate a configuration at a level now."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,1 +1,1 @@
-"""What the winner of a finished experiment is really worth."""
+"""`certify` for Ray Tune: new evaluations of the best configurations of a finished experiment."""

@@ -1,4 +1,4 @@
-"""What becomes of a trial's process: it is saved, goes on from that, or serves another trial."""
+"""Checkpoints and processes of trials: saved, resumed, or used by another trial."""
 
 from collections.abc import Mapping
 from typing import Any

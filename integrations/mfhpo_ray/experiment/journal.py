@@ -1,4 +1,4 @@
-"""What was observed, written down at once where the experiment is stored: a file for each trial."""
+"""The journal of an experiment, in its storage: a file for each trial, written at once."""
 
 from __future__ import annotations
 

@@ -270,7 +270,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
 
     @property
     def _parts(self) -> tuple[Any, ...]:
-        """What each `LevelRace` is made of."""
+        """Arguments that every `LevelRace` takes."""
         value_of = partial(value_in, metric=str(self._metric))
         return self._claims, self._runs, value_of, self._meter, self._n_raced, self._promotion
 

@@ -1,4 +1,4 @@
-"""What runs are sent to, and what came of it: told to an experiment as events, which are stored."""
+"""The claims of runs and their ends, told to an experiment as events, which are stored."""
 
 from __future__ import annotations
 

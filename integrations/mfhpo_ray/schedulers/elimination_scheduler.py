@@ -159,7 +159,7 @@ class MFEliminationScheduler(ArmScheduler[TuneRecommendation]):
 
     @property
     def _over(self) -> bool:
-        """Whether the answer is certain."""
+        """True if the answer is certain."""
         if super()._over:
             return True
         if not isinstance(self._course, CurveRace) or not self._all_known:

@@ -1,4 +1,4 @@
-"""What schedulers take by name: the options of their policy, and their own.
+"""Options that schedulers take by name: their own, and those of their policy.
 
 The options of policies are documented in `mfhpo.racing.options` and `mfhpo.censored.options`.
 """
