@@ -8,12 +8,13 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeGuard
+from dataclasses import dataclass, fields
+from typing import Any, TypeGuard, get_args
 
 import optuna
 from optuna.trial import BaseTrial, FrozenTrial, TrialState
 
+from mfhpo.experiment.events import Origin, Purpose
 from mfhpo_optuna.arguments import OLD_NAMES, may_be_arms
 
 # Attributes of trials: the pull that one evaluates, and in it the process that does so, and the
@@ -29,6 +30,8 @@ LIMIT_KEY = "mfhpo:limit"  # the seconds that it may take; a sampler writes them
 # The seconds that a trial really took. `time_limited` writes it, and samplers to which seconds are
 # the cost: all workers of a study must read the same.
 SECONDS_KEY = "mfhpo:seconds"
+END_KEY = "mfhpo:end"  # who has ended the trial, and which counter its end has
+LOST_KEY = "mfhpo:lost"  # of one whose worker is dead or was given up
 CENSORED_KEY = "mfhpo:censored_at"  # the limit in seconds at which it was stopped
 MEMORY_KEY = "mfhpo:memory_limit"  # the limit in bytes at which it was stopped for its memory
 STORAGE_FAILED_KEY = "mfhpo:storage_failed"  # of one that counts for nothing: its number
@@ -59,16 +62,53 @@ _MOST, _LONGEST_NAME, _MOST_ENTRIES, _DEEPEST = 2**31, 10_000, 1_000_000, 50
 
 @dataclass(frozen=True)
 class PullNote:
-    """A trial's note about the pull that it evaluates; see `ARM_KEY`."""
+    """A trial's note about the evaluation that it claims; see `ARM_KEY`.
 
+    `arm` is the place in a list, whose entries are known by their `key`, or the number of a draw.
+    """
+
+    trial: int
+    study: str
+    order: int
     arm: int
-    fidelity: int | None = None  # None: its sampler chooses time limits
+    key: str | None = None
+    fidelity: int | None = None  # None: not known when it began
     block: int | None = None
-    shortlist: tuple[int, ...] | None = None  # of a replicate of a search's certificate
-    blind: bool = False  # begun before the levels were known: its level is not what is noted
-    certifies: bool = False  # for a certificate, so that it begins anew
+    purpose: str = "given"
+    origin: str = "chosen"
+    shortlist: tuple[int | str, ...] = ()  # arms that a certificate compares: keys or numbers
+    point: Mapping[str, float] | None = None  # where a draw is to lie
+    retry_of: int | None = None
     worker: str | None = None
     arguments: str | None = None
+
+    @property
+    def certifies(self) -> bool:
+        """True for an evaluation that a certificate rests on: it begins anew."""
+        return self.purpose == "certificate"
+
+    @property
+    def of(self) -> int | str:
+        """The configuration: a key or a number."""
+        return self.arm if self.key is None else self.key
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values, without those that are as usual."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        usual = {each.name: each.default for each in fields(self)}
+        kept = {name: value for name, value in values.items() if value != usual[name]}
+        return kept | ({"shortlist": list(self.shortlist)} if self.shortlist else {})
+
+
+@dataclass(frozen=True)
+class EndNote:
+    """A trial's note about its end, or about the loss of its worker; see `END_KEY`, `LOST_KEY`."""
+
+    trial: int
+    order: int
+    worker: str | None = None
+    why: str = ""
+    is_sure: bool = True
 
 
 def read_attribute(of: optuna.Study | BaseTrial, key: str) -> Any:
@@ -261,25 +301,45 @@ _SIGNED = {WORKER: _is_name, ARGUMENTS: _is_name}
 def _pull(value: Any) -> PullNote | None:
     is_right = _has(
         value,
+        trial=_is_whole,
+        study=_is_name,
+        order=_is_whole,
         arm=_is_whole,
+        key=_is_name,
         fidelity=_is_whole,
         block=_is_whole,
-        shortlist=lambda arms: _are(_is_whole, arms),
+        purpose=lambda purpose: purpose in get_args(Purpose),
+        origin=lambda origin: origin in get_args(Origin),
+        shortlist=lambda those: _are(lambda of: _is_whole(of) or _is_name(of), those),
+        point=_is_point,
+        retry_of=_is_whole,
         **_SIGNED,
     )
-    if not is_right or "arm" not in value:
+    if not is_right or not {"trial", "study", "order", "arm"} <= value.keys():
         return None
-    shortlist = value.get("shortlist")
-    return PullNote(
-        arm=value["arm"],
-        fidelity=value.get("fidelity"),
-        block=value.get("block"),
-        shortlist=None if shortlist is None else tuple(shortlist),
-        blind=value.get("blind") is True,
-        certifies=value.get("certifies") is True,
-        worker=value.get(WORKER),
-        arguments=value.get(ARGUMENTS),
+    known = {each.name: value[each.name] for each in fields(PullNote) if each.name in value}
+    return PullNote(**known | {"shortlist": tuple(known.get("shortlist", ()))})
+
+
+def _is_point(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(
+        _is_number(place) and 0.0 <= place <= 1e6 for place in value.values()
     )
+
+
+def _end(value: Any) -> EndNote | None:
+    is_right = _has(
+        value,
+        trial=_is_whole,
+        order=_is_whole,
+        why=lambda why: isinstance(why, str),
+        is_sure=lambda is_sure: isinstance(is_sure, bool),
+        worker=_is_name,
+    )
+    if not is_right or not {"trial", "order"} <= value.keys():
+        return None
+    known = {each.name: value[each.name] for each in fields(EndNote) if each.name in value}
+    return EndNote(**known)
 
 
 def _query(value: Any) -> Mapping[str, Any] | None:
@@ -366,6 +426,8 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     SHORTLIST_KEY: _shortlist,
     LIMIT_KEY: _positive,
     SECONDS_KEY: _seconds,
+    END_KEY: _end,
+    LOST_KEY: _end,
     CENSORED_KEY: _positive,
     MEMORY_KEY: _positive,
     STORAGE_FAILED_KEY: _count,

@@ -14,7 +14,8 @@ from optuna.distributions import (
 from optuna.trial import FrozenTrial
 
 from mfhpo._validation import is_number, shown
-from mfhpo.knowledge.fidelity import Fidelity, geometric_levels
+from mfhpo.experiment.configurations import described as core_described
+from mfhpo.knowledge.fidelity import Fidelity, geometric_levels, native
 from mfhpo.knowledge.replicate import replicate_of
 
 
@@ -40,10 +41,26 @@ def levels_in(fidelity: Fidelity, distribution: BaseDistribution) -> tuple[Any, 
     return tuple(fidelity.levels)
 
 
+def described(value: Any) -> Any:
+    """Return what tells a value from others; a storage makes lists of tuples.
+
+    1, 1.0 and True differ, and NaN equals NaN; see `mfhpo.experiment.key_of`.
+    """
+    return core_described(_as_stored(native(value)))
+
+
+def _as_stored(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_as_stored(part) for part in value]
+    if isinstance(value, dict):
+        return {name: _as_stored(part) for name, part in value.items()}
+    return value
+
+
 def contains(distribution: BaseDistribution, value: Any) -> bool:
     """Return whether `value` is a value of the distribution."""
     if isinstance(distribution, CategoricalDistribution):
-        return value in distribution.choices
+        return any(described(value) == described(choice) for choice in distribution.choices)
     if not (isinstance(distribution, (IntDistribution, FloatDistribution)) and is_number(value)):
         return False
     if not distribution.low <= value <= distribution.high:

@@ -1,0 +1,44 @@
+"""How a trial has ended, as its storage says or as it is told at this moment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from optuna.trial import FrozenTrial, TrialState
+
+from mfhpo_optuna.study.attributes import END_KEY, EndNote, read_attribute
+from mfhpo_optuna.study.trials.news import seconds_of
+
+
+@dataclass(frozen=True)
+class End:
+    """The end of a trial.
+
+    `order` and `worker` are what whoever ended it has noted; None if nobody did.
+    """
+
+    state: TrialState
+    values: tuple[float, ...] | None  # None unless it is COMPLETE
+    order: int | None = None
+    worker: str | None = None
+    seconds: float | None = None
+
+
+def end_of(trial: FrozenTrial) -> End:
+    """Return how a finished trial has ended."""
+    note: EndNote | None = read_attribute(trial, END_KEY)
+    if note is not None and note.trial != trial.number:  # copied to the one that repeats it
+        note = None
+    return End(
+        trial.state,
+        values_of(trial.state, trial.values),
+        None if note is None else note.order,
+        None if note is None else note.worker,
+        seconds_of(trial),
+    )
+
+
+def values_of(state: TrialState, values: Sequence[float] | None) -> tuple[float, ...] | None:
+    """Return the values of a trial that ends; pruned ones have reported some only."""
+    return tuple(values) if values is not None and state == TrialState.COMPLETE else None

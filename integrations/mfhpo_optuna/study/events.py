@@ -1,0 +1,345 @@
+"""A trial becomes events: begun as its note says, and ended or lost as its state says."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from mfhpo.experiment import Begun, Ended, Event, Found, Lost, key_of
+from mfhpo.search import Point
+from mfhpo_optuna.study.attributes import (
+    ARM_KEY,
+    LIMIT_KEY,
+    LOST_KEY,
+    EndNote,
+    PullNote,
+    parameters_before,
+    pull_note,
+    read_attribute,
+    warn_of_attribute,
+)
+from mfhpo_optuna.study.ends import End
+from mfhpo_optuna.study.kind import Kind
+from mfhpo_optuna.study.levels import Replicates, described, did_you_mean, levels_in
+from mfhpo_optuna.study.loop.storage_errors import is_spoilt
+from mfhpo_optuna.study.places import kind_of, point_of
+from mfhpo_optuna.study.values import Values, is_in_range
+
+# Arms and blocks are numbered as they are begun, a few at once by each worker. Larger numbers than
+# these, at the study's beginning and for each trial since, are none that a sampler has chosen.
+_AT_FIRST, _FOR_EACH_TRIAL = 10_000, 100
+
+
+class Translation:
+    """Turns the trials of one study into events, in the terms of its kind of experiment."""
+
+    def __init__(self, study: optuna.Study, kind: Kind, seed: int) -> None:
+        self.kind = kind
+        self.name = study.study_name
+        self.sign = 1.0 if study.direction == StudyDirection.MAXIMIZE else -1.0
+        given = kind.given(seed)
+        self.given = [] if isinstance(given, int) else given
+        self.values = Values(given, kind.owned, seed)
+        self._by_key = {short_key(params): arm for arm, params in reversed([*enumerate(self.given)])}
+        self.levels = tuple(kind.fidelity.levels or ()) if kind.fidelity else ()
+        self.fidelity_distribution: BaseDistribution | None = None
+        self.replicates = None if kind.replicate is None else Replicates(kind.replicate, seed)
+        self.without_fidelity = 0  # trials that gave a value and did not ask for it
+        self.warned: set[str] = set()
+        self.retried: set[int] = set()  # trials that others repeat
+        self._has_replicates = False
+        self._told: dict[str, Any] = {}  # parameters as a model was told about them
+        self._distributions: dict[str, BaseDistribution] = {}
+
+    # Claims.
+
+    def note_of(self, trial: FrozenTrial) -> PullNote | None:
+        """Return the claim of a trial; None if it has none, or one that was copied to it."""
+        note = pull_note(trial)
+        if note is None or note.trial != trial.number or note.study != self.name:
+            return None
+        numbers = [note.block or 0, note.arm, *(of for of in note.shortlist if type(of) is int)]
+        if max(numbers) <= max(_AT_FIRST + _FOR_EACH_TRIAL * trial.number, len(self.given)):
+            return note
+        warn_of_attribute(trial, ARM_KEY)
+        return None
+
+    def arm_of(self, note: PullNote) -> int | None:
+        """Return the number of a claimed configuration; None if it is none of these."""
+        if note.key is not None:
+            return self._by_key.get(note.key)
+        return None if self.values.is_declared else note.arm
+
+    def short_key_of(self, arm: int) -> str | None:
+        """Return what a claim says about an entry of a list; None for a draw."""
+        return short_key(self.given[arm]) if self.values.is_declared else None
+
+    def shortlist_of(self, keys: tuple[str, ...]) -> tuple[int | str, ...]:
+        """Return the arms that an assignment names by keys, as a note names them."""
+        if not self.values.is_declared:
+            return tuple(int(key.removeprefix("draw ")) for key in keys)
+        short = {key_of(params, described): short_key(params) for params in self.given}
+        return tuple(short[key] for key in keys)
+
+    def begun(self, trial: FrozenTrial, note: PullNote) -> Begun | None:
+        """Return the claim of a trial as an event; None if it is none of this experiment's."""
+        arm = self.arm_of(note)
+        if arm is None:
+            return None
+        shortlist = [
+            f"draw {of}" if isinstance(of, int) else key_of(self.given[self._by_key[of]], described)
+            for of in note.shortlist
+            if isinstance(of, int) or of in self._by_key
+        ]
+        return Begun(
+            id=str(trial.number),
+            order=note.order,
+            configuration=dict(self.given[arm]) if self.values.is_declared else {},
+            draw=None if self.values.is_declared else arm,
+            levels=None if note.fidelity is None else (note.fidelity,),
+            point=note.point,
+            block=note.block,
+            limit=limit_of(trial),
+            purpose=note.purpose,  # type: ignore[arg-type]  # it was checked when it was read
+            shortlist=tuple(shortlist),
+            origin=note.origin,  # type: ignore[arg-type]  # as the purpose
+            retry_of=None if note.retry_of is None else str(note.retry_of),
+            worker=note.worker or "",
+        )
+
+    def found(self, trial: FrozenTrial, note: PullNote) -> list[Event]:
+        """Return what a trial tells about levels and replicates that nobody had declared."""
+        events: list[Event] = []
+        fidelity, order = self.kind.fidelity, note.order
+        asked = None if fidelity is None else trial.distributions.get(fidelity.name)
+        if asked is not None and self.fidelity_distribution is None:
+            assert fidelity is not None
+            self.fidelity_distribution = asked
+            if not self.levels:
+                self.levels = levels_in(fidelity, asked)
+                events.append(Found(id="levels", order=order, levels=self.levels))
+        if self.replicates is not None and self.replicates.name in trial.distributions:
+            if not self._has_replicates:
+                self._has_replicates = True
+                count = self.replicates.count(trial.distributions[self.replicates.name])
+                events.append(Found(id="replicates", order=order, replicates=count))
+        return events
+
+    # Ends.
+
+    def outcome(self, trial: FrozenTrial, note: PullNote, end: End) -> Event:
+        """Return the event that a claimed trial ends with.
+
+        One that was failed by somebody else than its worker is lost: the worker died, or a user
+        says so. Whoever fails it need not have noted a counter: it counts from its beginning then.
+        """
+        id, order = str(trial.number), note.order + 1 if end.order is None else end.order
+        is_lost = end.state == TrialState.FAIL and (end.worker is None or end.worker != note.worker)
+        if is_spoilt(trial, end.state):
+            return Lost(id=id, order=order, why="its storage failed", cost=None)
+        if is_lost:
+            will_retry = trial.number in self.retried
+            order += end.order is None and will_retry  # what is known later holds
+            return Lost(
+                id=id, order=order, why="its process died", cost=None, will_retry=will_retry
+            )
+        return self._ended(trial, note, self.kind.end(end, note, trial), order)
+
+    def _ended(self, trial: FrozenTrial, note: PullNote, end: End, order: int) -> Ended:
+        arm = self.arm_of(note)
+        assert arm is not None
+        stopped_at = None
+        if end.state == TrialState.PRUNED:
+            stopped_at = self.kind.stopped_at(trial, note)
+            if stopped_at is None:
+                self._warn_of_pruning(trial)
+        level = self.level_of(trial)
+        value = end.values[0] if end.values else None
+        configuration: Mapping[str, Any] | None = None
+        parameters, points = self._learn(arm, trial)
+        if value is not None:
+            if not self._is_as_claimed(trial, note, arm, level):
+                level = max(1, len(self.levels))  # one that there is not: it is paid, and no value
+            elif not self.values.is_declared:
+                configuration = self.values.configuration(trial.params)
+        return Ended(
+            id=str(trial.number),
+            order=order,
+            value=value,
+            cost=end.seconds if self.kind.in_seconds else None,
+            stopped_at=stopped_at,
+            level=level,
+            configuration=configuration,
+            parameters=parameters,
+            points=points,
+        )
+
+    def level_of(self, trial: FrozenTrial) -> int | None:
+        """Return the level that a trial has asked for; None if it has not.
+
+        A level that is none of the experiment's has the number after the last.
+        """
+        fidelity = self.kind.fidelity
+        if fidelity is None or fidelity.name not in trial.params or not self.levels:
+            return None
+        known, level = [described(each) for each in self.levels], trial.params[fidelity.name]
+        return known.index(described(level)) if described(level) in known else len(known)
+
+    def _is_as_claimed(
+        self, trial: FrozenTrial, note: PullNote, arm: int, level: int | None
+    ) -> bool:
+        """Tell whether a trial with a value evaluated what it claimed; else say so once."""
+        if not self._has_asked_for_fidelity(trial):
+            return False
+        target = len(self.levels) - 1
+        if level is not None and level > target:
+            self._warn(
+                f"level of trial {trial.number}",
+                f"trial {trial.number} was evaluated at "
+                f"{self._level_in_words(trial)}, which is none of the levels "
+                f"{list(self.levels)}: it does not count. Suggest the fidelity with a range that "
+                f"contains all levels.",
+            )
+            return False
+        if self.replicates is not None and not self._is_of_block(trial, note):
+            return False
+        if self.values.end(arm, -1 if level is None else level, trial):
+            if level in (None, target):
+                self._warn_of_names(arm, trial)
+            return True
+        outside = "" if is_in_range(trial) else ", which is outside the objective's ranges,"
+        instead = self.values[arm].params
+        self._warn(
+            f"arm of trial {trial.number}",
+            f"trial {trial.number} evaluated {trial.params}{outside} instead of arm {arm}, "
+            f"{instead}: it does not count. Suggest each parameter with the same range in every "
+            f"trial, and do not fix parameters of a race.",
+        )
+        return False
+
+    def _has_asked_for_fidelity(self, trial: FrozenTrial) -> bool:
+        fidelity = self.kind.fidelity
+        if fidelity is None or fidelity.name in trial.params:
+            return True
+        self.without_fidelity += 1
+        self._warn("no fidelity", self.missing_fidelity(trial))
+        return False
+
+    def missing_fidelity(self, trial: FrozenTrial) -> str:
+        """Return a sentence about an objective that did not ask for the fidelity."""
+        assert self.kind.fidelity is not None
+        name = self.kind.fidelity.name
+        return (
+            f"fidelity={name!r}, but the objective did not ask for it in trial {trial.number}; it "
+            f"asked for {sorted(trial.params)}. Call trial.suggest_int({name!r}, ...) or the like "
+            f"in the objective, and name that "
+            f"parameter.{did_you_mean(name, trial.params, 'fidelity=')}"
+        )
+
+    def _is_of_block(self, trial: FrozenTrial, note: PullNote) -> bool:
+        assert self.replicates is not None
+        name = self.replicates.name
+        if note.block is None:
+            self._warn(
+                "replicate",
+                f"trial {trial.number} was begun without replicate={name!r}: it does not count, "
+                f"nor does any other such trial.",
+            )
+            return False
+        if self.replicates.is_of(note.block, trial):
+            return True
+        self._warn(
+            f"replicate of trial {trial.number}",
+            f"trial {trial.number} was evaluated with {name}={trial.params[name]!r}, which is not "
+            f"what the sampler chose: it does not count. Do not fix the replicate.",
+        )
+        return False
+
+    def _warn_of_names(self, arm: int, trial: FrozenTrial) -> None:
+        """Say once that an objective did not ask for names that it was given values for."""
+        enqueued = self.values.configuration(parameters_before(trial) or {})
+        for what, given in (("arms contain", self.values.named(arm)), ("trial was", enqueued)):
+            missing = sorted(set(given) - set(trial.params))
+            if missing:
+                named = what if given is not enqueued else f"trial {trial.number} was enqueued with"
+                self._warn(
+                    "names",
+                    f"{named} {', '.join(map(repr, missing))}, which the objective did not ask for "
+                    f"in trial {trial.number}; it asked for {sorted(trial.params)}. Rename it "
+                    f"there, or suggest it in the objective."
+                    f"{did_you_mean(missing[0], trial.params)}",
+                )
+
+    def _warn_of_pruning(self, trial: FrozenTrial) -> None:
+        self._warn(
+            "pruning",
+            f"trial {trial.number} was pruned: it gave no value, was not stopped at a limit, and "
+            f"counts as failed. Make the study with pruner=optuna.pruners.NopPruner(); the race "
+            f"itself decides what is not worth finishing.",
+        )
+
+    def _level_in_words(self, trial: FrozenTrial) -> str:
+        assert self.kind.fidelity is not None
+        name = self.kind.fidelity.name
+        return f"{name}={trial.params[name]!r}"
+
+    # What a model learns.
+
+    def _learn(
+        self, arm: int, trial: FrozenTrial
+    ) -> tuple[dict[str, Any], dict[int, Mapping[str, float]]]:
+        """Return parameters that a model was not told about, and where draws lie among them."""
+        self.values.see(arm, trial, trial.params)
+        if self.values.is_declared:
+            return {}, {}
+        asked = self.values.configuration(trial.distributions)
+        self._distributions |= asked
+        kinds = {name: kind_of(each) for name, each in asked.items()}
+        new = {name: kind for name, kind in kinds.items() if kind and self._told.get(name) != kind}
+        self._told |= new
+        points = {arm: point_of(self.values[arm].params, asked)}
+        if new:
+            points |= {each: self._planned(each) for each in self.values.even_draws() if each != arm}
+        return new, points
+
+    def _planned(self, arm: int) -> Point:
+        """Return where a draw will lie, as far as the space is known."""
+        params = {
+            name: self.values.planned(arm, name, distribution)
+            for name, distribution in self._distributions.items()
+        }
+        return point_of(params, self._distributions)
+
+    def _warn(self, about: str, message: str) -> None:
+        if about not in self.warned:
+            self.warned.add(about)
+            warnings.warn(message, stacklevel=8)
+
+
+def lost_of(trial: FrozenTrial) -> Lost | None:
+    """Return that a trial was given up, as somebody has noted on it."""
+    note: EndNote | None = read_attribute(trial, LOST_KEY)
+    if note is None or note.trial != trial.number:
+        return None
+    return Lost(
+        id=str(trial.number), order=note.order, why=note.why, cost=None, is_sure=note.is_sure
+    )
+
+
+def limit_of(trial: FrozenTrial) -> float | None:
+    """Return the seconds that a trial may take; None without a limit."""
+    limit: float | None = read_attribute(trial, LIMIT_KEY)
+    return None if limit == math.inf else limit
+
+
+def short_key(params: Mapping[str, Any]) -> str:
+    """Return a short text that tells a configuration of a list from the others."""
+    return hashlib.sha256(key_of(params, described).encode()).hexdigest()[:12]

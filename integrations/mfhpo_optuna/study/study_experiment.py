@@ -1,0 +1,520 @@
+"""A study as an experiment: its trials are the events, and it says what a trial does next."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.exceptions import UpdateFinishedTrialError
+from optuna.trial import FrozenTrial, TrialState
+
+from mfhpo import Observation, Pull
+from mfhpo.experiment import Answer, Assignment, Done, Event, Experiment, Lost, Refused, Wait
+from mfhpo.knowledge.statistics import PullStatistics
+from mfhpo_optuna.study.attributes import (
+    ARM_KEY,
+    END_KEY,
+    LIMIT_KEY,
+    LOST_KEY,
+    SECONDS_KEY,
+    EndNote,
+    PullNote,
+    certificate_of,
+    parameters_before,
+    pull_note,
+    read_attribute,
+    write_attribute,
+)
+from mfhpo_optuna.study.ends import End, end_of, values_of
+from mfhpo_optuna.study.events import Translation, limit_of, lost_of
+from mfhpo_optuna.study.forgotten import ForgottenReplicate, ForgottenReplicateWarning
+from mfhpo_optuna.study.kind import Kind
+from mfhpo_optuna.study.levels import contains, described, levels_in
+from mfhpo_optuna.study.trials.news import TrialNews
+from mfhpo_optuna.study.trials.processes import is_surely_alive, is_surely_dead, worker_name
+
+Reply: TypeAlias = Assignment | Wait | Done | Refused
+
+_CHOICES = 8  # of a trial that other workers get in the way of
+
+# Seconds that a running trial is waited for at least, and how many times the slowest one so far.
+_LEAST_LEASE, _LEASE_FACTOR = 60.0, 10.0
+
+FORGOTTEN = "forgotten replicate"  # among what the user was warned about
+
+
+class StudyExperiment:
+    """Reads a study's trials into an experiment, and writes claims and ends to them.
+
+    Parameters
+    ----------
+    study
+        The study.
+    kind
+        What is run on it.
+    seed
+        Of what is drawn; the same for all workers.
+    lease
+        Seconds after which a running trial is given up; None: never.
+    arguments
+        A digest of the sampler's, by which others know its trials.
+    """
+
+    def __init__(
+        self,
+        study: optuna.Study,
+        kind: Kind,
+        seed: int,
+        lease: float | None,
+        arguments: str | None,
+    ) -> None:
+        self.kind, self.lease = kind, lease
+        self.trials = Translation(study, kind, seed)
+        self.experiment = Experiment(kind.settings(study, seed, lease))
+        self.certificates: list[FrozenTrial] = []  # the trials that the sampler added as answers
+        self.at_target = PullStatistics(1, 1)  # of all values there, maximised
+        self.n_told_before = 0  # results, when it was last looked whether they are news
+        self.over: set[int] = set()  # running trials that began after the end
+        self.idle: set[int] = set()  # trials that only waited for others, and evaluate nothing
+        self.waits_since: float | None = None
+        self.announced = False  # whether the log has said how the study is run
+        self.is_resumed = False  # whether trials were run before, or elsewhere
+        self.shown: tuple[int, list[FrozenTrial]] | None = None  # to the sampler of the arms
+        self.begun_here: dict[int, float] = {}  # when trials began, by a clock that nobody sets
+        self.n_outside = 0  # trials with a value that are none of this experiment's
+        self.forgotten = ForgottenReplicate(kind.owned)
+        self._arguments = arguments
+        self._claims: dict[int, PullNote] = {}  # of running trials
+        self._since: dict[int, FrozenTrial] = {}  # running trials with a claim, as last seen
+        self._looks: dict[int, object] = {}
+        self._ended: dict[int, End] = {}  # told here before the study says so
+        self._news = TrialNews()
+        self._n_counted = 0  # results that `at_target` has
+        self._seconds_per_cost = 0.0  # of the slowest trial
+        self._levels_of: dict[int, int] = {}  # of claims made before levels were known
+
+    # Reading.
+
+    def read(self, study: optuna.Study) -> bool:
+        """Take in what is new; False if all must be read anew.
+
+        The study was deleted and made again then, or a trial has ended otherwise than was told.
+        """
+        is_first = self._news.is_new
+        news = self._news.read(study)
+        if news is None:
+            return False
+        for trial in news:
+            retried = trial.system_attrs.get("failed_trial")
+            if retried is not None:
+                self.trials.retried.add(retried)
+        events: list[Event] = []
+        for trial in news:
+            if trial.state.is_finished() and trial.number in self._ended:
+                told, says = self._ended.pop(trial.number), end_of(trial)
+                if (told.state, told.values) != (says.state, says.values):
+                    return False
+                continue
+            events += self._events_of(trial)
+        if is_first and len(events) > 1:
+            self.experiment = Experiment.replay(self.experiment.settings, events)
+            self.is_resumed = any(trial.state.is_finished() for trial in news)
+        else:
+            for event in events:
+                self.experiment.apply(event)
+        return True
+
+    def _events_of(self, trial: FrozenTrial) -> list[Event]:
+        if trial.state == TrialState.RUNNING:
+            look = self._look_at(trial)
+            if self._looks.get(trial.number) == look:
+                return []
+            self._looks[trial.number] = look
+        elif not trial.state.is_finished():
+            return []
+        if certificate_of(trial) is not None:
+            self.certificates.append(trial)
+            return []
+        note = self.trials.note_of(trial)
+        begun = None if note is None else self.trials.begun(trial, note)
+        if note is None or begun is None:
+            self.n_outside += trial.state == TrialState.COMPLETE
+            return []
+        events: list[Event] = [begun, *self.trials.found(trial, note)]
+        lost = lost_of(trial)
+        if lost is not None:
+            events.append(lost)
+        if not trial.state.is_finished():
+            self._claims[trial.number], self._since[trial.number] = note, trial
+            self.trials.values.see(self._arm_of(note), trial, trial.params)
+            return events
+        return [*events, *self._end(trial, note, end_of(trial))]
+
+    def _end(self, trial: FrozenTrial, note: PullNote, end: End) -> list[Event]:
+        for known in (self._claims, self._since, self._looks):
+            known.pop(trial.number, None)
+        arm = self._arm_of(note)
+        known = self.trials.values[arm]
+        known.first = known.first or trial
+        self._look_for_replicate(trial, end)
+        outcome = self.trials.outcome(trial, note, end)
+        if end.seconds is not None:
+            cost = self.kind.cost_of(note.fidelity, self.trials.levels)
+            self._seconds_per_cost = max(self._seconds_per_cost, end.seconds / cost)
+        return [*self.trials.found(trial, note), outcome]
+
+    def _arm_of(self, note: PullNote) -> int:
+        arm = self.trials.arm_of(note)
+        assert arm is not None
+        return arm
+
+    def _look_at(self, trial: FrozenTrial) -> object:
+        noted = (trial.user_attrs.get(key) for key in (ARM_KEY, LIMIT_KEY, LOST_KEY))
+        return len(trial.params), *map(repr, noted)
+
+    def _look_for_replicate(self, trial: FrozenTrial, end: End) -> None:
+        if self.kind.replicate is None:
+            value = end.values[0] if end.values else None
+            self.forgotten.learn(trial.params, trial.distributions, value)
+            if self.forgotten.notice:
+                self.warn_once(FORGOTTEN, self.forgotten.notice, ForgottenReplicateWarning)
+
+    def warn_once(
+        self, about: str, message: str, category: type[Warning] = UserWarning
+    ) -> None:
+        """Warn, unless that was said before."""
+        self.trials.warn(about, message, category)
+
+    # Choosing what a trial evaluates.
+
+    def reply_to(self, trial: FrozenTrial) -> Reply:
+        """Return what a trial that begins is to do."""
+        inherited = self._inherited(trial)
+        if inherited is not None:
+            return inherited
+        fixed = parameters_before(trial)
+        if fixed is None:
+            return self.experiment.next()
+        fidelity, level = self.kind.fidelity, None
+        if fidelity is not None and fidelity.name in fixed and self.trials.levels:
+            levels = [described(each) for each in self.trials.levels]
+            asked = fixed[fidelity.name]
+            if described(asked) not in levels:
+                return Refused(
+                    f"{fidelity.name}={asked!r} is none of the levels {list(self.trials.levels)}; "
+                    f"enqueue one of the levels, or leave {fidelity.name!r} to the sampler"
+                )
+            level = levels.index(described(asked))
+        return self.experiment.next(fixed=(self.trials.values.configuration(fixed), level))
+
+    def _inherited(self, trial: FrozenTrial) -> Assignment | None:
+        """Return what a lost trial was to evaluate that this one repeats; None for others.
+
+        It has that trial's parameters, so that it can evaluate nothing else.
+        """
+        note, earlier = pull_note(trial), trial.system_attrs.get("failed_trial")
+        if note is None or earlier is None or note.study != self.trials.name:
+            return None
+        begun = self.trials.begun(trial, note)
+        if begun is None:
+            return None
+        return Assignment(
+            configuration=begun.configuration,
+            draw=begun.draw,
+            level=-1 if begun.levels is None else begun.levels[0],
+            replicate=0,
+            point=begun.point,
+            block=begun.block,
+            limit=begun.limit,
+            purpose=begun.purpose,
+            shortlist=begun.shortlist,
+            origin="retry",
+        )
+
+    def claim(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        assignment: Assignment,
+        signature: Mapping[str, str],
+    ) -> None:
+        """Write down what a trial evaluates, and move it while an earlier claim is equal."""
+        self.begun_here[trial.number] = self.clock()
+        for _ in range(_CHOICES):
+            self._write_claim(study, trial, assignment, signature)
+            is_alone = assignment.block is None and assignment.purpose == "given"
+            if is_alone or assignment.origin != "chosen":
+                return
+            self.read(study)
+            if self.experiment.settle(str(trial.number)) is not None:
+                return
+            other = self.experiment.next(moving=str(trial.number))
+            if not isinstance(other, Assignment):
+                return
+            assignment = other
+
+    def _write_claim(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        assignment: Assignment,
+        signature: Mapping[str, str],
+    ) -> None:
+        arm = self._number_of(assignment)
+        retry = trial.system_attrs.get("failed_trial") if assignment.origin == "retry" else None
+        note = PullNote(
+            trial=trial.number,
+            study=self.trials.name,
+            order=self.experiment.order,
+            arm=arm,
+            key=self.trials.short_key_of(arm),
+            fidelity=None if assignment.level < 0 else assignment.level,
+            block=assignment.block,
+            purpose=assignment.purpose,
+            origin=assignment.origin,
+            shortlist=self.trials.shortlist_of(assignment.shortlist),
+            point=assignment.point or None,
+            retry_of=retry,
+            **signature,
+        )
+        # Whoever sees the claim is to see the limit, too.
+        if assignment.limit is not None:
+            write_attribute(study, trial, LIMIT_KEY, assignment.limit)
+        for key, value in self.kind.attributes(assignment).items():
+            write_attribute(study, trial, key, value)
+        write_attribute(study, trial, ARM_KEY, note.to_dict())
+        for event in self._events_of(trial):
+            self.experiment.apply(event)
+
+    def _number_of(self, assignment: Assignment) -> int:
+        if assignment.draw is not None:
+            return assignment.draw
+        arm = self.trials.number_of(assignment.configuration)
+        assert arm is not None
+        return arm
+
+    def claim_of(self, trial_number: int) -> PullNote | None:
+        """Return what a running trial evaluates; None if it counts for nothing."""
+        return self._claims.get(trial_number)
+
+    def level_for(self, trial: FrozenTrial, distribution: BaseDistribution) -> Any:
+        """Return the level for a trial whose objective asks for it with a distribution.
+
+        Raises ValueError if the levels were others before.
+        """
+        fidelity, note = self.kind.fidelity, self._claims[trial.number]
+        assert fidelity is not None
+        levels = levels_in(fidelity, distribution)
+        known = self.trials.levels
+        if known and described(known) != described(levels):
+            raise ValueError(
+                f"the objective suggests {fidelity.name!r} as {distribution} in trial "
+                f"{trial.number}, with the levels {list(levels)}, but did so with the levels "
+                f"{list(known)} before; their values must not be mixed. Suggest it with the same "
+                f"range in every trial, give Fidelity({fidelity.name!r}, levels=[...]), or begin "
+                f"another study."
+            )
+        if not known:
+            asked = replace_distributions(trial, {fidelity.name: distribution})
+            for event in self.trials.found(asked, note):
+                self.experiment.apply(event)
+        index = note.fidelity
+        if index is None:
+            number = trial.number
+            if number not in self._levels_of:
+                self._levels_of[number] = self.experiment.level_of(str(number))
+            index = self._levels_of[number]
+        level = levels[index]
+        if not contains(distribution, level):
+            raise ValueError(
+                f"the race needs {fidelity.name}={level!r}, which the objective's {distribution} "
+                f"does not allow; suggest {fidelity.name!r} with the same range in every trial, "
+                f"one that contains all levels {list(levels)}."
+            )
+        return level
+
+    def replicate_for(self, trial: FrozenTrial, distribution: BaseDistribution) -> Any:
+        """Return the replicate for a trial whose objective asks for it with a distribution."""
+        replicates, note = self.trials.replicates, self._claims[trial.number]
+        assert replicates is not None and note.block is not None
+        asked = replace_distributions(trial, {replicates.name: distribution})
+        for event in self.trials.found(asked, note):
+            self.experiment.apply(event)
+        return replicates.of(note.block, distribution)
+
+    # Ends.
+
+    def end(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        state: TrialState,
+        values: Any,
+    ) -> bool:
+        """Take in a trial that ends now; return whether it was an evaluation, and so no answer."""
+        self.over.discard(trial.number)
+        note = self.trials.note_of(trial)
+        if note is None or self.trials.begun(trial, note) is None:
+            return self.kind.counts_as_single(trial)
+        seconds = self.seconds_of(study, trial)
+        order, worker = self.experiment.order, worker_name()
+        end = End(state, values_of(state, values), order, worker, seconds)
+        mark = EndNote(trial.number, order, worker)
+        write_attribute(study, trial, END_KEY, mark.to_dict())
+        self.kind.warn_at_end(self, trial, state)
+        self._news.close(trial.number)
+        self._ended[trial.number] = end
+        for event in self._end(trial, note, end):
+            self.experiment.apply(event)
+        return True
+
+    def seconds_of(self, study: optuna.Study, trial: FrozenTrial) -> float | None:
+        """Return how long a trial that ends now took, and note it where seconds are the cost."""
+        seconds: float | None = read_attribute(trial, SECONDS_KEY)
+        if seconds is not None and self.kind.trusts_seconds(trial):
+            return seconds
+        if trial.number in self.begun_here:
+            seconds = self.clock() - self.begun_here[trial.number]
+        if seconds is not None and self.kind.in_seconds:
+            write_attribute(study, trial, SECONDS_KEY, seconds)
+        return seconds
+
+    def give_up_lost(self, study: optuna.Study) -> None:
+        """Note on trials that their workers are dead, or that their leases are over."""
+        me = worker_name()
+        for number, trial in list(self._since.items()):
+            worker = self._claims[number].worker
+            why, is_sure = "", True
+            if worker != me and is_surely_dead(worker):
+                why = "its process died"
+            elif self.lease is not None and self.seconds_under_way(number) > self.lease:
+                why, is_sure = f"it ran for more than lease={self.lease:g} seconds", False
+            if not why or str(number) not in self.experiment.open:
+                continue
+            mark = EndNote(number, self.experiment.order, me, why, is_sure)
+            try:
+                write_attribute(study, trial, LOST_KEY, mark.to_dict())
+            except UpdateFinishedTrialError:
+                continue  # it has ended after all
+            lost = lost_of(trial)
+            assert lost is not None
+            self.experiment.apply(lost)
+
+    def seconds_under_way(self, number: int) -> float:
+        """Return how long a trial has been running."""
+        return self._news.seconds_under_way(number, self._since[number].datetime_start)
+
+    # Waiting.
+
+    @property
+    def is_worth_waiting(self) -> bool:
+        """True if a trial is under way whose worker is not dead for all that is known."""
+        waited_for = map(int, self.experiment.open)
+        return any(number in self._since and not self.is_expired(number) for number in waited_for)
+
+    def is_expired(self, number: int) -> bool:
+        """Return whether a trial is no longer waited for: a dead worker, or a lease over."""
+        note = self._claims[number]
+        if note.worker != worker_name() and is_surely_dead(note.worker):
+            return True
+        lease = self.lease
+        if lease is None:
+            cost = self.kind.cost_of(note.fidelity, self.trials.levels)
+            lease = max(_LEAST_LEASE, _LEASE_FACTOR * self._seconds_per_cost * cost)
+            limit = limit_of(self._since[number])
+            if limit is not None:
+                lease = _LEAST_LEASE + 2.0 * limit
+        return self.seconds_under_way(number) > lease
+
+    def chosen_by(self, trial_number: int) -> list[tuple[int, str | None, str | None]]:
+        """Return the other trials that are waited for, with workers and digests of arguments."""
+        return [
+            (number, note.worker, note.arguments)
+            for number, note in self._claims.items()
+            if number != trial_number and not self.is_expired(number)
+        ]
+
+    @property
+    def goes_on(self) -> bool:
+        """True if trials are under way whose process surely runs."""
+        return any(
+            number in self.begun_here or is_surely_alive(worker)
+            for number, worker, _ in self.chosen_by(-1)
+        )
+
+    # Answers.
+
+    @property
+    def sign(self) -> float:
+        """-1 where the study minimises, whose values are mirrored."""
+        return self.trials.sign
+
+    @property
+    def is_over(self) -> bool:
+        """True if nothing is left to do."""
+        return self.experiment.finished
+
+    def answer(self) -> Answer:
+        """Return the best answer so far."""
+        answer = self.experiment.answer()
+        notices = (self.forgotten.notice,) if self.forgotten.notice else ()
+        if self.n_outside:
+            notices += (f"{self.n_outside} trials that were not of this experiment do not count",)
+        if not notices:
+            return answer
+        certificate = answer.certificate
+        if certificate is not None:
+            certificate = replace(certificate, notices=(*certificate.notices, *notices))
+        return replace(answer, notices=(*answer.notices, *notices), certificate=certificate)
+
+    def params_of(self, answer: Answer) -> dict[str, Any]:
+        """Return all that is known about the configuration of an answer."""
+        return {} if answer.arm is None else dict(self.values_of(answer.arm).params)
+
+    def values_of(self, arm: int) -> Any:
+        """Return what is known about an arm of the experiment."""
+        return self.trials.values[self.number_of_arm(arm)]
+
+    def number_of_arm(self, arm: int) -> int:
+        """Return the number in its list, or of its draw, that an arm of the experiment has."""
+        configurations = self.experiment.runner.configurations
+        if self.trials.values.is_declared:
+            return configurations.entries.index(arm)
+        number = configurations.draw_of(arm)
+        return arm if number is None else number
+
+    @property
+    def policy(self) -> Any:
+        """The policy, for progress and pictures; None until there is one."""
+        return getattr(self.experiment.runner, "policy", None)
+
+    @property
+    def n_told(self) -> int:
+        """Number of results that were learned; `at_target` is brought up to date."""
+        history = self.experiment.history()
+        for result in history[self._n_counted :]:
+            self._count(result.pull, result.observation)
+        self._n_counted = len(history)
+        return self._n_counted
+
+    def _count(self, pull: Pull, observation: Any) -> None:
+        if not isinstance(observation, Observation) or not observation.has_value:
+            return
+        if pull.fidelity == self.experiment.runner.n_levels - 1 and observation.value is not None:
+            self.at_target.add(0, 0, float(observation.value))
+
+    clock: Callable[[], float] = staticmethod(time.monotonic)
+
+
+def replace_distributions(
+    trial: FrozenTrial, more: Mapping[str, BaseDistribution]
+) -> FrozenTrial:
+    """Return a trial as it will be once a parameter is suggested that is being asked for."""
+    seen = FrozenTrial.__new__(FrozenTrial)
+    seen.__dict__.update(trial.__dict__)
+    seen._distributions = {**trial.distributions, **more}
+    return seen

@@ -1,0 +1,138 @@
+"""The values of each configuration by name: given, told by a trial, or drawn when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from optuna.distributions import BaseDistribution
+from optuna.trial import FrozenTrial
+
+from mfhpo_optuna.study.arms import LatinHypercube, Params
+from mfhpo_optuna.study.levels import contains, described
+from mfhpo_optuna.study.places import drawn, value_at
+
+
+@dataclass
+class Known:
+    """A configuration, as far as it is known."""
+
+    params: Params = field(default_factory=dict)
+    distributions: dict[str, BaseDistribution] = field(default_factory=dict)
+    first: FrozenTrial | None = None  # the first trial that evaluated it and ended
+    told_by: int | None = None  # the first trial that suggested anything for it
+    # What the first whole trial at each level asked for.
+    whole: dict[int, tuple[int, Params]] = field(default_factory=dict)
+
+
+class Values:
+    """What configurations are; a number stands for one of a list, or for a draw.
+
+    Parameters
+    ----------
+    given
+        The list, or how many are to be drawn so that they fill the space evenly.
+    owned
+        Names of the parameters that the sampler decides, of no configuration.
+    seed
+        Of what is drawn.
+    """
+
+    def __init__(self, given: int | list[Params], owned: Collection[str], seed: int) -> None:
+        self.is_declared = not isinstance(given, int)
+        self.owned = frozenset(owned)
+        self._seed = seed
+        self._n_even = given if isinstance(given, int) else 0
+        self._hypercube = LatinHypercube(self._n_even, seed)
+        self._known: dict[int, Known] = {}
+        if not isinstance(given, int):
+            self._known = {arm: Known(dict(params)) for arm, params in enumerate(given)}
+        self._given = {arm: frozenset(known.params) for arm, known in self._known.items()}
+
+    def __getitem__(self, arm: int) -> Known:
+        """Return what is known about a configuration."""
+        return self._known.setdefault(arm, Known())
+
+    def __iter__(self) -> Any:
+        """Yield the numbers of all configurations that anything is known about."""
+        return iter(self._known)
+
+    def even_draws(self) -> range:
+        """Return the numbers of the draws that fill the space evenly."""
+        return range(self._n_even)
+
+    def named(self, arm: int) -> frozenset[str]:
+        """Return the names that were given for a configuration of a list."""
+        return self._given.get(arm, frozenset())
+
+    def suggest(
+        self,
+        arm: int,
+        name: str,
+        distribution: BaseDistribution,
+        point: Mapping[str, float] | None,
+    ) -> Any:
+        """Return a configuration's value of a parameter, drawn now if it was never asked for."""
+        known = self[arm].params
+        if name not in known:
+            known[name] = self.planned(arm, name, distribution, point)
+        return known[name]
+
+    def planned(
+        self,
+        arm: int,
+        name: str,
+        distribution: BaseDistribution,
+        point: Mapping[str, float] | None = None,
+    ) -> Any:
+        """Return the value that a draw has, as long as no trial says otherwise."""
+        known = self[arm].params
+        if name in known:
+            return known[name]
+        if arm < self._n_even:
+            return self._hypercube.draw(arm, name, distribution)
+        place = (point or {}).get(name)
+        if place is None:
+            return drawn(self._seed, arm, name, distribution)
+        return value_at(place, distribution)
+
+    def configuration(self, params: Mapping[str, Any]) -> Params:
+        """Return parameters without those that the sampler decides."""
+        return {name: value for name, value in params.items() if name not in self.owned}
+
+    def see(self, arm: int, trial: FrozenTrial, params: Mapping[str, Any]) -> None:
+        """Learn from a trial what a configuration is; its first trial has its way."""
+        known, told = self[arm], self.configuration(params)
+        if known.told_by is None or trial.number < known.told_by:
+            known.told_by = trial.number
+            known.params |= {n: v for n, v in told.items() if n not in self.named(arm)}
+        for name, value in told.items():
+            known.params.setdefault(name, value)
+        for name in told.keys() & trial.distributions.keys():
+            known.distributions.setdefault(name, trial.distributions[name])
+
+    def end(self, arm: int, level: int, trial: FrozenTrial) -> bool:
+        """Learn from a trial with a value; False if it evaluated something else.
+
+        The first one at each level says which parameters there are: then all must have the same.
+        """
+        known, now = self[arm], self.configuration(trial.params)
+        number, first = known.whole.get(level, (trial.number, now))
+        if number >= trial.number:
+            known.whole[level] = trial.number, now
+            first = now
+        is_same = _same(now, first) and all(
+            described(value) == described(known.params.get(name, value))
+            for name, value in now.items()
+        )
+        return is_same and is_in_range(trial)
+
+
+def is_in_range(trial: FrozenTrial) -> bool:
+    """Return whether a trial lies in its ranges, as enqueued and added ones need not."""
+    return all(contains(trial.distributions[name], value) for name, value in trial.params.items())
+
+
+def _same(one: Params, other: Params) -> bool:
+    return described(one) == described(other)
