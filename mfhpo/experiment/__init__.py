@@ -1,12 +1,13 @@
 """One experiment, told once: events go in, assignments and answers come out."""
 
 from mfhpo.experiment.answer import Answer
-from mfhpo.experiment.assignment import Assignment, Done, Wait
+from mfhpo.experiment.assignment import Assignment, Done, Refused, Wait
 from mfhpo.experiment.configurations import Configurations, key_of
 from mfhpo.experiment.events import Answered, Begun, Ended, Event, Found, Joined, Lost, event_of
 from mfhpo.experiment.experiment import Experiment
 from mfhpo.experiment.settings import (
     GameSettings,
+    LateSettings,
     LimitSettings,
     RaceSettings,
     SearchSettings,
@@ -28,9 +29,11 @@ __all__ = [
     "Found",
     "GameSettings",
     "Joined",
+    "LateSettings",
     "LimitSettings",
     "Lost",
     "RaceSettings",
+    "Refused",
     "SearchSettings",
     "ShortlistSettings",
     "Wait",

@@ -1,4 +1,4 @@
-"""The replies to a worker that asks for work: evaluate this, wait, or it is over."""
+"""The replies to a worker that asks for work: evaluate this, wait, no, or it is over."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Assignment:
     repeat
         How many evaluations of this configuration, level and purpose were begun before: for a host
         in which each evaluation has a seed of its own.
-    point, block, limit, purpose, shortlist, origin
+    draw, point, block, limit, purpose, shortlist, origin
         See `mfhpo.experiment.Begun`.
     """
 
@@ -35,6 +35,7 @@ class Assignment:
     level: int
     replicate: int
     repeat: int = 0
+    draw: int | None = None
     point: Mapping[str, float] | None = None
     block: int | None = None
     limit: float | None = None
@@ -60,6 +61,7 @@ class Assignment:
             id=id,
             order=order,
             configuration=self.configuration,
+            draw=self.draw,
             levels=own if levels is None else tuple(levels),
             point=self.point,
             block=self.block,
@@ -90,6 +92,19 @@ class Wait:
     why: str
     seconds: float | None = None
     is_held_up: bool = False
+
+
+@dataclass(frozen=True)
+class Refused:
+    """What a user has enqueued can never count: it is no configuration, or not paid for.
+
+    Parameters
+    ----------
+    why
+        In words.
+    """
+
+    why: str
 
 
 @dataclass(frozen=True)

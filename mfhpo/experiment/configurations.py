@@ -54,12 +54,16 @@ class Configurations:
         Configurations that are compared.
     describe
         See `key_of`.
+    n_drawn
+        How many arms after these are draws, with the numbers 0, 1, ...: configurations whose values
+        a host draws when they are asked for.
     """
 
     def __init__(
         self,
         given: Sequence[Mapping[str, Any]] = (),
         describe: Callable[[Any], Any] = described,
+        n_drawn: int = 0,
     ) -> None:
         self._describe = describe
         self._known: list[Mapping[str, Any]] = []
@@ -67,6 +71,11 @@ class Configurations:
         self._arms: dict[str, int] = {}
         self.entries = [self.add(configuration) for configuration in given]
         """The arm of each entry of the list."""
+        self._draws: dict[int, int] = {}  # numbers, by arm
+        self._fixed: dict[int, Mapping[str, Any]] = {}  # by arm, what a whole evaluation had
+        self._owners: dict[int, int] = {}  # by draw's arm, the first that is equal
+        for number in range(n_drawn):
+            self.add_draw(number)
 
     def __len__(self) -> int:
         """Return the number of arms."""
@@ -78,7 +87,8 @@ class Configurations:
 
     def label(self, arm: int) -> str:
         """Return the name of an arm in messages."""
-        return f"candidate {arm}" + (f" {self[arm]!r}" if arm < len(self) else "")
+        kind = "configuration" if arm in self._draws else "candidate"
+        return f"{kind} {arm}" + (f" {self[arm]!r}" if arm < len(self) and self[arm] else "")
 
     def key(self, arm: int) -> str:
         """Return the key of an arm."""
@@ -94,9 +104,72 @@ class Configurations:
 
     def add(self, configuration: Mapping[str, Any]) -> int:
         """Return the arm of a configuration, a new one if no other is equal."""
-        key = key_of(configuration, self._describe)
+        return self._add(key_of(configuration, self._describe), configuration)
+
+    def _add(self, key: str, configuration: Mapping[str, Any]) -> int:
         arm = self._arms.setdefault(key, len(self._known))
         if arm == len(self._known):
             self._known.append(dict(configuration))
             self._keys.append(key)
         return arm
+
+    # Draws.
+
+    def add_draw(self, number: int) -> int:
+        """Return the arm of a draw, a new one if it has none."""
+        arm = self._add(_key_of_draw(number), {})
+        self._draws[arm] = number
+        return arm
+
+    def find_draw(self, number: int) -> int | None:
+        """Return the arm of a draw, or None."""
+        return self._arms.get(_key_of_draw(number))
+
+    def draw_of(self, arm: int) -> int | None:
+        """Return the number of an arm that is a draw, or None."""
+        return self._draws.get(arm)
+
+    @property
+    def next_draw(self) -> int:
+        """The number of a draw that no arm has."""
+        return 1 + max(self._draws.values(), default=-1)
+
+    def note(self, arm: int, values: Mapping[str, Any]) -> None:
+        """Note values of a draw that are known before it was evaluated; the first ones hold."""
+        if arm in self._draws and arm not in self._fixed:
+            self._known[arm] = {**values, **self._known[arm]}
+
+    def fix(self, arm: int, configuration: Mapping[str, Any]) -> None:
+        """Say what a whole evaluation of a draw had; the first one fixes what the draw is."""
+        if arm in self._draws:
+            self._fixed[arm] = {**configuration, **self._fixed.get(arm, {})}
+            self._known[arm] = dict(self._fixed[arm])
+
+    def bind(self, arm: int, configuration: Mapping[str, Any]) -> int:
+        """Fix what a draw is, and return the first arm that is equal, or its own."""
+        self.fix(arm, configuration)
+        if arm in self._draws and arm not in self._owners:
+            key = key_of(configuration, self._describe)
+            self._owners[arm] = self._arms.setdefault(key, arm)
+        return self.owner(arm)
+
+    def owner(self, arm: int) -> int:
+        """Return the first arm that is equal, as far as that is known."""
+        return self._owners.get(arm, arm)
+
+    def is_of(self, arm: int, configuration: Mapping[str, Any], is_whole: bool = True) -> bool:
+        """Tell whether an evaluation was of an arm; one that is not whole has some values alone."""
+        if arm in self._draws:
+            return self._agrees(self._fixed.get(arm, {}), configuration)
+        if is_whole:
+            return self.find(configuration) == arm
+        known = self._known[arm]
+        return configuration.keys() <= known.keys() and self._agrees(known, configuration)
+
+    def _agrees(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+        names = one.keys() & other.keys()
+        return all(self._describe(one[name]) == self._describe(other[name]) for name in names)
+
+
+def _key_of_draw(number: int) -> str:
+    return f"draw {number}"

@@ -16,9 +16,14 @@ from typing import Any, Literal
 
 from mfhpo._validation import shown
 from mfhpo.knowledge.fidelity import native
+from mfhpo.knowledge.space import Numeric, OneOf, Point
 
 Purpose = Literal["given", "search", "again", "certificate"]
 Origin = Literal["chosen", "enqueued", "retry"]
+
+_MARKS = frozenset(
+    {"tuple", "dict", "numeric places", "choice of"}
+)  # what JSON cannot say by itself
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +54,7 @@ class Event:
         record: dict[str, Any] = {"event": type(self).__name__}
         for each in fields(self):
             value = getattr(self, each.name)
-            if value is each.default:
+            if value is each.default or (each.default_factory is dict and not value):
                 continue
             is_list = isinstance(value, tuple)
             record[each.name] = [_plain(part) for part in value] if is_list else _plain(value)
@@ -112,6 +117,9 @@ class Begun(Event):
     ----------
     configuration
         What is evaluated, without the parameters that the engine sets.
+    draw
+        Number of a configuration whose values the host draws when they are asked for;
+        `configuration` has those that are known.
     levels
         Indices of the levels that it may give values at, mostly one. It is sent to the lowest; the
         others are there for reports that skip levels. None: not known yet; its end tells.
@@ -138,6 +146,7 @@ class Begun(Event):
     """
 
     configuration: Mapping[str, Any]
+    draw: int | None = None
     levels: tuple[int, ...] | None = None
     point: Mapping[str, float] | None = None
     block: int | None = None
@@ -151,6 +160,7 @@ class Begun(Event):
     time: float = 0.0
 
     def __post_init__(self) -> None:
+        _check_whole("draw", self.draw)
         _check_whole("block", self.block)
         _check_whole("replicate", self.replicate)
         for level in self.levels or ():
@@ -181,7 +191,11 @@ class Ended(Event):
         Whether the claim ends with it, so that no value at another level follows.
     configuration
         What was really evaluated. None: what was claimed. A value of anything else is paid, and is
-        neither a value nor a failure.
+        neither a value nor a failure. A failure may have some of the values alone.
+    parameters
+        What parameters are to a model: those that are new or have changed since the last end.
+    points
+        Where draws lie, by their numbers: the evaluated one, and others once that is known.
     """
 
     value: float | None
@@ -191,8 +205,13 @@ class Ended(Event):
     level: int | None = None
     last: bool = True
     configuration: Mapping[str, Any] | None = field(default=None)
+    parameters: Mapping[str, Numeric | OneOf] = field(default_factory=dict)
+    points: Mapping[int, Point] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        # JSON has made texts of the numbers.
+        points = {int(draw): point for draw, point in self.points.items()}
+        object.__setattr__(self, "points", points)
         for name, value in (
             ("value", self.value),
             *(("values", each) for each in self.values or ()),
@@ -294,10 +313,14 @@ def _plain(value: Any) -> Any:
         return {"tuple": [_plain(part) for part in value]}
     if isinstance(value, list):
         return [_plain(part) for part in value]
+    if isinstance(value, Numeric):
+        return {"numeric places": list(value.places)}
+    if isinstance(value, OneOf):
+        return {"choice of": value.n}
     if not isinstance(value, Mapping):
         return native(value)
     plain = {name: _plain(part) for name, part in value.items()}
-    return {"dict": plain} if plain.keys() in ({"tuple"}, {"dict"}) else plain
+    return {"dict": plain} if len(plain) == 1 and plain.keys() <= _MARKS else plain
 
 
 def _restored(value: Any) -> Any:
@@ -306,8 +329,13 @@ def _restored(value: Any) -> Any:
         return [_restored(part) for part in value]
     if not isinstance(value, Mapping):
         return value
-    if value.keys() == {"tuple"}:
-        return tuple(map(_restored, value["tuple"]))
+    match value:
+        case {"tuple": parts} if len(value) == 1:
+            return tuple(map(_restored, parts))
+        case {"numeric places": places} if len(value) == 1:
+            return Numeric(tuple(places))
+        case {"choice of": n} if len(value) == 1:
+            return OneOf(n)
     content = value["dict"] if value.keys() == {"dict"} else value
     return {name: _restored(part) for name, part in content.items()}
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 
 from mfhpo.experiment.answer import Answer
-from mfhpo.experiment.assignment import Assignment, Available, Done, Wait
+from mfhpo.experiment.assignment import Assignment, Available, Done, Refused, Wait
 from mfhpo.experiment.events import Begun, Event
 from mfhpo.experiment.kinds.runner import Runner
 from mfhpo.experiment.ledger import Ledger, Result
@@ -109,10 +109,10 @@ class Experiment:
     def next(
         self,
         now: float = 0.0,
-        fixed: tuple[Mapping[str, object], int] | None = None,
+        fixed: tuple[Mapping[str, object], int | None] | None = None,
         moving: str | None = None,
         available: Available | None = None,
-    ) -> Assignment | Wait | Done:
+    ) -> Assignment | Wait | Refused | Done:
         """Return what a worker does next; nothing changes by asking.
 
         Parameters
@@ -120,8 +120,9 @@ class Experiment:
         now
             In seconds, by the clock of `Begun.time`.
         fixed
-            Configuration and level that the user has enqueued: they are not changed. They have to
-            be within the budget, as all others.
+            Values and level that the user has enqueued: they are not changed. Values that are not
+            given, and a level of None, are chosen. Refused if that is no configuration of the
+            experiment, or does not fit the budget beside what is under way.
         moving
             The claim that has to move (see `settle`), and is not waited for.
         available

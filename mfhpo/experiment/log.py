@@ -15,7 +15,7 @@ Place: TypeAlias = tuple[int, int, str, str, str]
 _Subject: TypeAlias = tuple[str, str]
 
 # A claim that is told again keeps its place unless one of these changes, or a known level.
-_OF_PLACE = ("configuration", "block", "purpose", "replicate", "shortlist", "retry_of")
+_OF_PLACE = ("configuration", "draw", "block", "purpose", "replicate", "shortlist", "retry_of")
 
 
 class Log:
@@ -180,5 +180,11 @@ def _keeps_place(version: Event, later: Event) -> bool:
     if not (isinstance(version, Begun) and isinstance(later, Begun)):
         return _content(version) == _content(later)
     is_of_level = version.levels is None or version.levels == later.levels
-    keys = [key_of({name: vars(each)[name] for name in _OF_PLACE}) for each in (version, later)]
-    return is_of_level and keys[0] == keys[1]
+    return is_of_level and _key_of_place(version) == _key_of_place(later)
+
+
+def _key_of_place(begun: Begun) -> str:
+    about = {name: vars(begun)[name] for name in _OF_PLACE}
+    if begun.draw is not None:
+        about["configuration"] = {}  # more and more of it becomes known
+    return key_of(about)

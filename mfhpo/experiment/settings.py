@@ -14,6 +14,7 @@ from mfhpo.certification.candidates import Shortlist
 from mfhpo.certification.certification import Certification, MakeCertifier
 from mfhpo.certification.choice import make_best_policy, make_block_elimination
 from mfhpo.experiment.configurations import Configurations, described
+from mfhpo.experiment.events import Purpose
 from mfhpo.experiment.kinds.blind import BlindRunner
 from mfhpo.experiment.kinds.games import GameRunner
 from mfhpo.experiment.kinds.limits import LimitRunner
@@ -30,7 +31,10 @@ from mfhpo.racing.options import EstimatedBias
 from mfhpo.racing.race import Race
 from mfhpo.search.budgeted import BudgetedSearch
 from mfhpo.search.declared import DeclaredSearch, certifier_of, has_levels, makes_shortlist
+from mfhpo.search.model_search import ModelSearch
+from mfhpo.search.policy import SearchPolicy
 
+Candidates = Sequence[Mapping[str, Any]] | int
 MakePolicy = Callable[[Problem, float, Mapping[str, Any]], Policy]
 Describe = Callable[[Any], Any]
 
@@ -76,7 +80,7 @@ class RaceSettings(Settings):
     Parameters
     ----------
     candidates
-        The configurations; equal ones are one arm.
+        The configurations; equal ones are one arm. Or how many a host draws.
     fidelity
         The parameter that sets what an evaluation costs, with its levels.
     declaration
@@ -92,7 +96,7 @@ class RaceSettings(Settings):
         the candidates.
     """
 
-    candidates: Sequence[Mapping[str, Any]]
+    candidates: Candidates
     fidelity: Fidelity
     declaration: Declaration
     options: Mapping[str, Any]
@@ -103,7 +107,7 @@ class RaceSettings(Settings):
     @classmethod
     def of(
         cls,
-        candidates: Sequence[Mapping[str, Any]],
+        candidates: Candidates,
         *,
         fidelity: Fidelity | None = None,
         maximise: bool = True,
@@ -119,11 +123,12 @@ class RaceSettings(Settings):
         shares_replicates: bool = False,
         make: MakePolicy | None = None,
         **others: Any,
-    ) -> RaceSettings | SearchSettings:
+    ) -> RaceSettings | SearchSettings | LateSettings:
         """Return the settings that suit what is declared about given configurations.
 
         Where nothing is declared about cheap levels, and the budget does not pay for comparing all
-        configurations at the target, cheap levels choose finalists: that is a search.
+        configurations at the target, cheap levels choose finalists: that is a search. Where the
+        levels are not known, they tell later whether it is.
 
         Parameters
         ----------
@@ -145,6 +150,8 @@ class RaceSettings(Settings):
         levels, sign = tuple(known.levels or ()), 1.0 if maximise else -1.0
         check_limit("budget", budget, "")
         declaration = Declaration.of(known, sigma, bias)
+        steers = estimated_bias == "steer"
+        in_blocks = shares_replicates and bias is None and sigma is None and steers
         options: dict[str, Any] = {
             "delta": delta,
             "epsilon": epsilon,
@@ -154,9 +161,35 @@ class RaceSettings(Settings):
             "seed": seed,
         }
         whole = {**options, "bias": bias, "estimated_bias": estimated_bias}
-        arms = Configurations(candidates, others.get("describe", described))
-        # A race whose levels are found late has no costs yet, by which finalists would be chosen.
-        if levels and makes_shortlist(whole, len(arms), known.costs_of(levels)):
+        policy = _in_blocks if in_blocks else make or _best_arm
+        options |= {} if in_blocks else {"estimated_bias": estimated_bias}
+        if known.levels is None:
+            declaration.rehearse(policy, options, (), (sign,))
+
+            def of_levels(levels: tuple[Any, ...]) -> RaceSettings | SearchSettings | LateSettings:
+                return cls.of(
+                    candidates,
+                    fidelity=replace(known, levels=levels),
+                    maximise=maximise,
+                    sigma=sigma,
+                    shares_replicates=shares_replicates,
+                    make=make,
+                    **whole,
+                    **others,
+                )
+
+            return LateSettings(
+                fidelity=known.name,
+                make=of_levels,
+                candidates=candidates,
+                in_blocks=in_blocks,
+                seed=seed,
+                sign=sign,
+                **{name: others[name] for name in others.keys() - {"n_arms"}},
+            )
+        arms = known_of(candidates, others.get("describe", described))
+        is_drawn = isinstance(candidates, int)
+        if makes_shortlist(whole, len(arms), known.costs_of(levels)):
             declared = DeclaredSearch.of(
                 fidelity,
                 budget=budget,
@@ -166,25 +199,23 @@ class RaceSettings(Settings):
                 epsilon=epsilon,
                 sigma=sigma,
                 max_failures=max_failures,
-                candidates=numbered(arms),
+                candidates=candidates if is_drawn else numbered(arms),
             )
             return SearchSettings(
                 declared=declared,
                 levels=levels,
-                candidates=candidates,
+                candidates=() if is_drawn else candidates,
                 seed=seed,
                 make_certifier=None if make is None else certifier_of(make, {}, sign),
                 sign=sign,
                 **others,
             )
-        steers = estimated_bias == "steer"
-        in_blocks = shares_replicates and bias is None and sigma is None and steers
         settings = cls(
             candidates=candidates,
             fidelity=known,
             declaration=declaration,
-            options=options if in_blocks else {**options, "estimated_bias": estimated_bias},
-            make=_in_blocks if in_blocks else make or _best_arm,
+            options=options,
+            make=policy,
             in_blocks=in_blocks,
             seed=seed,
             sign=sign,
@@ -193,12 +224,10 @@ class RaceSettings(Settings):
         settings.runner()  # raises for wrong options
         return settings
 
-    def runner(self) -> RaceRunner | BlindRunner:
-        """Return a race to which nothing was told; a blind one until its levels are found."""
-        configurations = Configurations(self.candidates, self.describe)
-        if self.fidelity.levels is None:
-            return BlindRunner(configurations, self.fidelity.name, self.in_blocks)
-        levels = tuple(self.fidelity.levels)
+    def runner(self) -> RaceRunner:
+        """Return a race to which nothing was told."""
+        configurations = known_of(self.candidates, self.describe)
+        levels = tuple(self.fidelity.levels or ())
         n_arms = max(len(configurations), self.n_arms or 0)
         problem = self.declaration.problem(n_arms, levels, self.sign)
         budget = self.options.get("budget")
@@ -232,9 +261,11 @@ class SearchSettings(Settings):
     levels
         Values of the fidelity.
     space
-        Where configurations are drawn from; None where they are given.
+        Where configurations are drawn from; None where they are given, or a host draws them.
     candidates
         The given configurations, with all of their parameters.
+    kind
+        Chooses what to evaluate before the certificate.
     make_certifier
         Makes the policy that certifies; None: planned looks.
     """
@@ -243,6 +274,7 @@ class SearchSettings(Settings):
     levels: Sequence[Any]
     space: Space | None = None
     candidates: Sequence[Mapping[str, Any]] = field(default=())
+    kind: type[SearchPolicy] = ModelSearch
     make_certifier: MakeCertifier | None = None
 
     @property
@@ -261,6 +293,7 @@ class SearchSettings(Settings):
                 seed=self.seed,
                 sign=self.sign,
                 params=params,
+                kind=self.kind,
                 certifier=self.make_certifier,
             )
 
@@ -273,6 +306,45 @@ class SearchSettings(Settings):
             in_blocks=self.in_blocks,
             sign=self.sign,
             seed=self.seed,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LateSettings(Settings):
+    """An experiment whose levels an objective tells when it asks for the fidelity.
+
+    Parameters
+    ----------
+    fidelity
+        Name of the parameter that sets what an evaluation costs.
+    make
+        Returns the settings that know the levels, given these.
+    candidates
+        See `RaceSettings`. None: there is no end of draws, as in a search.
+    in_blocks
+        Whether evaluations share replicates.
+    purpose
+        Of evaluations before the levels are known: "search" if these are a search's.
+    first_limit
+        Of evaluations before the levels are known, in seconds. It is doubled with each that was
+        stopped, up to ten times the first one. None: they have none.
+    """
+
+    fidelity: str
+    make: Callable[[tuple[Any, ...]], Settings]
+    candidates: Candidates | None
+    in_blocks: bool = False
+    purpose: Purpose = "given"
+    first_limit: float | None = None
+
+    def runner(self) -> BlindRunner:
+        """Return a runner that begins configurations until the levels are found."""
+        return BlindRunner(
+            known_of(self.candidates or (), self.describe),
+            self.fidelity,
+            self.in_blocks,
+            purpose="search" if self.candidates is None else self.purpose,
+            limit=self.first_limit,
         )
 
 
@@ -320,7 +392,7 @@ class LimitSettings(Settings):
     Parameters
     ----------
     candidates
-        The configurations; equal ones are one arm.
+        See `RaceSettings`.
     limits
         Limits in seconds, or how many are to be derived.
     options
@@ -331,7 +403,7 @@ class LimitSettings(Settings):
         See `RaceSettings`.
     """
 
-    candidates: Sequence[Mapping[str, Any]]
+    candidates: Candidates
     limits: Sequence[float] | int = 10
     options: Mapping[str, Any] = field(default_factory=dict)
     make: Callable[..., CensoredPolicy] = RCUCB
@@ -339,7 +411,7 @@ class LimitSettings(Settings):
 
     def runner(self) -> LimitRunner:
         """Return a choice of limits to which nothing was told."""
-        configurations = Configurations(self.candidates, self.describe)
+        configurations = known_of(self.candidates, self.describe)
         options = mirrored({"reward_range": (0.0, 1.0), **self.options}, self.sign)
         n_arms = max(len(configurations), self.n_arms or 0)
         policy = self.make(n_arms, self.limits, **options)
@@ -376,9 +448,14 @@ class GameSettings(Settings):
 
 def with_levels(settings: Settings, levels: Sequence[Any]) -> Settings:
     """Return settings that know their levels, now that these were found."""
-    if isinstance(settings, RaceSettings) and settings.fidelity.levels is None:
-        return replace(settings, fidelity=replace(settings.fidelity, levels=tuple(levels)))
-    return settings
+    return settings.make(tuple(levels)) if isinstance(settings, LateSettings) else settings
+
+
+def known_of(candidates: Candidates, describe: Describe) -> Configurations:
+    """Return the configurations that are compared, or as many draws."""
+    if isinstance(candidates, int):
+        return Configurations((), describe, candidates)
+    return Configurations(candidates, describe)
 
 
 def numbered(arms: Configurations) -> list[dict[str, Any]]:

@@ -64,6 +64,9 @@ class State:
         self._cut_last: list[str] = []  # the reasons of those in a row
         self._n_stopped = 0
         self._early_failures: int | None = 0  # None: there was a value
+        n_expected = getattr(settings, "n_arms", None) or 0
+        self._most_early = max(_MOST_EARLY_FAILURES, n_expected, len(runner.configurations))
+        self._merged: set[int] = set()  # draws that turned out equal to earlier arms
         self._is_exhausted = False
         self._lost_cost = 0.0
         self._of_held: tuple[Counter[Pull], float] | None = None  # and what was paid for them
@@ -127,9 +130,7 @@ class State:
     @property
     def _is_hopeless(self) -> bool:
         """True if so many failed at first that nothing may ever work: each candidate, too."""
-        n_arms = getattr(self._settings, "n_arms", None) or 0
-        n_candidates = len(getattr(self._settings, "candidates", ()))
-        return (self._early_failures or 0) >= max(_MOST_EARLY_FAILURES, n_arms, n_candidates)
+        return (self._early_failures or 0) >= self._most_early
 
     @property
     def _is_cut_off(self) -> bool:
@@ -196,6 +197,7 @@ class State:
             level=pull.fidelity,
             replicate=replicate,
             repeat=self.ledger.n_of_kind[pull.arm, pull.fidelity, wanted.purpose],
+            draw=wanted.draw,
             point=wanted.point,
             block=pull.block,
             limit=pull.limit,
@@ -372,6 +374,7 @@ class State:
         if level in claim.tickets and self._is_of(claim, ended):
             self._n_foreign = 0
             self._cut_last.clear()
+            self._identify(claim.pull.arm, level, ended)
             observation = self.runner.observe(ended)
         else:
             self._n_foreign += 1
@@ -397,7 +400,24 @@ class State:
     def _is_of(self, claim: Claim, ended: Ended) -> bool:
         if ended.configuration is None:
             return True
-        return self.runner.configurations.find(ended.configuration) == claim.pull.arm
+        configurations, arm = self.runner.configurations, claim.pull.arm
+        return configurations.is_of(arm, ended.configuration, is_whole=ended.has_value)
+
+    def _identify(self, arm: int, level: int, ended: Ended) -> None:
+        """Learn what a draw is; one that is equal to an earlier arm leaves, and it gets the values.
+
+        Cheaper levels may ask for fewer parameters, so that arms may only look the same there.
+        """
+        if ended.configuration is None or not ended.has_value:
+            return
+        configurations = self.runner.configurations
+        if level < self.runner.n_levels - 1:
+            configurations.fix(arm, ended.configuration)
+            return
+        owner = configurations.bind(arm, ended.configuration)
+        if owner != arm and arm not in self._merged:
+            self._merged.add(arm)
+            self.runner.merge(arm, owner)
 
     def _lose(self, lost: Lost) -> None:
         if lost.id in self._ended:
@@ -451,7 +471,7 @@ class State:
         self._unlearned[event.id, level] = cost
 
     def _learn(self, results: list[Result]) -> None:
-        for result in results:
+        for result in map(self._owned, results):
             self.history.append(result)
             stopped_at = getattr(result.observation, "censored_at", None)
             self._n_stopped += stopped_at is not None and result.purpose in self.runner.of_means
@@ -466,6 +486,14 @@ class State:
             self._tell_costs()
             answer = self._answer() if self.runner.finished else None
             self._certificate = answer if answer is not None and answer.certified else None
+
+    def _owned(self, result: Result) -> Result:
+        """Return a result of the arm that it counts for."""
+        pull = result.pull
+        if pull.arm not in self._merged or pull.fidelity < self.runner.n_levels - 1:
+            return result
+        pull = replace(pull, arm=self.runner.configurations.owner(pull.arm))
+        return replace(result, pull=pull)
 
     def _tell_costs(self) -> None:
         """Tell the runner what was paid that it has not learned."""

@@ -1,4 +1,4 @@
-"""A race whose levels are not known yet: its configurations are begun in turn."""
+"""An experiment whose levels are not known yet: configurations are begun in turn."""
 
 from __future__ import annotations
 
@@ -8,51 +8,84 @@ from functools import partial
 
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
-from mfhpo.experiment.events import Begun
+from mfhpo.experiment.events import Begun, Purpose
 from mfhpo.experiment.kinds.runner import Runner, Wanted, maximised, pull_of
 from mfhpo.problem import Labels, Observation, Pull
+from mfhpo.search.budgeted import SEARCH_BLOCK
 
-_FAILURES_PER_ARM = 3  # before any evaluation has asked for the fidelity
+_FAILURES_PER_ARM = 3  # of a race, before any evaluation has asked for the fidelity
+_FAILURES_OF_SEARCH = 30
+_MOST_AT_FIRST = 10.0  # times the first limit, which is mostly a tenth of a budget
 
 
 class BlindRunner(Runner):
     """Begins one configuration after the other, until an objective has asked for the fidelity.
 
     Then an experiment knows its levels (`mfhpo.experiment.Found`), and tells all from its beginning
-    to a race that has them. If many evaluations fail before, that is the end.
+    to a runner that has them. If many evaluations give nothing before, that is the end.
 
     Parameters
     ----------
     configurations
-        What is compared.
+        What is compared. Without any, each evaluation is of a new draw.
     fidelity
         Name of the parameter.
     in_blocks
-        Whether evaluations share replicates.
+        Whether evaluations share replicates: those of a search all share one.
+    purpose
+        Of evaluations: "given" in a race, "search" in a search.
+    limit
+        See `mfhpo.experiment.LateSettings`.
     """
 
     n_levels = 1
 
-    def __init__(self, configurations: Configurations, fidelity: str, in_blocks: bool) -> None:
+    def __init__(
+        self,
+        configurations: Configurations,
+        fidelity: str,
+        in_blocks: bool,
+        *,
+        purpose: Purpose = "given",
+        limit: float | None = None,
+    ) -> None:
         self.configurations = configurations
+        self.purpose = purpose
+        self.search_replicate = SEARCH_BLOCK if purpose == "search" else None
+        self._draws = not len(configurations)
+        self._limit = limit
+        self._most_failures = _FAILURES_OF_SEARCH
+        if purpose == "given":
+            self._most_failures = _FAILURES_PER_ARM * len(configurations)
         self.labels = Labels()
         self.observe = partial(maximised, sign=1.0)
         self._fidelity = fidelity
         self._in_blocks = in_blocks
         self._n_begun = 0
         self._n_failures = 0
+        self._n_stopped = 0
         self._paid = 0.0
 
     @property
     def finished(self) -> bool:
         """True if so many evaluations failed that none may ever ask (see `Runner.finished`)."""
-        return self._n_failures >= _FAILURES_PER_ARM * len(self.configurations)
+        return self._n_failures >= self._most_failures
 
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
         """Return the next configuration, without a level (see `Runner.next`)."""
-        turn, arm = divmod(self._n_begun, len(self.configurations))
-        pull = Pull(arm, -1, block=turn if self._in_blocks else None)
-        return Wanted(pull, self.configurations[arm], "given")
+        known = self.configurations
+        if self._draws:
+            pull = Pull(len(known), -1, self.limit, SEARCH_BLOCK if self._in_blocks else None)
+            return Wanted(pull, {}, self.purpose, draw=known.next_draw)
+        turn, arm = divmod(self._n_begun, len(known))
+        block = turn if self.purpose == "given" else SEARCH_BLOCK
+        pull = Pull(arm, -1, self.limit, block if self._in_blocks else None)
+        return Wanted(pull, known[arm], self.purpose, draw=known.draw_of(arm))
+
+    @property
+    def limit(self) -> float | None:
+        """The limit of the next evaluation, which rises with each one that was stopped."""
+        return self._limit and self._limit * min(2.0**self._n_stopped, _MOST_AT_FIRST)
 
     def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
         """Return true: costs are not known yet."""
@@ -60,13 +93,16 @@ class BlindRunner(Runner):
 
     def adopt(self, begun: Begun) -> Pull | None:
         """Return the pull of a claim (see `Runner.adopt`)."""
+        if self._draws and begun.draw is not None:
+            self.configurations.add_draw(begun.draw)
         pull = pull_of(begun, self.configurations, in_blocks=self._in_blocks)
         self._n_begun += pull is not None
         return pull
 
     def learn(self, pull: Pull, observation: Observation, purpose: str) -> None:
-        """Count a failure (see `Runner.learn`)."""
-        self._n_failures += observation.failed
+        """Count what gave nothing (see `Runner.learn`)."""
+        self._n_stopped += observation.censored_at is not None
+        self._n_failures += not observation.has_value
         self._paid += observation.cost or 0.0
 
     def cost_of(self, pull: Pull, observation: Observation) -> float:

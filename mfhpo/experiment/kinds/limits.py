@@ -52,7 +52,11 @@ class LimitRunner(Runner):
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
         """Return what to evaluate (see `Runner.next`)."""
         pulls = self.policy.ask(1, pending, without=self._unavailable())
-        return Wanted(pulls[0], self.configurations[pulls[0].arm], "given") if pulls else None
+        if not pulls:
+            return None
+        [pull] = pulls
+        draw = self.configurations.draw_of(pull.arm)
+        return Wanted(pull, self.configurations[pull.arm], "given", draw=draw)
 
     def _unavailable(self) -> list[int]:
         n, known = self.policy.n_arms, len(self.configurations)
@@ -67,7 +71,7 @@ class LimitRunner(Runner):
 
     def adopt(self, begun: Begun) -> Pull | None:
         """Return the pull of a claim (see `Runner.adopt`); what was expected becomes an arm."""
-        if len(self.configurations) < self.policy.n_arms:
+        if len(self.configurations) < self.policy.n_arms and begun.draw is None:
             self.configurations.add(begun.configuration)
         return pull_of(begun, self.configurations)
 

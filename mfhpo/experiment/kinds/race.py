@@ -92,7 +92,8 @@ class RaceRunner(Runner):
             return None
         [pull] = pulls
         is_known = pull.arm < len(self.configurations)
-        return Wanted(pull, self.configurations[pull.arm] if is_known else None, "given")
+        configuration = self.configurations[pull.arm] if is_known else None
+        return Wanted(pull, configuration, "given", draw=self.configurations.draw_of(pull.arm))
 
     def _drop_from(self, n: int) -> None:
         for arm in range(n, self._n_arms):
@@ -120,7 +121,7 @@ class RaceRunner(Runner):
 
         A configuration that was expected becomes the next arm.
         """
-        if len(self.configurations) < self._n_arms:
+        if len(self.configurations) < self._n_arms and begun.draw is None:
             self.configurations.add(begun.configuration)
         return pull_of(begun, self.configurations, self.n_levels - 1, self._in_blocks)
 

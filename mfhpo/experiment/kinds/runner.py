@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from mfhpo.problem import LARGEST, Labels, Observation, Policy, Pull
 class Wanted:
     """An evaluation that is wanted: see `mfhpo.experiment.Begun` for purpose and point.
 
-    A configuration of None is not known yet.
+    A configuration of None is not known yet. One that is a draw has its number in `draw`.
     """
 
     pull: Pull
@@ -27,6 +28,7 @@ class Wanted:
     purpose: Purpose
     point: Mapping[str, float] | None = None
     shortlist: tuple[int, ...] = ()
+    draw: int | None = None
 
 
 class Runner(abc.ABC):
@@ -101,6 +103,8 @@ class Runner(abc.ABC):
     lost_cost: float = 0.0
     held: Counter[Pull]
     unlearned_cost: float = 0.0
+    policy: Any
+    _warned_of_merging = False
 
     @property
     @abc.abstractmethod
@@ -121,6 +125,17 @@ class Runner(abc.ABC):
     @abc.abstractmethod
     def adopt(self, begun: Begun) -> Pull | None:
         """Return the pull of a claim; None if it is none of this experiment's."""
+
+    def merge(self, arm: int, owner: int) -> None:
+        """Let a draw leave that turned out to be equal to another arm, which gets its values."""
+        if not self._warned_of_merging:
+            self._warned_of_merging = True
+            warnings.warn(
+                f"configurations {owner} and {arm} were drawn equal, "
+                f"{self.configurations[owner]!r}: they are merged, and so will be others",
+                stacklevel=8,
+            )
+        self.policy.withdraw(arm, duplicate_of=owner)
 
     @abc.abstractmethod
     def learn(self, pull: Pull, observation: Any, purpose: str) -> None:
@@ -159,10 +174,20 @@ def pull_of(
     begun: Begun, configurations: Configurations, top: int = 0, in_blocks: bool = False
 ) -> Pull | None:
     """Return the pull of a claim, at the top where no level is known; None if it is no arm."""
-    arm = configurations.find(begun.configuration)
+    arm = arm_of(begun, configurations)
     if arm is None or (in_blocks and begun.block is None):
         return None
     return Pull(arm, begun.levels[0] if begun.levels else top, begun.limit, begun.block)
+
+
+def arm_of(begun: Begun, configurations: Configurations) -> int | None:
+    """Return the arm of a claim, or None; a draw takes up the values that are known."""
+    if begun.draw is None:
+        return configurations.find(begun.configuration)
+    arm = configurations.find_draw(begun.draw)
+    if arm is not None:
+        configurations.note(arm, begun.configuration)
+    return arm
 
 
 def leader_of(policy: Policy, sign: float) -> tuple[int | None, float, tuple[float, float]]:
