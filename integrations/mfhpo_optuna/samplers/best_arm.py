@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mfhpo import IISE, Policy, Problem
+from mfhpo import IISE
 from mfhpo.certification.choice import make_elimination, make_lucb
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
@@ -19,8 +18,9 @@ from mfhpo.racing.options import (
     MFTopTwoOptions,
     runs,
 )
-from mfhpo_optuna.samplers.fidelity_sampler import DeclaredSampler
+from mfhpo_optuna.samplers.declared import race
 from mfhpo_optuna.samplers.options import SamplerOptions
+from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.arms import ArmsLike
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class _MFLUCB(MFLUCBOptions, BlockOptions, SamplerOptions):
 
 
 @runs(IISE, _IISE, epsilon=None, measure=10)
-class IISESampler(DeclaredSampler):
+class IISESampler(StudySampler):
     """Finds the best of a set of configurations and certifies it, by elimination.
 
     Every trial is one noisy evaluation of one configuration (arm) at one level of the fidelity.
@@ -125,14 +125,12 @@ class IISESampler(DeclaredSampler):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_IISE]
     ) -> None:
-        super().__init__(fidelity, arms, options)
-
-    def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
-        return make_elimination(problem, sign, options)
+        kind, host = race(self, fidelity, arms, options, make_elimination)
+        super().__init__(kind, {"fidelity": fidelity, "arms": arms, **options}, **host)
 
 
 @runs(MFTopTwo, _MFTopTwo, epsilon=None, measure=10)
-class MFTopTwoSampler(DeclaredSampler):
+class MFTopTwoSampler(StudySampler):
     """Finds and certifies the best configuration by pulling the leader and its nearest rival.
 
     When to use it: for a certificate. All levels of two configurations are weighed together, and
@@ -147,11 +145,12 @@ class MFTopTwoSampler(DeclaredSampler):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFTopTwo]
     ) -> None:
-        super().__init__(fidelity, arms, options)
+        kind, host = race(self, fidelity, arms, options)
+        super().__init__(kind, {"fidelity": fidelity, "arms": arms, **options}, **host)
 
 
 @runs(MFGrad, _MFGrad, epsilon=None, measure=10)
-class MFGradSampler(DeclaredSampler):
+class MFGradSampler(StudySampler):
     """Finds and certifies the best configuration along the gradient of what a certificate needs.
 
     When to use it: for a certificate at a very small `delta` and few configurations. It learns the
@@ -167,11 +166,12 @@ class MFGradSampler(DeclaredSampler):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFGrad]
     ) -> None:
-        super().__init__(fidelity, arms, options)
+        kind, host = race(self, fidelity, arms, options)
+        super().__init__(kind, {"fidelity": fidelity, "arms": arms, **options}, **host)
 
 
 @runs(MFLUCB, _MFLUCB, epsilon=None, measure=10)
-class MFLUCBSampler(DeclaredSampler):
+class MFLUCBSampler(StudySampler):
     """Finds and certifies the best configuration by telling the two leading ones apart.
 
     When to use it: for a certificate with confidence intervals that can be read off each
@@ -205,7 +205,5 @@ class MFLUCBSampler(DeclaredSampler):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFLUCB]
     ) -> None:
-        super().__init__(fidelity, arms, options)
-
-    def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
-        return make_lucb(problem, sign, options)
+        kind, host = race(self, fidelity, arms, options, make_lucb)
+        super().__init__(kind, {"fidelity": fidelity, "arms": arms, **options}, **host)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import optuna
 
-from mfhpo import Policy, Problem
 from mfhpo.certification.choice import (
     PolicyChoice,
     check_parts,
@@ -19,15 +17,15 @@ from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import BlockOptions, ChoiceOptions, runs
 from mfhpo.search import BudgetedSearch
-from mfhpo_optuna.samplers.fidelity_sampler import DeclaredSampler
+from mfhpo_optuna.kinds.race import RaceKind
+from mfhpo_optuna.samplers.declared import race
 from mfhpo_optuna.samplers.options import SamplerOptions
+from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.arms import ArmsLike
-from mfhpo_optuna.study.fidelity_race import FidelityRace
+from mfhpo_optuna.study.study_experiment import StudyExperiment
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-_logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 
 class _Options(ChoiceOptions, BlockOptions, SamplerOptions):
@@ -35,7 +33,7 @@ class _Options(ChoiceOptions, BlockOptions, SamplerOptions):
 
 
 @runs(MFTopTwo, _Options, aim="best arm", epsilon=None, measure=None)
-class MFSampler(DeclaredSampler):
+class MFSampler(StudySampler):
     """Chooses the policy that is known to be cheapest for the problem, and runs it.
 
     When to use it: always, unless a certain policy is wanted. Which one is chosen depends on the
@@ -68,7 +66,9 @@ class MFSampler(DeclaredSampler):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_Options]
     ) -> None:
-        super().__init__(fidelity, arms, options)
+        kind, host = race(self, fidelity, arms, options, make_best_policy, looks=True)
+        kind.announces = self._announcement
+        super().__init__(kind, {"fidelity": fidelity, "arms": arms, **options}, **host)
         check_parts(options)
 
     def choice(self, study: optuna.Study) -> PolicyChoice:
@@ -77,31 +77,26 @@ class MFSampler(DeclaredSampler):
         Raises ValueError if no trial has told the levels of the fidelity yet, so that nothing is
         chosen.
         """
-        with self._lock:
-            race = self._read(study)
-            if race.policy is None:
-                raise ValueError(
-                    f"study {study.study_name!r} has no finished trial that asked for the fidelity "
-                    f"{self._fidelity.name!r}, so no policy is chosen yet; declare the levels in a "
-                    f"Fidelity to have it chosen before the first trial."
-                )
-            return self._choice_for(race)
+        known = self.known(study)
+        fidelity = self._kind.fidelity
+        if known.policy is None and fidelity is not None:
+            raise ValueError(
+                f"study {study.study_name!r} has no finished trial that asked for the fidelity "
+                f"{fidelity.name!r}, so no policy is chosen yet; declare the levels in a Fidelity "
+                f"to have it chosen before the first trial."
+            )
+        return self._choice_for(known)
 
-    def _choice_for(self, race: FidelityRace) -> PolicyChoice:
-        if isinstance(race.policy, BudgetedSearch):
-            return PolicyChoice(BudgetedSearch, super()._announcement(race))
-        if self._replicate is not None:
+    def _choice_for(self, known: StudyExperiment) -> PolicyChoice:
+        kind = self._kind
+        assert isinstance(kind, RaceKind)
+        if known.searches:
+            return PolicyChoice(BudgetedSearch, kind.cheap_levels_in_words(known))
+        if kind.replicate is not None:
             return choose_blocks()
-        problem = self._declaration.problem(len(race.arms), race.levels, race.sign)
-        return recommend_policy(problem, self._options["aim"])
+        return recommend_policy(kind.problem(known), kind.options["aim"])
 
-    def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
-        return make_best_policy(problem, sign, options)
-
-    def _certifier(self, sign: float) -> None:
-        return None
-
-    def _announcement(self, race: FidelityRace) -> str:
-        choice, cheap = self._choice_for(race), super()._announcement(race)
+    def _announcement(self, known: StudyExperiment, cheap: str) -> str:
+        choice = self._choice_for(known)
         chosen = f"{choice.policy.__name__} is chosen: {choice.reason.rstrip('.')}"
         return chosen if cheap in ("", choice.reason) else f"{chosen}; {cheap}"

@@ -1,15 +1,12 @@
 """What another sampler gets to see when it draws the arms of a race."""
 
 import copy
-from collections.abc import Callable, Container, Iterable
-from typing import TypeVar
+from collections.abc import Container
 
 import optuna
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from mfhpo_optuna.study.study_race import StudyRace
-
-RaceT = TypeVar("RaceT", bound=StudyRace)
+from mfhpo_optuna.study.study_experiment import StudyExperiment
 
 
 class ArmsOnlyStudy(optuna.Study):
@@ -38,36 +35,32 @@ class ArmsOnlyStudy(optuna.Study):
         return copy.deepcopy(chosen) if deepcopy else chosen
 
 
-def arms_only_study(
-    study: optuna.Study, race: RaceT, values_of: Callable[[RaceT], Iterable[tuple[int, float]]]
-) -> ArmsOnlyStudy:
-    """Return a study with one trial for each of some arms of a race, with its value.
+def arms_only_study(study: optuna.Study, known: StudyExperiment) -> ArmsOnlyStudy:
+    """Return a study with one trial for each of some configurations, with its value.
 
     The trials are made anew only when something was told: each parameter of a trial asks for them.
     """
-    if race.shown is None or race.shown[0] != race.n_told:
-        race.shown = race.n_told, _trials(race, values_of(race))
-    return ArmsOnlyStudy(study, race.shown[1])
+    if known.shown is None or known.shown[0] != known.n_told:
+        known.shown = known.n_told, _trials(known)
+    return ArmsOnlyStudy(study, known.shown[1])
 
 
-def _trials(race: StudyRace, values: Iterable[tuple[int, float]]) -> list[FrozenTrial]:
+def _trials(known: StudyExperiment) -> list[FrozenTrial]:
     shown = []
-    for arm, value in values:
-        distributions = race.arms.distributions(arm)
-        params = race.arms.params(arm)
+    for arm, value in known.kind.values_of_draws(known):
+        what = known.values_of(arm)
         trial = create_trial(
             value=value,
-            params={name: params[name] for name in distributions},
-            distributions=distributions,
+            params={name: what.params[name] for name in what.distributions},
+            distributions=what.distributions,
         )
         trial.number = arm
-        if arm in race.begun_by:
+        if what.first is not None:
             # On it a proposer has noted what it will want to know.
-            first = race.begun_by[arm]
-            trial._trial_id = first._trial_id
+            trial._trial_id = what.first._trial_id
             trial.system_attrs = {
                 key: value
-                for key, value in first.system_attrs.items()
+                for key, value in what.first.system_attrs.items()
                 if not key.startswith("constraints")
             }
         shown.append(trial)

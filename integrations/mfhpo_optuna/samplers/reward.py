@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import MFEliminationOptions, MFUCBOptions, runs
 from mfhpo.regret import MFUCB, MFElimination
-from mfhpo_optuna.samplers.fidelity_sampler import DeclaredSampler
+from mfhpo_optuna.samplers.declared import race
 from mfhpo_optuna.samplers.options import SamplerOptions
+from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.arms import ArmsLike
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class _MFElimination(MFEliminationOptions, SamplerOptions):
 
 
 @runs(MFUCB, _MFUCB)
-class MFUCBSampler(DeclaredSampler):
+class MFUCBSampler(StudySampler):
     """Evaluates good configurations more and more often: for what the trials earn, per cost.
 
     When to use it: when the trials themselves count, not only the answer, and a dearer trial
@@ -64,11 +65,12 @@ class MFUCBSampler(DeclaredSampler):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFUCB]
     ) -> None:
-        super().__init__(fidelity, arms, options)
+        kind, host = race(self, fidelity, arms, options)
+        super().__init__(kind, {"fidelity": fidelity, "arms": arms, **options}, **host)
 
 
 @runs(MFElimination, _MFElimination)
-class MFEliminationSampler(DeclaredSampler):
+class MFEliminationSampler(StudySampler):
     """Compares configurations at the target, then runs the best of them where it is cheap.
 
     When to use it: as `MFUCBSampler`, but where each trial counts the same, whatever it costs: it
@@ -91,4 +93,5 @@ class MFEliminationSampler(DeclaredSampler):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFElimination]
     ) -> None:
-        super().__init__(fidelity, arms, options)
+        kind, host = race(self, fidelity, arms, options)
+        super().__init__(kind, {"fidelity": fidelity, "arms": arms, **options}, **host)

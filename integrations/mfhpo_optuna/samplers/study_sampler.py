@@ -1,66 +1,95 @@
-"""The base of all samplers: what they keep of each study, and the random numbers of it."""
+"""The base of all samplers: runs an experiment on a study, whatever its kind."""
 
-import abc
 import threading
 import time
 import warnings
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.samplers import BaseSampler
-from optuna.trial import FrozenTrial
+from optuna.pruners import HyperbandPruner, MedianPruner, NopPruner
+from optuna.samplers import BaseSampler, BruteForceSampler, GridSampler
+from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo._validation import MOST_SEED, check_count, check_instance, check_limit
+from mfhpo._validation import MOST_SEED, check_count, check_instance, check_limit, shown
+from mfhpo.experiment import Answer, Assignment, Done, Refused, Wait
 from mfhpo_optuna.arguments import Settings
+from mfhpo_optuna.kinds.kind import Kind
+from mfhpo_optuna.samplers.answer import AnswerTrials
+from mfhpo_optuna.samplers.delegate import ArmsOnlyStudy, arms_only_study
 from mfhpo_optuna.study.attributes import (
     ARGUMENTS,
+    NO_ANSWER,
     SAMPLER_KEY,
     WORKER,
     parameters_before,
     read_attribute,
+    write_attribute,
     write_note,
 )
+from mfhpo_optuna.study.levels import check_choices, contains
 from mfhpo_optuna.study.loop.end_of_optimize import call_at_end
 from mfhpo_optuna.study.loop.report import ProgressLike, ProgressReport
+from mfhpo_optuna.study.loop.storage_errors import mark_if_spoilt
+from mfhpo_optuna.study.places import drawn
+from mfhpo_optuna.study.study_experiment import Reply, StudyExperiment
 from mfhpo_optuna.study.trials.processes import described, worker_name
-
-
-class ReadStudy(Protocol):
-    """What is known about a study by its trials: a race, a game."""
-
-    listener: Any  # called after each observation, or None
-
-    def read(self, study: optuna.Study) -> bool:
-        """Take in what is new; False if it must be made anew."""
-
-    def chosen_by(self, trial_number: int) -> list[tuple[int, Any, str | None]]:
-        """Return the other trials that are waited for, with workers and digests of arguments."""
-
-
-ReadT = TypeVar("ReadT", bound=ReadStudy)
 
 # Seconds within which a worker that runs a study begins its next trial, and between two looks.
 _BETWEEN_TRIALS, _PERIOD = 1.0, 0.2
 
+# Seconds that a trial waits at most, or as long as was waited before; the next one goes on waiting.
+_LONGEST_WAIT = 10.0
 
-class StudySampler(BaseSampler, Generic[ReadT]):
-    """Keeps what it has read of each study; see `SamplerOptions` for the arguments."""
+_CUT_SHORT = "cut short"  # among what the user was told
 
-    def __init__(self, lease: float | None, progress: ProgressLike, seed: int | None) -> None:
+_logger = optuna.logging.get_logger(f"optuna.{__name__}")
+
+
+class StudySampler(BaseSampler):
+    """Runs an experiment on a study: each trial is one evaluation, and all state is in the trials.
+
+    Parameters
+    ----------
+    kind
+        Declares the experiment.
+    arguments
+        The constructor's arguments, to note in studies.
+    arm_sampler, lease, progress, seed
+        See `mfhpo_optuna.samplers.options.SamplerOptions`.
+    drawn_by
+        Name of the option `arm_sampler`.
+    """
+
+    def __init__(
+        self,
+        kind: Kind,
+        arguments: Mapping[str, Any],
+        *,
+        arm_sampler: BaseSampler | None = None,
+        lease: float | None = None,
+        progress: ProgressLike = None,
+        seed: int | None = None,
+        drawn_by: str = "arm_sampler",
+    ) -> None:
+        _check_arm_sampler(arm_sampler, drawn_by)
+        self._kind = kind
+        self._arguments = dict(arguments)
+        self._arm_sampler = arm_sampler
         self._lease = check_limit("lease", lease)
         self._seed = None if seed is None else check_count("seed", seed, 0, MOST_SEED)
         self._progress = ProgressReport(progress)
         # Storages are kept along, so that no other one can take their identities.
-        self._read_studies: dict[tuple[int, int], tuple[object, ReadT]] = {}
+        self._known: dict[tuple[int, int], tuple[object, StudyExperiment]] = {}
         self._lock = threading.RLock()
-        self._arguments: dict[str, Any] = {}  # the constructor's, to note in studies
         # Of trials that must not be run: why, by study and number.
         self._refused: dict[tuple[int, int, int], str] = {}
         self._noted: dict[tuple[int, int], object] = {}
+
+    # What users call.
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -70,52 +99,80 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         """
         return dict(self._arguments)
 
-    @abc.abstractmethod
-    def _new(self, study: optuna.Study) -> ReadT:
-        """Return what is known about a study before any trial is read; all workers agree."""
+    def recommendation(self, study: optuna.Study) -> Answer:
+        """Return the best answer so far, with its certificate as far as there is one.
 
-    @abc.abstractmethod
-    def _read(self, study: optuna.Study) -> ReadT:
-        """Return what is known about a study, with its news; the lock is held."""
-
-    def _watch_for_end(self, study: optuna.Study) -> None:
-        call_at_end(study, self, lambda error: self._ended(study, error))
-
-    def _ended(self, study: optuna.Study, error: BaseException | None) -> None:
-        with self._lock:
-            self._progress.end()
-            # Until the next one, others may run the study, with other arguments.
-            self._noted.pop((study._study_id, id(study._storage)), None)
-            # An error of the objective says more than what would have been left.
-            if error is None or isinstance(error, KeyboardInterrupt):
-                self._say_if_cut_short(self._of(study))
-
-    @abc.abstractmethod
-    def _say_if_cut_short(self, read: ReadT) -> None:
-        """Say once what is left and what is known, if an `optimize` ended before the end."""
-
-    def replay(self, study: optuna.Study, listen: Callable[[ReadT], Any]) -> ReadT:
-        """Go through the study's observations once more, as plots do.
-
-        Given the race or the game, `listen` returns what is called after each observation.
+        The study was run with this sampler, or with one made with the same arguments. Raises
+        ValueError if no trial has told the levels of the fidelity yet.
         """
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            replayed = self._new(study)
-            replayed.listener = listen(replayed)
-            replayed.read(study)
-        return replayed
+        with self._lock:
+            known = self._read(study)
+            self._check_begun(study, known)
+            return known.answer()
+
+    def searches(self, study: optuna.Study) -> bool:
+        """Return whether cheap levels choose which configurations of a study are compared."""
+        return not self.objection_to(study) and self.known(study).searches
+
+    def known(self, study: optuna.Study) -> StudyExperiment:
+        """Return what is known about a study, for pictures and reports; only to be read."""
+        with self._lock:
+            return self._read(study)
+
+    def objection_to(self, study: optuna.Study) -> str:
+        """Return why the sampler cannot run the study, and what to do; "" if it can."""
+        check_instance("study", study, optuna.Study, "an optuna.Study")
+        name = type(self).__name__
+        objection = self._kind.objection_to(study)
+        if objection:
+            return objection
+        if self._kind.has_one_objective and len(study.directions) > 1:
+            return (
+                f"{name} is for one objective, and the study is multi-objective: it has "
+                f"{len(study.directions)} directions. If each objective is that of a player, use "
+                f"NashSampler; else return one number, such as a weighted sum of the objectives, "
+                f"and make the study with direction=."
+            )
+        if isinstance(study.pruner, HyperbandPruner):
+            return (
+                f"{name} does not go with HyperbandPruner, which shows a sampler one bracket's "
+                f"trials only. The sampler itself decides which trials go up to the target: make "
+                f"the study with pruner=optuna.pruners.NopPruner()."
+            )
+        return ""
+
+    # What Optuna calls.
+
+    def reseed_rng(self) -> None:
+        """Do nothing: randomness comes from the seed and the trials, never from a shared state."""
 
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """Return nothing: each parameter is given when it is asked for."""
-        return {}
+        """Return the parameters that `arm_sampler` draws together; none without it."""
+        self._check_study(study)
+        with self._lock:
+            known = self._of(study)
+            note = known.claim_of(trial.number)
+            if self._arm_sampler is None or note is None:
+                return {}
+            values = known.trials.values
+            if values.is_declared or values[note.arm].params:
+                return {}  # another trial has decided what the arm is
+            view = arms_only_study(study, known)
+            space = self._arm_sampler.infer_relative_search_space(view, trial)
+            return {name: d for name, d in space.items() if name not in self._kind.owned}
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """Return values of the parameters in the search space."""
+        self._check_study(study)
+        if not search_space:
+            return {}
+        if self._arm_sampler is not None:
+            view = self._arms_only(study)
+            return self._arm_sampler.sample_relative(view, trial, search_space)
         return {
             name: self.sample_independent(study, trial, name, distribution)
             for name, distribution in search_space.items()
@@ -130,52 +187,286 @@ class StudySampler(BaseSampler, Generic[ReadT]):
     ) -> Any:
         """Return the value of a parameter: the configuration's, or what the sampler decides."""
         self._check_study(study)
+        check_choices(param_name, param_distribution)
         refusal = self._refusal(study, trial)
         if refusal:
             raise ValueError(refusal)
         with self._lock:
             return self._value_for(study, trial, param_name, param_distribution)
 
-    @abc.abstractmethod
+    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        """Choose what the trial evaluates, and note it where other workers see it."""
+        self._leave_median_pruner(study)
+        if self.objection_to(study):
+            return  # the first suggestion raises; raising here would leave the trial running
+        call_at_end(study, self, lambda error: self._ended(study, error))
+        if not self._join(study, trial):
+            return
+        reply = self._reply(study, trial)
+        if isinstance(reply, Done):
+            self._end(study, trial)
+        elif isinstance(reply, Refused):
+            warnings.warn(
+                f"trial {trial.number} was enqueued, and {reply.why}: it runs, but does not count.",
+                stacklevel=4,
+            )
+
+    def after_trial(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        state: TrialState,
+        values: Sequence[float] | None,
+    ) -> None:
+        """Learn from the trial, and add the answer so far; at the end stop the study."""
+        if self.objection_to(study):
+            return
+        mark_if_spoilt(study, trial, state)
+        with self._lock:
+            if self._refusal(study, trial):
+                self._mark_as_no_answer(study, trial)
+                return
+            known = self._read(study)
+            if known.end(study, trial, state, values):
+                self._mark_as_no_answer(study, trial)
+            self._kind.check(known)
+            known.give_up_lost(study)
+            if known.policy is None:
+                self._stop_if_hopeless(study, known)
+                return
+            self._progress.show(lambda: self._kind.progress(known))
+            is_over = known.is_over
+            if not is_over:
+                self._answers.add_so_far(study, known)
+        if is_over:
+            self._conclude(study, trial)
+            stop(study)
+
+    # Choosing.
+
+    def _reply(self, study: optuna.Study, trial: FrozenTrial) -> Reply:
+        """Return what a trial is to do, which is written down; wait while that may change.
+
+        A trial waits as long as those before it together: ``optimize`` looks at its timeout in
+        between, and few trials wait. Nothing waits under ask and tell.
+        """
+        until: float | None = None
+        while True:
+            with self._lock:
+                known = self._read(study)
+                known.give_up_lost(study)
+                reply = known.reply_to(trial)
+                if isinstance(reply, Assignment):
+                    self._claim(study, known, trial, reply)
+                    return reply
+                now = known.clock()
+                if not isinstance(reply, Wait) or not self._may_wait(study, trial):
+                    self._set_aside(study, known, trial, reply)
+                    return reply
+                if not known.is_worth_waiting:
+                    return Done(reply.why)
+                if until is None:
+                    _logger.info(f"nothing is evaluated for now: {reply.why}")
+                    known.waits_since = known.waits_since or now
+                    until = now + max(_LONGEST_WAIT, now - known.waits_since)
+                if now >= until or study._stop_flag:
+                    # The clock of one that waited would tell what it costs wrongly.
+                    known.idle.add(trial.number)
+                    return reply
+            try:
+                self._sleep(_PERIOD)
+            except KeyboardInterrupt:
+                study.tell(trial.number, state=TrialState.FAIL)  # Optuna would leave it running
+                raise
+
+    def _may_wait(self, study: optuna.Study, trial: FrozenTrial) -> bool:
+        return study._thread_local.in_optimize_loop and parameters_before(trial) is None
+
+    def _claim(
+        self,
+        study: optuna.Study,
+        known: StudyExperiment,
+        trial: FrozenTrial,
+        assignment: Assignment,
+    ) -> None:
+        known.waits_since = None
+        if self._arm_sampler is not None and known.is_resumed:
+            # A seeded sampler would repeat the draws that an earlier process made.
+            self._arm_sampler.reseed_rng()
+            known.is_resumed = False
+        known.claim(study, trial, assignment, self._signature())
+
+    def _set_aside(
+        self, study: optuna.Study, known: StudyExperiment, trial: FrozenTrial, reply: Reply
+    ) -> None:
+        """Let a trial that begins count for nothing, and say why under ask and tell."""
+        for key, value in self._kind.attributes_outside(known, trial).items():
+            write_attribute(study, trial, key, value)
+        in_loop = study._thread_local.in_optimize_loop
+        if isinstance(reply, Wait) or (isinstance(reply, Done) and not in_loop):
+            warnings.warn(
+                f"trial {trial.number} has nothing to evaluate, because "
+                f"{reply.why}: it runs, but does not count. Stop asking when "
+                f"sampler.recommendation(study).finished.",
+                stacklevel=5,
+            )
+
+    def _end(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        """End the loop when nothing is left to begin, though trials may still be under way."""
+        if not stop(study):
+            return
+        with self._lock:
+            known = self._of(study)
+            known.over.add(trial.number)
+            is_last = not known.goes_on
+        if parameters_before(trial) is not None:
+            warnings.warn(
+                f"trial {trial.number} was enqueued after the race ended: it is pruned. Enqueue "
+                f"configurations before the race, or begin another study.",
+                stacklevel=5,
+            )
+        if is_last or known.is_over:
+            self._conclude(study, trial)
+
     def _value_for(
         self, study: optuna.Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
     ) -> Any:
-        """Return the value of a parameter that a trial asks for; the lock is held."""
+        known = self._of(study)
+        note = known.claim_of(trial.number)
+        if trial.number in known.over:
+            raise optuna.TrialPruned("the race is over; see sampler.recommendation(study)")
+        if trial.number in known.idle:
+            raise optuna.TrialPruned("there was nothing to evaluate; the next trial goes on")
+        if note is None:
+            return self._anything(trial, name, distribution)
+        fidelity, values = self._kind.fidelity, known.trials.values
+        if fidelity is not None and name == fidelity.name:
+            return known.level_for(trial, distribution)
+        if name == self._kind.replicate:
+            if note.block is None:  # it began when the study had none, and does not count
+                return self._anything(trial, name, distribution)
+            return known.replicate_for(trial, distribution)
+        arm = known.trials.arm_of(note)
+        assert arm is not None
+        params = values[arm].params
+        if self._arm_sampler is not None and name not in params:
+            view = arms_only_study(study, known)
+            params[name] = self._arm_sampler.sample_independent(view, trial, name, distribution)
+        value = values.suggest(arm, name, distribution, note.point)
+        if contains(distribution, value):
+            return value
+        return self._kind.value_outside(known, trial, arm, name, value, distribution)
 
-    @abc.abstractmethod
+    def _anything(self, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:
+        return drawn(self._seed or 0, trial.number, name, distribution)
+
+    def _arms_only(self, study: optuna.Study) -> ArmsOnlyStudy:
+        with self._lock:
+            return arms_only_study(study, self._of(study))
+
+    # Answering.
+
+    @property
+    def _answers(self) -> AnswerTrials:
+        return AnswerTrials(self._kind)
+
+    def _conclude(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        """Add the trial that ``study.best_trial`` is to show, unless another worker has done so.
+
+        It is not waited for these under the lock.
+        """
+        with self._lock:
+            known = self._read(study)
+            is_said = self._answers.is_said(known)
+        if not is_said:
+            try:
+                self._answers.wait_for_others(study, trial, self._sleep)
+            except KeyboardInterrupt:
+                self._answers.add(study, known)
+                if trial.number in known.over:  # Optuna would leave it running
+                    study.tell(trial.number, state=TrialState.FAIL)
+                raise
+        with self._lock:
+            known = self._read(study)
+            self._answers.add(study, known)
+            self._progress.show(lambda: self._kind.progress(known), is_last=True)
+
+    def _mark_as_no_answer(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        """Keep a single noisy value from being the best trial, which must break no constraint."""
+        # Only a running `Trial` has a public method for it.
+        study._storage.set_trial_system_attr(trial._trial_id, f"constraints:{NO_ANSWER}", 1.0)
+
+    def _stop_if_hopeless(self, study: optuna.Study, known: StudyExperiment) -> None:
+        if known.is_over and stop(study):
+            warnings.warn(
+                f"the study is stopped: {known.answer().reason}; mend the objective, and run it "
+                f"again.",
+                stacklevel=5,
+            )
+
+    def _ended(self, study: optuna.Study, error: BaseException | None) -> None:
+        with self._lock:
+            self._progress.end()
+            # Until the next one, others may run the study, with other arguments.
+            self._noted.pop(self._key(study), None)
+            # An error of the objective says more than what would have been left.
+            if error is None or isinstance(error, KeyboardInterrupt):
+                self._say_if_cut_short(self._of(study))
+
+    def _say_if_cut_short(self, known: StudyExperiment) -> None:
+        """Say once what is left and what is known, if an `optimize` ended before the end."""
+        if known.policy is None or known.is_over or _CUT_SHORT in known.trials.warned:
+            return
+        progress = self._kind.progress(known)
+        if progress.has_end:
+            known.trials.warned.add(_CUT_SHORT)
+            _logger.warning(self._kind.cut_short(known, progress))
+
+    # Studies.
+
+    def _leave_median_pruner(self, study: optuna.Study) -> None:
+        """Switch off the pruner of a study for which nobody asked for one."""
+        if type(study.pruner) is MedianPruner and self._kind.replaces_pruner:
+            study.pruner = NopPruner()
+            _logger.info(
+                f"study {study.study_name!r} goes on without Optuna's MedianPruner: its sampler "
+                f"decides which trials go up to the target."
+            )
+
     def _check_study(self, study: optuna.Study) -> None:
-        """Raise ValueError for a study that the sampler cannot run."""
+        objection = self.objection_to(study)
+        if objection:
+            raise ValueError(objection)
 
-    def reseed_rng(self) -> None:
-        """Do nothing: randomness comes from the seed and the trials, never from a shared state."""
+    def _check_begun(self, study: optuna.Study, known: StudyExperiment) -> None:
+        fidelity = self._kind.fidelity
+        if known.policy is None and fidelity is not None:
+            raise ValueError(
+                f"study {study.study_name!r} has no finished trial that asked for the fidelity "
+                f"{fidelity.name!r}, so there is nothing to recommend yet."
+            )
 
     @cached_property
     def _settings(self) -> Settings:
         return Settings(self, self._arguments)
 
     def _signature(self) -> dict[str, str]:
-        """Return who has chosen a trial's pull or query, to be noted with it."""
+        """Return who has chosen what a trial evaluates, to be noted with it."""
         by = {ARGUMENTS: self._settings.digest} if self._arguments else {}
         return {WORKER: worker_name(), **by}
 
-    def _join(self, study: optuna.Study, trial: FrozenTrial) -> ReadT | None:
+    def _join(self, study: optuna.Study, trial: FrozenTrial) -> bool:
         """Read a study, and say in it how it is run, for others and for whoever reads it later.
 
-        None if this worker must not run it: then the trial's first suggestion raises ValueError.
+        False if this worker must not run it: then the trial's first suggestion raises ValueError.
         """
-        key = (study._study_id, id(study._storage))
-        refusal = ""
         try:
-            if key not in self._noted and self._arguments:
-                refusal = self._settings.objection_to(read_attribute(study, SAMPLER_KEY), ())
-            if not refusal:
-                known = self._read(study)
-                refusal = self._objection_to_others(study, trial, known)
+            refusal = self._objection_to_others(study, trial)
         except ValueError as error:  # its trials are not of these arguments
             refusal = str(error)
         if not refusal:
-            return known
-        self._refused[(*key, trial.number)] = refusal
+            return True
+        self._refused[(*self._key(study), trial.number)] = refusal
         stop(study)
         if parameters_before(trial) is not None:
             warnings.warn(
@@ -183,23 +474,28 @@ class StudySampler(BaseSampler, Generic[ReadT]):
                 f"sampler for its parameters.",
                 stacklevel=5,
             )
-        return None
+        return False
 
-    def _objection_to_others(self, study: optuna.Study, trial: FrozenTrial, known: ReadT) -> str:
+    def _objection_to_others(self, study: optuna.Study, trial: FrozenTrial) -> str:
         """Return why this worker must not run a study beside others, or "", and note it then."""
         if not self._arguments:
             return ""
-        mine, key = self._settings, (study._study_id, id(study._storage))
-        others = self._others(known.chosen_by(trial.number))
+        mine, key = self._settings, self._key(study)
+        if key not in self._noted:
+            objection = mine.objection_to(read_attribute(study, SAMPLER_KEY), ())
+            if objection:
+                return f"study {study.study_name!r} {objection}"
+        others = self._others(study, trial)
         if key in self._noted and not others:
             return ""
         noted = read_attribute(study, SAMPLER_KEY)
         if mine.changes(noted) and dict(noted or {}).get(WORKER) != worker_name():
             # Those that were there may just be between two trials.
-            until = time.monotonic() + _BETWEEN_TRIALS
-            while not others and time.monotonic() < until:
-                time.sleep(_PERIOD)
-                others = self._others(self._read(study).chosen_by(trial.number))
+            for _ in range(round(_BETWEEN_TRIALS / _PERIOD)):
+                if others:
+                    break
+                self._sleep(_PERIOD)
+                others = self._others(study, trial)
         objection = mine.objection_to(noted, others)
         if objection:
             return f"study {study.study_name!r} {objection}"
@@ -209,11 +505,13 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         self._noted[key] = study._storage
         return ""
 
-    def _others(self, under_way: Iterable[tuple[int, Any, str | None]]) -> list[str]:
+    def _others(self, study: optuna.Study, trial: FrozenTrial | None = None) -> list[str]:
         """Return in words the trials that other processes have begun with other arguments.
 
         Those of this process may have been asked for and given up before another sampler was made.
         """
+        with self._lock:
+            under_way = self._read(study).chosen_by(-1 if trial is None else trial.number)
         return [
             f"trial {number}, which {described(worker)} has begun"
             for number, worker, digest in under_way
@@ -221,7 +519,7 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         ]
 
     def _refusal(self, study: optuna.Study, trial: FrozenTrial) -> str:
-        return self._refused.get((study._study_id, id(study._storage), trial.number), "")
+        return self._refused.get((*self._key(study), trial.number), "")
 
     def _notes(self) -> dict[str, Any]:
         """Return what a study is told about how it is run, by attribute.
@@ -230,27 +528,49 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         """
         if not self._arguments:
             return {}
-        return {SAMPLER_KEY: {**self._settings.note, WORKER: worker_name()}}
+        return {SAMPLER_KEY: {**self._settings.note, WORKER: worker_name()}, **self._kind.notes()}
 
-    def _of(self, study: optuna.Study) -> ReadT:
-        """Return what is known about a study, as last read; the lock is held, as in `_anew`."""
+    def _key(self, study: optuna.Study) -> tuple[int, int]:
+        return study._study_id, id(study._storage)
+
+    def _of(self, study: optuna.Study) -> StudyExperiment:
+        """Return what is known about a study, as last read; the lock is held."""
         check_instance("study", study, optuna.Study, "an optuna.Study")
-        key = (study._study_id, id(study._storage))
-        if key not in self._read_studies:
-            self._read_studies[key] = (study._storage, self._new(study))
-        return self._read_studies[key][1]
+        key = self._key(study)
+        if key not in self._known:
+            self._known[key] = (study._storage, self._new(study))
+        return self._known[key][1]
 
-    def _anew(self, study: optuna.Study) -> ReadT:
-        self._read_studies.pop((study._study_id, id(study._storage)), None)
-        return self._of(study)
+    def _read(self, study: optuna.Study) -> StudyExperiment:
+        """Return what is known about a study, with its news; the lock is held."""
+        self._check_study(study)
+        known = self._of(study)
+        if not known.read(study):
+            anew = self._new(study)
+            anew.take_over(known)
+            anew.read(study)
+            self._known[self._key(study)] = (study._storage, anew)
+            known = anew
+        if known.policy is not None and not known.announced:
+            known.announced = True
+            words = self._kind.announcement(known)
+            if words:
+                _logger.info("study %r: %s.", study.study_name, words)
+        return known
+
+    def _new(self, study: optuna.Study) -> StudyExperiment:
+        arguments = self._settings.digest if self._arguments else None
+        return StudyExperiment(study, self._kind, self._seed_of(study), self._lease, arguments)
 
     def _seed_of(self, study: optuna.Study) -> int:
         # Without a seed, the study's name gives one that all its workers agree on.
         return zlib.crc32(study.study_name.encode()) if self._seed is None else self._seed
 
+    _sleep: Callable[[float], None] = staticmethod(time.sleep)
+
     def __getstate__(self) -> dict[str, Any]:
         # Both are functions of the studies.
-        state = self.__dict__ | {"_read_studies": {}, "_noted": {}, "_refused": {}}
+        state = self.__dict__ | {"_known": {}, "_noted": {}, "_refused": {}}
         del state["_lock"]
         return state
 
@@ -266,3 +586,17 @@ def stop(study: optuna.Study) -> bool:
     except RuntimeError:
         return False
     return True
+
+
+def _check_arm_sampler(arm_sampler: BaseSampler | None, drawn_by: str) -> None:
+    if arm_sampler is not None and not isinstance(arm_sampler, BaseSampler):
+        raise TypeError(
+            f"{drawn_by} must be a sampler of Optuna such as TPESampler() or None, got "
+            f"{shown(arm_sampler)}."
+        )
+    if isinstance(arm_sampler, (GridSampler, BruteForceSampler)):
+        raise TypeError(
+            f"{drawn_by}={type(arm_sampler).__name__} enumerates a whole space and cannot draw "
+            f"single configurations; give another one such as RandomSampler(), or, to a sampler "
+            f"with arms, arms={{name: distribution}}: all of a small space."
+        )

@@ -60,8 +60,19 @@ _PIECES = "pieces"
 _MOST, _LONGEST_NAME, _MOST_ENTRIES, _DEEPEST = 2**31, 10_000, 1_000_000, 50
 
 
+class _Note:
+    """A note that is written as plain JSON values, without those that are as usual."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the note as it is written."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
+        usual = {each.name: each.default for each in fields(self)}  # type: ignore[arg-type]
+        kept = {name: value for name, value in values.items() if value != usual[name]}
+        return {n: list(value) if isinstance(value, tuple) else value for n, value in kept.items()}
+
+
 @dataclass(frozen=True)
-class PullNote:
+class PullNote(_Note):
     """A trial's note about the evaluation that it claims; see `ARM_KEY`.
 
     `arm` is the place in a list, whose entries are known by their `key`, or the number of a draw.
@@ -92,16 +103,9 @@ class PullNote:
         """The configuration: a key or a number."""
         return self.arm if self.key is None else self.key
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON values, without those that are as usual."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        usual = {each.name: each.default for each in fields(self)}
-        kept = {name: value for name, value in values.items() if value != usual[name]}
-        return kept | ({"shortlist": list(self.shortlist)} if self.shortlist else {})
-
 
 @dataclass(frozen=True)
-class EndNote:
+class EndNote(_Note):
     """A trial's note about its end, or about the loss of its worker; see `END_KEY`, `LOST_KEY`."""
 
     trial: int

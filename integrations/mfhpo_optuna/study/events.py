@@ -27,7 +27,7 @@ from mfhpo_optuna.study.attributes import (
     warn_of_attribute,
 )
 from mfhpo_optuna.study.ends import End
-from mfhpo_optuna.study.kind import Kind
+from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.levels import Replicates, described, did_you_mean, levels_in
 from mfhpo_optuna.study.loop.storage_errors import is_spoilt
 from mfhpo_optuna.study.places import kind_of, point_of
@@ -48,11 +48,14 @@ class Translation:
         given = kind.given(seed)
         self.given = [] if isinstance(given, int) else given
         self.values = Values(given, kind.owned, seed)
-        self._by_key = {short_key(params): arm for arm, params in reversed([*enumerate(self.given)])}
+        self._by_key = {
+            short_key(params): arm for arm, params in reversed([*enumerate(self.given)])
+        }
         self.levels = tuple(kind.fidelity.levels or ()) if kind.fidelity else ()
         self.fidelity_distribution: BaseDistribution | None = None
         self.replicates = None if kind.replicate is None else Replicates(kind.replicate, seed)
-        self.without_fidelity = 0  # trials that gave a value and did not ask for it
+        self.n_without_fidelity = 0  # trials that gave a value and did not ask for it
+        self.missing_fidelity = ""  # a sentence about the last of them
         self.warned: set[str] = set()
         self.retried: set[int] = set()  # trials that others repeat
         self._has_replicates = False
@@ -77,6 +80,10 @@ class Translation:
         if note.key is not None:
             return self._by_key.get(note.key)
         return None if self.values.is_declared else note.arm
+
+    def number_of(self, configuration: Mapping[str, Any]) -> int | None:
+        """Return the place of a configuration in the list; None if it is not there."""
+        return self._by_key.get(short_key(configuration))
 
     def short_key_of(self, arm: int) -> str | None:
         """Return what a claim says about an entry of a list; None for a draw."""
@@ -201,7 +208,7 @@ class Translation:
             return False
         target = len(self.levels) - 1
         if level is not None and level > target:
-            self._warn(
+            self.warn(
                 f"level of trial {trial.number}",
                 f"trial {trial.number} was evaluated at "
                 f"{self._level_in_words(trial)}, which is none of the levels "
@@ -217,7 +224,7 @@ class Translation:
             return True
         outside = "" if is_in_range(trial) else ", which is outside the objective's ranges,"
         instead = self.values[arm].params
-        self._warn(
+        self.warn(
             f"arm of trial {trial.number}",
             f"trial {trial.number} evaluated {trial.params}{outside} instead of arm {arm}, "
             f"{instead}: it does not count. Suggest each parameter with the same range in every "
@@ -229,26 +236,22 @@ class Translation:
         fidelity = self.kind.fidelity
         if fidelity is None or fidelity.name in trial.params:
             return True
-        self.without_fidelity += 1
-        self._warn("no fidelity", self.missing_fidelity(trial))
-        return False
-
-    def missing_fidelity(self, trial: FrozenTrial) -> str:
-        """Return a sentence about an objective that did not ask for the fidelity."""
-        assert self.kind.fidelity is not None
-        name = self.kind.fidelity.name
-        return (
+        name = fidelity.name
+        self.n_without_fidelity += 1
+        self.missing_fidelity = (
             f"fidelity={name!r}, but the objective did not ask for it in trial {trial.number}; it "
             f"asked for {sorted(trial.params)}. Call trial.suggest_int({name!r}, ...) or the like "
             f"in the objective, and name that "
             f"parameter.{did_you_mean(name, trial.params, 'fidelity=')}"
         )
+        self.warn("no fidelity", self.missing_fidelity)
+        return False
 
     def _is_of_block(self, trial: FrozenTrial, note: PullNote) -> bool:
         assert self.replicates is not None
         name = self.replicates.name
         if note.block is None:
-            self._warn(
+            self.warn(
                 "replicate",
                 f"trial {trial.number} was begun without replicate={name!r}: it does not count, "
                 f"nor does any other such trial.",
@@ -256,7 +259,7 @@ class Translation:
             return False
         if self.replicates.is_of(note.block, trial):
             return True
-        self._warn(
+        self.warn(
             f"replicate of trial {trial.number}",
             f"trial {trial.number} was evaluated with {name}={trial.params[name]!r}, which is not "
             f"what the sampler chose: it does not count. Do not fix the replicate.",
@@ -270,7 +273,7 @@ class Translation:
             missing = sorted(set(given) - set(trial.params))
             if missing:
                 named = what if given is not enqueued else f"trial {trial.number} was enqueued with"
-                self._warn(
+                self.warn(
                     "names",
                     f"{named} {', '.join(map(repr, missing))}, which the objective did not ask for "
                     f"in trial {trial.number}; it asked for {sorted(trial.params)}. Rename it "
@@ -279,7 +282,7 @@ class Translation:
                 )
 
     def _warn_of_pruning(self, trial: FrozenTrial) -> None:
-        self._warn(
+        self.warn(
             "pruning",
             f"trial {trial.number} was pruned: it gave no value, was not stopped at a limit, and "
             f"counts as failed. Make the study with pruner=optuna.pruners.NopPruner(); the race "
@@ -307,7 +310,9 @@ class Translation:
         self._told |= new
         points = {arm: point_of(self.values[arm].params, asked)}
         if new:
-            points |= {each: self._planned(each) for each in self.values.even_draws() if each != arm}
+            points |= {
+                each: self._planned(each) for each in self.values.even_draws() if each != arm
+            }
         return new, points
 
     def _planned(self, arm: int) -> Point:
@@ -318,10 +323,11 @@ class Translation:
         }
         return point_of(params, self._distributions)
 
-    def _warn(self, about: str, message: str) -> None:
+    def warn(self, about: str, message: str, category: type[Warning] = UserWarning) -> None:
+        """Warn, unless that was said before."""
         if about not in self.warned:
             self.warned.add(about)
-            warnings.warn(message, stacklevel=8)
+            warnings.warn(message, category, stacklevel=8)
 
 
 def lost_of(trial: FrozenTrial) -> Lost | None:

@@ -57,6 +57,23 @@ def _as_stored(value: Any) -> Any:
     return value
 
 
+def check_choices(name: str, distribution: BaseDistribution) -> None:
+    """Raise ValueError for choices that Optuna takes for one another, such as 0 and False."""
+    if not isinstance(distribution, CategoricalDistribution):
+        return
+    seen: dict[Any, Any] = {}
+    for choice in distribution.choices:
+        if not isinstance(choice, (bool, int, float)):
+            continue
+        other = seen.setdefault(float(choice), choice)
+        if described(other) != described(choice):
+            raise ValueError(
+                f"the choices of {name!r} have {other!r} and {choice!r}, which are equal to "
+                f"Optuna: it would store one for the other. Suggest texts such as "
+                f"{str(other)!r} and {str(choice)!r}, and translate them in the objective."
+            )
+
+
 def contains(distribution: BaseDistribution, value: Any) -> bool:
     """Return whether `value` is a value of the distribution."""
     if isinstance(distribution, CategoricalDistribution):

@@ -15,6 +15,7 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo import Observation, Pull
 from mfhpo.experiment import Answer, Assignment, Done, Event, Experiment, Lost, Refused, Wait
 from mfhpo.knowledge.statistics import PullStatistics
+from mfhpo.search import BudgetedSearch
 from mfhpo_optuna.study.attributes import (
     ARM_KEY,
     END_KEY,
@@ -32,7 +33,7 @@ from mfhpo_optuna.study.attributes import (
 from mfhpo_optuna.study.ends import End, end_of, values_of
 from mfhpo_optuna.study.events import Translation, limit_of, lost_of
 from mfhpo_optuna.study.forgotten import ForgottenReplicate, ForgottenReplicateWarning
-from mfhpo_optuna.study.kind import Kind
+from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.levels import contains, described, levels_in
 from mfhpo_optuna.study.trials.news import TrialNews
 from mfhpo_optuna.study.trials.processes import is_surely_alive, is_surely_dead, worker_name
@@ -128,6 +129,13 @@ class StudyExperiment:
                 self.experiment.apply(event)
         return True
 
+    def take_over(self, earlier: StudyExperiment) -> None:
+        """Go on in the place of an experiment that has to be read anew."""
+        for name in ("over", "idle", "announced", "waits_since", "begun_here"):
+            setattr(self, name, getattr(earlier, name))
+        self.trials.warned = earlier.trials.warned
+        self._news.take_over(earlier._news)
+
     def _events_of(self, trial: FrozenTrial) -> list[Event]:
         if trial.state == TrialState.RUNNING:
             look = self._look_at(trial)
@@ -181,13 +189,7 @@ class StudyExperiment:
             value = end.values[0] if end.values else None
             self.forgotten.learn(trial.params, trial.distributions, value)
             if self.forgotten.notice:
-                self.warn_once(FORGOTTEN, self.forgotten.notice, ForgottenReplicateWarning)
-
-    def warn_once(
-        self, about: str, message: str, category: type[Warning] = UserWarning
-    ) -> None:
-        """Warn, unless that was said before."""
-        self.trials.warn(about, message, category)
+                self.trials.warn(FORGOTTEN, self.forgotten.notice, ForgottenReplicateWarning)
 
     # Choosing what a trial evaluates.
 
@@ -449,6 +451,16 @@ class StudyExperiment:
     # Answers.
 
     @property
+    def certifies(self) -> bool:
+        """True if the policy is after a certificate."""
+        return bool(getattr(self.policy, "certifies", True))
+
+    @property
+    def searches(self) -> bool:
+        """True if cheap levels choose which configurations are compared."""
+        return isinstance(self.policy, BudgetedSearch)
+
+    @property
     def sign(self) -> float:
         """-1 where the study minimises, whose values are mirrored."""
         return self.trials.sign
@@ -510,9 +522,7 @@ class StudyExperiment:
     clock: Callable[[], float] = staticmethod(time.monotonic)
 
 
-def replace_distributions(
-    trial: FrozenTrial, more: Mapping[str, BaseDistribution]
-) -> FrozenTrial:
+def replace_distributions(trial: FrozenTrial, more: Mapping[str, BaseDistribution]) -> FrozenTrial:
     """Return a trial as it will be once a parameter is suggested that is being asked for."""
     seen = FrozenTrial.__new__(FrozenTrial)
     seen.__dict__.update(trial.__dict__)

@@ -27,6 +27,11 @@ class TrialNews:
         # reading, as they had begun before. The dictionary is None until then.
         self._seen: dict[int, float | None] | None = None
 
+    @property
+    def is_new(self) -> bool:
+        """True before the first reading."""
+        return self._seen is None
+
     def read(self, study: optuna.Study) -> list[FrozenTrial] | None:
         """Return the new trials and those that had not ended; None if the study lost trials.
 
@@ -121,12 +126,6 @@ def _reads_as(storage: BaseStorage, kind: type[StorageT]) -> TypeGuard[StorageT]
 
 def _in_list(trials: Sequence[FrozenTrial]) -> TrialAt:
     return lambda number: trials[number] if number < len(trials) else None
-
-
-def by_their_ends(trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:
-    """Return those that have ended, in the order in which they did."""
-    ended = [trial for trial in trials if trial.state.is_finished()]
-    return sorted(ended, key=lambda trial: (trial.datetime_complete or datetime.min, trial.number))
 
 
 def seconds_of(trial: FrozenTrial) -> float | None:

@@ -1,0 +1,1 @@
+"""The kinds of experiments that a sampler can run on a study."""

@@ -1,0 +1,149 @@
+"""Progress and checks of experiments over a fidelity, whether they race or search."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from mfhpo.experiment import Answer
+from mfhpo.racing.answer import cautious_value
+from mfhpo.racing.race import Race
+from mfhpo.search import BudgetedSearch
+from mfhpo_optuna.kinds.kind import Kind
+from mfhpo_optuna.study.loop.state import Progress
+
+if TYPE_CHECKING:
+    from mfhpo_optuna.study.study_experiment import StudyExperiment
+
+
+class FidelityKind(Kind):
+    """An experiment that chooses configurations and levels; cheap levels may choose finalists."""
+
+    replaces_pruner = True
+
+    def check(self, known: StudyExperiment) -> None:
+        """Raise ValueError if no trial with a value has asked for the fidelity."""
+        trials = known.trials
+        is_silent = trials.fidelity_distribution is None and trials.missing_fidelity
+        if is_silent and trials.n_without_fidelity >= self._most_without(known):
+            raise ValueError(trials.missing_fidelity)
+
+    def _most_without(self, known: StudyExperiment) -> int:
+        return max(1, len(known.experiment.runner.configurations))
+
+    def promise(self, known: StudyExperiment, answer: Answer) -> float:
+        """Return the mean of a certificate, and else the pessimistic end of its interval."""
+        if answer.certified:
+            return answer.mean
+        _, _, (low, high) = known.experiment.runner.leader()
+        end = low if known.sign > 0.0 else high
+        return end if math.isfinite(end) or not answer.searched else answer.mean
+
+    def sure_value(self, known: StudyExperiment, bound: float) -> float | None:
+        """Return the leader's least worth; a value at the target is needed, or other evidence."""
+        has_values = bool(known.n_told and known.at_target.counts[0, 0])
+        if isinstance(known.policy, BudgetedSearch) and not has_values:
+            return None
+        if math.isinf(bound):
+            return cautious_value(known.at_target) if has_values else None
+        return bound
+
+    def values_of_draws(self, known: StudyExperiment) -> list[tuple[int, float]]:
+        """Return the arms with values at the level where most have them."""
+        policy, sign = known.policy, known.sign
+        if policy is None:
+            return []
+        if isinstance(policy, BudgetedSearch):
+            search = policy.search
+            return [(arm, sign * search.mean(arm, search.target)) for arm in search.finished_arms()]
+        arms = range(len(known.experiment.runner.configurations))
+        seen = [
+            [arm for arm in arms if policy.summary(arm, level)[0]]
+            for level in range(len(known.trials.levels))
+        ]
+        level = max(range(len(seen)), key=lambda m: (len(seen[m]), m))
+        return [(arm, sign * policy.summary(arm, level)[1]) for arm in seen[level]]
+
+    def progress(self, known: StudyExperiment) -> Progress:
+        """Return what is left or was tried, what it has cost, and the leader."""
+        policy = known.policy
+        if policy is None:
+            return Progress("search", "no trial has asked for the fidelity yet", "", 0.0, None)
+        if isinstance(policy, BudgetedSearch):
+            return self._progress_of_search(known, policy)
+        total, is_guess = _total(policy)
+        n_arms = len(known.experiment.runner.configurations)
+        return Progress(
+            phase="pilot" if policy.piloting else _level(known, policy.fidelity),
+            configurations=(
+                f"{len(policy.active)}/{n_arms} arms {'left' if policy.certifies else 'in play'}"
+            ),
+            leader=_leader_in_words(known, policy),
+            spent=policy.cost,
+            total=total,
+            unit="seconds" if self.in_seconds else "cost",
+            is_guess=is_guess,
+            has_end=policy.certifies or total is not None,
+        )
+
+    def _progress_of_search(self, known: StudyExperiment, policy: BudgetedSearch) -> Progress:
+        spent, amount = policy.spending
+        finished = len(policy.search.finished_arms())
+        finalists = f"certify, {len(policy.shortlist)} finalists"
+        unit = "seconds" if self.in_seconds else "cost"
+        return Progress(
+            phase=finalists if policy.shortlist else "search",
+            configurations=f"{policy.tried} tried, {finished} at the target",
+            leader=_search_leader_in_words(known, policy),
+            spent=spent,
+            total=amount if math.isfinite(amount) else None,
+            unit="trials" if policy.counts_evaluations else unit,
+            has_end=math.isfinite(amount),
+        )
+
+
+def _leader_in_words(known: StudyExperiment, policy: Any) -> str:
+    arm, mean, interval, level = policy.leader()
+    if arm is None:
+        return "none, every arm failed"
+    if math.isnan(mean):
+        return ""  # nothing has given a value yet
+    low, high = sorted(known.sign * bound for bound in interval)
+    if high - low < float("inf"):
+        # Of all levels together: the mean of a single one need not lie within.
+        return f"arm {arm} in [{low:.4g}, {high:.4g}]"
+    count, _, half = policy.summary(arm, level)
+    values = f"{count} value{'s' * (count != 1)}"
+    width = f"± {half:.2g}" if half < float("inf") else f"({values})"
+    return f"arm {arm}, {known.sign * mean:.4g} {width}{_below_target(known, level)}"
+
+
+def _search_leader_in_words(known: StudyExperiment, policy: BudgetedSearch) -> str:
+    arm, mean, (low, high), level = policy.leader()
+    if arm is None:
+        return ""
+    leader = f"arm {arm}, {known.sign * mean:.4g}"
+    if math.isfinite(high - low):
+        return f"{leader} ± {(high - low) / 2.0:.2g}"
+    return f"{leader}{_below_target(known, level)}"
+
+
+def _below_target(known: StudyExperiment, level: int) -> str:
+    is_target = level == known.experiment.runner.n_levels - 1
+    return "" if is_target else f" at {_level(known, level)}"
+
+
+def _level(known: StudyExperiment, index: int) -> str:
+    level, fidelity = known.trials.levels[index], known.kind.fidelity
+    assert fidelity is not None
+    return f"{fidelity.name}={f'{level:.4g}' if isinstance(level, float) else level}"
+
+
+def _total(policy: Any) -> tuple[float | None, bool]:
+    """Return what a race will have cost, and whether that is a guess; None if unknown."""
+    budget = policy.budget if isinstance(policy, Race) else math.inf
+    remaining = policy.recommend().remaining_cost
+    if remaining is not None and policy.cost + remaining < budget:
+        return policy.cost + remaining, True
+    return (budget, False) if math.isfinite(budget) else (None, False)

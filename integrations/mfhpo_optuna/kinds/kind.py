@@ -1,0 +1,217 @@
+"""The contract between a study and what a sampler runs on it: a race, a search, a game."""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.trial import FrozenTrial, TrialState
+
+from mfhpo.experiment import Answer, Assignment
+from mfhpo.experiment.settings import Settings
+from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.search.declared import has_levels
+from mfhpo_optuna.study.attributes import (
+    CENSORED_KEY,
+    FIDELITY_KEY,
+    MEMORY_KEY,
+    read_attribute,
+)
+from mfhpo_optuna.study.ends import End
+from mfhpo_optuna.study.loop.state import Progress
+from mfhpo_optuna.study.places import drawn
+
+if TYPE_CHECKING:
+    from mfhpo_optuna.study.arms import Params
+    from mfhpo_optuna.study.attributes import PullNote
+    from mfhpo_optuna.study.study_experiment import StudyExperiment
+
+
+class Kind(abc.ABC):
+    """Declares an experiment, and says what differs in how it is told by trials.
+
+    Attributes
+    ----------
+    fidelity
+        The parameter that sets the level, which the sampler decides; None: there is none.
+    replicate
+        The parameter that sets the split or the seed; None: evaluations are independent.
+    arms_option
+        The argument in which users give configurations.
+    in_seconds
+        Whether costs are seconds that are measured.
+    has_one_objective
+        Whether a study must have a single objective.
+    replaces_pruner
+        Whether Optuna's usual pruner gets in the way.
+    answers_so_far
+        Whether answers are added before the end.
+    """
+
+    fidelity: Fidelity | None = None
+    replicate: str | None = None
+    arms_option = "arms"
+    in_seconds = False
+    has_one_objective = True
+    replaces_pruner = False
+    answers_so_far = True
+
+    @property
+    def owned(self) -> tuple[str, ...]:
+        """The parameters that the sampler decides, of no configuration."""
+        names = None if self.fidelity is None else self.fidelity.name, self.replicate
+        return tuple(name for name in names if name is not None)
+
+    @abc.abstractmethod
+    def given(self, seed: int) -> int | list[Params]:
+        """Return the configurations, or how many are drawn so that they fill the space evenly."""
+
+    @abc.abstractmethod
+    def settings(self, study: optuna.Study, seed: int, lease: float | None) -> Settings:
+        """Return the settings of the experiment."""
+
+    def objection_to(self, study: optuna.Study) -> str:
+        """Return why a study cannot be run, or nothing."""
+        return ""
+
+    def stopped_at(self, trial: FrozenTrial, note: PullNote) -> float | None:
+        """Return the limit at which a pruned trial was stopped; None if it was not."""
+        # A larger limit of time may be worth it, one of memory there will not be.
+        if read_attribute(trial, MEMORY_KEY) is not None:
+            return float("inf")
+        stopped_at: float | None = read_attribute(trial, CENSORED_KEY)
+        return stopped_at
+
+    def cost_of(self, level: int | None, levels: Sequence[Any]) -> float:
+        """Return the declared cost of an evaluation, to guess how long it takes."""
+        if self.fidelity is None or not levels:
+            return 1.0
+        costs = self.fidelity.guessed_costs(tuple(levels))
+        return costs[-1 if level is None or level >= len(costs) else level]
+
+    def check(self, known: StudyExperiment) -> None:
+        """Raise or warn if the experiment cannot go on as it is."""
+
+    @abc.abstractmethod
+    def progress(self, known: StudyExperiment) -> Progress:
+        """Return where the experiment stands."""
+
+    def content(self, known: StudyExperiment, answer: Answer) -> dict[str, Any]:
+        """Return the answer as the study records it, in plain JSON values."""
+        return answer.to_dict()
+
+    def promise(self, known: StudyExperiment, answer: Answer) -> float:
+        """Return the value of the trial that shows an answer at the end."""
+        return answer.mean
+
+    def is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
+        """Return whether an earlier answer, as recorded, says all that this one says."""
+        if (earlier["arm"], earlier["certified"]) != (now["arm"], now["certified"]):
+            return False
+        if now["certified"]:
+            # Workers that end after the certificate change the mean a little, but not the claim.
+            return bool(earlier["delta"] <= now["delta"] and earlier["epsilon"] <= now["epsilon"])
+        return bool(earlier["trials"] == now["trials"])
+
+    def lack(self, known: StudyExperiment, answer: Answer) -> str:
+        """Return why there is no answer at the end, and what to do; "" if there is one."""
+        if answer.arm is not None and not math.isnan(answer.mean):
+            return ""
+        return f"{answer.reason}. Give it a larger budget, or mend the objective."
+
+    def shown(
+        self, known: StudyExperiment, answer: Answer
+    ) -> tuple[dict[str, Any], dict[str, BaseDistribution]]:
+        """Return parameters and distributions of the trial that shows an answer."""
+        what = None if answer.arm is None else known.values_of(answer.arm)
+        params = {} if what is None else dict(what.params)
+        distributions = {} if what is None else dict(what.distributions)
+        asked = known.trials.fidelity_distribution
+        if asked is not None and self.fidelity is not None:
+            distributions[self.fidelity.name] = asked
+            params[self.fidelity.name] = answer.level
+        return params, {name: how for name, how in distributions.items() if name in params}
+
+    def marks(self, answer: Answer) -> dict[str, Any]:
+        """Return further user attributes of the trial that shows an answer."""
+        return {}
+
+    def sure_value(self, known: StudyExperiment, bound: float) -> float | None:
+        """Return the leader's least worth, maximised, if its interval begins at `bound`.
+
+        None if it is not to be shown as the answer so far.
+        """
+        return bound
+
+    def values_of_draws(self, known: StudyExperiment) -> list[tuple[int, float]]:
+        """Return arms and their comparable values, for another sampler that draws arms."""
+        return []
+
+    def warn_at_end(self, known: StudyExperiment, trial: FrozenTrial, state: TrialState) -> None:
+        """Say once what is wrong with how a trial was run."""
+
+    def value_outside(
+        self,
+        known: StudyExperiment,
+        trial: FrozenTrial,
+        arm: int,
+        name: str,
+        value: Any,
+        distribution: BaseDistribution,
+    ) -> Any:
+        """Return another value where that of a configuration is none that is asked for.
+
+        Raises ValueError for one that users have given.
+        """
+        if known.trials.values.is_declared:
+            raise ValueError(
+                f"{self.arms_option}[{arm}][{name!r}]={value!r} is not a value of the objective's "
+                f"{distribution}; change the arm, or what the objective suggests."
+            )
+        return drawn(0, trial.number, name, distribution)
+
+    def cut_short(self, known: StudyExperiment, progress: Progress) -> str:
+        """Return what is left and what is known where an `optimize` ended before the end."""
+        leader = "there is no leader"
+        if progress.leader:
+            not_certified = ", not certified" if known.certifies else ""
+            leader = f"the leader is {progress.leader}{not_certified}"
+        return (
+            f"optimize() ended before the race did: {progress.left}. So far {leader}. Call "
+            f"study.optimize again to go on; print(study.sampler.recommendation(study)) tells what "
+            f"is known."
+        )
+
+    def trusts_seconds(self, trial: FrozenTrial) -> bool:
+        """Return whether the seconds that a trial has noted are its own."""
+        return False
+
+    def counts_as_single(self, trial: FrozenTrial) -> bool:
+        """Return whether a trial that claims nothing is a single evaluation, and so no answer."""
+        return self.fidelity is None or self.fidelity.name in trial.params
+
+    def attributes(self, assignment: Assignment) -> dict[str, Any]:
+        """Return further user attributes of a trial that begins."""
+        return {}
+
+    def attributes_outside(self, known: StudyExperiment, trial: FrozenTrial) -> dict[str, Any]:
+        """Return the user attributes of a trial that begins, but claims nothing."""
+        return {}
+
+    def notes(self) -> dict[str, Any]:
+        """Return what a study is told about how it is run, by attribute."""
+        if self.fidelity is None or not has_levels(self.fidelity):
+            return {}
+        return {FIDELITY_KEY: self.fidelity.name}
+
+    def announcement(self, known: StudyExperiment) -> str:
+        """Return what the log is to say once about how a study is run; empty for nothing."""
+        return ""
+
+    def end(self, end: End, note: PullNote, trial: FrozenTrial) -> End:
+        """Return the end of a trial as it counts."""
+        return end
