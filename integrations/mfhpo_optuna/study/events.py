@@ -175,6 +175,7 @@ class Translation:
         if value is not None:
             if not self._is_as_claimed(trial, note, arm, level):
                 level = max(1, len(self.levels))  # one that there is not: it is paid, and no value
+                configuration = trial.params
             elif not self.values.is_declared:
                 configuration = self.values.configuration(trial.params)
         return Ended(
