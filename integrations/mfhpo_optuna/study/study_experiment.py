@@ -92,6 +92,7 @@ class StudyExperiment:
         self._since: dict[int, FrozenTrial] = {}  # running trials with a claim, as last seen
         self._looks: dict[int, object] = {}
         self._ended: dict[int, End] = {}  # told here before the study says so
+        self._is_stale = False
         self._news = TrialNews()
         self._n_counted = 0  # results that `at_target` has
         self._seconds_per_cost = 0.0  # of the slowest trial
@@ -105,7 +106,7 @@ class StudyExperiment:
         The study was deleted and made again then, or a trial has ended otherwise than was told.
         """
         is_first = self._news.is_new
-        news = self._news.read(study)
+        news = None if self._is_stale else self._news.read(study)
         if news is None:
             return False
         for trial in news:
@@ -370,10 +371,11 @@ class StudyExperiment:
         seconds = self.seconds_of(study, trial)
         order, worker = self.experiment.order, worker_name()
         end = End(state, values_of(state, values), order, worker, seconds)
-        mark = EndNote(trial.number, order, worker)
+        mark = EndNote(trial.number, order, worker, state.name)
         write_attribute(study, trial, END_KEY, mark.to_dict())
         self.kind.warn_at_end(self, trial, state)
         self._news.close(trial.number)
+        self._is_stale |= trial.number in self._ended  # its end could not be stored before
         self._ended[trial.number] = end
         for event in self._end(trial, note, end):
             self.experiment.apply(event)
@@ -402,7 +404,8 @@ class StudyExperiment:
                 why, is_sure = f"it ran for {self.seconds_under_way(number):.0f} seconds", False
             if not why or str(number) not in self.experiment.open:
                 continue
-            mark = EndNote(number, self.experiment.order, me, why, is_sure)
+            order = self.experiment.order
+            mark = EndNote(number, order, me, why=why, is_sure=is_sure)
             try:
                 write_attribute(study, trial, LOST_KEY, mark.to_dict())
             except UpdateFinishedTrialError:

@@ -165,3 +165,7 @@ def finished(study):
     """What succeeded: pulls, whichever worker made them, parameters and values."""
     done = [trial for trial in pulls(study) if trial.state == TrialState.COMPLETE]
     return [(chosen(trial), trial.params, trial.value) for trial in done]
+
+
+def certificate_of(trial):
+    return trial.user_attrs[CERTIFICATE]

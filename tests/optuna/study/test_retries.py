@@ -94,7 +94,8 @@ def test_a_trial_made_anew_has_the_pull_of_the_lost_one():
     study = optuna.create_study(sampler=blocks(0))
     study.optimize(lambda trial: objective(trial, "split"), n_trials=8)
     noted = lose(study, "split")
-    again = study.trials[study.ask().number]
+    number = study.ask().number
+    again = study.trials[number]
     assert chosen(again) == chosen(noted)
     assert again.user_attrs[PULL]["retry_of"] == noted.number
 
