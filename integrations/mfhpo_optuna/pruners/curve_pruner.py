@@ -6,6 +6,7 @@ import abc
 import math
 import threading
 import warnings
+from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -25,7 +26,8 @@ from mfhpo.identification.curves.curves import (
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo_optuna.study.trials.news import TrialNews
 
-_ENOUGH = 3  # COMPLETE trials show how long curves are
+# COMPLETE trials that show how long curves are, and how many of them are long.
+_ENOUGH, _MANY = 3, 20
 
 
 class CurvePruner(BasePruner):
@@ -139,8 +141,7 @@ class CurveHistory:
         self._pruner = pruner
         self.sign = sign
         self.warned: set[int] = set()  # steps whose declared bounds were contradicted
-        self._n_complete = 0
-        self._longest = 0
+        self._lengths: list[int] = []  # of COMPLETE trials, sorted
         self._warned_of_steps = False
         self._running: list[FrozenTrial] = []  # those that have reported something
         self._begin(pruner._final_step or 0)
@@ -191,16 +192,27 @@ class CurveHistory:
         return self.sign * read_curve(trial.intermediate_values, self.steps)
 
     def _warn_of_steps(self, lengths: Sequence[int]) -> None:
-        """Warn once, after a few trials, of curves that end before there is a step to check."""
-        self._n_complete += len(lengths)
-        self._longest = max(self._longest, *lengths, 0)
-        if self._n_complete < _ENOUGH or self._warned_of_steps or not self._longest:
+        """Warn once of curves that end before there is a step to check, or mostly too early."""
+        self._lengths = sorted([*self._lengths, *lengths])
+        n, pruner = len(self._lengths), self._pruner
+        if n < _ENOUGH or self._warned_of_steps:
             return
-        least = max(self._longest, self._pruner._least_final_step())
-        steps = self._pruner._steps(self._pruner._final_step or least)
-        if len(steps) == 1 or self._longest < steps[0]:
+        longest, middle = self._lengths[-1], self._lengths[(n - 1) // 2]
+        final = pruner._final_step or max(longest, pruner._least_final_step())
+        n_finished = n - bisect_left(self._lengths, final)
+        message = ""
+        if longest < pruner._steps(final)[0] or len(pruner._steps(final)) == 1:
+            message = pruner._nothing_to_check(longest)
+        elif n >= _MANY and 2 * n_finished < n:
+            message = (
+                f"little is stopped: {n_finished} of {n} COMPLETE trials have reported step "
+                f"{final}, and only such curves count as finished. Where trials end early by "
+                f"themselves, give {type(pruner).__name__} final_step={middle}, which half of them "
+                f"reach."
+            )
+        if message:
             self._warned_of_steps = True
-            warnings.warn(self._pruner._nothing_to_check(self._longest), stacklevel=5)
+            warnings.warn(message, stacklevel=5)
 
     def _begin(self, final_step: int) -> None:
         self._final_step = final_step
