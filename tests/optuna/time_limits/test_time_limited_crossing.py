@@ -6,6 +6,7 @@ import re
 import signal
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Sequence
 
@@ -241,7 +242,7 @@ def test_interrupted_calls_leave_the_connection_whole():
                 trial.suggest_float(f"x{i}", i, i + 0.5)
         return trial.suggest_float("y", 10.0, 11.0)
 
-    assert 10.0 <= only(run(objective, limit=30.0, sampler=SlowSampler())).value <= 11.0
+    assert 10.0 <= only(run(objective, limit=30.0, sampler=SlowSampler(time.sleep))).value <= 11.0
 
 
 def test_late_threads_and_children_are_refused():

@@ -15,6 +15,7 @@ from sqlalchemy.exc import IntegrityError
 
 from mfhpo_optuna import time_limited
 from mfhpo_optuna.study.attributes import CENSORED_KEY, MEMORY_KEY, SECONDS_KEY
+from mfhpo_optuna.time_limits import supervision
 from tests.optuna.time_limits.processes import LIMIT, SOON, Notes, alive, below, only, run, until
 
 # Said where a test before this one has loaded a library with OpenMP.
@@ -104,7 +105,7 @@ def becomes_a_daemon(trial):
 
 @pytest.mark.parametrize("child", [leaves_the_session, becomes_a_daemon])
 @pytest.mark.parametrize("ending", ["hangs", "exits", "is dismissed"])
-def test_children_end_with_the_objective(child, ending, tmp_path):
+def test_children_end_with_the_objective(child, ending, tmp_path, shared_clock):
     notes = Notes(tmp_path / "pids")
 
     def objective(trial):
@@ -116,13 +117,12 @@ def test_children_end_with_the_objective(child, ending, tmp_path):
         enough = 3 if child is becomes_a_daemon else 2
         until(lambda: len(notes.read()) >= enough)
         if ending == "hangs":
-            time.sleep(3600.0)
+            shared_clock.hang(trial)
         if ending == "exits":
             os._exit(7)
         return 0.0
 
-    limit = 1.0 if ending == "hangs" else 60.0
-    trial = only(run(objective, limit=limit, warm=False, catch=(RuntimeError,)))
+    trial = only(run(objective, warm=False, catch=(RuntimeError,)))
     states = {"hangs": "PRUNED", "exits": "FAIL", "is dismissed": "COMPLETE"}
     assert trial.state.name == states[ending]
     assert len(notes.read()) >= 2
@@ -142,7 +142,10 @@ def test_children_end_with_the_objective(child, ending, tmp_path):
     ],
     ids=["exit", "segfault", "kill", "real-time", "close and sleep", "close", "close all"],
 )
-def test_a_process_that_ends_by_itself_fails_its_trial(end, shown, capfd):
+def test_a_process_that_ends_by_itself_fails_its_trial(end, shown, capfd, monkeypatch):
+    last_words = 0.1 if shown == "closed its connection" else 60.0  # of the one that says none
+    monkeypatch.setattr(supervision, "_LAST_WORDS", last_words)
+
     def objective(trial):
         value = trial.suggest_float("x", 0.0, 1.0)
         if trial.number == 0:
