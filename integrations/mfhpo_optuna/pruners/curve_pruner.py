@@ -33,7 +33,19 @@ _ENOUGH, _MANY = 3, 20
 class CurvePruner(BasePruner):
     """Judges trials by their reports at a few steps, with no state but the study's trials.
 
-    For the arguments see `IISEPruner`.
+    Parameters
+    ----------
+    n_warmup_steps
+        Nothing is stopped, and nothing is learned, at earlier steps.
+    reduction_factor
+        The checked steps are the final step divided by this factor once, twice and so on, down to
+        1; above 1. A report counts for the last checked step before it.
+    final_step
+        The step at which a curve is finished. None: the largest step that any COMPLETE trial has
+        reported. Declare it when trials may report beyond it, or end earlier by themselves, as with
+        patience: the curves that end before do not count. A warning says which step would do.
+    replicate_params
+        Names of parameters that distinguish repeats of one arm, such as a seed or a fold.
     """
 
     def __init__(
