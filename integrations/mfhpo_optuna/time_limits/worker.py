@@ -54,8 +54,7 @@ def work(end: socket.socket, objective: Objective) -> None:
     """Run trials until the process of the study closes its end of the connection."""
     die_with_parent()
     os.setsid()
-    signal.set_wakeup_fd(-1)
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
+    for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     _empty_standard_input()
