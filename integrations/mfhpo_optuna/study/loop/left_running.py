@@ -63,9 +63,6 @@ def _end_those_left(study: optuna.Study, error: BaseException | None) -> None:
         if begun.end is not None:
             storage.set_trial_state_values(begun.trial_id, *begun.end)
             continue
-        # Optuna's loop hides the error behind one of its own.
-        if any(
-            is_of_storage(each, storage) for each in (error, getattr(error, "__context__", None))
-        ):
+        if is_of_storage(error, storage):
             write_attribute(study, trial, STORAGE_FAILED_KEY, number)
         study.tell(number, state=TrialState.FAIL)

@@ -42,7 +42,7 @@ def test_what_ends_the_loop_fails_its_trial_and_the_race_goes_on(misbehave, n_jo
         return misbehave()
 
     study.optimize(bowl, n_trials=2)
-    with pytest.raises((SystemExit, AssertionError)):
+    with pytest.raises((SystemExit, OverflowError)):
         study.optimize(objective, n_jobs=n_jobs, catch=(Exception,))
     assert {trial.state for trial in pulls(study)[2:]} == {TrialState.FAIL}
     study.optimize(bowl)
@@ -60,7 +60,7 @@ def test_a_value_whose_storing_was_interrupted_is_kept(monkeypatch):
         return tell(trial_id, state, values)
 
     monkeypatch.setattr(study._storage, "set_trial_state_values", interrupted)
-    with pytest.raises(UnboundLocalError):  # Optuna's own
+    with pytest.raises(KeyboardInterrupt):
         study.optimize(bowl)
     assert states(study) == ["COMPLETE"] * 5
     study.optimize(bowl)
@@ -97,7 +97,7 @@ def test_what_a_storage_has_kept_from_ending_counts_for_nothing():
 
     storage = Locked()
     study = optuna.create_study(sampler=Ending(), storage=storage)
-    with pytest.raises(AssertionError, match="Should not reach"):  # Optuna's own
+    with pytest.raises(OSError, match="locked"):
         study.optimize(objective, catch=(Exception,))
     assert states(study) == ["FAIL"]
     assert STORAGE_FAILED_KEY in study.trials[0].user_attrs
