@@ -78,7 +78,7 @@ class TimeLimited:
     use ``trial.set_user_attr(...)``. Threads of the objective may use its trial, its child
     processes may not. `trial.study` can be read and stopped. Exceptions come out with their type
     and traceback, or as the nearest of their classes that can be pickled. When the process ends by
-    itself, as by a segmentation fault, RuntimeError is raised and the trial FAILs.
+    itself, as by a segmentation fault or `sys.exit`, RuntimeError is raised and the trial FAILs.
 
     **Ctrl-C** ends the trial, which FAILs, and the study. With ``n_jobs`` above 1 Optuna waits for
     the running trials, at most until their limits; the second Ctrl-C ends the program.

@@ -39,8 +39,7 @@ def moved(monkeypatch):
     return moved
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_a_trial_that_asks_ends_at_its_limit(kind, tmp_path, moved):
+def test_a_trial_that_asks_ends_at_its_limit(tmp_path, moved):
     def reports(trial):
         for step in range(500):
             moved[0] += 1000.0
@@ -48,7 +47,7 @@ def test_a_trial_that_asks_ends_at_its_limit(kind, tmp_path, moved):
             if trial.should_prune():
                 raise optuna.TrialPruned
 
-    storage = None if kind == "memory" else f"sqlite:///{tmp_path}/study.db"
+    storage = f"sqlite:///{tmp_path}/study.db"
     study = optuna.create_study(pruner=TimeLimitPruner(limit=3500.0), storage=storage)
     study.optimize(reports, n_trials=1)
     (trial,) = study.trials

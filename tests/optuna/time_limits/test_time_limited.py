@@ -10,8 +10,6 @@ import warnings
 
 import optuna
 import pytest
-from optuna.storages import JournalStorage
-from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
 from mfhpo_optuna import time_limited
@@ -65,18 +63,16 @@ def _asks_for_what_is_refused(trial):
 
 
 @pytest.mark.parametrize(
-    ("ask", "kind"),
+    "ask",
     [
-        (lambda trial: trial.report(1.0, next(STEPS)), "sqlite"),
-        (lambda trial: trial.relative_params, "memory"),
-        (lambda trial: trial.suggest_float("x", 0.0, 1.0), "memory"),
-        (_asks_for_what_is_refused, "memory"),
+        lambda trial: trial.report(1.0, next(STEPS)),
+        lambda trial: trial.relative_params,
+        lambda trial: trial.suggest_float("x", 0.0, 1.0),
+        _asks_for_what_is_refused,
     ],
     ids=["report", "relative", "known", "refused"],
 )
-def test_asking_without_end_is_the_objectives_own_time(
-    ask, kind, tmp_path, shared_clock, monkeypatch
-):
+def test_asking_without_end_is_the_objectives_own_time(ask, tmp_path, shared_clock, monkeypatch):
     def objective(trial):
         while True:
             ask(trial)
@@ -86,7 +82,7 @@ def test_asking_without_end_is_the_objectives_own_time(
         return done(answers, call)
 
     monkeypatch.setattr(Answers, "_done", slowly_done)
-    trial = only(run(objective, storage=_storages(tmp_path)[kind]()))
+    trial = only(run(objective, storage=f"sqlite:///{tmp_path}/study.db"))
     assert trial.state == TrialState.PRUNED
     assert trial.user_attrs[CENSORED_KEY] == LIMIT
     assert trial.user_attrs[SECONDS_KEY] >= LIMIT
@@ -115,26 +111,6 @@ def test_without_any_limit_there_is_one_warning():
         run(lambda trial: 0.0, limit=None, memory_limit=1e9)
         run(lambda trial: 0.0, limit=math.inf)
         run(lambda trial: 0.0, limit=1e12)
-
-
-def _storages(folder):
-    return {
-        "memory": lambda: None,
-        "sqlite": lambda: f"sqlite:///{folder}/study.db",
-        "journal": lambda: JournalStorage(JournalFileBackend(f"{folder}/study.log")),
-    }
-
-
-@pytest.mark.parametrize("kind", ["sqlite", "journal"])
-def test_storages(kind, tmp_path, shared_clock):
-    def objective(trial):
-        value = trial.suggest_float("x", 0.0, 1.0)
-        return shared_clock.hang(trial) if trial.number % 2 else value
-
-    study = run(objective, n_trials=4, storage=_storages(tmp_path)[kind]())
-    states = {trial.number % 2: trial.state.name for trial in study.trials}
-    assert states == {0: "COMPLETE", 1: "PRUNED"}
-    assert all("x" in trial.params for trial in study.trials)
 
 
 def test_many_jobs_run_at_the_same_time():
