@@ -18,7 +18,6 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import check_count, check_names
 from mfhpo.identification.curves.curves import (
-    Verdict,
     check_reduction_factor,
     check_steps,
     read_curve,
@@ -70,9 +69,9 @@ class CurvePruner(BasePruner):
     def _new_race(self, steps: Sequence[int], sign: float) -> Any:
         """Begin a race of curves with these steps; `sign` is -1 where the study minimises."""
 
-    @abc.abstractmethod
-    def _judge(self, history: CurveHistory, trial: FrozenTrial, curve: FloatArray) -> Verdict:
-        """Return what the race says about a curve, by the last check that it has passed."""
+    def _stops(self, history: CurveHistory, trial: FrozenTrial, curve: FloatArray) -> bool:
+        """Return whether the race stops a curve, by the last check that it has passed."""
+        return bool(history.race.judge(self._arm(trial), *last_check(curve)).stop)
 
     def _begin(self, history: CurveHistory, curve: FloatArray) -> None:
         """Take note of a trial that came past the first check, and may have been stopped."""
@@ -169,7 +168,7 @@ class CurveHistory:
         is_early = self._pruner._n_startup(self) < self._pruner._n_startup_trials
         if is_early or np.isnan(curve).all() or not np.isnan(curve[-1]):
             return False
-        return self._pruner._judge(self, trial, curve).stop
+        return self._pruner._stops(self, trial, curve)
 
     def update(self, study: Study) -> None:
         """Read the trials that have finished since the last call."""

@@ -9,7 +9,6 @@ from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_count, check_nonnegative
 from mfhpo.identification.curves.curve_elimination import BoundedCurves, PhasedCurves
-from mfhpo.identification.curves.curves import Verdict
 from mfhpo.identification.curves.gains import Bound, checked_bounds, gains_of
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.bias import BiasContradictedWarning
@@ -117,10 +116,9 @@ class MFEliminationPruner(CurvePruner):
         if self._bias is None:
             history.race.begin(curve)
 
-    def _judge(self, history: CurveHistory, trial: FrozenTrial, curve: FloatArray) -> Verdict:
+    def _stops(self, history: CurveHistory, trial: FrozenTrial, curve: FloatArray) -> bool:
         shown = last_check(curve) if self._bias is None else (curve,)
-        verdict: Verdict = history.race.judge(self._arm(trial), *shown, history.others(trial))
-        return verdict
+        return bool(history.race.judge(self._arm(trial), *shown, history.others(trial)).stop)
 
     def _add(self, history: CurveHistory, trial: FrozenTrial, curve: FloatArray) -> None:
         contradicted = history.race.add(self._arm(trial), curve)

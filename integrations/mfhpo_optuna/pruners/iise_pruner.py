@@ -2,12 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from optuna.trial import FrozenTrial
-
 from mfhpo._validation import check_probability
-from mfhpo.identification.curves.curves import CurveRace, Verdict
-from mfhpo.knowledge.arrays import FloatArray
-from mfhpo_optuna.pruners.curve_pruner import CurveHistory, CurvePruner, last_check
+from mfhpo.identification.curves.curves import CurveRace
+from mfhpo_optuna.pruners.curve_pruner import CurveHistory, CurvePruner
 
 
 class IISEPruner(CurvePruner):
@@ -87,10 +84,6 @@ class IISEPruner(CurvePruner):
 
     def _new_race(self, steps: Sequence[int], sign: float) -> CurveRace:
         return CurveRace(len(steps), self._coverage)
-
-    def _judge(self, history: CurveHistory, trial: FrozenTrial, curve: FloatArray) -> Verdict:
-        verdict: Verdict = history.race.judge(self._arm(trial), *last_check(curve))
-        return verdict
 
     def _n_startup(self, history: CurveHistory) -> int:
         n_finished: int = history.race.n_curves

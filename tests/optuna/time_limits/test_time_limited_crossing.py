@@ -31,9 +31,9 @@ class Tensor:
         return 0.75
 
 
-LONG = np.ones(MEGABYTE)  # longer than one piece of a message
+LONG = "x" * 2 * MEGABYTE  # longer than one piece of a message
 NUMBERS = [True, np.float32(0.5), np.array(3.0), math.inf, Tensor()]
-OTHERS = [None, LONG, threading.Lock(), [1.0, None], {"loss": 1.0}]
+OTHERS = [None, np.ones(MEGABYTE), threading.Lock(), [1.0, None], {"loss": 1.0}]
 
 
 @pytest.mark.parametrize("value", [*NUMBERS, *OTHERS], ids=type)
@@ -158,6 +158,8 @@ def test_the_trial_is_like_the_real_one():
         trial.report(np.float32(0.5), np.int64(1))
         assert trial.should_prune() is False
         trial.set_user_attr("seen", seen)
+        trial.set_user_attr("long", LONG)
+        assert trial.user_attrs["long"] == LONG
         assert trial.user_attrs["seen"] == seen
         trial.set_constraint("c", np.float64(-2.0))
         assert trial.constraints == {"c": -2.0}

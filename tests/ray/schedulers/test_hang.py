@@ -4,13 +4,13 @@ import ctypes
 import signal
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
 from ray import tune
 
 from mfhpo_ray.experiment.limits import CENSORED_KEY
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
+from tests.optuna.time_limits.processes import alive, until
 from tests.ray.experiments import tuner_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
@@ -106,7 +106,7 @@ def test_trials_that_hang_end_at_their_limits_and_others_take_their_places(ray_c
     killed = {metrics[kind]["pid"] for kind in KILLED}
     assert len(killed) == len(KILLED)
     assert metrics["not_at_all"]["pid"] not in killed
-    assert not any(is_running(process) for process in killed)
+    assert not any(alive(process) for process in killed)
     # What Ray has saved says the same.
     restored = tune.Tuner.restore(results.experiment_path, trainable=steps()).get_results()
     assert restored.num_errors == 0
@@ -140,15 +140,4 @@ def test_a_function_is_killed_with_its_children_and_a_busy_driver_is_not_charged
     assert censored == {"hangs": LIMIT, "while_the_driver_is_away": None}
     children = [int(process) for process in started.read_text().split()]
     assert len(children) == 2
-    deadline = time.monotonic() + 60.0
-    while any(map(is_running, children)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(map(is_running, children))
-
-
-def is_running(process):
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
+    assert until(lambda: not any(map(alive, children)))
