@@ -180,6 +180,11 @@ def train_from_checkpoint(
         `params` has a number of rounds of its own, or random forests, which cannot go on, or early
         stopping has cut the model off.
 
+    Notes
+    -----
+    Bagging and columns are drawn anew where a training goes on, so that a model that was trained in
+    parts differs a little from one that was trained at once.
+
     Examples
     --------
     In the objective, and with ``SearchSampler("rounds", budget=300, checkpoints=True)``::

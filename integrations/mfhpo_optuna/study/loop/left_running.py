@@ -5,6 +5,7 @@ floats, nor if Ctrl-C comes while it stores one. In a notebook the process lives
 everybody would wait for such a trial.
 """
 
+import os
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,11 +21,18 @@ from mfhpo_optuna.study.loop.storage_errors import is_of_storage
 
 @dataclass
 class _Begun:
-    """A trial that a thread of this process has begun."""
+    """A trial that a thread has begun."""
 
     trial_id: int
+    process: int
     thread: threading.Thread
     end: tuple[TrialState, Sequence[float] | None] | None = None  # what its sampler was told
+
+    @property
+    def is_left(self) -> bool:
+        """True if its thread has left it; what a child does that it has forked says nothing."""
+        is_here = self.thread is threading.current_thread()
+        return self.process == os.getpid() and (is_here or not self.thread.is_alive())
 
 
 # The trials of each study's `optimize` by number; those that have ended in order may be among them.
@@ -39,7 +47,7 @@ def end_with_optimize(study: optuna.Study, trial: FrozenTrial) -> None:
     for number, earlier in list(begun.items()):
         if earlier.thread is here and earlier.end is not None:
             del begun[number]
-    begun[trial.number] = _Begun(trial._trial_id, here)
+    begun[trial.number] = _Begun(trial._trial_id, os.getpid(), here)
 
 
 def note_end(
@@ -52,10 +60,9 @@ def note_end(
 
 
 def _end_those_left(study: optuna.Study, error: BaseException | None) -> None:
-    storage, here = study._storage, threading.current_thread()
+    storage = study._storage
     for number, begun in _begun.pop(study._thread_local, {}).items():
-        is_under_way = begun.thread is not here and begun.thread.is_alive()
-        if is_under_way or (error is None and begun.end is not None):
+        if not begun.is_left or (error is None and begun.end is not None):
             continue
         trial = storage.get_trial(begun.trial_id)
         if trial.state != TrialState.RUNNING:

@@ -1,6 +1,7 @@
 """Trials that `optimize` would leave running in a process that lives on."""
 
 import itertools
+import os
 import sys
 import threading
 
@@ -13,6 +14,7 @@ from mfhpo_optuna import IISESampler
 from mfhpo_optuna.study.attributes import STORAGE_FAILED_KEY
 from mfhpo_optuna.study.loop.left_running import end_with_optimize, note_end
 from tests.optuna.samplers.races import ARMS, bowl, pulls
+from tests.optuna.workers import storage_at
 
 
 class Ending(IISESampler):
@@ -101,6 +103,23 @@ def test_what_a_storage_has_kept_from_ending_counts_for_nothing():
         study.optimize(objective, catch=(Exception,))
     assert states(study) == ["FAIL"]
     assert STORAGE_FAILED_KEY in study.trials[0].user_attrs
+
+
+def test_a_child_of_the_objective_ends_no_trial(tmp_path):
+    study = optuna.create_study(sampler=Ending(), storage=storage_at(f"{tmp_path}/study.log"))
+
+    def objective(trial):
+        child = os.fork()
+        if not child:
+            sys.exit()
+        os.waitpid(child, 0)
+        return bowl(trial)
+
+    try:
+        study.optimize(objective, n_trials=1)
+    except SystemExit:
+        os._exit(0)
+    assert states(study) == ["COMPLETE"]
 
 
 def test_a_trial_of_a_thread_that_still_runs_is_left_to_it():
