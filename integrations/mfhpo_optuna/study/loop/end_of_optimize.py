@@ -23,31 +23,26 @@ class _Watched(_ThreadLocalStudyAttribute):
         super().__setattr__(name, value)
         if name == "in_optimize_loop" and not value:
             raised = _error_that_leaves(sys._getframe(1))
-            error = _behind(raised)
-            _call_each(_then.pop(self, {}).values(), error)
+            error = _call_each(_then.pop(self, {}).values(), _behind(raised))
             if error is not None and error is not raised:
                 raise error
 
 
-def _call_each(functions: Iterable[AtEnd], error: BaseException | None) -> None:
-    """Call all, whichever fails, and then raise an interrupt, or else the first failure.
+def _call_each(functions: Iterable[AtEnd], error: BaseException | None) -> BaseException | None:
+    """Call all, whichever fails; return the study's own error, or else the first failure.
 
-    A failure that may not be raised is logged: a second one, or one beside the study's own error.
+    Other failures are logged.
     """
-    failures: list[BaseException] = []
+    leaving = error
     for then in functions:
         try:
             then(error)
-        except (Exception, KeyboardInterrupt) as failure:
-            failures.append(failure)
-    failures.sort(key=lambda failure: isinstance(failure, Exception))
-    first = None
-    if failures and (error is None or isinstance(failures[0], KeyboardInterrupt)):
-        first = failures.pop(0)
-    for other in failures:
-        _logger.warning(f"At the end of optimize(), this failed too: {other!r}")
-    if first is not None:
-        raise first
+        except Exception as failure:
+            if leaving is None:
+                leaving = failure
+            else:
+                _logger.warning(f"At the end of optimize(), this failed too: {failure!r}")
+    return leaving
 
 
 def _error_that_leaves(loop: FrameType) -> BaseException | None:
