@@ -163,31 +163,6 @@ def test_a_process_that_ends_by_itself_fails_its_trial(end, shown, capfd, monkey
     assert "Traceback" not in capfd.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "close",
-    [
-        lambda: [os.close(number) for number in range(3)],
-        lambda: (sys.stdout.close(), sys.stderr.close()),
-        lambda: sys.stdout.detach(),
-    ],
-    ids=["descriptors", "files", "detached"],
-)
-def test_standard_streams_that_an_objective_closes_are_whole_in_the_next_trial(close, capfd):
-    def objective(trial):
-        print(f"trial {trial.number} is here", flush=True)
-        if trial.number == 1:
-            close()
-        return float(trial.number)
-
-    study = optuna.create_study()
-    with time_limited(objective, limit=30.0) as limited:
-        study.optimize(limited, n_trials=4)
-    assert [trial.value for trial in study.trials] == [0.0, 1.0, 2.0, 3.0]
-    printed = capfd.readouterr()
-    assert printed.out.splitlines() == [f"trial {number} is here" for number in range(4)]
-    assert "Traceback" not in printed.err
-
-
 @pytest.mark.parametrize("victim", ["warden", "keeper", "worker"])
 def test_nothing_outlives_processes_that_are_killed_from_outside(victim, tmp_path):
     notes = Notes(tmp_path / "pids")
