@@ -28,7 +28,7 @@ from mfhpo.search.declared import (
     makes_shortlist,
     shortlisting_race,
 )
-from mfhpo_optuna.recommendations import SearchRecommendation, StudyRecommendation
+from mfhpo_optuna.recommendations import StudyRecommendation
 from mfhpo_optuna.samplers.answer import Answer
 from mfhpo_optuna.samplers.options import SamplerOptions
 from mfhpo_optuna.samplers.policy_sampler import PolicySampler
@@ -361,4 +361,4 @@ def _with_findings(race: FidelityRace, found: StudyRecommendation) -> StudyRecom
         findings["certificate"] = replace(
             certificate, notices=(*certificate.notices, *race.notices)
         )
-    return SearchRecommendation(**vars(found), **findings)
+    return replace(found, searched=True, **findings)
