@@ -15,6 +15,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo.experiment import Begun, Ended, Event, Found, Lost, key_of
 from mfhpo.search import Point
+from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.attributes import (
     ARM_KEY,
     LIMIT_KEY,
@@ -27,7 +28,6 @@ from mfhpo_optuna.study.attributes import (
     warn_of_attribute,
 )
 from mfhpo_optuna.study.ends import End
-from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.levels import Replicates, described, did_you_mean, levels_in
 from mfhpo_optuna.study.loop.storage_errors import is_spoilt
 from mfhpo_optuna.study.places import kind_of, point_of
@@ -175,6 +175,7 @@ class Translation:
         if value is not None:
             if not self._is_as_claimed(trial, note, arm, level):
                 level = max(1, len(self.levels))  # one that there is not: it is paid, and no value
+                configuration = trial.params
             elif not self.values.is_declared:
                 configuration = self.values.configuration(trial.params)
         return Ended(
