@@ -394,14 +394,15 @@ class StudyExperiment:
 
     def give_up_lost(self, study: optuna.Study) -> None:
         """Note on trials that their workers are dead, or that their leases are over."""
-        me = worker_name()
+        me, gives_up = worker_name(), self._gives_up
         for number, trial in list(self._since.items()):
             worker = self._claims[number].worker
             why, is_sure = "", True
             if worker != me and is_surely_dead(worker):
                 why = "its process died"
-            elif self.lease is not None and self.seconds_under_way(number) > self.lease:
-                why, is_sure = f"it ran for more than lease={self.lease:g} seconds", False
+            elif gives_up and self.seconds_under_way(number) > self._lease_of(number):
+                lease = self._lease_of(number)
+                why, is_sure = f"it ran for more than lease={lease:g} seconds", False
             if not why or str(number) not in self.experiment.open:
                 continue
             mark = EndNote(number, self.experiment.order, me, why, is_sure)
@@ -430,14 +431,22 @@ class StudyExperiment:
         note = self._claims[number]
         if note.worker != worker_name() and is_surely_dead(note.worker):
             return True
-        lease = self.lease
-        if lease is None:
-            cost = self.kind.cost_of(note.fidelity, self.trials.levels)
-            lease = max(_LEAST_LEASE, _LEASE_FACTOR * self._seconds_per_cost * cost)
-            limit = limit_of(self._since[number])
-            if limit is not None:
-                lease = _LEAST_LEASE + 2.0 * limit
-        return self.seconds_under_way(number) > lease
+        return self.seconds_under_way(number) > self._lease_of(number)
+
+    @property
+    def _gives_up(self) -> bool:
+        """True if claims are lost when their leases are over, as declared or as nothing waits."""
+        return self.lease is not None or self.experiment.runner.counts_late
+
+    def _lease_of(self, number: int) -> float:
+        """Return for how many seconds a trial is waited for."""
+        if self.lease is not None:
+            return self.lease
+        limit = limit_of(self._since[number])
+        if limit is not None:
+            return _LEAST_LEASE + 2.0 * limit
+        cost = self.kind.cost_of(self._claims[number].fidelity, self.trials.levels)
+        return max(_LEAST_LEASE, _LEASE_FACTOR * self._seconds_per_cost * cost)
 
     def chosen_by(self, trial_number: int) -> list[tuple[int, str | None, str | None]]:
         """Return the other trials that are waited for, with workers and digests of arguments."""

@@ -76,26 +76,12 @@ def race_with(lease):
     return IISESampler(Fidelity("epochs", levels=[1, 9]), ARMS, seed=0, lease=lease)
 
 
-def limited(lease):
-    return RCUCBSampler(ARMS, [1.0, 4.0], reward_range=(0.0, 1.0), seed=0, lease=lease)
-
-
-def limits_derived(lease):
-    return RCUCBSampler(ARMS, 3, seed=0, lease=lease)
-
-
 @pytest.mark.parametrize(
     ("make", "lease", "ago", "waits"),
     [
         (race_with, 10, 5, True),
         (race_with, 10, 20, False),
         (race_with, None, 3600, False),
-        (limited, 10.0, 5, True),
-        (limited, 10.0, 20, False),
-        (limited, None, 60, True),  # a minute and twice the largest limit, 4 seconds
-        (limited, None, 70, False),
-        (limits_derived, None, 50, True),
-        (limits_derived, None, 70, False),
     ],
 )
 def test_a_lost_pull_is_proposed_again_when_its_lease_is_over(make, lease, ago, waits):

@@ -12,6 +12,7 @@ from mfhpo import Observation
 from mfhpo.censored import RCUCB, Linear, ZoomingRCUCB
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo_optuna import IISESampler, ZoomingRCUCBSampler
+from mfhpo_optuna.study.study_experiment import StudyExperiment
 from tests.optuna.samplers.races import CERTIFICATE, answers
 from tests.optuna.samplers.time_limits.timed import (
     ARMS,
@@ -125,16 +126,14 @@ def test_limits_are_derived_from_the_first_durations(longest):
 
 
 def test_what_nobody_stopped_counts_as_stopped_at_its_limit(monkeypatch):
-    monkeypatch.setattr(
-        "mfhpo_optuna.study.trials.under_way.UnderWay.seconds_since_beginning",
-        lambda race, trial: trial.user_attrs["takes"],
-    )
+    now = [0.0]
+    monkeypatch.setattr(StudyExperiment, "clock", staticmethod(lambda: now[0]))
 
     def unenforced(trial):
         x = trial.suggest_float("x", 0.0, 1.0)
         begun = pulls(trial.study)
         value, seconds = outcome(x, sum(t.params.get("x") == x for t in begun) - 1)
-        trial.set_user_attr("takes", seconds)
+        now[0] += seconds
         return value
 
     with pytest.warns(UserWarning, match="trial 0 had a limit .* nobody enforces it") as caught:
@@ -170,8 +169,7 @@ def test_a_limit_of_the_enforcer_s_own_counts_as_the_sampler_s():
         study = run(sampler, objective, 30)
     assert len(caught) == 1
     assert str(caught[0].message).startswith(f"trial {pulls(study)[2].number} was stopped")
-    worst = sampler.replay(study, lambda race: lambda *_: None).policy
-    assert worst.survival(2).tolist() == [1.0, 1.0]
+    assert sampler.known(study).policy.survival(2).tolist() == [1.0, 1.0]
     assert sampler.recommendation(study).params == {"x": 0.5}
 
 
@@ -184,8 +182,8 @@ def test_a_trial_pruned_for_another_reason_is_a_failure():
         return end(trial, x, 0.5)
 
     with (
-        pytest.warns(UserWarning, match="was pruned.*in time.*NopPruner") as caught,
-        pytest.warns(ArmWithdrawnWarning, match=r"arm 2 \{'x': 0\.9\} leaves"),
+        pytest.warns(UserWarning, match="was pruned.*NopPruner") as caught,
+        pytest.warns(ArmWithdrawnWarning, match=r"candidate 2 \{'x': 0\.9\} leaves"),
     ):
         study = run(make(), objective, 30)
     answer = study.sampler.recommendation(study)
@@ -209,8 +207,7 @@ def test_memory_counts_as_the_limit_of_time_in_force():
 
     sampler = make()
     study = run(sampler, objective, 20)
-    survival = sampler.replay(study, lambda race: lambda *_: None).policy.survival(2)
-    assert survival.tolist() == [1.0, 1.0, 1.0]
+    assert sampler.known(study).policy.survival(2).tolist() == [1.0, 1.0, 1.0]
     with pytest.warns(UserWarning) as caught:  # noqa: PT030  (which ones, is what is checked)
         study = run(make(limits=3), objective, 20)
     assert {w.category for w in caught} == {ArmWithdrawnWarning}
@@ -231,8 +228,9 @@ def test_the_answer_says_how_many_values_contradict_the_declared_range(direction
     n = ((values < 0.0) | (values > 0.5)).sum()
     words = f"contradicted by {n} of 20, which count as the nearest value inside"
     assert words in study.sampler.recommendation(study).assumptions[0]
-    # Whoever reads the study later says the same.
-    with pytest.warns(UserWarning, match="outside reward_range"):
+    # Whoever reads the study later says the same, but does not warn again.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
         assert words in str(make(**declared).recommendation(study))
 
 
