@@ -211,7 +211,8 @@ class StudySampler(BaseSampler):
             self._end(study, trial)
         elif isinstance(reply, Refused):
             warnings.warn(
-                f"trial {trial.number} was enqueued, and {reply.why}: it runs, but does not count.",
+                f"trial {trial.number} was enqueued, and {reply.why}: it runs, but does not count."
+                f"{self.known(study).hint_at(trial)}",
                 stacklevel=4,
             )
 

@@ -34,7 +34,7 @@ from mfhpo_optuna.study.attributes import (
 from mfhpo_optuna.study.ends import End, end_of, values_of
 from mfhpo_optuna.study.events import Translation, limit_of, lost_of
 from mfhpo_optuna.study.forgotten import ForgottenReplicate, ForgottenReplicateWarning
-from mfhpo_optuna.study.levels import contains, described, levels_in
+from mfhpo_optuna.study.levels import contains, described, did_you_mean, levels_in
 from mfhpo_optuna.study.trials.news import TrialNews
 from mfhpo_optuna.study.trials.processes import is_surely_alive, is_surely_dead, worker_name
 
@@ -74,7 +74,7 @@ class StudyExperiment:
         arguments: str | None,
     ) -> None:
         self.kind, self.lease = kind, lease
-        self.trials = Translation(study, kind, seed)
+        self.trials = Translation(study, kind, seed, arguments)
         self.experiment = Experiment(kind.settings(study, seed, lease))
         self.certificates: list[FrozenTrial] = []  # the trials that the sampler added as answers
         self.at_target = PullStatistics(1, 1)  # of all values there, maximised
@@ -88,11 +88,11 @@ class StudyExperiment:
         self.begun_here: dict[int, float] = {}  # when trials began, by a clock that nobody sets
         self.n_outside = 0  # trials with a value that are none of this experiment's
         self.forgotten = ForgottenReplicate(kind.owned)
-        self._arguments = arguments
         self._claims: dict[int, PullNote] = {}  # of running trials
         self._since: dict[int, FrozenTrial] = {}  # running trials with a claim, as last seen
         self._looks: dict[int, object] = {}
         self._ended: dict[int, End] = {}  # told here before the study says so
+        self._is_stale = False
         self._news = TrialNews()
         self._n_counted = 0  # results that `at_target` has
         self._seconds_per_cost = 0.0  # of the slowest trial
@@ -106,7 +106,7 @@ class StudyExperiment:
         The study was deleted and made again then, or a trial has ended otherwise than was told.
         """
         is_first = self._news.is_new
-        news = self._news.read(study)
+        news = None if self._is_stale else self._news.read(study)
         if news is None:
             return False
         for trial in news:
@@ -304,6 +304,12 @@ class StudyExperiment:
         assert arm is not None
         return arm
 
+    def hint_at(self, trial: FrozenTrial) -> str:
+        """Return a question about a misspelt name of what a trial was enqueued with, or nothing."""
+        known = self.trials.names()
+        foreign = [name for name in parameters_before(trial) or {} if name not in known]
+        return did_you_mean(foreign[0], known) if foreign and known else ""
+
     def claim_of(self, trial_number: int) -> PullNote | None:
         """Return what a running trial evaluates; None if it counts for nothing."""
         return self._claims.get(trial_number)
@@ -370,10 +376,11 @@ class StudyExperiment:
         seconds = self.seconds_of(study, trial)
         order, worker = self.experiment.order, worker_name()
         end = End(state, values_of(state, values), order, worker, seconds)
-        mark = EndNote(trial.number, order, worker)
+        mark = EndNote(trial.number, order, worker, state.name)
         write_attribute(study, trial, END_KEY, mark.to_dict())
         self.kind.warn_at_end(self, trial, state)
         self._news.close(trial.number)
+        self._is_stale |= trial.number in self._ended  # its end could not be stored before
         self._ended[trial.number] = end
         for event in self._end(trial, note, end):
             self.experiment.apply(event)
@@ -394,18 +401,18 @@ class StudyExperiment:
 
     def give_up_lost(self, study: optuna.Study) -> None:
         """Note on trials that their workers are dead, or that their leases are over."""
-        me, gives_up = worker_name(), self._gives_up
+        me = worker_name()
         for number, trial in list(self._since.items()):
             worker = self._claims[number].worker
             why, is_sure = "", True
             if worker != me and is_surely_dead(worker):
                 why = "its process died"
-            elif gives_up and self.seconds_under_way(number) > self._lease_of(number):
-                lease = self._lease_of(number)
-                why, is_sure = f"it ran for more than lease={lease:g} seconds", False
+            elif self.may_give_up(number) and self.is_expired(number):
+                why, is_sure = f"it ran for {self.seconds_under_way(number):.0f} seconds", False
             if not why or str(number) not in self.experiment.open:
                 continue
-            mark = EndNote(number, self.experiment.order, me, why, is_sure)
+            order = self.experiment.order
+            mark = EndNote(number, order, me, why=why, is_sure=is_sure)
             try:
                 write_attribute(study, trial, LOST_KEY, mark.to_dict())
             except UpdateFinishedTrialError:
@@ -413,6 +420,14 @@ class StudyExperiment:
             lost = lost_of(trial)
             assert lost is not None
             self.experiment.apply(lost)
+
+    def may_give_up(self, number: int) -> bool:
+        """Return whether a trial may be given up though its worker may live.
+
+        With a lease that is a condition of the answer; where no order counts nothing depends on it.
+        """
+        promises_nothing = self.experiment.runner.counts_late
+        return self.lease is not None or promises_nothing or self._claims[number].purpose == "search"
 
     def seconds_under_way(self, number: int) -> float:
         """Return how long a trial has been running."""
@@ -431,22 +446,14 @@ class StudyExperiment:
         note = self._claims[number]
         if note.worker != worker_name() and is_surely_dead(note.worker):
             return True
-        return self.seconds_under_way(number) > self._lease_of(number)
-
-    @property
-    def _gives_up(self) -> bool:
-        """True if claims are lost when their leases are over, as declared or as nothing waits."""
-        return self.lease is not None or self.experiment.runner.counts_late
-
-    def _lease_of(self, number: int) -> float:
-        """Return for how many seconds a trial is waited for."""
-        if self.lease is not None:
-            return self.lease
-        limit = limit_of(self._since[number])
-        if limit is not None:
-            return _LEAST_LEASE + 2.0 * limit
-        cost = self.kind.cost_of(self._claims[number].fidelity, self.trials.levels)
-        return max(_LEAST_LEASE, _LEASE_FACTOR * self._seconds_per_cost * cost)
+        lease = self.lease
+        if lease is None:
+            cost = self.kind.cost_of(note.fidelity, self.trials.levels)
+            lease = max(_LEAST_LEASE, _LEASE_FACTOR * self._seconds_per_cost * cost)
+            limit = limit_of(self._since[number])
+            if limit is not None:
+                lease = _LEAST_LEASE + 2.0 * limit
+        return self.seconds_under_way(number) > lease
 
     def chosen_by(self, trial_number: int) -> list[tuple[int, str | None, str | None]]:
         """Return the other trials that are waited for, with workers and digests of arguments."""
@@ -491,7 +498,8 @@ class StudyExperiment:
         answer = self.experiment.answer()
         notices = (self.forgotten.notice,) if self.forgotten.notice else ()
         if self.n_outside:
-            notices += (f"{self.n_outside} trials that were not of this experiment do not count",)
+            which = "1 trial does" if self.n_outside == 1 else f"{self.n_outside} trials do"
+            notices += (f"{which} not count, because this experiment has not chosen what they are",)
         if not notices:
             return answer
         certificate = answer.certificate

@@ -52,29 +52,15 @@ def test_a_study_whose_worker_was_killed_goes_on_as_if_nothing_had_happened(unin
     assert answer == whole
 
 
-@pytest.mark.parametrize(
-    ("limits", "lease", "ago", "waits"),
-    [
-        ([1.0, 4.0], 10.0, 5, True),
-        ([1.0, 4.0], 10.0, 20, False),
-        ([1.0, 4.0], None, 60, True),  # a minute and twice the largest limit, 4 seconds
-        ([1.0, 4.0], None, 70, False),
-        (3, None, 50, True),
-        (3, None, 70, False),
-    ],
-)
-def test_a_lost_pull_is_proposed_again_when_its_lease_is_over(limits, lease, ago, waits):
-    study = optuna.create_study(sampler=make(limits=limits, lease=lease))
-    lost = study.ask()
-    begun = datetime.now() - timedelta(seconds=ago)
-    study._storage._get_trial(lost._trial_id).datetime_start = begun
-    study.sampler = make(limits=limits, lease=lease)  # a new process
-    after = study.ask()
-    assert (after.user_attrs[PULL]["arm"] == lost.user_attrs[PULL]["arm"]) != waits
-    end(lost, lost.suggest_float("x", 0.0, 1.0), 0.5)
-    study.tell(lost, 0.5)
-    study.tell(after, 0.6)
-    assert [result.observation.value for result in history(study)] == [-0.5, -0.6]
+def test_what_ends_after_its_lease_counts_as_well():
+    study = optuna.create_study(direction="maximize", sampler=make(lease=1e-6))
+    late, again = study.ask(), study.ask()
+    assert again.user_attrs[PULL]["arm"] == late.user_attrs[PULL]["arm"]
+    for trial, value in ((again, 0.6), (late, 0.5)):
+        trial.suggest_float("x", 0.0, 1.0)
+        study.tell(trial, end(trial, value, 0.5))
+    for sampler in (study.sampler, make()):
+        assert [result.observation.value for result in history(study, sampler)] == [0.6, 0.5]
 
 
 def test_a_zombie_does_not_delay_the_end():
