@@ -97,7 +97,7 @@ def test_a_clock_that_was_set_makes_no_trial_longer_or_shorter_than_nothing(hour
     study.tell(trial, 0.5)
     told = study.trials[0]
     assert 0.05 <= told.user_attrs["mfhpo:seconds"] < 60.0
-    noted = {**told.user_attrs, PULL: {**told.user_attrs[PULL], "trial": 1}}
+    noted = {**told.user_attrs, PULL: {**told.user_attrs[PULL], "trial": len(study.trials)}}
     noted["mfhpo:seconds"] = -3599.0
     parts = told.params, told.distributions
     study.add_trial(
