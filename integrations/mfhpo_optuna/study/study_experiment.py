@@ -496,6 +496,8 @@ class StudyExperiment:
     def answer(self) -> Answer:
         """Return the best answer so far."""
         answer = self.experiment.answer()
+        if answer.arm is not None:
+            answer = replace(answer, params=self.params_of(answer))
         notices = (self.forgotten.notice,) if self.forgotten.notice else ()
         if self.n_outside:
             which = "1 trial does" if self.n_outside == 1 else f"{self.n_outside} trials do"

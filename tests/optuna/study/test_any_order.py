@@ -167,9 +167,10 @@ class Study(RuleBasedStateMachine):
     def answer(self, study):
         return study.sampler.recommendation(study)
 
-    def listening(self, hear):
-        """What a sampler calls after each observation, so that `hear` gets what is asked here."""
-        return lambda number, pull, seen: hear(number, seen.has_value)
+    def listen(self, study, hear):
+        """Tell by trial whether it gave a value, as it was learned."""
+        for result in study.sampler.known(study).experiment.history():
+            hear(int(result.id), result.observation.has_value)
 
     @invariant()
     def each_value_counts_once(self):
@@ -181,7 +182,7 @@ class Study(RuleBasedStateMachine):
             if has_value:
                 valued.add(number)
 
-        study.sampler.replay(study, lambda race: self.listening(hear))
+        self.listen(study, hear)
         assert len(heard) == len(set(heard))
         trials = study.get_trials(deepcopy=False)
         pulls = {t.number for t in trials if self.is_pull(t)}
@@ -207,8 +208,11 @@ class Game(Study):
     def answer(self, study):
         return study.sampler.equilibrium(study)
 
-    def listening(self, hear):
-        return lambda trial, query, values: hear(trial.number, values[0] is not None)
+    def listen(self, study, hear):
+        def told(trial, query, values):
+            hear(trial.number, values[0] is not None)
+
+        study.sampler.replay(study, lambda race: told)
 
     def is_pull(self, trial):
         return "levels" in trial.user_attrs.get(QUERY, {})

@@ -23,6 +23,7 @@ from tests.optuna.samplers.time_limits.timed import (
     PULL,
     SECONDS,
     end,
+    history,
     make,
     outcome,
     pulls,
@@ -213,6 +214,36 @@ def test_memory_counts_as_the_limit_of_time_in_force():
     assert {w.category for w in caught} == {ArmWithdrawnWarning}
 
 
+@pytest.mark.parametrize(
+    ("options", "largest"), [({}, 4.0), ({"limits": 3, "longest": 7.0}, 7.0)]
+)
+def test_what_is_enqueued_has_a_limit_of_its_own_or_the_largest(options, largest):
+    study = optuna.create_study(direction="maximize", sampler=make(**options))
+    for x in (0.9, 0.3):  # an arm, and none, which may hang all the same
+        study.enqueue_trial({"x": x})
+        study.enqueue_trial({"x": x}, user_attrs={LIMIT: 2.5})
+    with pytest.warns(UserWarning, match="none of the 3 configurations: it runs, but does not"):
+        trials = [study.ask() for _ in range(4)]
+    assert [trial.suggest_float("x", 0.0, 1.0) for trial in trials] == [0.9, 0.9, 0.3, 0.3]
+    assert [trial.user_attrs[LIMIT] for trial in trials] == [largest, 2.5] * 2
+    for trial in trials:
+        with pytest.raises(optuna.TrialPruned):
+            end(trial, 1.0, 10.0)
+        study.tell(trial, state=TrialState.PRUNED)
+    told = [(each.pull.arm, each.observation.censored_at) for each in history(study)]
+    assert told == [(2, largest), (2, 2.5)]
+
+
+def test_an_arm_that_was_only_stopped_is_shown_as_far_as_it_is_known():
+    def hangs(trial):
+        trial.suggest_float("x", 0.0, 1.0)
+        return end(trial, 1.0, 10.0)
+
+    study = run(make(arms=2, limits=[1.0], horizon=6), hangs)
+    answer = study.sampler.recommendation(study)
+    assert answer.params == study.best_params == study.trials[answer.arm].params != {}
+
+
 @both_directions
 def test_the_answer_says_how_many_values_contradict_the_declared_range(direction, sign):
     def objective(trial):
@@ -282,6 +313,8 @@ def test_samplers_of_levels_and_of_limits_refuse_each_other_s_studies():
     with pytest.raises(ValueError, match="trial 0 was run by a sampler that chooses time limits"):
         study.optimize(with_epochs)
     assert study.trials[-1].state == TrialState.FAIL
+    with pytest.raises(ValueError, match="trial 0 was run by a sampler that chooses time limits"):
+        study.sampler.recommendation(study)
 
     study = optuna.create_study(sampler=IISESampler("epochs", ARMS))
     study.optimize(with_epochs, n_trials=3)
