@@ -34,7 +34,7 @@ def promised(answer, sign):
     if answer.certified:
         return answer.mean
     # Without a certificate, a search says what it has seen.
-    return end if math.isfinite(end) or not hasattr(answer, "certificate") else answer.mean
+    return end if math.isfinite(end) or not answer.searched else answer.mean
 
 
 def optimized(study, sign, n_trials=None):
@@ -72,7 +72,7 @@ def test_at_the_end_it_is_the_mean_or_the_end_of_the_interval_or_beyond(
     own = promised(answer, sign)
     assert study.best_trial == last
     assert last.user_attrs[CERTIFICATE]["certified"] == answer.certified
-    if not math.isfinite(answer.interval[0]) and getattr(answer, "certificate", None):
+    if not math.isfinite(answer.interval[0]) and answer.certificate:
         own = study.best_value  # the end of an interval that is too wide to be printed
         assert sign * own >= sign * answer.mean
     is_better = sign * own < sign * earlier
