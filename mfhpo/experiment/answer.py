@@ -129,7 +129,7 @@ class Answer:
     # Of games.
     dissatisfaction: Mapping[str, Dissatisfaction] | None = None
     utilities: Mapping[str, Utility] = field(default_factory=dict)
-    probability: float = math.nan
+    probability: float = 0.0
     at_most: float = math.inf
     budget: float = math.inf
     evaluations: int = 0
