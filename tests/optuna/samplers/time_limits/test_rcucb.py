@@ -6,7 +6,7 @@ import optuna
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from optuna.trial import TrialState
+from optuna.trial import TrialState, create_trial
 
 from mfhpo import Observation
 from mfhpo.censored import RCUCB, Linear, ZoomingRCUCB
@@ -232,6 +232,8 @@ def test_what_is_enqueued_has_a_limit_of_its_own_or_the_largest(options, largest
         study.tell(trial, state=TrialState.PRUNED)
     told = [(each.pull.arm, each.observation.censored_at) for each in history(study)]
     assert told == [(2, largest), (2, 2.5)]
+    study.add_trial(create_trial(value=1.0))
+    assert "notice      1 trial does not count" in str(study.sampler.recommendation(study))
 
 
 def test_an_arm_that_was_only_stopped_is_shown_as_far_as_it_is_known():
