@@ -427,7 +427,9 @@ class StudyExperiment:
         With a lease that is a condition of the answer; where no order counts nothing depends on it.
         """
         promises_nothing = self.experiment.runner.counts_late
-        return self.lease is not None or promises_nothing or self._claims[number].purpose == "search"
+        return (
+            self.lease is not None or promises_nothing or self._claims[number].purpose == "search"
+        )
 
     def seconds_under_way(self, number: int) -> float:
         """Return how long a trial has been running."""

@@ -136,4 +136,4 @@ def is_in_range(trial: FrozenTrial) -> bool:
 
 
 def _same(one: Params, other: Params) -> bool:
-    return described(one) == described(other)
+    return bool(described(one) == described(other))

@@ -32,6 +32,7 @@ class LimitRunner(Runner):
 
     n_levels = 1
     counts_late = True
+    policy: CensoredPolicy
 
     def __init__(self, policy: CensoredPolicy, configurations: Configurations, sign: float) -> None:
         self.policy = policy

@@ -214,9 +214,7 @@ def test_memory_counts_as_the_limit_of_time_in_force():
     assert {w.category for w in caught} == {ArmWithdrawnWarning}
 
 
-@pytest.mark.parametrize(
-    ("options", "largest"), [({}, 4.0), ({"limits": 3, "longest": 7.0}, 7.0)]
-)
+@pytest.mark.parametrize(("options", "largest"), [({}, 4.0), ({"limits": 3, "longest": 7.0}, 7.0)])
 def test_what_is_enqueued_has_a_limit_of_its_own_or_the_largest(options, largest):
     study = optuna.create_study(direction="maximize", sampler=make(**options))
     for x in (0.9, 0.3):  # an arm, and none, which may hang all the same
