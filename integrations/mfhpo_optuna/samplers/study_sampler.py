@@ -65,6 +65,11 @@ class StudySampler(BaseSampler):
         Name of the option `arm_sampler`.
     """
 
+    # What `mfhpo.racing.options.runs` sets.
+    _policy_class: Callable[..., Any]
+    _options_type: type
+    _defaults: dict[str, Any]
+
     def __init__(
         self,
         kind: Kind,
@@ -547,7 +552,12 @@ class StudySampler(BaseSampler):
         """Return what is known about a study, with its news; the lock is held."""
         self._check_study(study)
         known = self._of(study)
-        if not known.read(study):
+        try:
+            is_read = known.read(study)
+        except ValueError:
+            del self._known[self._key(study)]  # whoever reads it again hears the same
+            raise
+        if not is_read:
             anew = self._new(study)
             anew.take_over(known)
             anew.read(study)

@@ -147,7 +147,7 @@ def test_a_storage_that_blocks_until_the_limit_censors_nothing(shared_clock):
     with time_limited(reporting, limit=60.0) as limited:
         study.optimize(limited, n_trials=1, catch=(OSError,))
     assert study.trials[0].state == TrialState.FAIL
-    assert study.trials[0].user_attrs.keys() == {PULL, "mfhpo:seconds", FAILED}
+    assert study.trials[0].user_attrs.keys() == {PULL, "mfhpo:end", "mfhpo:seconds", FAILED}
 
 
 def caught(trial):
