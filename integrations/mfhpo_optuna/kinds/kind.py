@@ -197,7 +197,7 @@ class Kind(abc.ABC):
         return False
 
     def counts_as_single(self, trial: FrozenTrial) -> bool:
-        """Return whether a trial that claims nothing is a single evaluation, and so no answer."""
+        """Return whether a trial is a single evaluation, and so no answer."""
         return self.fidelity is None or self.fidelity.name in trial.params
 
     def attributes(self, assignment: Assignment) -> dict[str, Any]:
@@ -217,7 +217,3 @@ class Kind(abc.ABC):
     def announcement(self, known: StudyExperiment) -> str:
         """Return what the log is to say once about how a study is run; empty for nothing."""
         return ""
-
-    def end(self, end: End, note: PullNote, trial: FrozenTrial) -> End:
-        """Return the end of a trial as it counts."""
-        return end

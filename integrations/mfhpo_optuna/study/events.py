@@ -181,7 +181,12 @@ class Translation:
             return Lost(
                 id=id, order=order, why="its process died", cost=None, will_retry=will_retry
             )
-        return self._ended(trial, note, self.kind.end(end, note, trial), order)
+        if end.values and not self._has_asked_for_fidelity(trial):
+            self._warn_of_no_fidelity(trial)
+            if self.fidelity_distribution is None:  # nobody may ever ask: it is no evaluation
+                why = "it asked for no fidelity"
+                return Lost(id=id, order=order, why=why, is_withdrawn=True)
+        return self._ended(trial, note, end, order)
 
     def _ended(self, trial: FrozenTrial, note: PullNote, end: End, order: int) -> Ended:
         arm = self.arm_of(note)
@@ -260,9 +265,11 @@ class Translation:
 
     def _has_asked_for_fidelity(self, trial: FrozenTrial) -> bool:
         fidelity = self.kind.fidelity
-        if fidelity is None or fidelity.name in trial.params:
-            return True
-        name = fidelity.name
+        return fidelity is None or fidelity.name in trial.params
+
+    def _warn_of_no_fidelity(self, trial: FrozenTrial) -> None:
+        assert self.kind.fidelity is not None
+        name = self.kind.fidelity.name
         self.n_without_fidelity += 1
         self.missing_fidelity = (
             f"fidelity={name!r}, but the objective did not ask for it in trial {trial.number}; it "
@@ -271,7 +278,6 @@ class Translation:
             f"parameter.{did_you_mean(name, trial.params, 'fidelity=')}"
         )
         self.warn("no fidelity", self.missing_fidelity)
-        return False
 
     def _warn_of_no_replicate(self, trial: FrozenTrial) -> None:
         self.warn(

@@ -384,7 +384,7 @@ class StudyExperiment:
         self._ended[trial.number] = end
         for event in self._end(trial, note, end):
             self.experiment.apply(event)
-        return True
+        return self.kind.counts_as_single(trial)
 
     def seconds_of(self, study: optuna.Study, trial: FrozenTrial) -> float | None:
         """Return how long a trial that ends now took, and note it where seconds are the cost."""
