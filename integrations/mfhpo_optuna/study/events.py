@@ -15,6 +15,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo.experiment import Begun, Ended, Event, Found, Lost, key_of
 from mfhpo.search import Point
+from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.attributes import (
     ARM_KEY,
     LIMIT_KEY,
@@ -27,7 +28,6 @@ from mfhpo_optuna.study.attributes import (
     warn_of_attribute,
 )
 from mfhpo_optuna.study.ends import End
-from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.levels import Replicates, described, did_you_mean, levels_in
 from mfhpo_optuna.study.loop.storage_errors import is_spoilt
 from mfhpo_optuna.study.places import kind_of, point_of
@@ -106,10 +106,12 @@ class Translation:
             for of in note.shortlist
             if isinstance(of, int) or of in self._by_key
         ]
+        # Of a draw no more than what is known from the beginning: what is told grows no more then.
+        enqueued = self.values.configuration(trial.system_attrs.get("fixed_params") or {})
         return Begun(
             id=str(trial.number),
             order=note.order,
-            configuration=dict(self.given[arm]) if self.values.is_declared else {},
+            configuration=dict(self.given[arm]) if self.values.is_declared else enqueued,
             draw=None if self.values.is_declared else arm,
             levels=None if note.fidelity is None else (note.fidelity,),
             point=note.point,

@@ -13,9 +13,10 @@ from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Observation, Pull
-from mfhpo.experiment import Answer, Assignment, Done, Event, Experiment, Lost, Refused, Wait
+from mfhpo.experiment import Answer, Assignment, Done, Event, Experiment, Refused, Wait
 from mfhpo.knowledge.statistics import PullStatistics
 from mfhpo.search import BudgetedSearch
+from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.attributes import (
     ARM_KEY,
     END_KEY,
@@ -33,7 +34,6 @@ from mfhpo_optuna.study.attributes import (
 from mfhpo_optuna.study.ends import End, end_of, values_of
 from mfhpo_optuna.study.events import Translation, limit_of, lost_of
 from mfhpo_optuna.study.forgotten import ForgottenReplicate, ForgottenReplicateWarning
-from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.levels import contains, described, levels_in
 from mfhpo_optuna.study.trials.news import TrialNews
 from mfhpo_optuna.study.trials.processes import is_surely_alive, is_surely_dead, worker_name
@@ -196,11 +196,12 @@ class StudyExperiment:
     def reply_to(self, trial: FrozenTrial) -> Reply:
         """Return what a trial that begins is to do."""
         inherited = self._inherited(trial)
-        if inherited is not None:
-            return inherited
+        return self._next(trial) if inherited is None else inherited
+
+    def _next(self, trial: FrozenTrial, moving: str | None = None) -> Reply:
         fixed = parameters_before(trial)
         if fixed is None:
-            return self.experiment.next()
+            return self.experiment.next(moving=moving)
         fidelity, level = self.kind.fidelity, None
         if fidelity is not None and fidelity.name in fixed and self.trials.levels:
             levels = [described(each) for each in self.trials.levels]
@@ -211,7 +212,8 @@ class StudyExperiment:
                     f"enqueue one of the levels, or leave {fidelity.name!r} to the sampler"
                 )
             level = levels.index(described(asked))
-        return self.experiment.next(fixed=(self.trials.values.configuration(fixed), level))
+        part = self.trials.values.configuration(fixed), level
+        return self.experiment.next(fixed=part, moving=moving)
 
     def _inherited(self, trial: FrozenTrial) -> Assignment | None:
         """Return what a lost trial was to evaluate that this one repeats; None for others.
@@ -249,12 +251,14 @@ class StudyExperiment:
         for _ in range(_CHOICES):
             self._write_claim(study, trial, assignment, signature)
             is_alone = assignment.block is None and assignment.purpose == "given"
-            if is_alone or assignment.origin != "chosen":
+            if assignment.origin == "enqueued":  # a draw may be another's, too
+                is_alone = assignment.draw is None
+            if is_alone or assignment.origin == "retry":
                 return
             self.read(study)
             if self.experiment.settle(str(trial.number)) is not None:
                 return
-            other = self.experiment.next(moving=str(trial.number))
+            other = self._next(trial, moving=str(trial.number))
             if not isinstance(other, Assignment):
                 return
             assignment = other

@@ -61,6 +61,14 @@ class Clock:
             self._happens()
 
 
+CLOCK = Clock()
+
+
+def takes(seconds):
+    """Have an objective take so many seconds."""
+    CLOCK.sleep(float(seconds))
+
+
 def ended(trial):
     """The number of pulls that have ended, which is a trial's number without the answers."""
     trials = trial.study.get_trials(deepcopy=False)
@@ -109,7 +117,7 @@ def pulls(study):
 
 def chosen(trial):
     """What a trial was to evaluate, whoever has chosen it with which arguments."""
-    return {**trial.user_attrs[PULL], "worker": None, "arguments": None}
+    return trial.user_attrs[PULL] | dict.fromkeys(("study", "worker", "arguments"))
 
 
 def sequence(study):

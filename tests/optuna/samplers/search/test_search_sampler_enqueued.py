@@ -20,7 +20,7 @@ def test_an_enqueued_trial_beyond_the_budget_does_not_end_the_search():
     study = search("epochs", budget=60)
     for x in (0.1, 0.5, 0.9):
         study.enqueue_trial({"x": x, "epochs": 27})
-    with pytest.warns(UserWarning, match="what is left of the budget does not do for it"):
+    with pytest.warns(UserWarning, match="what is left of the budget does not pay for it"):
         study.optimize(loss, n_trials=50)
     answer = study.sampler.recommendation(study)
     assert answer.finished
@@ -38,10 +38,10 @@ def test_what_is_enqueued_while_a_shortlist_is_certified_is_in_the_block_of_the_
     shortlist = ()
     while not shortlist:
         study.optimize(noisy, n_trials=1)
-        race = study.sampler._of(study)
-        shortlist = race.race.shortlist
-    arm = race.race.ask()[0].arm
-    study.enqueue_trial({"x": race.arms.params(arm)["x"]})
+        known = study.sampler.known(study)
+        shortlist = known.policy.shortlist
+    arm = known.policy.ask()[0].arm
+    study.enqueue_trial({"x": known.values_of(arm).params["x"]})
     study.optimize(noisy, n_trials=1)
     [trial] = [trial for trial in study.trials if "fixed_params" in trial.system_attrs]
     assert trial.user_attrs[ARM_KEY]["arm"] == arm
