@@ -188,7 +188,6 @@ class RaceSettings(Settings):
                 **{name: others[name] for name in others.keys() - {"n_arms"}},
             )
         arms = known_of(candidates, others.get("describe", described))
-        is_drawn = isinstance(candidates, int)
         if makes_shortlist(whole, len(arms), known.costs_of(levels)):
             declared = DeclaredSearch.of(
                 fidelity,
@@ -199,12 +198,12 @@ class RaceSettings(Settings):
                 epsilon=epsilon,
                 sigma=sigma,
                 max_failures=max_failures,
-                candidates=candidates if is_drawn else numbered(arms),
+                candidates=candidates if isinstance(candidates, int) else numbered(arms),
             )
             return SearchSettings(
                 declared=declared,
                 levels=levels,
-                candidates=() if is_drawn else candidates,
+                candidates=() if isinstance(candidates, int) else candidates,
                 seed=seed,
                 make_certifier=None if make is None else certifier_of(make, {}, sign),
                 sign=sign,

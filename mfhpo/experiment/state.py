@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from copy import deepcopy
@@ -201,7 +202,8 @@ class State:
         if level >= runner.n_levels:
             return Refused(f"level {level} is none of the {runner.n_levels} levels")
         block = None if runner.open_block is None else runner.open_block(arm, pending)
-        pull = runner.limited(Pull(arm, level, block=block), pending)
+        pull = Pull(arm, level, block=block)
+        pull = pull if runner.limited is None else runner.limited(pull, pending)
         if not runner.fits(pull, pending):
             return Refused(
                 "what is left of the budget does not pay for it beside what is under way"
@@ -218,7 +220,8 @@ class State:
             return None
         draws = (arm for arm in range(len(known)) if known.draw_of(arm) is not None)
         free = next((arm for arm in draws if arm not in self._claimed), None)
-        return len(known) if free is None and self.runner.adds else free
+        may_be_new = free is None and len(known) < self.runner.n_arms
+        return len(known) if may_be_new else free
 
     def _completed(self, pull: Pull, part: Mapping[str, Any], wanted: Wanted | None) -> Wanted:
         """Return an enqueued pull with what the policy chooses besides the values of the user."""
@@ -495,9 +498,17 @@ class State:
             configurations.fix(arm, ended.configuration)
             return
         owner = configurations.bind(arm, ended.configuration)
-        if owner != arm and arm not in self._merged:
-            self._merged.add(arm)
-            self.runner.merge(arm, owner)
+        if owner == arm or arm in self._merged:
+            return
+        if not self._merged and not self.runner.draws:
+            warnings.warn(
+                f"configurations {owner} and {arm} were drawn equal, {configurations[owner]!r}: "
+                f"they are merged, and so will be others",
+                stacklevel=7,
+            )
+        self._merged.add(arm)
+        assert self.runner.withdraw is not None
+        self.runner.withdraw(arm, owner)
 
     def _lose(self, lost: Lost) -> None:
         if lost.id in self._ended:
