@@ -246,14 +246,17 @@ class StudyExperiment:
         assignment: Assignment,
         signature: Mapping[str, str],
     ) -> None:
-        """Write down what a trial evaluates, and move it while an earlier claim is equal."""
+        """Write down what a trial evaluates, and move it while an earlier claim is equal.
+
+        Others may have chosen the same meanwhile: what they wrote before is earlier.
+        """
         self.begun_here[trial.number] = self.clock()
         for _ in range(_CHOICES):
+            is_shared = _may_be_equal(assignment)
+            if is_shared:
+                self.read(study)
             self._write_claim(study, trial, assignment, signature)
-            is_alone = assignment.block is None and assignment.purpose == "given"
-            if assignment.origin == "enqueued":  # a draw may be another's, too
-                is_alone = assignment.draw is None
-            if is_alone or assignment.origin == "retry":
+            if not is_shared:
                 return
             self.read(study)
             if self.experiment.settle(str(trial.number)) is not None:
@@ -424,7 +427,9 @@ class StudyExperiment:
         With a lease that is a condition of the answer; where no order counts nothing depends on it.
         """
         promises_nothing = self.experiment.runner.counts_late
-        return self.lease is not None or promises_nothing or self._claims[number].purpose == "search"
+        return (
+            self.lease is not None or promises_nothing or self._claims[number].purpose == "search"
+        )
 
     def seconds_under_way(self, number: int) -> float:
         """Return how long a trial has been running."""
@@ -541,6 +546,13 @@ class StudyExperiment:
             self.at_target.add(0, 0, float(observation.value))
 
     clock: Callable[[], float] = staticmethod(time.monotonic)
+
+
+def _may_be_equal(assignment: Assignment) -> bool:
+    """Return whether others may claim the same at this moment, and one of them has to move."""
+    if assignment.origin == "chosen":
+        return assignment.block is not None or assignment.purpose != "given"
+    return assignment.origin == "enqueued" and assignment.draw is not None
 
 
 def replace_distributions(trial: FrozenTrial, more: Mapping[str, BaseDistribution]) -> FrozenTrial:

@@ -82,7 +82,7 @@ def test_workers_that_choose_at_the_same_moment_evaluate_different_replicates(is
         one.optimize(objective, n_trials=1)
     # The second looks before the first has written, and writes before the first looks again.
     trials = []
-    write = StudyExperiment._write_claim
+    write = StudyExperiment.claim
 
     def write_late(self, *arguments):
         if not trials:
@@ -93,7 +93,7 @@ def test_workers_that_choose_at_the_same_moment_evaluate_different_replicates(is
         write(self, *arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(StudyExperiment, "_write_claim", write_late)
+        patch.setattr(StudyExperiment, "claim", write_late)
         first = one.ask()
     tags = [trial.user_attrs[PULL] for trial in (first, trials[0])]
     assert tags[0]["shortlist"] == tags[1]["shortlist"]
