@@ -302,7 +302,7 @@ class State:
         answer = self._with_assumptions(self.runner.answer())
         if answer.finished and self._is_held_up:
             answer = replace(answer, finished=False)
-        if self._is_hopeless:
+        if self._is_hopeless and not answer.finished:
             why = f"all of the first {self._early_failures} evaluations failed"
             return replace(answer, finished=True, reason=why)
         if self._is_cut_off:

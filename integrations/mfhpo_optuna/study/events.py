@@ -168,6 +168,9 @@ class Translation:
         says so. Whoever fails it need not have noted a counter: it counts from its beginning then.
         """
         id, order = str(trial.number), note.order + 1 if end.order is None else end.order
+        arm = self.arm_of(note)
+        if arm is not None and not end.values:  # whoever evaluates it again evaluates the same
+            self.values.see(arm, trial, {**(parameters_before(trial) or {}), **trial.params})
         is_lost = end.state == TrialState.FAIL and (end.worker is None or end.worker != note.worker)
         if is_spoilt(trial, end.state):
             return Lost(id=id, order=order, why="its storage failed", cost=None)
