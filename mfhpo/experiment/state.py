@@ -428,13 +428,14 @@ class State:
         )
 
     def _has_rival_of_draw(self, begun: Begun, arm: int) -> bool:
-        """Tell whether an earlier claim of a draw does not know its values, or begins it, too."""
-        same = self.runner.configurations.are_equal
-        others = [claim.begun for claim in self.ledger.open.values() if claim.pull.arm == arm]
-        if any(not same(other.configuration, begun.configuration) for other in others):
+        """Tell whether a claim lacks values of its draw, brings other ones, or begins it, too."""
+        known, own = self.runner.configurations[arm], begun.configuration
+        is_shared = any(claim.pull.arm == arm for claim in self.ledger.open.values())
+        if not known.keys() <= own.keys():
             return True
-        shares = begun.purpose != "search" or (begun.origin == "enqueued" and begun.configuration)
-        return bool(others) and not shares
+        if begun.origin == "enqueued" and own:
+            return is_shared and not own.keys() <= known.keys()
+        return is_shared and begun.purpose == "search"
 
     def _end(self, ended: Ended) -> None:
         claim = self.ledger.open.get(ended.id)
@@ -496,7 +497,7 @@ class State:
         if ended.configuration is None or not ended.has_value:
             return
         configurations = self.runner.configurations
-        if level < self.runner.n_levels - 1:
+        if level < self.runner.n_levels - 1 or self.runner.withdraw is None:
             configurations.fix(arm, ended.configuration)
             return
         owner = configurations.bind(arm, ended.configuration)
@@ -509,7 +510,6 @@ class State:
                 stacklevel=7,
             )
         self._merged.add(arm)
-        assert self.runner.withdraw is not None
         self.runner.withdraw(arm, owner)
 
     def _lose(self, lost: Lost) -> None:
