@@ -434,7 +434,7 @@ class State:
         if not known.keys() <= own.keys():
             return True
         if begun.origin == "enqueued" and own:
-            return is_shared and not own.keys() <= known.keys()
+            return is_shared and not self.runner.configurations.has(arm, own)
         return is_shared and begun.purpose == "search"
 
     def _end(self, ended: Ended) -> None:

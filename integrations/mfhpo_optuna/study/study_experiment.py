@@ -511,7 +511,11 @@ class StudyExperiment:
 
     def params_of(self, answer: Answer) -> dict[str, Any]:
         """Return all that is known about the configuration of an answer."""
-        return {} if answer.arm is None else dict(self.values_of(answer.arm).params)
+        if answer.arm is None:
+            return {}
+        what = self.values_of(answer.arm)
+        named = self.trials.values.named(self.number_of_arm(answer.arm)) | what.distributions.keys()
+        return {name: value for name, value in what.params.items() if name in named}
 
     def values_of(self, arm: int) -> Any:
         """Return what is known about an arm of the experiment."""
