@@ -68,6 +68,7 @@ class State:
         n_expected = getattr(settings, "n_arms", None) or 0
         self._most_early = max(_MOST_EARLY_FAILURES, n_expected, len(runner.configurations))
         self._claimed: set[int] = set()  # arms
+        self._seen: set[tuple[int, int, int]] = set()  # arms, levels and blocks of values
         self._merged: set[int] = set()  # draws that turned out equal to earlier arms
         self._is_exhausted = False
         self._lost_cost = 0.0
@@ -118,6 +119,14 @@ class State:
         self._tell_costs()
         is_over = self.runner.finished and not self._is_held_up
         return is_over or self._certificate is not None
+
+    @property
+    def is_spent(self) -> bool:
+        """True if nothing is under way, and nothing is left to begin."""
+        if self.ledger.open:
+            return False
+        self._tell_costs()
+        return self.runner.is_spent
 
     @property
     def _is_held_up(self) -> bool:
@@ -293,7 +302,7 @@ class State:
         answer = self._with_assumptions(self.runner.answer())
         if answer.finished and self._is_held_up:
             answer = replace(answer, finished=False)
-        if self._is_hopeless:
+        if self._is_hopeless and not answer.finished:
             why = f"all of the first {self._early_failures} evaluations failed"
             return replace(answer, finished=True, reason=why)
         if self._is_cut_off:
@@ -343,16 +352,11 @@ class State:
 
     def _conditions(self) -> tuple[str, ...]:
         """Return what must be true about evaluations that a claim would rest on, and were lost."""
-        seen = {
-            (result.pull.arm, result.pull.fidelity, result.pull.block)
-            for result in self.history
-            if result.pull.block is not None and getattr(result.observation, "has_value", False)
-        }
         missing = [
             id
             for id, claim in self.ledger.lost.items()
             if claim.begun.purpose in _OF_CLAIMS
-            and (claim.pull.arm, claim.pull.fidelity, claim.pull.block) not in seen
+            and (claim.pull.arm, claim.pull.fidelity, claim.pull.block) not in self._seen
         ]
         has_unsure = not self._unsure.isdisjoint(missing)
         return (
@@ -398,7 +402,10 @@ class State:
         return None
 
     def _has_rival(self, begun: Begun, arm: int) -> bool:
-        """Tell whether a claim should move, because an earlier one is equal and under way."""
+        """Tell whether a claim should move, because an earlier one is equal.
+
+        That is under way, or has given the value of a block.
+        """
         if begun.draw is not None and self._has_rival_of_draw(begun, arm):
             return True
         if begun.origin == "enqueued":
@@ -407,6 +414,9 @@ class State:
             return True
         if begun.block is None and begun.purpose != "search":  # one more value, on new replicates
             return begun.replicate in self._replicates[begun.purpose]
+        levels = begun.levels or ()
+        if begun.purpose != "search" and any((arm, m, begun.block) in self._seen for m in levels):
+            return True
         return any(
             claim.pull.arm == arm
             and claim.begun.block == begun.block
@@ -421,7 +431,7 @@ class State:
         if not known.keys() <= own.keys():
             return True
         if begun.origin == "enqueued" and own:
-            return is_shared and not own.keys() <= known.keys()
+            return is_shared and not self.runner.configurations.has(arm, own)
         return is_shared and begun.purpose == "search"
 
     def _end(self, ended: Ended) -> None:
@@ -557,6 +567,8 @@ class State:
             self._n_stopped += stopped_at is not None and result.purpose in self.runner.of_means
             if getattr(result.observation, "has_value", True):
                 self._early_failures = None
+                if result.pull.block is not None:
+                    self._seen.add((result.pull.arm, result.pull.fidelity, result.pull.block))
             elif self._early_failures is not None and stopped_at is None:
                 self._early_failures += 1
             self.runner.learn(result.pull, result.observation, result.purpose)
