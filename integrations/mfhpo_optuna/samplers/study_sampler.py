@@ -30,7 +30,7 @@ from mfhpo_optuna.study.attributes import (
     write_attribute,
     write_note,
 )
-from mfhpo_optuna.study.levels import check_choices, contains
+from mfhpo_optuna.study.levels import check_choices, contains, own_value
 from mfhpo_optuna.study.loop.end_of_optimize import call_at_end
 from mfhpo_optuna.study.loop.report import ProgressLike, ProgressReport
 from mfhpo_optuna.study.loop.storage_errors import mark_if_spoilt
@@ -355,7 +355,7 @@ class StudySampler(BaseSampler):
             params[name] = self._arm_sampler.sample_independent(view, trial, name, distribution)
         value = values.suggest(arm, name, distribution, note.point)
         if contains(distribution, value):
-            return value
+            return own_value(distribution, value)
         return self._kind.value_outside(known, trial, arm, name, value, distribution)
 
     def _anything(self, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:
