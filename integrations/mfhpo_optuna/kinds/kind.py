@@ -110,9 +110,6 @@ class Kind(abc.ABC):
     def check(self, known: StudyExperiment) -> None:
         """Raise or warn if the experiment cannot go on as it is."""
 
-    def check_name(self, arm: int, name: str) -> None:
-        """Raise ValueError if an objective asks for what a configuration cannot have."""
-
     @abc.abstractmethod
     def progress(self, known: StudyExperiment) -> Progress:
         """Return where the experiment stands."""
@@ -185,7 +182,8 @@ class Kind(abc.ABC):
     ) -> Any:
         """Return another value where that of a configuration is none that is asked for.
 
-        Raises ValueError for one that users have given.
+        Raises ValueError for one that users have given, and for one that is missing in a whole
+        configuration.
         """
         if known.trials.values.is_declared:
             raise ValueError(

@@ -348,8 +348,9 @@ class StudySampler(BaseSampler):
             return known.replicate_for(trial, distribution)
         arm = known.trials.arm_of(note)
         assert arm is not None
-        self._kind.check_name(arm, name)
         params = values[arm].params
+        if self._kind.is_whole and name not in params:
+            return self._kind.value_outside(known, trial, arm, name, None, distribution)
         if self._arm_sampler is not None and name not in params:
             view = arms_only_study(study, known)
             params[name] = self._arm_sampler.sample_independent(view, trial, name, distribution)

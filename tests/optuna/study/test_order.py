@@ -14,10 +14,9 @@ from optuna.storages import RetryFailedTrialCallback
 from optuna.trial import TrialState
 
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo_optuna import IISESampler, MFTopTwoSampler, SearchSampler, certify
+from mfhpo_optuna import IISESampler, MFTopTwoSampler, SearchSampler
 from mfhpo_optuna.samplers import policy_sampler
 from mfhpo_optuna.samplers.policy_sampler import PolicySampler
-from mfhpo_optuna.samplers.replicates import ReplicateRace
 from mfhpo_optuna.study.fidelity_race import FidelityRace
 from mfhpo_optuna.study.trials.processes import is_surely_dead, worker_name
 from tests.optuna.samplers.races import Clock
@@ -224,26 +223,10 @@ def test_a_study_goes_on_while_only_an_overtaken_trial_keeps_it_from_a_certifica
     assert study.best_params["x"] == 1.0
 
 
-def test_certify_goes_on_while_an_overtaken_evaluation_is_under_way(overtaken_for_a_while):
-    study = optuna.create_study(direction="maximize")
-    for x in (0.0, 1.0):
-        study.enqueue_trial({"x": x, "level": 1})
-    ended = threading.Event()
-    ended.set()
-    study.optimize(Slow(1.0, ended), n_trials=2)
-    objective = Slow(-5.0, overtaken_for_a_while)
-    answer = certify(study, objective, top=2, epsilon=0.0, n_jobs=2)
-    assert overtaken_for_a_while.is_set()
-    assert answer.certified
-    record = optuna.load_study(study_name=answer.study_name, storage=study._storage)
-    assert [a["certified"] for a in answers(record)] == [True]
-
-
 def test_a_trial_that_hangs_ends_the_wait_with_its_lease_and_later_the_record_is_mended(
     monkeypatch,
 ):
-    for race in (FidelityRace, ReplicateRace):
-        monkeypatch.setattr(race, "_default_lease", lambda self, pull: 1.0)
+    monkeypatch.setattr(FidelityRace, "_default_lease", lambda self, pull: 1.0)
     ended = threading.Event()
     stop = optuna.Study.stop
 
