@@ -1,6 +1,4 @@
-import itertools
 import math
-import threading
 import time
 import warnings
 
@@ -310,27 +308,6 @@ def test_threads_share_the_work_until_the_timeout():
     assert not answer.finished
     found = values_by_candidate(record_of(study, answer))
     assert answer.evaluations == sum(map(len, found.values())) > 3
-
-
-def test_a_slow_evaluation_is_waited_for_and_counts():
-    begun, of_one, go_on = itertools.count(1), itertools.count(1), threading.Event()
-
-    def objective(trial):
-        k = trial.suggest_int("k", 0, 99)
-        if next(begun) == 12:
-            go_on.set()
-        if k == 1 and next(of_one) == 1:
-            assert go_on.wait(60.0)
-            return -5.0
-        return k + noise(trial.number)
-
-    study = points([0.0, 1.0], "maximize")
-    answer = certify(study, objective, budget=40, n_jobs=2)
-    found = values_by_candidate(record_of(study, answer))
-    assert -5.0 in found["trial 1"]
-    assert [(r.evaluations, r.mean) for r in answer.candidates] == [
-        (len(found[r.name]), pytest.approx(np.mean(found[r.name]))) for r in answer.candidates
-    ]
 
 
 @pytest.mark.parametrize("is_stored", [False, True])
