@@ -141,10 +141,6 @@ class Configurations:
             return arm
         return next((arm for arm in range(len(self)) if self._has(arm, values)), None)
 
-    def are_equal(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-        """Tell whether two configurations are equal, as far as they are known."""
-        return key_of(one, self._describe) == key_of(other, self._describe)
-
     def note(self, arm: int, values: Mapping[str, Any]) -> None:
         """Note values of a draw that are known before it was evaluated; the first ones hold."""
         if arm in self._draws and arm not in self._fixed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from copy import deepcopy
@@ -193,7 +194,8 @@ class State:
         if level >= runner.n_levels:
             return Refused(f"level {level} is none of the {runner.n_levels} levels")
         block = None if runner.open_block is None else runner.open_block(arm, pending)
-        pull = runner.limited(Pull(arm, level, block=block), pending)
+        pull = Pull(arm, level, block=block)
+        pull = pull if runner.limited is None else runner.limited(pull, pending)
         if not runner.fits(pull, pending):
             return Refused(
                 "what is left of the budget does not pay for it beside what is under way"
@@ -210,7 +212,8 @@ class State:
             return None
         draws = (arm for arm in range(len(known)) if known.draw_of(arm) is not None)
         free = next((arm for arm in draws if arm not in self._claimed), None)
-        return len(known) if free is None and self.runner.adds else free
+        may_be_new = free is None and len(known) < self.runner.n_arms
+        return len(known) if may_be_new else free
 
     def _completed(self, pull: Pull, part: Mapping[str, Any], wanted: Wanted | None) -> Wanted:
         """Return an enqueued pull with what the policy chooses besides the values of the user."""
@@ -415,13 +418,14 @@ class State:
         )
 
     def _has_rival_of_draw(self, begun: Begun, arm: int) -> bool:
-        """Tell whether an earlier claim of a draw does not know its values, or begins it, too."""
-        same = self.runner.configurations.are_equal
-        others = [claim.begun for claim in self.ledger.open.values() if claim.pull.arm == arm]
-        if any(not same(other.configuration, begun.configuration) for other in others):
+        """Tell whether a claim lacks values of its draw, brings other ones, or begins it, too."""
+        known, own = self.runner.configurations[arm], begun.configuration
+        is_shared = any(claim.pull.arm == arm for claim in self.ledger.open.values())
+        if not known.keys() <= own.keys():
             return True
-        shares = begun.purpose != "search" or (begun.origin == "enqueued" and begun.configuration)
-        return bool(others) and not shares
+        if begun.origin == "enqueued" and own:
+            return is_shared and not own.keys() <= known.keys()
+        return is_shared and begun.purpose == "search"
 
     def _end(self, ended: Ended) -> None:
         claim = self.ledger.open.get(ended.id)
@@ -483,13 +487,20 @@ class State:
         if ended.configuration is None or not ended.has_value:
             return
         configurations = self.runner.configurations
-        if level < self.runner.n_levels - 1:
+        if level < self.runner.n_levels - 1 or self.runner.withdraw is None:
             configurations.fix(arm, ended.configuration)
             return
         owner = configurations.bind(arm, ended.configuration)
-        if owner != arm and arm not in self._merged:
-            self._merged.add(arm)
-            self.runner.merge(arm, owner)
+        if owner == arm or arm in self._merged:
+            return
+        if not self._merged and not self.runner.draws:
+            warnings.warn(
+                f"configurations {owner} and {arm} were drawn equal, {configurations[owner]!r}: "
+                f"they are merged, and so will be others",
+                stacklevel=7,
+            )
+        self._merged.add(arm)
+        self.runner.withdraw(arm, owner)
 
     def _lose(self, lost: Lost) -> None:
         if lost.id in self._ended:
