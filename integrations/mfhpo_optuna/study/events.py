@@ -112,7 +112,7 @@ class Translation:
         Another sampler's arguments may have had other configurations, or other levels.
         """
         arm, level = self.arm_of(note), note.fidelity
-        if note.arguments not in (None, self._arguments):
+        if self.kind.fidelity is not None and note.arguments not in (None, self._arguments):
             level = self.level_of(trial)
         if self.replicates is not None and note.block is None:
             self._warn_of_no_replicate(trial)
