@@ -8,7 +8,7 @@ after a kill, and can be shared by several processes.
 import itertools
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import optuna
@@ -39,23 +39,7 @@ from mfhpo_optuna.study.loop.report import ProgressLike
 from mfhpo_optuna.study.shortlist import StudyShortlist, shortlist_of
 
 Objective: TypeAlias = Callable[[optuna.Trial], Any]
-
-
-@dataclass(frozen=True)
-class StudyCertificate(Certificate):
-    """Which of a study's best configurations to be content with; a `Certificate` with one field.
-
-    Parameters
-    ----------
-    study_name
-        Name of the study, in the same storage, that records the new evaluations. Its
-        ``best_trial`` is the answer.
-    """
-
-    study_name: str
-
-    def __str__(self) -> str:
-        return f"{super().__str__()}\n  recorded in study {self.study_name!r}"
+StudyCertificate: TypeAlias = Certificate
 
 
 class Replicate(optuna.Trial):
@@ -239,7 +223,7 @@ def certify(
         _conclude(record, sampler, kind)
     answer = sampler.known(record).answer().certificate
     assert answer is not None
-    return StudyCertificate(**vars(answer), study_name=record.study_name)
+    return replace(answer, study_name=record.study_name)
 
 
 def _conclude(record: optuna.Study, sampler: StudySampler, kind: RecordKind) -> None:

@@ -201,7 +201,7 @@ class StudyExperiment:
         if inherited is not None:
             return inherited
         fixed = parameters_before(trial)
-        if fixed is None:
+        if not fixed:
             return self.experiment.next()
         fidelity, level = self.kind.fidelity, None
         if fidelity is not None and fidelity.name in fixed and self.trials.levels:
@@ -213,7 +213,11 @@ class StudyExperiment:
                     f"enqueue one of the levels, or leave {fidelity.name!r} to the sampler"
                 )
             level = levels.index(described(asked))
-        return self.experiment.next(fixed=(self.trials.values.configuration(fixed), level))
+        reply = self.experiment.next(fixed=(self.trials.values.configuration(fixed), level))
+        own = limit_of(trial)  # enqueued with it
+        if own is None or not isinstance(reply, Assignment):
+            return reply
+        return replace(reply, limit=own)
 
     def _inherited(self, trial: FrozenTrial) -> Assignment | None:
         """Return what a lost trial was to evaluate that this one repeats; None for others.
@@ -282,6 +286,7 @@ class StudyExperiment:
             origin=assignment.origin,
             shortlist=self.trials.shortlist_of(assignment.shortlist),
             point=assignment.point or None,
+            chooses=self.kind.chooses,
             retry_of=retry,
             **signature,
         )
@@ -390,6 +395,8 @@ class StudyExperiment:
             return seconds
         if trial.number in self.begun_here:
             seconds = self.clock() - self.begun_here[trial.number]
+        elif seconds is None:
+            seconds = max(0.0, self._news.seconds_under_way(trial.number, trial.datetime_start))
         if seconds is not None and self.kind.in_seconds:
             write_attribute(study, trial, SECONDS_KEY, seconds)
         return seconds
@@ -422,7 +429,9 @@ class StudyExperiment:
         With a lease that is a condition of the answer; where no order counts nothing depends on it.
         """
         promises_nothing = self.experiment.runner.counts_late
-        return self.lease is not None or promises_nothing or self._claims[number].purpose == "search"
+        return (
+            self.lease is not None or promises_nothing or self._claims[number].purpose == "search"
+        )
 
     def seconds_under_way(self, number: int) -> float:
         """Return how long a trial has been running."""
@@ -491,6 +500,8 @@ class StudyExperiment:
     def answer(self) -> Answer:
         """Return the best answer so far."""
         answer = self.experiment.answer()
+        if answer.arm is not None:
+            answer = replace(answer, params=self.params_of(answer))
         notices = (self.forgotten.notice,) if self.forgotten.notice else ()
         if self.n_outside:
             which = "1 trial does" if self.n_outside == 1 else f"{self.n_outside} trials do"
