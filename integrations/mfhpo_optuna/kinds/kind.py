@@ -22,6 +22,7 @@ from mfhpo_optuna.study.attributes import (
     read_attribute,
 )
 from mfhpo_optuna.study.ends import End
+from mfhpo_optuna.study.forgotten import ForgottenReplicate
 from mfhpo_optuna.study.loop.state import Progress
 from mfhpo_optuna.study.places import drawn
 
@@ -51,6 +52,10 @@ class Kind(abc.ABC):
         Whether Optuna's usual pruner gets in the way.
     answers_so_far
         Whether answers are added before the end.
+    is_whole
+        Whether configurations are given with all parameters that an objective may ask for.
+    about_pruning
+        What to say about a trial that was pruned without a limit.
     chooses
         What it chooses besides configurations, in words: others' claims are not its own.
     """
@@ -62,6 +67,11 @@ class Kind(abc.ABC):
     has_one_objective = True
     replaces_pruner = False
     answers_so_far = True
+    is_whole = False
+    about_pruning = (
+        "Make the study with pruner=optuna.pruners.NopPruner(); the race itself decides what is "
+        "not worth finishing."
+    )
     chooses = "levels of a fidelity"
 
     @property
@@ -99,6 +109,10 @@ class Kind(abc.ABC):
         costs = self.fidelity.guessed_costs(tuple(levels))
         return costs[-1 if level is None or level >= len(costs) else level]
 
+    def forgotten(self) -> ForgottenReplicate:
+        """Return what finds a replicate that was not declared."""
+        return ForgottenReplicate(self.owned)
+
     def check(self, known: StudyExperiment) -> None:
         """Raise or warn if the experiment cannot go on as it is."""
 
@@ -123,8 +137,11 @@ class Kind(abc.ABC):
             return bool(earlier["delta"] <= now["delta"] and earlier["epsilon"] <= now["epsilon"])
         return bool(earlier["trials"] == now["trials"])
 
-    def lack(self, known: StudyExperiment, answer: Answer) -> str:
-        """Return why there is no answer at the end, and what to do; "" if there is one."""
+    def lack(self, known: StudyExperiment, answer: Answer) -> str | None:
+        """Return why there is no answer at the end, and what to do; "" if there is one.
+
+        None: there is none, and somebody else says so.
+        """
         if answer.arm is not None and not math.isnan(answer.mean):
             return ""
         return f"{answer.reason}. Give it a larger budget, or mend the objective."
@@ -171,7 +188,8 @@ class Kind(abc.ABC):
     ) -> Any:
         """Return another value where that of a configuration is none that is asked for.
 
-        Raises ValueError for one that users have given.
+        Raises ValueError for one that users have given, and for one that is missing in a whole
+        configuration.
         """
         if known.trials.values.is_declared:
             raise ValueError(

@@ -30,7 +30,7 @@ from mfhpo_optuna.study.attributes import (
     write_attribute,
     write_note,
 )
-from mfhpo_optuna.study.levels import check_choices, contains
+from mfhpo_optuna.study.levels import check_choices, contains, own_value
 from mfhpo_optuna.study.loop.end_of_optimize import call_at_end
 from mfhpo_optuna.study.loop.left_running import end_with_optimize, note_end
 from mfhpo_optuna.study.loop.report import ProgressLike, ProgressReport
@@ -358,12 +358,14 @@ class StudySampler(BaseSampler):
         arm = known.trials.arm_of(note)
         assert arm is not None
         params = values[arm].params
+        if self._kind.is_whole and name not in params:
+            return self._kind.value_outside(known, trial, arm, name, None, distribution)
         if self._arm_sampler is not None and name not in params:
             view = arms_only_study(study, known)
             params[name] = self._arm_sampler.sample_independent(view, trial, name, distribution)
         value = values.suggest(arm, name, distribution, note.point)
         if contains(distribution, value):
-            return value
+            return own_value(distribution, value)
         return self._kind.value_outside(known, trial, arm, name, value, distribution)
 
     def _anything(self, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:
@@ -487,7 +489,7 @@ class StudySampler(BaseSampler):
                 stacklevel=5,
             )
 
-    def _objection_to_others(self, study: optuna.Study, trial: FrozenTrial) -> str:
+    def _objection_to_others(self, study: optuna.Study, trial: FrozenTrial | None = None) -> str:
         """Return why this worker must not run a study beside others, or "", and note it then."""
         if not self._arguments:
             return ""
