@@ -50,6 +50,8 @@ class Kind(abc.ABC):
         Whether Optuna's usual pruner gets in the way.
     answers_so_far
         Whether answers are added before the end.
+    answered_by
+        The sampler's method that answers.
     """
 
     fidelity: Fidelity | None = None
@@ -59,6 +61,7 @@ class Kind(abc.ABC):
     has_one_objective = True
     replaces_pruner = False
     answers_so_far = True
+    answered_by = "recommendation"
 
     @property
     def owned(self) -> tuple[str, ...]:
