@@ -125,9 +125,10 @@ class GameKind(Kind):
         if known.policy is None:
             nothing = "no trial has told all players' parameters"
             return Progress("game", nothing, "", 0.0, self.budget)
+        n_told, n_open = len(known.policy.history), len(known.experiment.open)
         return Progress(
             phase="game",
-            configurations=f"{len(known.policy.history)} profiles, {len(known.experiment.open)} under way",
+            configurations=f"{n_told} profiles, {n_open} under way",
             leader="",
             spent=self.budget - known.policy.remaining,
             total=self.budget,

@@ -70,9 +70,9 @@ class GameSpace:
         # Rounding may lead outside of the range of a number.
         return min(max(place_of(value, distribution), 0.0), 1.0)
 
-    def value(self, name: str, place: float) -> Any:
-        """Return the value at a place."""
-        distribution = self.distributions[name]
+    def value(self, name: str, place: float, asked: BaseDistribution | None = None) -> Any:
+        """Return the value at a place, as an objective has asked for it just now."""
+        distribution = asked or self.distributions[name]
         if place >= 1.0 and isinstance(distribution, FloatDistribution) and not distribution.step:
             return distribution.high  # corners are often where a game ends
         return value_at(place, distribution)

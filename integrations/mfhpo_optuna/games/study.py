@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,6 @@ from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo.experiment import Answer, Assignment, Done, Event, Experiment, Lost, Refused, Wait
-from mfhpo.experiment.kinds.runner import Runner
 from mfhpo.games import Equilibrium
 from mfhpo_optuna.games.faults import unowned
 from mfhpo_optuna.games.trials import GameTrials
@@ -109,7 +108,7 @@ class NashStudy(StudyExperiment):
         assignment: Assignment,
         signature: Mapping[str, str],
     ) -> None:
-        """Write down what a trial evaluates; it gives way if an earlier one takes all that is left."""
+        """Write down what a trial evaluates; it gives way if an earlier one takes what is left."""
         super().claim(study, trial, assignment, signature)
         id = str(trial.number)
         if self.experiment.settle(id) is not None:
@@ -169,7 +168,7 @@ class NashStudy(StudyExperiment):
             return levels[min(level, len(levels) - 1)]
         if note is None or not note.point or name not in note.point:
             return drawn(trials.seed, trial.number, name, distribution)
-        return trials.space.value(name, note.point[name])
+        return trials.space.value(name, note.point[name], distribution)
 
     # What is known.
 
@@ -183,7 +182,10 @@ class NashStudy(StudyExperiment):
     def _answer(self) -> Answer:
         answer, kind = super().answer(), self.trials.kind
         if self.policy is not None:
-            return replace(answer, params=self.params_of(answer))
+            reason, n_wrong = answer.reason, len(self.trials.wrong)
+            if n_wrong and not answer.params:
+                reason += f"; {n_wrong} trials do not count, as they were none of this game"
+            return replace(answer, params=self.params_of(answer), reason=reason)
         reason = "no trial has told all players' parameters and objectives yet"
         nothing = Equilibrium({}, {}, {}, 0.0, kind.budget, 0, 0, kind.probability, answer.finished)
         return Answer.of_game(nothing, {}, answer.reason if answer.finished else reason)
@@ -197,11 +199,3 @@ class NashStudy(StudyExperiment):
         if not self._is_noted and self.policy is not None:
             write_note(study, GAME_KEY, {**self.trials.earlier, **self.trials.note})
             self._is_noted = True
-
-    def replay(self) -> Iterator[tuple[int, Runner]]:
-        """Yield the trials that were learned from, in their order, and what was known then."""
-        runner = self.experiment.settings.runner()
-        runner.configurations = self.experiment.runner.configurations
-        for result in self.experiment.history():
-            runner.learn(result.pull, result.observation, result.purpose)
-            yield int(result.id), runner

@@ -53,14 +53,17 @@ class GameTrials(Translation):
 
     kind: GameKind
 
-    def __init__(self, study: optuna.Study, kind: Kind, seed: int) -> None:
-        super().__init__(study, kind, seed)
+    def __init__(
+        self, study: optuna.Study, kind: Kind, seed: int, arguments: str | None = None
+    ) -> None:
+        super().__init__(study, kind, seed, arguments)
         assert isinstance(kind, GameKind)
         maximise = StudyDirection.MAXIMIZE
         self.signs = tuple(1.0 if way == maximise else -1.0 for way in study.directions)
         self.space = GameSpace(kind.players, kind.measured.names)
         self.game: GameSettings | None = None
         self.fault = ""
+        self.wrong: set[int] = set()  # trials with values that are no evaluations of the game
         self.earlier: Mapping[str, Any] = read_attribute(study, GAME_KEY) or {}
         self.trouble = other_game(self.name, self.earlier, self.note)
         self.seed = seed
@@ -68,6 +71,10 @@ class GameTrials(Translation):
         self._sizes: tuple[int, ...] = ()
 
     # The game.
+
+    def names(self) -> set[str]:
+        """Return the names that objectives have to ask for."""
+        return {*self.kind.players.parameters, *self.kind.measured.names}
 
     def learn(self, trial: FrozenTrial) -> None:
         """Learn from a trial that has ended what the game is."""
@@ -273,6 +280,7 @@ class GameTrials(Translation):
             )
         else:
             return False
+        self.wrong.add(trial.number)
         return True
 
 

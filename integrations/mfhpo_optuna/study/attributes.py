@@ -111,6 +111,7 @@ class EndNote(_Note):
     trial: int
     order: int
     worker: str | None = None
+    state: str = ""  # of the trial, as it was to be stored
     why: str = ""
     is_sure: bool = True
 
@@ -336,6 +337,7 @@ def _end(value: Any) -> EndNote | None:
         value,
         trial=_is_whole,
         order=_is_whole,
+        state=lambda state: isinstance(state, str),
         why=lambda why: isinstance(why, str),
         is_sure=lambda is_sure: isinstance(is_sure, bool),
         worker=_is_name,

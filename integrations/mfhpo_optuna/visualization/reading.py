@@ -12,7 +12,7 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_instance
-from mfhpo_optuna.arguments import from_json, is_of_later_version
+from mfhpo_optuna.arguments import from_json, objection_to_version
 from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.samplers.limit_sampler import LimitSampler
@@ -49,8 +49,9 @@ def stored_sampler(study: optuna.Study) -> ReadingSampler:
     note = read_attribute(study, SAMPLER_KEY)
     if note is None:
         raise ValueError(_CANNOT_BE_USED.format("it has no name with arguments"))
-    if is_of_later_version(note):
-        raise ValueError(_CANNOT_BE_USED.format("a later mfhpo has written it"))
+    objection = objection_to_version(note)
+    if objection:
+        raise ValueError(f"the study {objection}")
     name, noted = note["sampler"], note["arguments"]
     package = import_module("mfhpo_optuna")
     if name not in package.__all__ or not name.endswith("Sampler"):
