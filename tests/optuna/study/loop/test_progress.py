@@ -57,7 +57,8 @@ def clock(monkeypatch):
 def progress_of(sampler, objective=quadratic, n_trials=20, directions=("minimize",)):
     study = optuna.create_study(directions=directions, sampler=sampler)
     study.optimize(objective, n_trials=n_trials)
-    return study.sampler._of(study).progress()
+    known = study.sampler.known(study)
+    return known.kind.progress(known)
 
 
 def test_a_line_has_phase_configurations_leader_spending_and_end():
