@@ -58,6 +58,8 @@ class Kind(abc.ABC):
         What to say about a trial that was pruned without a limit.
     chooses
         What it chooses besides configurations, in words: others' claims are not its own.
+    answered_by
+        The sampler's method that answers.
     """
 
     fidelity: Fidelity | None = None
@@ -73,6 +75,7 @@ class Kind(abc.ABC):
         "not worth finishing."
     )
     chooses = "levels of a fidelity"
+    answered_by = "recommendation"
 
     @property
     def owned(self) -> tuple[str, ...]:

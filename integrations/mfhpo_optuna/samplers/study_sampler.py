@@ -316,7 +316,7 @@ class StudySampler(BaseSampler):
             warnings.warn(
                 f"trial {trial.number} has nothing to evaluate, because "
                 f"{reply.why}: it runs, but does not count. Stop asking when "
-                f"sampler.recommendation(study).finished.",
+                f"sampler.{self._kind.answered_by}(study).finished.",
                 stacklevel=5,
             )
 

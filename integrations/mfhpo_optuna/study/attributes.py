@@ -353,6 +353,11 @@ def _end(value: Any) -> EndNote | None:
 def _query(value: Any) -> Mapping[str, Any] | None:
     is_right = _has(
         value,
+        trial=_is_whole,
+        study=_is_name,
+        order=_is_whole,
+        origin=lambda origin: origin in get_args(Origin),
+        retry_of=_is_whole,
         levels=lambda levels: _are(_is_whole, levels),
         profile=lambda profile: (
             isinstance(profile, Mapping) and all(0.0 <= place <= 1e6 for place in profile.values())

@@ -49,7 +49,7 @@ class Translation:
         self.kind = kind
         self._arguments = arguments  # a digest of the sampler's
         self.name = study.study_name
-        self.sign = 1.0 if study.direction == StudyDirection.MAXIMIZE else -1.0
+        self.sign = 1.0 if study.directions[0] == StudyDirection.MAXIMIZE else -1.0
         given = kind.given(seed)
         self.given = [] if isinstance(given, int) else given
         self.values = Values(given, kind.owned, seed)
@@ -75,9 +75,13 @@ class Translation:
 
     # Claims.
 
+    def read_note(self, trial: FrozenTrial) -> PullNote | None:
+        """Return the claim that is noted on a trial, perhaps of the one that it repeats."""
+        return pull_note(trial)
+
     def note_of(self, trial: FrozenTrial) -> PullNote | None:
         """Return the claim of a trial; None if it has none, or one that was copied to it."""
-        note = pull_note(trial)
+        note = self.read_note(trial)
         if note is None or note.trial != trial.number or note.study != self.name:
             return None
         if note.chooses != self.kind.chooses:

@@ -22,12 +22,12 @@ from mfhpo_optuna.study.attributes import (
     END_KEY,
     LIMIT_KEY,
     LOST_KEY,
+    QUERY_KEY,
     SECONDS_KEY,
     EndNote,
     PullNote,
     certificate_of,
     parameters_before,
-    pull_note,
     read_attribute,
     write_attribute,
 )
@@ -65,6 +65,8 @@ class StudyExperiment:
         A digest of the sampler's, by which others know its trials.
     """
 
+    translation: type[Translation] = Translation  # makes events of its trials
+
     def __init__(
         self,
         study: optuna.Study,
@@ -74,7 +76,7 @@ class StudyExperiment:
         arguments: str | None,
     ) -> None:
         self.kind, self.lease = kind, lease
-        self.trials = Translation(study, kind, seed, arguments)
+        self.trials = self.translation(study, kind, seed, arguments)
         self.experiment = Experiment(kind.settings(study, seed, lease))
         self.certificates: list[FrozenTrial] = []  # the trials that the sampler added as answers
         self.at_target = PullStatistics(1, 1)  # of all values there, maximised
@@ -109,7 +111,7 @@ class StudyExperiment:
         """
         is_first = self._news.is_new
         news = None if self._is_stale else self._news.read(study)
-        if news is None:
+        if news is None or not self._is_still_right(news):
             return False
         for trial in news:
             retried = trial.system_attrs.get("failed_trial")
@@ -129,6 +131,10 @@ class StudyExperiment:
         else:
             for event in events:
                 self.experiment.apply(event)
+        return True
+
+    def _is_still_right(self, news: list[FrozenTrial]) -> bool:
+        """Return false if news tell what kind of experiment it is, after all."""
         return True
 
     def take_over(self, earlier: StudyExperiment) -> None:
@@ -183,11 +189,11 @@ class StudyExperiment:
         return arm
 
     def _look_at(self, trial: FrozenTrial) -> object:
-        noted = (trial.user_attrs.get(key) for key in (ARM_KEY, LIMIT_KEY, LOST_KEY))
+        noted = (trial.user_attrs.get(key) for key in (ARM_KEY, QUERY_KEY, LIMIT_KEY, LOST_KEY))
         return len(trial.params), *map(repr, noted)
 
     def _look_for_replicate(self, trial: FrozenTrial, end: End) -> None:
-        if self.kind.replicate is None:
+        if self.kind.replicate is None and self.kind.has_one_objective:
             value = end.values[0] if end.values else None
             self.forgotten.learn(trial.params, trial.distributions, value)
             if self.forgotten.notice:
@@ -226,7 +232,7 @@ class StudyExperiment:
 
         It has that trial's parameters, so that it can evaluate nothing else.
         """
-        note, earlier = pull_note(trial), trial.system_attrs.get("failed_trial")
+        note, earlier = self.trials.read_note(trial), trial.system_attrs.get("failed_trial")
         if note is None or earlier is None or note.study != self.trials.name:
             return None
         begun = self.trials.begun(trial, note)
@@ -268,7 +274,7 @@ class StudyExperiment:
             if self.experiment.settle(str(trial.number)) is not None:
                 return
             other = self._next(trial, moving=str(trial.number))
-            if not isinstance(other, Assignment):
+            if not isinstance(other, Assignment) or _is_same(other, assignment):
                 return
             assignment = other
 
@@ -561,6 +567,11 @@ class StudyExperiment:
             self.at_target.add(0, 0, float(observation.value))
 
     clock: Callable[[], float] = staticmethod(time.monotonic)
+
+
+def _is_same(one: Assignment, other: Assignment) -> bool:
+    """Tell whether two assignments differ only in how often they were made."""
+    return replace(one, repeat=0, replicate=0) == replace(other, repeat=0, replicate=0)
 
 
 def _may_be_equal(assignment: Assignment) -> bool:

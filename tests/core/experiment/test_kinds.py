@@ -1,6 +1,7 @@
 """Each kind of experiment with one worker decides as its policy alone."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from mfhpo import RCUCB, Bias, Fidelity, Observation, Problem, SubGaussian, recommend_policy
 from mfhpo.experiment import (
     Answer,
+    Begun,
     DistributionSpace,
     Done,
     Ended,
@@ -127,6 +129,20 @@ def test_a_game():
     assert [work.configuration for work in assigned] == queries
     found = policy.recommend()
     assert experiment.answer() == Answer.of_game(found, dict(found.profile), found.reason)
+
+
+def test_a_game_that_only_fails_ends_and_knows_what_is_none_of_its_queries():
+    players = {"row": {"x": Numeric()}, "column": {"y": Numeric()}}
+    given = {"costs": (1.0, 4.0), "budget": 400.0, "options": {"joint": True}}
+    settings = GameSettings(players=players, **given)
+    experiment = Experiment(settings)
+    profile = {"x": 0.5, "y": 0.5}
+    for id, (configuration, level) in enumerate([(profile, 1), ({"x": 0.5}, 3), (profile, 3)]):
+        begun = Begun(id=str(id), order=0, configuration=configuration, levels=(level,))
+        experiment.apply(begun)
+    assert experiment.open == ["2"]
+    assert len(play(experiment, lambda work: {"value": None, "values": (None, math.nan)})) == 30
+    assert experiment.answer().reason == "all of the first 30 evaluations failed"
 
 
 @pytest.mark.parametrize(
