@@ -134,6 +134,17 @@ class Configurations:
         """The number of a draw that no arm has."""
         return 1 + max(self._draws.values(), default=-1)
 
+    def first_with(self, values: Mapping[str, Any]) -> int | None:
+        """Return the first arm that is known to have some values, or None."""
+        arm = self.find(values)
+        if arm is not None:
+            return arm
+        return next((arm for arm in range(len(self)) if self._has(arm, values)), None)
+
+    def are_equal(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+        """Tell whether two configurations are equal, as far as they are known."""
+        return key_of(one, self._describe) == key_of(other, self._describe)
+
     def note(self, arm: int, values: Mapping[str, Any]) -> None:
         """Note values of a draw that are known before it was evaluated; the first ones hold."""
         if arm in self._draws and arm not in self._fixed:
@@ -163,8 +174,11 @@ class Configurations:
             return self._agrees(self._fixed.get(arm, {}), configuration)
         if is_whole:
             return self.find(configuration) == arm
+        return self._has(arm, configuration)
+
+    def _has(self, arm: int, values: Mapping[str, Any]) -> bool:
         known = self._known[arm]
-        return configuration.keys() <= known.keys() and self._agrees(known, configuration)
+        return values.keys() <= known.keys() and self._agrees(known, values)
 
     def _agrees(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
         names = one.keys() & other.keys()

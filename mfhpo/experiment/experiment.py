@@ -138,9 +138,12 @@ class Experiment:
         state.check_evaluations()
         if state.finished:
             return Done(self.answer().reason)
-        assignment = state.next(moving, available) if fixed is None else state.enqueued(*fixed)
-        if assignment is not None:
-            return assignment
+        if fixed is None:
+            found: Assignment | Refused | None = state.next(moving, available)
+        else:
+            found = state.enqueued(*fixed, moving)
+        if found is not None:
+            return found
         if not state.ledger.pending(moving):
             if state.wants(moving):
                 return Wait("what is wanted cannot be evaluated now")

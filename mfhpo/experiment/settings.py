@@ -297,9 +297,11 @@ class SearchSettings(Settings):
                 certifier=self.make_certifier,
             )
 
+        given = self.declared.candidates
+        n_drawn = given if isinstance(given, int) and self.space is None else 0
         return SearchRunner(
             make,
-            Configurations(self.candidates, self.describe),
+            Configurations(self.candidates, self.describe, n_drawn),
             self.levels,
             Labels(fidelity=_namer(fidelity, self.levels)),
             space=self.space,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from mfhpo.experiment.answer import Answer, left_out_in_words, losses_in_words
-from mfhpo.experiment.assignment import Assignment, Available
+from mfhpo.experiment.assignment import Assignment, Available, Refused
 from mfhpo.experiment.events import Begun, Ended, Event, Found, Lost, Origin
 from mfhpo.experiment.kinds.runner import Runner, Wanted
 from mfhpo.experiment.ledger import Claim, Ledger, Result, WaitedFor
@@ -66,6 +66,7 @@ class State:
         self._early_failures: int | None = 0  # None: there was a value
         n_expected = getattr(settings, "n_arms", None) or 0
         self._most_early = max(_MOST_EARLY_FAILURES, n_expected, len(runner.configurations))
+        self._claimed: set[int] = set()  # arms
         self._merged: set[int] = set()  # draws that turned out equal to earlier arms
         self._is_exhausted = False
         self._lost_cost = 0.0
@@ -162,20 +163,67 @@ class State:
             self.runner.held[wanted.pull] += 1  # nothing is paid for it
         return None
 
-    def enqueued(self, configuration: Mapping[str, Any], level: int) -> Assignment | None:
+    def enqueued(
+        self, part: Mapping[str, Any], level: int | None, moving: str | None
+    ) -> Assignment | Refused | None:
         """Return the assignment of what a user has enqueued, in the arm's first open block.
 
-        None: the budget does not pay for it beside what is under way.
+        `part` are some of its values, which the policy chooses if there are none; None: it chooses
+        nothing.
         """
         self._tell_costs()
-        runner, arm, block = self.runner, self.runner.configurations.find(configuration), None
-        pending = self.ledger.pending()
-        if arm is not None and runner.open_block is not None:
-            block = runner.open_block(arm, pending)
-        pull = Pull(len(runner.configurations) if arm is None else arm, level, block=block)
+        runner, known, pending = (
+            self.runner,
+            self.runner.configurations,
+            self.ledger.pending(moving),
+        )
+        runner.available = None
+        arm = self._arm_with(part)
+        if part and arm is None:
+            return Refused(f"{dict(part)!r:.200} is none of the {len(known)} configurations")
+        wanted = None
+        if level is None or arm is None or arm == len(known):
+            wanted = runner.next(pending)
+        if arm is None:
+            if wanted is None:
+                return None
+            arm = wanted.pull.arm
+        if level is None:
+            level = 0 if wanted is None else wanted.pull.fidelity
+        if level >= runner.n_levels:
+            return Refused(f"level {level} is none of the {runner.n_levels} levels")
+        block = None if runner.open_block is None else runner.open_block(arm, pending)
+        pull = runner.limited(Pull(arm, level, block=block), pending)
         if not runner.fits(pull, pending):
+            return Refused(
+                "what is left of the budget does not pay for it beside what is under way"
+            )
+        return self._assigned(self._completed(pull, part, wanted), "enqueued")
+
+    def _arm_with(self, part: Mapping[str, Any]) -> int | None:
+        """Return the arm that has some values, or may have them; None if there is none."""
+        known = self.runner.configurations
+        arm = known.first_with(part) if part else None
+        if arm is not None:
+            return known.owner(arm)
+        if not part:
             return None
-        return self._assigned(Wanted(pull, configuration, runner.purpose), "enqueued")
+        draws = (arm for arm in range(len(known)) if known.draw_of(arm) is not None)
+        free = next((arm for arm in draws if arm not in self._claimed), None)
+        return len(known) if free is None and self.runner.adds else free
+
+    def _completed(self, pull: Pull, part: Mapping[str, Any], wanted: Wanted | None) -> Wanted:
+        """Return an enqueued pull with what the policy chooses besides the values of the user."""
+        runner, known = self.runner, self.runner.configurations
+        configuration, draw, point = dict(part), known.draw_of(pull.arm), None
+        if pull.arm < len(known):
+            configuration = {**known[pull.arm], **part}
+        elif runner.draws:
+            draw = known.next_draw
+        if wanted is not None and wanted.pull.arm == pull.arm:
+            configuration = {**(wanted.configuration or {}), **part}
+            point = wanted.point and {n: wanted.point[n] for n in wanted.point.keys() - part.keys()}
+        return Wanted(pull, configuration, runner.purpose, point, draw=draw)
 
     def level_of(self, begun: Begun) -> int:
         """Return the level for a claim, which may be open; 0 where nothing is wanted."""
@@ -326,8 +374,11 @@ class State:
             level = begun.levels[0] if exist and begun.levels else self.runner.n_levels - 1
             self._closed[begun.id] = Claim(begun, Pull(0, level))
             return
+        self._claimed.add(pull.arm)
         if inherited is None and self._has_rival(begun, pull.arm):
             self.rivals.add(begun.id)
+        else:
+            self.runner.configurations.note(pull.arm, begun.configuration)
         if begun.replicate is not None:
             self._replicates[begun.purpose].add(begun.replicate)
         if inherited is not None:
@@ -348,6 +399,8 @@ class State:
 
     def _has_rival(self, begun: Begun, arm: int) -> bool:
         """Tell whether a claim should move, because an earlier one is equal and under way."""
+        if begun.draw is not None and self._has_rival_of_draw(begun, arm):
+            return True
         if begun.origin == "enqueued":
             return False
         if begun.shortlist and self.runner.configurations.key(arm) not in begun.shortlist:
@@ -361,8 +414,19 @@ class State:
             for claim in self.ledger.open.values()
         )
 
+    def _has_rival_of_draw(self, begun: Begun, arm: int) -> bool:
+        """Tell whether an earlier claim of a draw does not know its values, or begins it, too."""
+        same = self.runner.configurations.are_equal
+        others = [claim.begun for claim in self.ledger.open.values() if claim.pull.arm == arm]
+        if any(not same(other.configuration, begun.configuration) for other in others):
+            return True
+        shares = begun.purpose != "search" or (begun.origin == "enqueued" and begun.configuration)
+        return bool(others) and not shares
+
     def _end(self, ended: Ended) -> None:
         claim = self.ledger.open.get(ended.id)
+        is_own = claim is not None and self._is_of(claim, ended)
+        self._inform(ended, claim, is_own)
         if claim is None:
             self._end_late(ended)
             return
@@ -371,7 +435,7 @@ class State:
             self._closed[ended.id] = claim
         observation: Any = None
         level = claim.level_of(ended)
-        if level in claim.tickets and self._is_of(claim, ended):
+        if level in claim.tickets and is_own:
             self._n_foreign = 0
             self._cut_last.clear()
             self._identify(claim.pull.arm, level, ended)
@@ -402,6 +466,14 @@ class State:
             return True
         configurations, arm = self.runner.configurations, claim.pull.arm
         return configurations.is_of(arm, ended.configuration, is_whole=ended.has_value)
+
+    def _inform(self, ended: Ended, claim: Claim | None, is_own: bool) -> None:
+        """Tell what draws are to a model, but not by an evaluation of something else."""
+        points = ended.points
+        if claim is not None and not is_own:
+            points = {draw: points[draw] for draw in points.keys() - {claim.begun.draw}}
+        if self.runner.inform is not None and (ended.parameters or points):
+            self.runner.inform(ended.parameters, points)
 
     def _identify(self, arm: int, level: int, ended: Ended) -> None:
         """Learn what a draw is; one that is equal to an earlier arm leaves, and it gets the values.

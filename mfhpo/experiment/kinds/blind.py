@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from mfhpo.experiment.answer import Answer
@@ -52,7 +53,9 @@ class BlindRunner(Runner):
         self.configurations = configurations
         self.purpose = purpose
         self.search_replicate = SEARCH_BLOCK if purpose == "search" else None
-        self._draws = not len(configurations)
+        self.draws = not len(configurations)
+        if in_blocks:
+            self.open_block = self._open_block
         self._limit = limit
         self._most_failures = _FAILURES_OF_SEARCH
         if purpose == "given":
@@ -74,7 +77,7 @@ class BlindRunner(Runner):
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
         """Return the next configuration, without a level (see `Runner.next`)."""
         known = self.configurations
-        if self._draws:
+        if self.draws:
             pull = Pull(len(known), -1, self.limit, SEARCH_BLOCK if self._in_blocks else None)
             return Wanted(pull, {}, self.purpose, draw=known.next_draw)
         turn, arm = divmod(self._n_begun, len(known))
@@ -87,13 +90,22 @@ class BlindRunner(Runner):
         """The limit of the next evaluation, which rises with each one that was stopped."""
         return self._limit and self._limit * min(2.0**self._n_stopped, _MOST_AT_FIRST)
 
+    def _open_block(self, arm: int, pending: Sequence[Pull]) -> int:
+        if self.purpose == "search":
+            return SEARCH_BLOCK
+        return sum(pull.arm == arm for pull in pending)
+
+    def limited(self, pull: Pull, pending: Sequence[Pull]) -> Pull:
+        """Return a pull without a level, with the next limit (see `Runner.limited`)."""
+        return replace(pull, fidelity=-1, limit=self.limit)
+
     def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
         """Return true: costs are not known yet."""
         return True
 
     def adopt(self, begun: Begun) -> Pull | None:
         """Return the pull of a claim (see `Runner.adopt`)."""
-        if self._draws and begun.draw is not None:
+        if self.draws and begun.draw is not None:
             self.configurations.add_draw(begun.draw)
         pull = pull_of(begun, self.configurations, in_blocks=self._in_blocks)
         self._n_begun += pull is not None

@@ -73,6 +73,11 @@ class GameRunner(Runner):
         return Query(self.configurations[pull.arm], self._levels(pull.fidelity))
 
     @property
+    def adds(self) -> bool:
+        """True: any profile may be evaluated."""
+        return True
+
+    @property
     def finished(self) -> bool:
         """True if the budget is spent."""
         self.policy.held_cost = self.unlearned_cost

@@ -45,6 +45,16 @@ class LimitRunner(Runner):
         self._sign = sign
 
     @property
+    def adds(self) -> bool:
+        """True if configurations are expected that are not known yet (see `Runner.adds`)."""
+        return len(self.configurations) < self.policy.n_arms
+
+    def limited(self, pull: Pull, pending: Sequence[Pull]) -> Pull:
+        """Return a pull with the largest limit (see `Runner.limited`)."""
+        limits = self.policy.limits
+        return pull if limits is None else replace(pull, limit=float(limits[-1]))
+
+    @property
     def finished(self) -> bool:
         """True if the experiment is over (see `Runner.finished`)."""
         return self.policy.finished
@@ -71,7 +81,7 @@ class LimitRunner(Runner):
 
     def adopt(self, begun: Begun) -> Pull | None:
         """Return the pull of a claim (see `Runner.adopt`); what was expected becomes an arm."""
-        if len(self.configurations) < self.policy.n_arms and begun.draw is None:
+        if self.adds and begun.draw is None:
             self.configurations.add(begun.configuration)
         return pull_of(begun, self.configurations)
 

@@ -77,6 +77,11 @@ class RaceRunner(Runner):
         self._worst_cost = 0.0
 
     @property
+    def adds(self) -> bool:
+        """True if configurations are expected that are not known yet (see `Runner.adds`)."""
+        return len(self.configurations) < self._n_arms
+
+    @property
     def finished(self) -> bool:
         """True if the race is over (see `Runner.finished`)."""
         self.policy.held_cost = self.unlearned_cost + self._worst_cost
@@ -121,7 +126,7 @@ class RaceRunner(Runner):
 
         A configuration that was expected becomes the next arm.
         """
-        if len(self.configurations) < self._n_arms and begun.draw is None:
+        if self.adds and begun.draw is None:
             self.configurations.add(begun.configuration)
         return pull_of(begun, self.configurations, self.n_levels - 1, self._in_blocks)
 

@@ -13,6 +13,7 @@ from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.assignment import Available
 from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun, Ended, Purpose
+from mfhpo.knowledge.space import Numeric, OneOf, Point
 from mfhpo.problem import LARGEST, Labels, Observation, Policy, Pull
 
 
@@ -55,6 +56,8 @@ class Runner(abc.ABC):
         Whether what was given up counts if it ends after all; then no order may matter.
     purpose
         Of evaluations that a user enqueues.
+    draws
+        Whether new arms are draws of the host's.
     observe
         Returns what a claim gave, as it is learned.
     search_replicate
@@ -72,6 +75,9 @@ class Runner(abc.ABC):
     note_resumption
         Is told whether evaluations go on from a configuration's last level, and the budget if it is
         another one then; None: both are declared.
+    inform
+        Is told what parameters and draws are to a model (see `mfhpo.experiment.Ended`); None:
+        there is no model.
     available
         Returns whether a configuration can be evaluated at a level now; None: all can be.
     lost_cost
@@ -91,6 +97,7 @@ class Runner(abc.ABC):
     of_means: frozenset[str] = frozenset()
     counts_late: bool = False
     purpose: Purpose = "given"
+    draws: bool = False
     observe: Callable[[Ended], Any]
     search_replicate: int | None = None
     replicated: Any = None
@@ -99,12 +106,18 @@ class Runner(abc.ABC):
     drop: Callable[[int], None] | None = None
     stop_measuring: Callable[[], None] | None = None
     note_resumption: Callable[[bool, float | None], None] | None = None
+    inform: Callable[[Mapping[str, Numeric | OneOf], Mapping[int, Point]], None] | None = None
     available: Available | None = None
     lost_cost: float = 0.0
     held: Counter[Pull]
     unlearned_cost: float = 0.0
     policy: Any
     _warned_of_merging = False
+
+    @property
+    def adds(self) -> bool:
+        """True if a configuration that nobody has named may become an arm."""
+        return self.draws
 
     @property
     @abc.abstractmethod
@@ -125,6 +138,10 @@ class Runner(abc.ABC):
     @abc.abstractmethod
     def adopt(self, begun: Begun) -> Pull | None:
         """Return the pull of a claim; None if it is none of this experiment's."""
+
+    def limited(self, pull: Pull, pending: Sequence[Pull]) -> Pull:
+        """Return what a user has enqueued with the limit that it gets."""
+        return pull
 
     def merge(self, arm: int, owner: int) -> None:
         """Let a draw leave that turned out to be equal to another arm, which gets its values."""
@@ -181,13 +198,10 @@ def pull_of(
 
 
 def arm_of(begun: Begun, configurations: Configurations) -> int | None:
-    """Return the arm of a claim, or None; a draw takes up the values that are known."""
+    """Return the arm of a claim, or None."""
     if begun.draw is None:
         return configurations.find(begun.configuration)
-    arm = configurations.find_draw(begun.draw)
-    if arm is not None:
-        configurations.note(arm, begun.configuration)
-    return arm
+    return configurations.find_draw(begun.draw)
 
 
 def leader_of(policy: Policy, sign: float) -> tuple[int | None, float, tuple[float, float]]:

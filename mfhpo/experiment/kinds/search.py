@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun, Purpose
-from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst, leader_of, maximised
+from mfhpo.experiment.kinds.runner import Runner, Wanted, arm_of, is_worst, leader_of, maximised
 from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace
 from mfhpo.problem import Labels, Observation, Pull
 from mfhpo.search.budgeted import SEARCH_BLOCK, BudgetedSearch
@@ -58,7 +58,8 @@ class SearchRunner(Runner):
     labels
         How arms and levels are named.
     space
-        Where configurations are drawn from, if they are.
+        Where configurations are drawn from. None: they are given; without any, each one that is
+        begun is a draw of the host's.
     in_blocks
         Whether the configurations of the certificate share replicates.
     sign
@@ -91,6 +92,8 @@ class SearchRunner(Runner):
         self.labels = self.policy.labels = labels
         self._levels = levels
         self._space = space
+        self.draws = space is None and not len(configurations)
+        self._planned: dict[int, Point] = {}  # where draws are to lie, as the search chose
         self._sign = sign
         self._seed = seed
         self.observe = partial(maximised, sign=sign)
@@ -98,6 +101,7 @@ class SearchRunner(Runner):
         self.replicated = self.policy
         self.note_resumption = self.policy.plan_anew
         self.drop = self.policy.search.drop
+        self.inform = self._inform
         # By number of known arms, new arm and point: whether none was drawn that is new.
         self._exhausted: set[tuple[int, int, str]] = set()
         self._n_again = 0  # evaluations of the only configuration, on fresh replicates
@@ -118,6 +122,11 @@ class SearchRunner(Runner):
                 search.describe(arm, drawn[1])
 
     @property
+    def adds(self) -> bool:
+        """True unless all configurations are given (see `Runner.adds`)."""
+        return self.draws or self._space is not None
+
+    @property
     def finished(self) -> bool:
         """True if the search is over: its best is certified."""
         return self.policy.is_certified
@@ -133,16 +142,20 @@ class SearchRunner(Runner):
         [pull] = pulls
         if pull.arm < len(self.configurations):
             return self._wanted(pull)
+        if self.draws:
+            point, draw = self.policy.point_of(pull.arm), self.configurations.next_draw
+            return Wanted(pull, {}, "search", point, draw=draw)
         drawn = self._drawn(pull.arm, self.policy.point_of(pull.arm))
         if drawn is None:
             return self._without_new_arms(pending)
         return Wanted(pull, drawn[0], "search", drawn[1])
 
     def _wanted(self, pull: Pull, purpose: Purpose = "search") -> Wanted:
-        configuration = self.configurations[pull.arm]
+        configuration, draw = self.configurations[pull.arm], self.configurations.draw_of(pull.arm)
         if isinstance(pull, Replicate):
-            return Wanted(pull, configuration, "certificate", shortlist=pull.shortlist)
-        return Wanted(pull, configuration, purpose)
+            shortlist = pull.shortlist
+            return Wanted(pull, configuration, "certificate", shortlist=shortlist, draw=draw)
+        return Wanted(pull, configuration, purpose, self._planned.get(pull.arm), draw=draw)
 
     def _drawn(self, arm: int, point: Point | None) -> tuple[dict[str, Any], Point] | None:
         """Return a new configuration near a point, with its own point; None if there is none."""
@@ -210,20 +223,52 @@ class SearchRunner(Runner):
 
     def adopt(self, begun: Begun) -> Pull | None:
         """Return the pull of a claim (see `Runner.adopt`), whose configuration may be a new one."""
+        if begun.purpose == "given" and begun.block not in (None, SEARCH_BLOCK):
+            return None  # begun before it was known that this is a search
         known = len(self.configurations)
-        arm = self.configurations.find(begun.configuration)
+        arm = arm_of(begun, self.configurations)
         if arm is None:
-            if self._space is None:
+            if not self.adds or self.draws != (begun.draw is not None):
                 return None
-            arm = self.configurations.add(begun.configuration)
+            if begun.draw is None:
+                arm = self.configurations.add(begun.configuration)
+            else:
+                arm = self.configurations.add_draw(begun.draw)
         if arm == known and begun.point is not None:
             self.policy.search.describe(arm, dict(begun.point))
+            if self.draws:
+                self._planned[arm] = begun.point
         level = self.n_levels - 1 if begun.levels is None else begun.levels[0]
         if begun.purpose == "certificate":
             arms = map(self.configurations.arm_of_key, begun.shortlist)
             shortlist = tuple(each for each in arms if each is not None)
             return Replicate(arm, level, begun.limit, begun.block, shortlist=shortlist)
         return Pull(arm, level, begun.limit, begun.block)
+
+    def limited(self, pull: Pull, pending: Sequence[Pull]) -> Pull:
+        """Return a pull with a limit that stops it only if it hangs (see `Runner.limited`)."""
+        return self.policy.limited(pull, pending)
+
+    def _inform(
+        self, parameters: Mapping[str, Numeric | OneOf], points: Mapping[int, Point]
+    ) -> None:
+        """Tell the search about parameters and draws that become known."""
+        search = self.policy.search
+        known = search.space.parameters
+        if any(known.get(name) != kind for name, kind in parameters.items()):
+            search.space = SearchSpace(known | dict(parameters))
+        for draw, point in points.items():
+            arm = self.configurations.find_draw(draw)
+            if arm is not None:
+                search.describe(arm, dict(point))
+                self._planned.pop(arm, None)
+
+    def merge(self, arm: int, owner: int) -> None:
+        """Let a draw leave (see `Runner.merge`), which is no surprise where there is no end."""
+        if self.draws:
+            self.policy.withdraw(arm, duplicate_of=owner)
+        else:
+            super().merge(arm, owner)
 
     def learn(self, pull: Pull, observation: Observation, purpose: str) -> None:
         """Learn a result (see `Runner.learn`)."""
@@ -268,7 +313,11 @@ class SearchRunner(Runner):
         """True if a single one has a value at the target, and the others can have none."""
         if self._n_again:
             return True
-        if self.policy.shortlist or self._drawn(len(self.configurations), None) is not None:
+        if (
+            self.draws
+            or self.policy.shortlist
+            or self._drawn(len(self.configurations), None) is not None
+        ):
             return False
         search = self.policy.search
         rivals = (arm for arm in range(len(self.configurations)) if search.is_open(arm))

@@ -16,6 +16,7 @@ from mfhpo.experiment import (
     Experiment,
     Found,
     Lost,
+    Refused,
     ShortlistSettings,
     Wait,
     event_of,
@@ -132,7 +133,7 @@ def test_r10_what_is_enqueued_has_to_be_within_the_budget():
         work = story.experiment.next(fixed=enqueued)
         story.experiment.apply(work.begun(str(n), story.experiment.order))
         assert story.experiment.settle(str(n)).origin == "enqueued"
-    assert isinstance(story.experiment.next(fixed=enqueued), Wait)
+    assert isinstance(story.experiment.next(fixed=enqueued), Refused)
     for n in range(2):
         story.end(str(n))
     assert isinstance(story.experiment.next(fixed=enqueued), Done)
