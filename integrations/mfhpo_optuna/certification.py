@@ -8,7 +8,7 @@ after a kill, and can be shared by several processes.
 import itertools
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import optuna
@@ -37,23 +37,7 @@ from mfhpo_optuna.study.loop.report import ProgressLike
 from mfhpo_optuna.study.shortlist import StudyShortlist, shortlist_of
 
 Objective: TypeAlias = Callable[[optuna.Trial], Any]
-
-
-@dataclass(frozen=True)
-class StudyCertificate(Certificate):
-    """Which of a study's best configurations to be content with; a `Certificate` with one field.
-
-    Parameters
-    ----------
-    study_name
-        Name of the study, in the same storage, that records the new evaluations. Its
-        ``best_trial`` is the answer.
-    """
-
-    study_name: str
-
-    def __str__(self) -> str:
-        return f"{super().__str__()}\n  recorded in study {self.study_name!r}"
+StudyCertificate: TypeAlias = Certificate
 
 
 def certify(
@@ -225,7 +209,7 @@ def certify(
         record.optimize(evaluation, timeout=timeout, n_jobs=n_jobs, catch=caught)
     sampler.conclude(record, is_reader=timeout == 0)
     answer = sampler.race(record).certificate()
-    return StudyCertificate(**vars(answer), study_name=record.study_name)
+    return replace(answer, study_name=record.study_name)
 
 
 def _forgotten_replicate(

@@ -35,11 +35,11 @@ from mfhpo.censored.charges import Charge
 from mfhpo.censored.gain import GainEstimates, Survival
 from mfhpo.censored.history import History, RewardRange
 from mfhpo.censored.limits import SharedLimits
-from mfhpo.censored.recommendation import LimitRecommendation, SurvivalPoint
 from mfhpo.censored.upper_bounds import CONFIDENCES, PLAYS, Rule, choose
 from mfhpo.censored.zooming import Refinement, planned_rounds
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
-from mfhpo.problem import Observation, Policy, Pull
+from mfhpo.knowledge.statistics import SurvivalPoint
+from mfhpo.problem import Observation, Policy, Pull, Recommendation
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo.racing.roster import Roster
 
@@ -199,7 +199,7 @@ class CensoredPolicy(Policy):
             self.history.merge(arm, owner)
         self._retell()
 
-    def recommend(self) -> LimitRecommendation:
+    def recommend(self) -> Recommendation:
         """Return the pair with the best lower bound, and its gain (see `Policy.recommend`)."""
         arm, mean, interval, fidelity = self.leader()
         limit: float | None = None
@@ -209,7 +209,7 @@ class CensoredPolicy(Policy):
             limit = float(bounds.estimates.limits(arm)[bounds.surest(arm)])
             curve = bounds.curve(arm)
         roster = self._roster
-        return LimitRecommendation(
+        return Recommendation(
             arm=arm,
             mean=mean,
             interval=interval,

@@ -306,10 +306,7 @@ class State:
             f"{answer.reason}; values count in the order in which evaluations began, and the "
             f"experiment waits for {self.whom_it_waits_for()}"
         )
-        certificate = answer.certificate
-        if certificate is not None:
-            certificate = replace(certificate, reason=words)
-        return replace(answer, reason=words, certificate=certificate)
+        return answer.because(words)
 
     def _with_assumptions(self, answer: Answer) -> Answer:
         about = (self._settings.about_evaluations,) if self._settings.about_evaluations else ()

@@ -12,7 +12,6 @@ from optuna.trial import FrozenTrial
 
 from mfhpo._validation import shown
 from mfhpo_optuna.games.sampler import NashSampler
-from mfhpo_optuna.recommendations import StudyRecommendation
 from mfhpo_optuna.study.attributes import certificate_of
 from mfhpo_optuna.visualization.reading import (
     ReadingSampler,
@@ -108,7 +107,7 @@ def _answer(study: optuna.Study, sampler: ReadingSampler) -> tuple[dict[str, Any
         except ValueError as error:
             return None, str(error)
     # All values of an arm may have been NaN.
-    is_unknown = isinstance(answer, StudyRecommendation) and not math.isfinite(answer.mean)
+    is_unknown = answer.censored is None and not math.isfinite(answer.mean)
     if answer.arm is None or is_unknown:
         return None, answer.reason
     return answer.to_dict(), ""

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from mfhpo import Bounded, SubGaussian
-from mfhpo.censored.recommendation import bounds_in_words
-from mfhpo.racing.claims import FIXED, corrected_in_words, wrong_in_words
+from mfhpo.racing.claims import FIXED, bounds_in_words, corrected_in_words, wrong_in_words
 from mfhpo.racing.declaration import as_noise
 from mfhpo.racing.recommendation import clean, params_in_words
 from mfhpo_optuna.games.sampler import NashSampler

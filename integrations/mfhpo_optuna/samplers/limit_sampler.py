@@ -131,4 +131,4 @@ def _recommendation(race: LimitedRace) -> StudyLimitRecommendation:
     answer = race.policy.recommend()
     answer = replace(answer, assumptions=(*answer.assumptions, *race.notices))
     params = {} if answer.arm is None else dict(race.arms.params(answer.arm))
-    return StudyLimitRecommendation.of(answer, race.sign, params)
+    return StudyLimitRecommendation.of(answer, race.sign, params, answer.limit, certifies=False)

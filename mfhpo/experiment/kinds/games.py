@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
@@ -123,25 +124,10 @@ class GameRunner(Runner):
     def answer(self) -> Answer:
         """Return the profile from which players are believed to gain least by deviating."""
         self.policy.held_cost = self.unlearned_cost
-        found = self.policy.recommend()
-        return Answer(
-            arm=None,
-            params=dict(found.profile),
-            mean=math.nan,
-            interval=(-math.inf, math.inf),
-            level=self.policy.costs.tops,
-            delta=1.0 - found.probability,
-            epsilon=found.at_most,
-            finished=found.finished,
-            certified=False,
-            certifies=False,
-            reason="the budget is spent" if found.finished else "the budget is not spent yet",
-            cost=found.cost + self.unlearned_cost,
-            trials=found.n_queries,
-            survivors=(),
-            compared=found.n_evaluations,
-            equilibrium=found,
-        )
+        signs = dict(zip(self.policy.actions.players, self._signs, strict=True))
+        found = self.policy.recommend().mirrored(signs)
+        found = replace(found, cost=found.cost + self.unlearned_cost)
+        return Answer.of_game(found, dict(found.profile), found.reason)
 
     @property
     def cost(self) -> float:

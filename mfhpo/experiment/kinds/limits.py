@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 
 from mfhpo.censored import CensoredPolicy
-from mfhpo.censored.recommendation import UserLimitRecommendation
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun
@@ -104,9 +103,7 @@ class LimitRunner(Runner):
         answer = self.policy.recommend()
         answer = replace(answer, cost=answer.cost + self.unlearned_cost)
         configuration = {} if answer.arm is None else self.configurations[answer.arm]
-        found = Answer.of(answer, self._sign, configuration, answer.limit, certifies=False)
-        limit = UserLimitRecommendation.of(answer, self._sign, configuration)
-        return replace(found, time_limit=limit)
+        return Answer.of(answer, self._sign, configuration, answer.limit, certifies=False)
 
     @property
     def cost(self) -> float:

@@ -5,6 +5,7 @@ import pytest
 
 from mfhpo import RCUCB, Bias, Fidelity, Observation, Problem, SubGaussian, recommend_policy
 from mfhpo.experiment import (
+    Answer,
     Done,
     Ended,
     Experiment,
@@ -100,8 +101,8 @@ def test_limits():
         policy.tell(pull, Observation(value, cost, pull.limit if stopped else None))
     assert [(CANDIDATES.index(work.configuration), work.limit) for work in assigned] == pulls
     answer = experiment.answer()
-    assert answer.time_limit.limit == policy.recommend().limit
-    assert answer.time_limit.gain == policy.recommend().mean
+    assert answer.limit == policy.recommend().limit
+    assert answer.gain == policy.recommend().mean
     assert "BEST SO FAR" in str(answer)
 
 
@@ -121,7 +122,8 @@ def test_a_game():
         queries.append(dict(query.profile))
         policy.tell(query, utilities(query.profile))
     assert [work.configuration for work in assigned] == queries
-    assert experiment.answer().equilibrium == policy.recommend()
+    found = policy.recommend()
+    assert experiment.answer() == Answer.of_game(found, dict(found.profile), found.reason)
 
 
 @pytest.mark.parametrize(
