@@ -5,25 +5,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
-from typing import Any, TypeAlias
+from typing import Any
 
 import optuna
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 
-from mfhpo._validation import check_instance
+from mfhpo._validation import check_instance, shown
 from mfhpo_optuna.arguments import from_json, is_of_later_version
-from mfhpo_optuna.games.sampler import NashSampler
-from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
-from mfhpo_optuna.samplers.limit_sampler import LimitSampler
+from mfhpo_optuna.kinds.kind import Kind
+from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.attributes import (
     SAMPLER_KEY,
     SHORTLIST_KEY,
     certificate_of,
     read_attribute,
 )
-
-ReadingSampler: TypeAlias = FidelitySampler | LimitSampler | NashSampler
 
 _CANNOT_BE_USED = "the study's note of its sampler cannot be used: {}"
 
@@ -34,7 +31,7 @@ _FAULTS_OF_A_NOTE = (AttributeError, ImportError, LookupError, TypeError, ValueE
 _ONLY_TO_RUN = {"lease", "progress"}
 
 
-def stored_sampler(study: optuna.Study) -> ReadingSampler:
+def stored_sampler(study: optuna.Study) -> StudySampler:
     """Return a sampler with the arguments of the one that has run a study, to read it only.
 
     Raises ValueError if the study does not tell them.
@@ -66,33 +63,45 @@ def stored_sampler(study: optuna.Study) -> ReadingSampler:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # whoever made the first one has seen them
-            sampler: ReadingSampler = getattr(package, name)(**arguments)
+            sampler: StudySampler = getattr(package, name)(**arguments)
     except _FAULTS_OF_A_NOTE as error:
         raise ValueError(_CANNOT_BE_USED.format(repr(error))) from error
     return sampler
 
 
-def reading_sampler(study: optuna.Study) -> ReadingSampler:
-    """Return the study's sampler, or the one that the study names; ValueError without one."""
-    return study.sampler if isinstance(study.sampler, ReadingSampler) else stored_sampler(study)
+def reading_sampler(study: optuna.Study) -> StudySampler:
+    """Return the study's sampler, or the one that the study names; ValueError without one.
+
+    The study may have another sampler now than the one that has run it.
+    """
+    own, note = study.sampler, read_attribute(study, SAMPLER_KEY)
+    is_record = read_attribute(study, SHORTLIST_KEY) is not None
+    if isinstance(own, StudySampler) and not is_record:
+        if note is None or note["sampler"] == type(own).__name__:
+            return own
+    return stored_sampler(study)
 
 
 def chosen_sampler(
-    study: optuna.Study, sampler: BaseSampler | None, kind: type[Any], plot: str, needed: str
-) -> Any:
+    study: optuna.Study, sampler: StudySampler | None, kind: type[Kind], plot: str, needed: str
+) -> StudySampler:
     """Return the sampler that a plot was given, the study's, or the one that the study names.
 
     Raises TypeError for one of another kind than the plot needs.
     """
     check_instance("study", study, optuna.Study, "an optuna.Study")
     if sampler is not None:
-        return check_instance("sampler", sampler, kind, f"{needed}, or None for {plot}")
+        if not isinstance(sampler, StudySampler) or not isinstance(sampler.kind, kind):
+            raise TypeError(
+                f"sampler must be {needed}, or None for {plot}, got {shown(sampler)}."
+            )
+        return sampler
     try:
         found = reading_sampler(study)
     except ValueError as error:
         why = str(error)
     else:
-        if isinstance(found, kind):
+        if isinstance(found.kind, kind):
             return found
         why = f"the study was run with {type(found).__name__}"
     raise TypeError(

@@ -5,8 +5,9 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from mfhpo.experiment import Answer
 from mfhpo.racing.recommendation import clean, cut
-from mfhpo_optuna.study.fidelity_race import FidelityRace
+from mfhpo_optuna.study.study_experiment import StudyExperiment
 
 _LINE = 60  # characters for which a report on a phone has room, below the headline of a figure
 
@@ -22,9 +23,10 @@ def value_text(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else cut(str(value))
 
 
-def level_text(race: FidelityRace, level: int) -> str:
-    """Return the fidelity of a race at one of its levels."""
-    return f"{race.fidelity.name} = {value_text(race.levels[level])}"
+def level_text(known: StudyExperiment, level: int) -> str:
+    """Return the fidelity at one of a study's levels; "" if there is none."""
+    fidelity = known.kind.fidelity
+    return "" if fidelity is None else f"{fidelity.name} = {value_text(known.trials.levels[level])}"
 
 
 def params_lines(params: Mapping[str, Any]) -> list[str]:
@@ -44,11 +46,11 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:] if first.isalpha() else text
 
 
-def paid_text(cost: float, in_seconds: bool, values: int, failures: int) -> str:
+def paid_text(answer: Answer, in_seconds: bool) -> str:
     """Return what was paid, in how many trials."""
-    paid = f"{cost:,.4g} seconds" if in_seconds else f"cost {cost:,.6g}"
-    failed = f", {failures:,} failed" if failures else ""
-    return f"{paid} in {trials_text(values + failures)}{failed}"
+    paid = f"{answer.cost:,.4g} seconds" if in_seconds else f"cost {answer.cost:,.6g}"
+    failed = f", {answer.failures:,} failed" if answer.failures else ""
+    return f"{paid} in {trials_text(answer.trials + answer.failures)}{failed}"
 
 
 def trials_text(trials: int) -> str:
