@@ -28,6 +28,7 @@ from mfhpo_optuna.study.places import drawn
 if TYPE_CHECKING:
     from mfhpo_optuna.study.arms import Params
     from mfhpo_optuna.study.attributes import PullNote
+    from mfhpo_optuna.study.events import Translation
     from mfhpo_optuna.study.study_experiment import StudyExperiment
 
 
@@ -50,6 +51,8 @@ class Kind(abc.ABC):
         Whether Optuna's usual pruner gets in the way.
     answers_so_far
         Whether answers are added before the end.
+    chooses
+        What it chooses besides configurations, in words: others' claims are not its own.
     """
 
     fidelity: Fidelity | None = None
@@ -59,6 +62,7 @@ class Kind(abc.ABC):
     has_one_objective = True
     replaces_pruner = False
     answers_so_far = True
+    chooses = "levels of a fidelity"
 
     @property
     def owned(self) -> tuple[str, ...]:
@@ -78,8 +82,10 @@ class Kind(abc.ABC):
         """Return why a study cannot be run, or nothing."""
         return ""
 
-    def stopped_at(self, trial: FrozenTrial, note: PullNote) -> float | None:
-        """Return the limit at which a pruned trial was stopped; None if it was not."""
+    def stopped_at(self, trials: Translation, trial: FrozenTrial, end: End) -> float | None:
+        """Return the limit at which a trial was stopped; None if it was not."""
+        if end.state != TrialState.PRUNED:
+            return None
         # A larger limit of time may be worth it, one of memory there will not be.
         if read_attribute(trial, MEMORY_KEY) is not None:
             return float("inf")

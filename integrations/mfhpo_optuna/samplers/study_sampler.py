@@ -207,7 +207,11 @@ class StudySampler(BaseSampler):
         call_at_end(study, self, lambda error: self._ended(study, error))
         if not self._join(study, trial):
             return
-        reply = self._reply(study, trial)
+        try:
+            reply = self._reply(study, trial)
+        except ValueError as error:  # raising here would leave the trial running
+            self._refuse(study, trial, str(error))
+            return
         if isinstance(reply, Done):
             self._end(study, trial)
         elif isinstance(reply, Refused):
@@ -469,8 +473,12 @@ class StudySampler(BaseSampler):
             refusal = self._objection_to_others(study, trial)
         except ValueError as error:  # its trials are not of these arguments
             refusal = str(error)
-        if not refusal:
-            return True
+        if refusal:
+            self._refuse(study, trial, refusal)
+        return not refusal
+
+    def _refuse(self, study: optuna.Study, trial: FrozenTrial, refusal: str) -> None:
+        """Have the first suggestion of a trial raise ValueError."""
         self._refused[(*self._key(study), trial.number)] = refusal
         stop(study)
         if parameters_before(trial) is not None:
@@ -479,7 +487,6 @@ class StudySampler(BaseSampler):
                 f"sampler for its parameters.",
                 stacklevel=5,
             )
-        return False
 
     def _objection_to_others(self, study: optuna.Study, trial: FrozenTrial) -> str:
         """Return why this worker must not run a study beside others, or "", and note it then."""

@@ -15,10 +15,12 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo.experiment import Begun, Ended, Event, Found, Lost, key_of
 from mfhpo.search import Point
+from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.attributes import (
     ARM_KEY,
     LIMIT_KEY,
     LOST_KEY,
+    MEMORY_KEY,
     EndNote,
     PullNote,
     parameters_before,
@@ -27,7 +29,6 @@ from mfhpo_optuna.study.attributes import (
     warn_of_attribute,
 )
 from mfhpo_optuna.study.ends import End
-from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.levels import Replicates, described, did_you_mean, levels_in
 from mfhpo_optuna.study.loop.storage_errors import is_spoilt
 from mfhpo_optuna.study.places import kind_of, point_of
@@ -69,6 +70,11 @@ class Translation:
         note = pull_note(trial)
         if note is None or note.trial != trial.number or note.study != self.name:
             return None
+        if note.chooses != self.kind.chooses:
+            raise ValueError(
+                f"trial {trial.number} was run by a sampler that chooses {note.chooses}, not "
+                f"{self.kind.chooses}; resume the study with that one, or begin another."
+            )
         numbers = [note.block or 0, note.arm, *(of for of in note.shortlist if type(of) is int)]
         if max(numbers) <= max(_AT_FIRST + _FOR_EACH_TRIAL * trial.number, len(self.given)):
             return note
@@ -163,24 +169,25 @@ class Translation:
     def _ended(self, trial: FrozenTrial, note: PullNote, end: End, order: int) -> Ended:
         arm = self.arm_of(note)
         assert arm is not None
-        stopped_at = None
-        if end.state == TrialState.PRUNED:
-            stopped_at = self.kind.stopped_at(trial, note)
-            if stopped_at is None:
-                self._warn_of_pruning(trial)
+        stopped_at = self.kind.stopped_at(self, trial, end)
+        if end.state == TrialState.PRUNED and stopped_at is None:
+            self._warn_of_pruning(trial)
         level = self.level_of(trial)
         value = end.values[0] if end.values else None
         configuration: Mapping[str, Any] | None = None
         parameters, points = self._learn(arm, trial)
+        is_as_claimed = stopped_at is None or self.values.is_of(arm, trial)
         if value is not None:
-            if not self._is_as_claimed(trial, note, arm, level):
-                level = max(1, len(self.levels))  # one that there is not: it is paid, and no value
-            elif not self.values.is_declared:
+            is_as_claimed = self._is_as_claimed(trial, note, arm, level)
+            if not self.values.is_declared:
                 configuration = self.values.configuration(trial.params)
+        if not is_as_claimed:
+            level = max(1, len(self.levels))  # one that there is not: it is paid, and no value
+            configuration = trial.params
         return Ended(
             id=str(trial.number),
             order=order,
-            value=value,
+            value=value if stopped_at is None else None,
             cost=end.seconds if self.kind.in_seconds else None,
             stopped_at=stopped_at,
             level=level,
@@ -282,6 +289,8 @@ class Translation:
                 )
 
     def _warn_of_pruning(self, trial: FrozenTrial) -> None:
+        if read_attribute(trial, MEMORY_KEY) is not None:
+            return
         self.warn(
             "pruning",
             f"trial {trial.number} was pruned: it gave no value, was not stopped at a limit, and "

@@ -13,9 +13,10 @@ from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Observation, Pull
-from mfhpo.experiment import Answer, Assignment, Done, Event, Experiment, Lost, Refused, Wait
+from mfhpo.experiment import Answer, Assignment, Done, Event, Experiment, Refused, Wait
 from mfhpo.knowledge.statistics import PullStatistics
 from mfhpo.search import BudgetedSearch
+from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.attributes import (
     ARM_KEY,
     END_KEY,
@@ -33,7 +34,6 @@ from mfhpo_optuna.study.attributes import (
 from mfhpo_optuna.study.ends import End, end_of, values_of
 from mfhpo_optuna.study.events import Translation, limit_of, lost_of
 from mfhpo_optuna.study.forgotten import ForgottenReplicate, ForgottenReplicateWarning
-from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.levels import contains, described, levels_in
 from mfhpo_optuna.study.trials.news import TrialNews
 from mfhpo_optuna.study.trials.processes import is_surely_alive, is_surely_dead, worker_name
@@ -199,7 +199,7 @@ class StudyExperiment:
         if inherited is not None:
             return inherited
         fixed = parameters_before(trial)
-        if fixed is None:
+        if not fixed:
             return self.experiment.next()
         fidelity, level = self.kind.fidelity, None
         if fidelity is not None and fidelity.name in fixed and self.trials.levels:
@@ -211,7 +211,11 @@ class StudyExperiment:
                     f"enqueue one of the levels, or leave {fidelity.name!r} to the sampler"
                 )
             level = levels.index(described(asked))
-        return self.experiment.next(fixed=(self.trials.values.configuration(fixed), level))
+        reply = self.experiment.next(fixed=(self.trials.values.configuration(fixed), level))
+        own = limit_of(trial)  # enqueued with it
+        if own is None or not isinstance(reply, Assignment):
+            return reply
+        return replace(reply, limit=own)
 
     def _inherited(self, trial: FrozenTrial) -> Assignment | None:
         """Return what a lost trial was to evaluate that this one repeats; None for others.
@@ -280,6 +284,7 @@ class StudyExperiment:
             origin=assignment.origin,
             shortlist=self.trials.shortlist_of(assignment.shortlist),
             point=assignment.point or None,
+            chooses=self.kind.chooses,
             retry_of=retry,
             **signature,
         )
@@ -381,6 +386,8 @@ class StudyExperiment:
             return seconds
         if trial.number in self.begun_here:
             seconds = self.clock() - self.begun_here[trial.number]
+        elif seconds is None:
+            seconds = max(0.0, self._news.seconds_under_way(trial.number, trial.datetime_start))
         if seconds is not None and self.kind.in_seconds:
             write_attribute(study, trial, SECONDS_KEY, seconds)
         return seconds

@@ -50,8 +50,7 @@ class LimitRunner(Runner):
 
     def limited(self, pull: Pull, pending: Sequence[Pull]) -> Pull:
         """Return a pull with the largest limit (see `Runner.limited`)."""
-        limits = self.policy.limits
-        return pull if limits is None else replace(pull, limit=float(limits[-1]))
+        return replace(pull, limit=self.policy.largest_limit)
 
     @property
     def finished(self) -> bool:

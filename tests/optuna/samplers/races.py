@@ -109,7 +109,9 @@ def pulls(study):
 
 def chosen(trial):
     """What a trial was to evaluate, whoever has chosen it with which arguments."""
-    return {**trial.user_attrs[PULL], "worker": None, "arguments": None}
+    note = trial.user_attrs[PULL]
+    own = {"trial", "order", "worker", "arguments", "retry_of"}
+    return {name: note[name] for name in note if name not in own}
 
 
 def sequence(study):
@@ -162,4 +164,4 @@ def counted_for_their_arm(study):
 def finished(study):
     """What succeeded: pulls, whichever worker made them, parameters and values."""
     done = [trial for trial in pulls(study) if trial.state == TrialState.COMPLETE]
-    return [({**chosen(trial), "blind": None}, trial.params, trial.value) for trial in done]
+    return [(chosen(trial), trial.params, trial.value) for trial in done]

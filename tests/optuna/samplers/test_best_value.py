@@ -34,7 +34,7 @@ def promised(answer, sign):
     if answer.certified:
         return answer.mean
     # Without a certificate, a search says what it has seen.
-    return end if math.isfinite(end) or not hasattr(answer, "certificate") else answer.mean
+    return end if math.isfinite(end) or not answer.searched else answer.mean
 
 
 def optimized(study, sign, n_trials=None):

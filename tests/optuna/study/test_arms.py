@@ -31,7 +31,7 @@ def test_equal_draws_from_a_small_space_become_one_arm():
         return value + 0.1 / trial.suggest_int("epochs", 1, 9) + noise(trial)
 
     sampler = IISESampler("epochs", arms=12, epsilon=0.0, seed=0)
-    with pytest.warns(UserWarning, match=r"were drawn equal.*they are merged.*races all of it"):
+    with pytest.warns(UserWarning, match=r"were drawn equal.*they are merged"):
         study = run(sampler, objective)
     answer = sampler.recommendation(study)
     assert answer.certified

@@ -5,8 +5,8 @@ from optuna.trial import TrialState
 
 from mfhpo_optuna import IISESampler
 from tests.optuna.samplers.races import (
-    PULL,
     answers_so_far,
+    chosen,
     configurations,
     ended,
     finished,
@@ -65,7 +65,7 @@ def test_keyboard_interrupt_leaves_a_resumable_study(uninterrupted):
     assert study.sampler.recommendation(study).certified
     assert study.best_params == uninterrupted.best_params
     assert configurations(study) == configurations(uninterrupted)
-    assert pulls(study)[8].user_attrs[PULL] == pulls(study)[7].user_attrs[PULL]
+    assert chosen(pulls(study)[8]) == chosen(pulls(study)[7])
 
 
 def test_another_sampler_s_finished_trials_do_not_disturb():
