@@ -102,6 +102,11 @@ class Experiment:
         return self._is_over
 
     @property
+    def is_spent(self) -> bool:
+        """True if nothing is under way, and nothing is left to begin: the next reply is `Done`."""
+        return self._current().is_spent
+
+    @property
     def n_begun(self) -> int:
         """Number of evaluations that were begun."""
         return self._log.n_begun

@@ -119,6 +119,14 @@ class State:
         return is_over or self._certificate is not None
 
     @property
+    def is_spent(self) -> bool:
+        """True if nothing is under way, and nothing is left to begin."""
+        if self.ledger.open:
+            return False
+        self._tell_costs()
+        return self.runner.is_spent
+
+    @property
     def _is_held_up(self) -> bool:
         """True if it is only over by costs of results that wait for what is under way."""
         if not self.ledger.held:

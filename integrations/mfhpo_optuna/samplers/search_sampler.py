@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import optuna
 from optuna.samplers import BaseSampler
@@ -12,27 +11,18 @@ from optuna.samplers import BaseSampler
 from mfhpo._validation import check_instance
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import runs, with_defaults
-from mfhpo.search import (
-    BudgetedSearch,
-    DeclaredSearch,
-    HalvingSearch,
-    ModelSearch,
-    SearchOptions,
-    has_levels,
-)
-from mfhpo_optuna.recommendations import SearchRecommendation
-from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
-from mfhpo_optuna.study.attributes import FIDELITY_KEY, pull_note
+from mfhpo.search import BudgetedSearch, DeclaredSearch, SearchOptions
+from mfhpo_optuna.kinds.search import SearchKind
+from mfhpo_optuna.samplers.study_sampler import StudySampler
+from mfhpo_optuna.study.attributes import pull_note
 from mfhpo_optuna.study.loop.report import ProgressLike
-from mfhpo_optuna.study.open_arms import OpenArms
-from mfhpo_optuna.study.search_study import SearchStudy
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
 @runs(BudgetedSearch, SearchOptions, checkpoints=False)
-class SearchSampler(FidelitySampler):
+class SearchSampler(StudySampler):
     """Searches a space with cheap and dear evaluations, then certifies the best it has found.
 
     When to use it: as you would use TPE with Hyperband, for any space and a budget of some tens or
@@ -95,8 +85,6 @@ class SearchSampler(FidelitySampler):
     True
     """
 
-    _drawn_by = "proposer"
-
     def __init__(
         self,
         fidelity: str | Fidelity | None = None,
@@ -107,65 +95,23 @@ class SearchSampler(FidelitySampler):
         seed: int | None = None,
         **options: Unpack[SearchOptions],
     ) -> None:
-        self._declared = DeclaredSearch.of(fidelity, **with_defaults(type(self), options))
-        if proposer is not None and self._declared.candidates is not None:
+        declared = DeclaredSearch.of(fidelity, **with_defaults(type(self), options))
+        if proposer is not None and declared.candidates is not None:
             raise ValueError(
                 "proposer and candidates are given, but configurations come from one of them; "
                 "leave the other out."
             )
+        given = {"proposer": proposer, "lease": lease, "progress": progress, "seed": seed}
+        given = {name: value for name, value in given.items() if value is not None}
         super().__init__(
-            fidelity=self._declared.fidelity,
-            arms=1,
-            replicate=self._declared.replicate,
+            SearchKind(declared, proposer is not None),
+            {"fidelity": fidelity, **given, **options},
             arm_sampler=proposer,
             lease=lease,
             progress=progress,
             seed=seed,
+            drawn_by="proposer",
         )
-        given = {"proposer": proposer, "lease": lease, "progress": progress, "seed": seed}
-        given = {name: value for name, value in given.items() if value is not None}
-        self._arguments = {"fidelity": fidelity, **given, **options}
-
-    # What users call.
-
-    def recommendation(self, study: optuna.Study) -> SearchRecommendation:
-        """Return the best answer so far, with its certificate as far as there is one.
-
-        Raises ValueError if no trial has told the levels of the fidelity yet.
-        """
-        answer = super().recommendation(study)
-        assert isinstance(answer, SearchRecommendation)
-        return answer
-
-    # What differs from a race among given arms.
-
-    def _notes(self) -> dict[str, Any]:
-        notes = super()._notes()
-        if not has_levels(self._fidelity):
-            del notes[FIDELITY_KEY]
-        return notes
-
-    def _new(self, study: optuna.Study) -> SearchStudy:
-        seed = self._seed_of(study)
-        arms = OpenArms(self._owned, seed, self._declared.candidates)
-
-        def make_race(n_arms: int, levels: Sequence[Any], sign: float) -> BudgetedSearch:
-            kind = ModelSearch if self._arm_sampler is None else HalvingSearch
-            return self._declared.race(levels, seed=seed, sign=sign, params=arms.params, kind=kind)
-
-        replicates = self._replicates_of(seed)
-        return SearchStudy(
-            study, arms, self._fidelity, make_race, self._lease, replicates, self._settings.digest
-        )
-
-    def _read(self, study: optuna.Study, ending: int | None = None) -> SearchStudy:
-        race = super()._read(study, ending)
-        assert isinstance(race, SearchStudy)
-        return race
-
-    def _is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
-        same = bool(earlier["arm"] == now["arm"] and earlier["trials"] == now["trials"])
-        return same or super()._is_repeat(now, earlier)
 
 
 def training_of(trial: optuna.Trial) -> str:
@@ -189,6 +135,6 @@ def training_of(trial: optuna.Trial) -> str:
             f"first trial.suggest_*, in a study with a sampler such as SearchSampler."
         )
     study = f"study-{zlib.crc32(trial.study.study_name.encode()):08x}"
-    if note.certifies or note.shortlist is not None:
+    if note.certifies:
         return f"{study}-replicate-{trial.number}"
     return f"{study}-configuration-{note.arm}"

@@ -475,7 +475,7 @@ class StudyExperiment:
     @property
     def is_over(self) -> bool:
         """True if nothing is left to do."""
-        return self.experiment.finished
+        return self.experiment.finished or self.experiment.is_spent
 
     def answer(self) -> Answer:
         """Return the best answer so far."""

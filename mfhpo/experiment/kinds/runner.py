@@ -124,6 +124,11 @@ class Runner(abc.ABC):
     def finished(self) -> bool:
         """True if the experiment is over, whatever is under way."""
 
+    @property
+    def is_spent(self) -> bool:
+        """True if nothing is left to begin once nothing is under way, where that is known early."""
+        return self.finished
+
     @abc.abstractmethod
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
         """Return what to evaluate besides what is under way: None for nothing now.

@@ -131,6 +131,12 @@ class SearchRunner(Runner):
         """True if the search is over: its best is certified."""
         return self.policy.is_certified
 
+    @property
+    def is_spent(self) -> bool:
+        """True if nothing is left to begin (see `Runner.is_spent`)."""
+        self.policy.note_losses(self.lost_cost)
+        return self.finished or (self._space is None and self.policy.finished)
+
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
         """Return what to evaluate (see `Runner.next`)."""
         self.policy.note_losses(self.lost_cost)
@@ -234,9 +240,10 @@ class SearchRunner(Runner):
                 arm = self.configurations.add(begun.configuration)
             else:
                 arm = self.configurations.add_draw(begun.draw)
-        if arm == known and begun.point is not None:
-            self.policy.search.describe(arm, dict(begun.point))
-            if self.draws:
+        if arm == known and (self.draws or begun.point is not None):
+            # One that may lie anywhere is under way, too.
+            self.policy.search.describe(arm, dict(begun.point or {}))
+            if self.draws and begun.point is not None:
                 self._planned[arm] = begun.point
         level = self.n_levels - 1 if begun.levels is None else begun.levels[0]
         if begun.purpose == "certificate":
