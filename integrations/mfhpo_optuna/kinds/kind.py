@@ -22,6 +22,7 @@ from mfhpo_optuna.study.attributes import (
     read_attribute,
 )
 from mfhpo_optuna.study.ends import End
+from mfhpo_optuna.study.forgotten import ForgottenReplicate
 from mfhpo_optuna.study.loop.state import Progress
 from mfhpo_optuna.study.places import drawn
 
@@ -53,6 +54,10 @@ class Kind(abc.ABC):
         Whether answers are added before the end.
     chooses
         What it chooses besides configurations, in words: others' claims are not its own.
+    is_whole
+        Whether configurations are given with all parameters that an objective may ask for.
+    about_pruning
+        What to say about a trial that was pruned without a limit.
     """
 
     fidelity: Fidelity | None = None
@@ -63,6 +68,11 @@ class Kind(abc.ABC):
     replaces_pruner = False
     answers_so_far = True
     chooses = "levels of a fidelity"
+    is_whole = False
+    about_pruning = (
+        "Make the study with pruner=optuna.pruners.NopPruner(); the race itself decides what is "
+        "not worth finishing."
+    )
 
     @property
     def owned(self) -> tuple[str, ...]:
@@ -99,8 +109,15 @@ class Kind(abc.ABC):
         costs = self.fidelity.guessed_costs(tuple(levels))
         return costs[-1 if level is None or level >= len(costs) else level]
 
+    def forgotten(self) -> ForgottenReplicate:
+        """Return what finds a replicate that was not declared."""
+        return ForgottenReplicate(self.owned)
+
     def check(self, known: StudyExperiment) -> None:
         """Raise or warn if the experiment cannot go on as it is."""
+
+    def check_name(self, arm: int, name: str) -> None:
+        """Raise ValueError if an objective asks for what a configuration cannot have."""
 
     @abc.abstractmethod
     def progress(self, known: StudyExperiment) -> Progress:
@@ -123,8 +140,11 @@ class Kind(abc.ABC):
             return bool(earlier["delta"] <= now["delta"] and earlier["epsilon"] <= now["epsilon"])
         return bool(earlier["trials"] == now["trials"])
 
-    def lack(self, known: StudyExperiment, answer: Answer) -> str:
-        """Return why there is no answer at the end, and what to do; "" if there is one."""
+    def lack(self, known: StudyExperiment, answer: Answer) -> str | None:
+        """Return why there is no answer at the end, and what to do; "" if there is one.
+
+        None: there is none, and somebody else says so.
+        """
         if answer.arm is not None and not math.isnan(answer.mean):
             return ""
         return f"{answer.reason}. Give it a larger budget, or mend the objective."

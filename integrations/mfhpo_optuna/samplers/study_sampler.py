@@ -357,6 +357,7 @@ class StudySampler(BaseSampler):
             return known.replicate_for(trial, distribution)
         arm = known.trials.arm_of(note)
         assert arm is not None
+        self._kind.check_name(arm, name)
         params = values[arm].params
         if self._arm_sampler is not None and name not in params:
             view = arms_only_study(study, known)
@@ -488,7 +489,7 @@ class StudySampler(BaseSampler):
                 stacklevel=5,
             )
 
-    def _objection_to_others(self, study: optuna.Study, trial: FrozenTrial) -> str:
+    def _objection_to_others(self, study: optuna.Study, trial: FrozenTrial | None = None) -> str:
         """Return why this worker must not run a study beside others, or "", and note it then."""
         if not self._arguments:
             return ""

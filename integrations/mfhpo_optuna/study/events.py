@@ -57,6 +57,7 @@ class Translation:
         self.replicates = None if kind.replicate is None else Replicates(kind.replicate, seed)
         self.n_without_fidelity = 0  # trials that gave a value and did not ask for it
         self.missing_fidelity = ""  # a sentence about the last of them
+        self.not_asked: list[str] = []  # what the last whole trial with a value did not ask for
         self.warned: set[str] = set()
         self.retried: set[int] = set()  # trials that others repeat
         self._has_replicates = False
@@ -213,6 +214,10 @@ class Translation:
         """Tell whether a trial with a value evaluated what it claimed; else say so once."""
         if not self._has_asked_for_fidelity(trial):
             return False
+        if self.kind.is_whole:
+            self.not_asked = sorted(self.values.named(arm) - trial.params.keys())
+            if self.not_asked:
+                return False
         target = len(self.levels) - 1
         if level is not None and level > target:
             self.warn(
@@ -294,8 +299,7 @@ class Translation:
         self.warn(
             "pruning",
             f"trial {trial.number} was pruned: it gave no value, was not stopped at a limit, and "
-            f"counts as failed. Make the study with pruner=optuna.pruners.NopPruner(); the race "
-            f"itself decides what is not worth finishing.",
+            f"counts as failed. {self.kind.about_pruning}",
         )
 
     def _level_in_words(self, trial: FrozenTrial) -> str:

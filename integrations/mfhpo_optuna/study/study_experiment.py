@@ -33,7 +33,7 @@ from mfhpo_optuna.study.attributes import (
 )
 from mfhpo_optuna.study.ends import End, end_of, values_of
 from mfhpo_optuna.study.events import Translation, limit_of, lost_of
-from mfhpo_optuna.study.forgotten import ForgottenReplicate, ForgottenReplicateWarning
+from mfhpo_optuna.study.forgotten import ForgottenReplicateWarning
 from mfhpo_optuna.study.levels import contains, described, levels_in
 from mfhpo_optuna.study.trials.news import TrialNews
 from mfhpo_optuna.study.trials.processes import is_surely_alive, is_surely_dead, worker_name
@@ -87,7 +87,9 @@ class StudyExperiment:
         self.shown: tuple[int, list[FrozenTrial]] | None = None  # to the sampler of the arms
         self.begun_here: dict[int, float] = {}  # when trials began, by a clock that nobody sets
         self.n_outside = 0  # trials with a value that are none of this experiment's
-        self.forgotten = ForgottenReplicate(kind.owned)
+        self.forgotten = kind.forgotten()
+        if self.forgotten.notice:
+            self.trials.warned.add(FORGOTTEN)
         self._arguments = arguments
         self._claims: dict[int, PullNote] = {}  # of running trials
         self._since: dict[int, FrozenTrial] = {}  # running trials with a claim, as last seen
