@@ -11,12 +11,11 @@ import optuna
 
 from mfhpo._validation import check_instance
 from mfhpo.racing.recommendation import clean
-from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.report.ledger import ledger_of
 from mfhpo_optuna.report.page import figures_of
 from mfhpo_optuna.report.reading import StudyReading, read_study
 from mfhpo_optuna.report.summary import Summary, summary_of
-from mfhpo_optuna.visualization.reading import ReadingSampler
+from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.visualization.style import needed, require_plotly
 
 # In pixels: the dashboard's box for a plot, which cuts off what is higher, and the room above the
@@ -45,7 +44,7 @@ _MARKUP = re.compile(r"([\\`*_\[\]<>|$~&#@]|^[-+=]|:(?=//)|(?<=www)\.)", re.IGNO
 _published: WeakKeyDictionary[optuna.Study, dict[str, str]] = WeakKeyDictionary()
 
 
-def publish_to_dashboard(study: optuna.Study, *, sampler: ReadingSampler | None = None) -> Summary:
+def publish_to_dashboard(study: optuna.Study, *, sampler: StudySampler | None = None) -> Summary:
     """Show a study's answer in optuna-dashboard, and return it in words.
 
     The answer becomes the study's note, and the figures of `mfhpo_optuna.visualization` become
@@ -121,7 +120,7 @@ def _placed(panels: set[Span], shrinkage: float) -> dict[Span, Span]:
 
 
 def _note(reading: StudyReading, summary: Summary) -> str:
-    of_others = _OF_A_GAME if isinstance(reading.sampler, NashSampler) else _OF_A_RACE
+    of_others = _OF_A_GAME if reading.purpose == "game" else _OF_A_RACE
     rows = [f"| {_plain(name)} | {_plain(text)} |" for name, text in summary.rows]
     table = ["\n".join(["| | |", "| --- | --- |", *rows])] if rows else []
     head = f"## {_plain(summary.status.capitalize())}"

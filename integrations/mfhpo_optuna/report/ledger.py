@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -11,16 +11,13 @@ from typing import Any
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import is_number
-from mfhpo.games import Query
+from mfhpo.problem import Observation, Pull
 from mfhpo.search import BudgetedSearch, has_levels
-from mfhpo_optuna.games.sampler import NashSampler
-from mfhpo_optuna.games.study import NashStudy
+from mfhpo_optuna.kinds.fidelity import FidelityKind
 from mfhpo_optuna.report.reading import StudyReading
-from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
-from mfhpo_optuna.samplers.limit_sampler import LimitSampler
 from mfhpo_optuna.study import attributes
-from mfhpo_optuna.study.fidelity_race import FidelityRace
-from mfhpo_optuna.visualization.replay import Replay, spent_of
+from mfhpo_optuna.study.study_experiment import StudyExperiment
+from mfhpo_optuna.visualization.replay import Replay
 
 COST_UNIT = "units of cost"  # of declared costs: nobody says what they are
 
@@ -30,8 +27,7 @@ class Entry:
     """One trial: `arm`, `cost` and `seconds` are None where they are not known."""
 
     trial: FrozenTrial
-    # "search", "certificate", "race", "limits", "game", "trial", "answer" or "not counted"
-    purpose: str
+    purpose: str  # see `StudyReading`; or "certificate", "answer", "lost" or "not counted"
     arm: int | None = None
     level: Any = None  # of the fidelity, or the limit of time
     at_target: bool = False  # whether its value is evidence about the answer
@@ -88,16 +84,63 @@ class Share:
 
 
 def ledger_of(reading: StudyReading) -> Ledger:
-    """Return the trials of a study as its sampler knows them."""
-    sampler = reading.sampler
-    if isinstance(sampler, FidelitySampler) and not sampler.objection_to(reading.study):
-        return _of_race(reading, sampler)
-    if isinstance(sampler, LimitSampler):
-        return Ledger(_as_told(reading, "limits"), "seconds", levels="time limit in seconds")
-    if isinstance(sampler, NashSampler) and reading.answer is not None:
-        return _of_game(reading, sampler)
-    purpose = "game" if isinstance(sampler, NashSampler) else "trial"
-    return Ledger(_as_told(reading, purpose), "seconds")
+    """Return the trials of a study as its experiment knows them."""
+    known = reading.known
+    if known is None:
+        return Ledger(tuple(_as_noted(reading)), "seconds")
+    told = _told(reading, known)
+    entries = []
+    for entry in _as_noted(reading):
+        is_open = not entry.trial.state.is_finished() or entry.purpose == "answer"
+        # What is not known was no part of the experiment.
+        untold = {} if is_open else {"purpose": "not counted", "cost": 0.0}
+        entries.append(replace(entry, **told.get(entry.trial.number, untold)))
+    levels = "time limit in seconds" if reading.purpose == "limits" else "level"
+    paid = float(len(told)) if _counts_evaluations(known) else known.answer().cost
+    return Ledger(tuple(entries), _unit(known), levels, paid)
+
+
+def _told(reading: StudyReading, known: StudyExperiment) -> dict[int, dict[str, Any]]:
+    """Return what is known about each trial that was learned, waits for others, or was lost."""
+    counts, kind = _counts_evaluations(known), known.kind
+    runner, ledger = known.experiment.runner, known.experiment.ledger
+
+    def about(pull: Pull, purpose: str, cost: float, failed: bool = False) -> dict[str, Any]:
+        said = {"arm": pull.arm, "purpose": purpose, "cost": 1.0 if counts else cost}
+        if isinstance(kind, FidelityKind):
+            said["at_target"] = pull.fidelity == runner.n_levels - 1
+            if kind.fidelity is not None:
+                said["level"] = known.trials.levels[pull.fidelity]
+        return said | {"failed": failed}
+
+    def purpose_of(noted: str) -> str:
+        return noted if noted == "certificate" else reading.purpose
+
+    told = {
+        int(id): about(claim.pull, "lost", runner.cost_of(claim.pull, Observation(None)))
+        for id, claim in ledger.lost.items()
+    }
+    for held in ledger.held.values():
+        cost = runner.cost_of(held.pull, held.observation)
+        told[int(held.id)] = about(held.pull, purpose_of(held.purpose), cost)
+    for seen in Replay(known).evaluations:
+        cost = seen.end - seen.begin
+        told[seen.trial] = about(seen.pull, purpose_of(seen.purpose), cost, seen.failed)
+    return told
+
+
+def _counts_evaluations(known: StudyExperiment) -> bool:
+    return isinstance(known.policy, BudgetedSearch) and known.policy.counts_evaluations
+
+
+def _unit(known: StudyExperiment) -> str:
+    """Return the unit of an experiment's costs."""
+    fidelity = known.kind.fidelity
+    if known.kind.in_seconds and not _counts_evaluations(known):
+        return "seconds"
+    if fidelity is None or _counts_evaluations(known) or not has_levels(fidelity):
+        return "trials"
+    return fidelity.name if fidelity.costs is None else COST_UNIT
 
 
 def where_it_went(ledger: Ledger) -> list[Share]:
@@ -132,87 +175,17 @@ def _spent(entries: Iterable[Entry]) -> float:
     )
 
 
-def _of_race(reading: StudyReading, sampler: FidelitySampler) -> Ledger:
-    replay = Replay(reading.study, sampler)
-    race, target = replay.race, len(replay.race.levels) - 1
-    of_policy = "search" if isinstance(race.policy, BudgetedSearch) else "race"
-    told = {
-        seen.trial: {
-            "purpose": "certificate" if seen.is_replicate else of_policy,
-            "arm": seen.arm,
-            "level": race.levels[seen.fidelity] if has_levels(race.fidelity) else None,
-            "at_target": seen.fidelity == target,
-            "cost": seen.spent,
-            "failed": seen.failed,
-        }
-        for seen in replay.evaluations
-    }
-    paid = None if race.policy is None else spent_of(race.policy)
-    return Ledger(_entries(reading, of_policy, told), _unit(race), paid=paid)
-
-
-def _unit(race: FidelityRace) -> str:
-    if isinstance(race.policy, BudgetedSearch) and race.policy.counts_evaluations:
-        return "trials"
-    if race.in_seconds:
-        return "seconds"
-    if not has_levels(race.fidelity):
-        return "trials"
-    return race.fidelity.name if race.fidelity.costs is None else COST_UNIT
-
-
-def _of_game(reading: StudyReading, sampler: NashSampler) -> Ledger:
-    told: dict[int, dict[str, Any]] = {}
-
-    def hear(
-        game: NashStudy, trial: FrozenTrial, query: Query, values: Sequence[float | None]
-    ) -> None:
-        if game.policy is not None:
-            # Players with fidelities of their own have no level in common.
-            is_shared = game.fidelity.joint and bool(game.levels)
-            level = game.levels[0][query.levels[0]] if is_shared else None
-            cost, failed = game.policy.cost_of(query), None in values
-            told[trial.number] = {"arm": None, "level": level, "cost": cost, "failed": failed}
-
-    game = sampler.replay(reading.study, lambda game: partial(hear, game))
-    paid = None if game.policy is None else game.policy.cost
-    return Ledger(_entries(reading, "game", told), _unit_of_game(game), paid=paid)
-
-
-def _unit_of_game(game: NashStudy) -> str:
-    declared = game.fidelity.fidelities
-    if not declared:
-        return "trials"
-    shared = declared[0] if game.fidelity.joint else None
-    return COST_UNIT if shared is None or shared.costs is not None else shared.name
-
-
-def _entries(
-    reading: StudyReading, purpose: str, told: Mapping[int, dict[str, Any]]
-) -> tuple[Entry, ...]:
-    """Return the trials with what their sampler has `told` about those that it has learned."""
-    entries = []
-    for entry in _as_told(reading, purpose):
-        # What others wait for is learned later; the rest was no part of the race or the game.
-        is_open = not entry.trial.state.is_finished() or entry.purpose == "answer"
-        untold = {} if is_open else {"purpose": "not counted", "cost": 0.0}
-        entries.append(replace(entry, **told.get(entry.trial.number, untold)))
-    return tuple(entries)
-
-
-def _as_told(reading: StudyReading, purpose: str) -> tuple[Entry, ...]:
-    """Return the trials by their own attributes alone."""
+def _as_noted(reading: StudyReading) -> Iterator[Entry]:
+    """Yield the trials by their own attributes alone."""
     fidelity = attributes.read_attribute(reading.study, attributes.FIDELITY_KEY)
-    entries = []
     for trial in reading.trials:
         if attributes.certificate_of(trial) is not None:
-            entries.append(Entry(trial, "answer"))
+            yield Entry(trial, "answer")
             continue
         note = attributes.pull_note(trial)
         limit = attributes.read_attribute(trial, attributes.LIMIT_KEY)
         level = trial.params.get(fidelity) if limit is None else limit
-        entries.append(Entry(trial, purpose, None if note is None else note.arm, level))
-    return tuple(entries)
+        yield Entry(trial, reading.purpose, None if note is None else note.arm, level)
 
 
 @dataclass(frozen=True)

@@ -25,11 +25,9 @@ from mfhpo.racing.recommendation import clean
 from mfhpo_optuna.report.ledger import Ledger, is_sortable, ledger_of, table_of, where_it_went
 from mfhpo_optuna.report.reading import StudyReading, read_study
 from mfhpo_optuna.report.summary import Summary, summary_of
-from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
-from mfhpo_optuna.samplers.limit_sampler import LimitSampler
+from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.visualization import plot_dissatisfaction, plot_equilibrium, plot_gain, plot_race
 from mfhpo_optuna.visualization.finalists import draw_certificate
-from mfhpo_optuna.visualization.reading import ReadingSampler
 from mfhpo_optuna.visualization.style import needed, require_plotly
 from mfhpo_optuna.visualization.words import value_text
 
@@ -69,7 +67,7 @@ _DISSATISFACTION = (
 
 
 def write_report(
-    study: optuna.Study, path: str | PathLike[str], *, sampler: ReadingSampler | None = None
+    study: optuna.Study, path: str | PathLike[str], *, sampler: StudySampler | None = None
 ) -> Summary:
     """Write a page about a study, and return its answer in words.
 
@@ -227,11 +225,11 @@ def _drawings(reading: StudyReading) -> Iterator[tuple[str, str, Callable[[], An
     study, sampler = reading.study, reading.sampler
     if reading.is_of_certify and reading.answer is not None:
         yield *_CERTIFICATE, partial(draw_certificate, reading.answer, reading.sign)
-    if isinstance(sampler, FidelitySampler):
-        words = _SEARCH if sampler.searches(study) else _RACE
-        yield *words, partial(plot_race, study, sampler=sampler)
-    elif isinstance(sampler, LimitSampler):
-        yield *_GAIN, partial(plot_gain, study, sampler=sampler)
-    elif sampler is not None:
-        yield *_EQUILIBRIUM, partial(plot_equilibrium, study, sampler=sampler)
-        yield *_DISSATISFACTION, partial(plot_dissatisfaction, study, sampler=sampler)
+    plots = {
+        "search": [(_SEARCH, plot_race)],
+        "race": [(_RACE, plot_race)],
+        "limits": [(_GAIN, plot_gain)],
+        "game": [(_EQUILIBRIUM, plot_equilibrium), (_DISSATISFACTION, plot_dissatisfaction)],
+    }
+    for words, plot in plots.get(reading.purpose, ()):
+        yield *words, partial(plot, study, sampler=sampler)

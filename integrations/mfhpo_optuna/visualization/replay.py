@@ -10,6 +10,7 @@ from mfhpo.experiment import Experiment
 from mfhpo.experiment.kinds.runner import Runner
 from mfhpo.experiment.ledger import Result
 from mfhpo.experiment.settings import with_levels
+from mfhpo.problem import Observation, Pull
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 
 
@@ -32,13 +33,22 @@ class Evaluation:
     """One trial: what it evaluated, and what was paid in all before and after it."""
 
     trial: int
-    arm: int
-    fidelity: int  # the level's index
+    pull: Pull
     begin: float
     end: float
     value: float  # as the objective returned it; NaN without one
     failed: bool
     purpose: str  # see `mfhpo.experiment.Begun`
+
+    @property
+    def arm(self) -> int:
+        """The arm that it evaluated."""
+        return self.pull.arm
+
+    @property
+    def fidelity(self) -> int:
+        """The index of its level."""
+        return self.pull.fidelity
 
     @property
     def has_value(self) -> bool:
@@ -77,18 +87,15 @@ class Replay:
         self._add(learned[-1], runner.cost)
 
     def _add(self, result: Result, cost: float) -> None:
-        value = result.observation.value
-        evaluation = Evaluation(
-            trial=int(result.id),
-            arm=result.pull.arm,
-            fidelity=result.pull.fidelity,
-            begin=self.cost,
-            end=cost,
-            value=math.nan if value is None else self.known.sign * value,
-            failed=result.observation.failed,
-            purpose=result.purpose,
-        )
-        self.evaluations.append(evaluation)
+        seen = result.observation
+        value, failed = math.nan, True
+        if isinstance(seen, Observation):
+            failed = seen.failed
+            value = math.nan if seen.value is None else self.known.sign * seen.value
+        else:  # of several players
+            failed = None in seen
+        about = int(result.id), result.pull, self.cost, cost, value, failed, result.purpose
+        self.evaluations.append(Evaluation(*about))
 
 
 @dataclass(frozen=True)
