@@ -17,7 +17,7 @@ from mfhpo_optuna.games.kind import GameKind
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.visualization import style, words
-from mfhpo_optuna.visualization.reading import chosen_sampler
+from mfhpo_optuna.visualization.reading import told
 from mfhpo_optuna.visualization.replay import told_again
 
 if TYPE_CHECKING:
@@ -91,11 +91,10 @@ def game_of(
     study: optuna.Study, sampler: StudySampler | None, plot: str
 ) -> tuple[StudyExperiment, Answer]:
     """Return a study's game and its answer; ValueError if no trial has given values yet."""
-    chosen = chosen_sampler(study, sampler, GameKind, plot, "a NashSampler")
-    answer = chosen.recommendation(study)
+    known, answer = told(study, sampler, GameKind, plot, "a NashSampler")
     if not answer.params:
         raise ValueError(f"study {study.study_name!r} has nothing to show yet: {answer.reason}.")
-    return chosen.known(study), answer
+    return known, answer
 
 
 def game_title(answer: Answer) -> tuple[str, ...]:

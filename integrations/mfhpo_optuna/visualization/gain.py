@@ -18,7 +18,7 @@ from mfhpo_optuna.kinds.limits import LimitKind
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.visualization import style, words
-from mfhpo_optuna.visualization.reading import chosen_sampler
+from mfhpo_optuna.visualization.reading import told
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -49,8 +49,7 @@ def plot_gain(study: optuna.Study, *, sampler: StudySampler | None = None) -> go
     """
     style.require_plotly("plot_gain")
     needed = "a sampler that chooses time limits, such as RCUCBSampler"
-    chosen = chosen_sampler(study, sampler, LimitKind, "plot_gain", needed)
-    known, answer = chosen.known(study), chosen.recommendation(study)
+    known, answer = told(study, sampler, LimitKind, "plot_gain", needed)
     if answer.arm is None or answer.limit is None:
         raise ValueError(f"there is no best limit yet: {answer.reason}.")
     stopped: _Stopped = defaultdict(lambda: defaultdict(list))
@@ -61,7 +60,9 @@ def plot_gain(study: optuna.Study, *, sampler: StudySampler | None = None) -> go
     # The recommended arm, then the active ones with most trials; more lines are a thicket.
     others = [arm for arm in known.policy.active.tolist() if arm in stopped and arm != answer.arm]
     others.sort(key=lambda arm: -sum(map(len, stopped[arm].values())))
-    best, *rest = [_curve(known, answer, arm) for arm in [answer.arm, *others[: len(style.SEVERAL)]]]
+    best, *rest = [
+        _curve(known, answer, arm) for arm in [answer.arm, *others[: len(style.SEVERAL)]]
+    ]
     panels = sum(_HEIGHTS) + _GAP
     figure = style.new_figure(
         rows=2, cols=1, shared_xaxes=True, row_heights=_HEIGHTS, vertical_spacing=_GAP / panels

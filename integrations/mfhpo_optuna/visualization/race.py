@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import optuna
 
-from mfhpo._validation import check_instance
 from mfhpo.experiment import Answer
-from mfhpo.racing.recommendation import params_in_words
 from mfhpo_optuna.kinds.fidelity import FidelityKind
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.visualization import style, words
 from mfhpo_optuna.visualization.finalists import draw_certificate
-from mfhpo_optuna.visualization.reading import chosen_sampler, record_of
+from mfhpo_optuna.visualization.reading import record_of, told
 from mfhpo_optuna.visualization.replay import Evaluation, RaceReplay
 from mfhpo_optuna.visualization.search import draw_search
 
@@ -87,17 +85,15 @@ def plot_race(study: optuna.Study, *, sampler: StudySampler | None = None) -> go
     'cost of the race'
     """
     style.require_plotly("plot_race")
-    check_instance("study", study, optuna.Study, "an optuna.Study")
     try:
         needed = "a sampler that runs races, such as IISESampler"
-        chosen = chosen_sampler(study, sampler, FidelityKind, "plot_race", needed)
+        known, answer = told(study, sampler, FidelityKind, "plot_race", needed)
     except TypeError:
         record = None if sampler is not None else record_of(study)
         if record is None or record.answer is None:
             raise
         maximise = study.direction == optuna.study.StudyDirection.MAXIMIZE
         return draw_certificate(record.answer, 1.0 if maximise else -1.0)
-    known, answer = chosen.known(study), chosen.recommendation(study)
     return draw_search(known, answer) if known.searches else _draw(known, answer)
 
 
@@ -177,7 +173,7 @@ def _row(replay: RaceReplay, answer: Answer, arm: int) -> _Row:
     if standing is not None:
         level, mean = standing.fidelity, standing.mean
         interval = mean - standing.radius, mean + standing.radius
-        if arm == answer.arm and _is_at_target(known, answer):
+        if arm == answer.arm and words.is_at_target(known, answer):
             mean, interval = answer.mean, answer.interval  # of all levels together
         ends = words.between(interval) or "(too few values for an interval)"
         lines = [
@@ -204,29 +200,10 @@ def _stretches(own: Sequence[Evaluation], finest: float) -> tuple[tuple[int, flo
     return tuple(joined)
 
 
-def _is_at_target(known: StudyExperiment, answer: Answer) -> bool:
-    """Return whether an answer's mean belongs to its interval, which is about the target."""
-    return answer.certified or answer.level == known.trials.levels[-1]
-
-
 def _title(known: StudyExperiment, answer: Answer) -> tuple[str, ...]:
-    arms = len(known.experiment.runner.configurations)
-    paid = words.sentence(words.paid_text(answer, known.kind.in_seconds))
-    if answer.arm is None:
-        return words.title(f"A race of {arms} arms", words.sentence(answer.reason), paid)
-    state = "wins, certified" if answer.certified else "leads"
-    if answer.certifies and not answer.certified:
-        state += ", not certified"
-    worth = f"{answer.mean:.4g}"
-    if _is_at_target(known, answer):
-        worth += f" {words.between(answer.interval)}".rstrip()
-    return words.title(
-        f"Arm {answer.arm} of {arms} {state}",
-        params_in_words(answer.params),
-        f"{worth} at {words.level_text(known, known.trials.levels.index(answer.level))}",
-        "" if answer.certified else words.sentence(answer.reason),
-        paid,
-    )
+    of = f"of {len(known.experiment.runner.configurations)}"
+    headline = f"A race {of} arms" if answer.arm is None else f"Arm {answer.arm} {of}"
+    return words.answer_title(known, answer, headline)
 
 
 def _draw_worth(

@@ -8,10 +8,10 @@ from importlib import import_module
 from typing import Any
 
 import optuna
-from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_instance, shown
+from mfhpo.experiment import Answer
 from mfhpo_optuna.arguments import from_json, is_of_later_version
 from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.samplers.study_sampler import StudySampler
@@ -21,6 +21,7 @@ from mfhpo_optuna.study.attributes import (
     certificate_of,
     read_attribute,
 )
+from mfhpo_optuna.study.study_experiment import StudyExperiment
 
 _CANNOT_BE_USED = "the study's note of its sampler cannot be used: {}"
 
@@ -82,28 +83,25 @@ def reading_sampler(study: optuna.Study) -> StudySampler:
     return stored_sampler(study)
 
 
-def chosen_sampler(
+def told(
     study: optuna.Study, sampler: StudySampler | None, kind: type[Kind], plot: str, needed: str
-) -> StudySampler:
-    """Return the sampler that a plot was given, the study's, or the one that the study names.
+) -> tuple[StudyExperiment, Answer]:
+    """Return a study's experiment and its answer, for a plot that needs one of a kind.
 
-    Raises TypeError for one of another kind than the plot needs.
+    Raises TypeError if the sampler that is given, or else the study's or the one that the study
+    names, is of another kind; ValueError if nothing is known yet.
     """
     check_instance("study", study, optuna.Study, "an optuna.Study")
-    if sampler is not None:
-        if not isinstance(sampler, StudySampler) or not isinstance(sampler.kind, kind):
-            raise TypeError(
-                f"sampler must be {needed}, or None for {plot}, got {shown(sampler)}."
-            )
-        return sampler
+    why, found = "", sampler
     try:
-        found = reading_sampler(study)
+        found = sampler or reading_sampler(study)
     except ValueError as error:
         why = str(error)
-    else:
-        if isinstance(found.kind, kind):
-            return found
-        why = f"the study was run with {type(found).__name__}"
+    if isinstance(found, StudySampler) and isinstance(found.kind, kind):
+        return found.known(study), found.recommendation(study)
+    if sampler is not None:
+        raise TypeError(f"sampler must be {needed}, or None for {plot}, got {shown(sampler)}.")
+    why = why or f"the study was run with {type(found).__name__}"
     raise TypeError(
         f"{plot} needs {needed}, but study.sampler is a {type(study.sampler).__name__}, and {why}; "
         f"pass sampler=, made with the arguments of the study's."

@@ -88,14 +88,18 @@ class Replay:
 
     def _add(self, result: Result, cost: float) -> None:
         seen = result.observation
-        value, failed = math.nan, True
-        if isinstance(seen, Observation):
-            failed = seen.failed
-            value = math.nan if seen.value is None else self.known.sign * seen.value
-        else:  # of several players
-            failed = None in seen
-        about = int(result.id), result.pull, self.cost, cost, value, failed, result.purpose
-        self.evaluations.append(Evaluation(*about))
+        is_of_game = not isinstance(seen, Observation)
+        value = None if is_of_game else seen.value
+        evaluation = Evaluation(
+            trial=int(result.id),
+            pull=result.pull,
+            begin=self.cost,
+            end=cost,
+            value=math.nan if value is None else self.known.sign * value,
+            failed=None in seen if is_of_game else seen.failed,
+            purpose=result.purpose,
+        )
+        self.evaluations.append(evaluation)
 
 
 @dataclass(frozen=True)

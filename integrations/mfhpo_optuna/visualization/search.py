@@ -6,7 +6,6 @@ from typing import Any
 
 from mfhpo.certification.certificate import Certificate
 from mfhpo.experiment import Answer
-from mfhpo.racing.recommendation import params_in_words
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.visualization import style, words
 from mfhpo_optuna.visualization.finalists import ROW_HEIGHT, draw_finalists
@@ -128,23 +127,12 @@ def _text(replay: Replay, evaluation: Evaluation) -> str:
 
 
 def _title(known: StudyExperiment, answer: Answer) -> tuple[str, ...]:
-    paid = (
-        f"{answer.tried:,} configurations, {answer.at_target:,} at the target; "
-        f"{words.paid_text(answer, known.kind.in_seconds)}"
-    )
-    if answer.arm is None:
-        return words.title("A search without an answer yet", words.sentence(answer.reason), paid)
-    state = "wins, certified" if answer.certified else "leads, not certified"
-    fidelity = known.kind.fidelity
-    at = "" if fidelity is None else f" at {fidelity.name} = {words.value_text(answer.level)}"
-    return words.title(
-        f"Arm {answer.arm} {state}",
-        params_in_words(answer.params),
-        f"{answer.mean:.4g} {words.between(answer.interval)}".rstrip() + at,
-        "" if answer.certified else words.sentence(answer.reason),
-        "" if answer.certificate is None else _luck(answer.certificate),
-        paid,
-    )
+    luck = "" if answer.certificate is None else _luck(answer.certificate)
+    tried = f"{answer.tried:,} configurations, {answer.at_target:,} at the target"
+    headline = "A search without an answer yet"
+    if answer.arm is not None:
+        headline = f"Arm {answer.arm}"
+    return words.answer_title(known, answer, headline, luck, tried)
 
 
 def _luck(certificate: Certificate) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mfhpo.experiment import Answer
-from mfhpo.racing.recommendation import clean, cut
+from mfhpo.racing.recommendation import clean, cut, params_in_words
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 
 _LINE = 60  # characters for which a report on a phone has room, below the headline of a figure
@@ -44,6 +44,32 @@ def sentence(text: str) -> str:
     """Return the text with a capital letter, unless it begins with a name such as ``epsilon=``."""
     first = text.split(maxsplit=1)[0] if text else ""
     return text[:1].upper() + text[1:] if first.isalpha() else text
+
+
+def is_at_target(known: StudyExperiment, answer: Answer) -> bool:
+    """Return whether an answer's mean belongs to its interval, which is about the target."""
+    levels = known.trials.levels
+    return answer.certified or not levels or answer.level == levels[-1]
+
+
+def answer_title(
+    known: StudyExperiment, answer: Answer, headline: str, *more: str
+) -> tuple[str, ...]:
+    """Return a headline with the state of an answer, and what it is worth and has cost."""
+    fidelity, paid = known.kind.fidelity, sentence(paid_text(answer, known.kind.in_seconds))
+    if answer.arm is None:
+        return title(headline, sentence(answer.reason), *more, paid)
+    state = "wins, certified" if answer.certified else "leads"
+    if answer.certifies and not answer.certified:
+        state += ", not certified"
+    worth = f"{answer.mean:.4g}"
+    if is_at_target(known, answer):
+        worth += f" {between(answer.interval)}".rstrip()
+    if fidelity is not None:
+        worth += f" at {fidelity.name} = {value_text(answer.level)}"
+    reason = "" if answer.certified else sentence(answer.reason)
+    params = params_in_words(answer.params)
+    return title(f"{headline} {state}", params, worth, reason, *more, paid)
 
 
 def paid_text(answer: Answer, in_seconds: bool) -> str:
