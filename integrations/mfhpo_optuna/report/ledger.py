@@ -12,7 +12,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import is_number
 from mfhpo.problem import Observation, Pull
-from mfhpo.search import BudgetedSearch, has_levels
+from mfhpo.search import BudgetedSearch
 from mfhpo_optuna.kinds.fidelity import FidelityKind
 from mfhpo_optuna.report.reading import StudyReading
 from mfhpo_optuna.study import attributes
@@ -88,7 +88,7 @@ def ledger_of(reading: StudyReading) -> Ledger:
     known = reading.known
     if known is None:
         return Ledger(tuple(_as_noted(reading)), "seconds")
-    told = _told(reading, known)
+    told, counts = _told(reading, known), _counts_evaluations(known)
     entries = []
     for entry in _as_noted(reading):
         is_open = not entry.trial.state.is_finished() or entry.purpose == "answer"
@@ -96,36 +96,35 @@ def ledger_of(reading: StudyReading) -> Ledger:
         untold = {} if is_open else {"purpose": "not counted", "cost": 0.0}
         entries.append(replace(entry, **told.get(entry.trial.number, untold)))
     levels = "time limit in seconds" if reading.purpose == "limits" else "level"
-    paid = float(len(told)) if _counts_evaluations(known) else known.answer().cost
+    paid = known.policy.spending[0] if counts else known.answer().cost
     return Ledger(tuple(entries), _unit(known), levels, paid)
 
 
 def _told(reading: StudyReading, known: StudyExperiment) -> dict[int, dict[str, Any]]:
     """Return what is known about each trial that was learned, waits for others, or was lost."""
-    counts, kind = _counts_evaluations(known), known.kind
-    runner, ledger = known.experiment.runner, known.experiment.ledger
-
-    def about(pull: Pull, purpose: str, cost: float, failed: bool = False) -> dict[str, Any]:
-        said = {"arm": pull.arm, "purpose": purpose, "cost": 1.0 if counts else cost}
-        if isinstance(kind, FidelityKind):
-            said["at_target"] = pull.fidelity == runner.n_levels - 1
-            if kind.fidelity is not None:
-                said["level"] = known.trials.levels[pull.fidelity]
-        return said | {"failed": failed}
-
-    def purpose_of(noted: str) -> str:
-        return noted if noted == "certificate" else reading.purpose
-
-    told = {
-        int(id): about(claim.pull, "lost", runner.cost_of(claim.pull, Observation(None)))
-        for id, claim in ledger.lost.items()
-    }
-    for held in ledger.held.values():
-        cost = runner.cost_of(held.pull, held.observation)
-        told[int(held.id)] = about(held.pull, purpose_of(held.purpose), cost)
-    for seen in Replay(known).evaluations:
-        cost = seen.end - seen.begin
-        told[seen.trial] = about(seen.pull, purpose_of(seen.purpose), cost, seen.failed)
+    runner, open_ones, purpose = known.experiment.runner, known.experiment.ledger, reading.purpose
+    found: list[tuple[Any, Pull, str, float, bool]] = [
+        (each.trial, each.pull, each.purpose, each.end - each.begin, each.failed)
+        for each in Replay(known).evaluations
+    ]
+    for each in open_ones.held.values():
+        cost = runner.cost_of(each.pull, each.observation)
+        found.append((each.id, each.pull, each.purpose, cost, False))
+    for id, claim in open_ones.lost.items():
+        cost = runner.cost_of(claim.pull, Observation(None))
+        found.append((id, claim.pull, "lost", cost, False))
+    told = {}
+    for id, pull, noted, cost, failed in found:
+        about = {
+            "purpose": noted if noted in ("certificate", "lost") else purpose,
+            "cost": 1.0 if _counts_evaluations(known) else cost,
+            "failed": failed,
+        }
+        if isinstance(known.kind, FidelityKind):
+            about |= {"arm": pull.arm, "at_target": pull.fidelity == runner.n_levels - 1}
+            if known.kind.fidelity is not None and pull.fidelity >= 0:
+                about["level"] = known.trials.levels[pull.fidelity]
+        told[int(id)] = about
     return told
 
 
@@ -135,10 +134,10 @@ def _counts_evaluations(known: StudyExperiment) -> bool:
 
 def _unit(known: StudyExperiment) -> str:
     """Return the unit of an experiment's costs."""
-    fidelity = known.kind.fidelity
-    if known.kind.in_seconds and not _counts_evaluations(known):
+    fidelity, counts = known.kind.fidelity, _counts_evaluations(known)
+    if known.kind.in_seconds and not counts:
         return "seconds"
-    if fidelity is None or _counts_evaluations(known) or not has_levels(fidelity):
+    if fidelity is None or counts:
         return "trials"
     return fidelity.name if fidelity.costs is None else COST_UNIT
 

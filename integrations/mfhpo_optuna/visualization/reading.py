@@ -76,10 +76,10 @@ def reading_sampler(study: optuna.Study) -> StudySampler:
     The study may have another sampler now than the one that has run it.
     """
     own, note = study.sampler, read_attribute(study, SAMPLER_KEY)
+    has_run_it = note is None or note["sampler"] == type(own).__name__
     is_record = read_attribute(study, SHORTLIST_KEY) is not None
-    if isinstance(own, StudySampler) and not is_record:
-        if note is None or note["sampler"] == type(own).__name__:
-            return own
+    if isinstance(own, StudySampler) and has_run_it and not is_record:
+        return own
     return stored_sampler(study)
 
 
