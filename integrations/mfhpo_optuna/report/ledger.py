@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -11,9 +11,10 @@ from typing import Any
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import is_number
+from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.problem import Observation, Pull
 from mfhpo.search import BudgetedSearch
-from mfhpo_optuna.kinds.fidelity import FidelityKind
+from mfhpo_optuna.games.kind import GameKind
 from mfhpo_optuna.report.reading import StudyReading
 from mfhpo_optuna.study import attributes
 from mfhpo_optuna.study.study_experiment import StudyExperiment
@@ -103,6 +104,7 @@ def ledger_of(reading: StudyReading) -> Ledger:
 def _told(reading: StudyReading, known: StudyExperiment) -> dict[int, dict[str, Any]]:
     """Return what is known about each trial that was learned, waits for others, or was lost."""
     runner, open_ones, purpose = known.experiment.runner, known.experiment.ledger, reading.purpose
+    _, levels = _shared_fidelity(known)
     found: list[tuple[Any, Pull, str, float, bool]] = [
         (each.trial, each.pull, each.purpose, each.end - each.begin, each.failed)
         for each in Replay(known).evaluations
@@ -120,12 +122,22 @@ def _told(reading: StudyReading, known: StudyExperiment) -> dict[int, dict[str, 
             "cost": 1.0 if _counts_evaluations(known) else cost,
             "failed": failed,
         }
-        if isinstance(known.kind, FidelityKind):
+        if not isinstance(known.kind, GameKind):
             about |= {"arm": pull.arm, "at_target": pull.fidelity == runner.n_levels - 1}
-            if known.kind.fidelity is not None and pull.fidelity >= 0:
-                about["level"] = known.trials.levels[pull.fidelity]
+        if 0 <= pull.fidelity < len(levels):
+            about["level"] = levels[pull.fidelity]
         told[int(id)] = about
     return told
+
+
+def _shared_fidelity(known: StudyExperiment) -> tuple[Fidelity | None, Sequence[Any]]:
+    """Return the fidelity of all evaluations and its levels, if there is one."""
+    kind, levels = known.kind, known.trials.levels
+    if not isinstance(kind, GameKind):
+        return kind.fidelity, levels
+    if not kind.measured.joint or not kind.measured.fidelities:
+        return None, ()
+    return kind.measured.fidelities[0], levels[0] if levels else ()
 
 
 def _counts_evaluations(known: StudyExperiment) -> bool:
@@ -134,11 +146,15 @@ def _counts_evaluations(known: StudyExperiment) -> bool:
 
 def _unit(known: StudyExperiment) -> str:
     """Return the unit of an experiment's costs."""
-    fidelity, counts = known.kind.fidelity, _counts_evaluations(known)
-    if known.kind.in_seconds and not counts:
-        return "seconds"
-    if fidelity is None or counts:
+    fidelity, _ = _shared_fidelity(known)
+    kind = known.kind
+    if _counts_evaluations(known):
         return "trials"
+    if kind.in_seconds:
+        return "seconds"
+    if fidelity is None:
+        # Players with fidelities of their own have no unit in common.
+        return COST_UNIT if isinstance(kind, GameKind) and kind.measured.fidelities else "trials"
     return fidelity.name if fidelity.costs is None else COST_UNIT
 
 

@@ -14,8 +14,8 @@ from mfhpo.experiment import Answer
 from mfhpo.games import Dissatisfaction
 from mfhpo.racing.recommendation import params_in_words
 from mfhpo_optuna.games.kind import GameKind
+from mfhpo_optuna.games.study import NashStudy
 from mfhpo_optuna.samplers.study_sampler import StudySampler
-from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.visualization import style, words
 from mfhpo_optuna.visualization.reading import told
 from mfhpo_optuna.visualization.replay import told_again
@@ -89,9 +89,10 @@ def gain_text(player: str, gain: Dissatisfaction) -> str:
 
 def game_of(
     study: optuna.Study, sampler: StudySampler | None, plot: str
-) -> tuple[StudyExperiment, Answer]:
+) -> tuple[NashStudy, Answer]:
     """Return a study's game and its answer; ValueError if no trial has given values yet."""
     known, answer = told(study, sampler, GameKind, plot, "a NashSampler")
+    assert isinstance(known, NashStudy)
     if not answer.params:
         raise ValueError(f"study {study.study_name!r} has nothing to show yet: {answer.reason}.")
     return known, answer
@@ -115,7 +116,7 @@ def game_title(answer: Answer) -> tuple[str, ...]:
     )
 
 
-def _stages(known: StudyExperiment) -> list[Answer]:
+def _stages(known: NashStudy) -> list[Answer]:
     """Return what was recommended on the way; each takes as long as the answer does."""
     stages, last = [], len(known.experiment.history())
     shown = set(np.linspace(1, last, _STAGES).round().astype(int).tolist())
@@ -126,5 +127,5 @@ def _stages(known: StudyExperiment) -> list[Answer]:
             continue
         answer = runner.answer()
         if answer.params:
-            stages.append(replace(answer, params=known.trials.space.params(answer.params)))
+            stages.append(replace(answer, params=known.params_of(answer)))
     return stages

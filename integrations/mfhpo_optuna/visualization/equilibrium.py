@@ -12,8 +12,8 @@ from scipy.special import ndtri
 from mfhpo.experiment import Answer
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.search import OneOf
+from mfhpo_optuna.games.study import NashStudy
 from mfhpo_optuna.samplers.study_sampler import StudySampler
-from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.visualization import style
 from mfhpo_optuna.visualization.dissatisfaction import game_of, game_title
 
@@ -40,7 +40,7 @@ def plot_equilibrium(study: optuna.Study, *, sampler: StudySampler | None = None
     """
     style.require_plotly("plot_equilibrium")
     game, answer = game_of(study, sampler, "plot_equilibrium")
-    players, known = game.kind.players, game.policy.actions.parameters
+    players, known = game.trials.kind.players, game.policy.actions.parameters
     owned = [
         (player, name)
         for player, names in enumerate(players.owned.values())
@@ -65,7 +65,7 @@ def plot_equilibrium(study: optuna.Study, *, sampler: StudySampler | None = None
 
 def _draw(
     figure: Any,
-    game: StudyExperiment,
+    game: NashStudy,
     answer: Answer,
     player: int,
     parameter: str,
@@ -106,7 +106,7 @@ def _draw(
     figure.update_yaxes(zeroline=True, zerolinecolor=style.QUIET, zerolinewidth=1, **panel)
 
 
-def _places(game: StudyExperiment, parameter: str) -> list[float]:
+def _places(game: NashStudy, parameter: str) -> list[float]:
     kind = game.policy.actions.parameters[parameter]
     if isinstance(kind, OneOf):
         return [float(index) for index in range(kind.n)]
@@ -117,7 +117,7 @@ def _places(game: StudyExperiment, parameter: str) -> list[float]:
 
 
 def _gains_by_moving(
-    game: StudyExperiment, answer: Answer, player: int, parameter: str, places: list[float]
+    game: NashStudy, answer: Answer, player: int, parameter: str, places: list[float]
 ) -> tuple[FloatArray, FloatArray]:
     """Return what a player would gain by moving one parameter away from the recommended profile.
 

@@ -13,7 +13,6 @@ from optuna.trial import FrozenTrial
 from mfhpo._validation import check_instance, shown
 from mfhpo.experiment import Answer
 from mfhpo_optuna.arguments import from_json, is_of_later_version
-from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.attributes import (
     SAMPLER_KEY,
@@ -84,7 +83,7 @@ def reading_sampler(study: optuna.Study) -> StudySampler:
 
 
 def told(
-    study: optuna.Study, sampler: StudySampler | None, kind: type[Kind], plot: str, needed: str
+    study: optuna.Study, sampler: StudySampler | None, kind: type[Any], plot: str, needed: str
 ) -> tuple[StudyExperiment, Answer]:
     """Return a study's experiment and its answer, for a plot that needs one of a kind.
 
