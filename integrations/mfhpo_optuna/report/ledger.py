@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import is_number
-from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.experiment.kinds.games import levels_of
 from mfhpo.problem import Observation, Pull
 from mfhpo.search import BudgetedSearch
 from mfhpo_optuna.games.kind import GameKind
@@ -104,7 +104,6 @@ def ledger_of(reading: StudyReading) -> Ledger:
 def _told(reading: StudyReading, known: StudyExperiment) -> dict[int, dict[str, Any]]:
     """Return what is known about each trial that was learned, waits for others, or was lost."""
     runner, open_ones, purpose = known.experiment.runner, known.experiment.ledger, reading.purpose
-    _, levels = _shared_fidelity(known)
     found: list[tuple[Any, Pull, str, float, bool]] = [
         (each.trial, each.pull, each.purpose, each.end - each.begin, each.failed)
         for each in Replay(known).evaluations
@@ -124,20 +123,19 @@ def _told(reading: StudyReading, known: StudyExperiment) -> dict[int, dict[str, 
         }
         if not isinstance(known.kind, GameKind):
             about |= {"arm": pull.arm, "at_target": pull.fidelity == runner.n_levels - 1}
-        if 0 <= pull.fidelity < len(levels):
-            about["level"] = levels[pull.fidelity]
-        told[int(id)] = about
+        level = _level_of(known, pull.fidelity)
+        told[int(id)] = about | ({} if level is None else {"level": level})
     return told
 
 
-def _shared_fidelity(known: StudyExperiment) -> tuple[Fidelity | None, Sequence[Any]]:
-    """Return the fidelity of all evaluations and its levels, if there is one."""
-    kind, levels = known.kind, known.trials.levels
-    if not isinstance(kind, GameKind):
-        return kind.fidelity, levels
-    if not kind.measured.joint or not kind.measured.fidelities:
-        return None, ()
-    return kind.measured.fidelities[0], levels[0] if levels else ()
+def _level_of(known: StudyExperiment, index: int) -> Any:
+    """Return the value of the fidelity at a level; None if evaluations have none in common."""
+    levels = known.trials.levels
+    if isinstance(known.kind, GameKind):
+        if not known.kind.measured.joint or not levels:
+            return None
+        index, levels = levels_of(index, known.kind.measured.sizes(levels))[0], levels[0]
+    return levels[index] if 0 <= index < len(levels) else None
 
 
 def _counts_evaluations(known: StudyExperiment) -> bool:
@@ -146,16 +144,18 @@ def _counts_evaluations(known: StudyExperiment) -> bool:
 
 def _unit(known: StudyExperiment) -> str:
     """Return the unit of an experiment's costs."""
-    fidelity, _ = _shared_fidelity(known)
     kind = known.kind
     if _counts_evaluations(known):
         return "trials"
     if kind.in_seconds:
         return "seconds"
-    if fidelity is None:
-        # Players with fidelities of their own have no unit in common.
-        return COST_UNIT if isinstance(kind, GameKind) and kind.measured.fidelities else "trials"
-    return fidelity.name if fidelity.costs is None else COST_UNIT
+    declared = (kind.fidelity,) if kind.fidelity else ()
+    if isinstance(kind, GameKind):
+        declared = kind.measured.fidelities
+    if not declared:
+        return "trials"
+    is_shared = len(declared) == 1 and declared[0].costs is None
+    return declared[0].name if is_shared else COST_UNIT
 
 
 def where_it_went(ledger: Ledger) -> list[Share]:
