@@ -26,9 +26,9 @@ _DATA = {
     for kind in (Bias, Bounded, EstimatedNoise, Fidelity, Gaussian, Linear, SubGaussian)
 }
 
-# The version of what samplers write into studies and trials. It rises when an earlier version of
-# the library would read it wrongly.
-STATE_VERSION = 1
+# The version of what samplers write into studies and trials. It rises when another version of the
+# library would read it wrongly. Version 1 was that of mfhpo 0.1: its trials carry no counters.
+STATE_VERSION = 2
 
 # The new names of classes by the old ones, which studies of earlier versions have in their notes.
 OLD_NAMES = {"RaceRecommendation": "SearchRecommendation", "RaceSampler": "SearchSampler"}
@@ -70,9 +70,7 @@ class Settings:
         parameters = inspect.signature(type(sampler)).parameters.values()
         self._defaults = _compared({each.name: _encoded(each.default) for each in parameters})
         self._all = self._without_defaults(_each_encoded(arguments))
-        # By its old name, so that workers of an earlier version join.
-        name = next((old for old in OLD_NAMES if OLD_NAMES[old] == self._sampler), self._sampler)
-        content = [STATE_VERSION, name, sorted(self._all.items())]
+        content = [STATE_VERSION, self._sampler, sorted(self._all.items())]
         # The same for equal settings, in all processes; trials say by it how they were chosen.
         self.digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
@@ -102,12 +100,6 @@ class Settings:
         settings are noted may go on.
         """
         noted = note if isinstance(note, Mapping) else {}
-        if is_of_later_version(noted):
-            return (
-                f"was run by a later mfhpo, which writes version {noted['version']} of a study's "
-                f"state; this one knows version {STATE_VERSION}. Upgrade mfhpo, or begin another "
-                f"study."
-            )
         if not others or noted.get("digest") == self.digest:
             return ""
         return (
@@ -119,9 +111,6 @@ class Settings:
 
     def _differences(self, noted: Mapping[str, Any]) -> str:
         """Return in sentences how these differ from those that a study has noted."""
-        version = noted.get("version", STATE_VERSION)
-        if version != STATE_VERSION:
-            return f"It writes version {version} of a study's state, and this one {STATE_VERSION}. "
         if noted.get("sampler") != self._sampler:
             return f"It has {noted.get('sampler')}, and this one {self._sampler}. "
         given = noted.get("arguments")
@@ -138,10 +127,17 @@ class Settings:
         return f"It has {name}={_cut(there)}, and this one {name}={_cut(here)}. "
 
 
-def is_of_later_version(note: Mapping[str, Any]) -> bool:
-    """Return whether a later version of the library wrote a note, which this one cannot read."""
-    version = note.get("version")
-    return isinstance(version, int) and version > STATE_VERSION
+def objection_to_version(note: Mapping[str, Any] | None) -> str:
+    """Return why this version of the library cannot read a study with a note, or nothing."""
+    version = STATE_VERSION if note is None else note.get("version", 1)
+    if version == STATE_VERSION:
+        return ""
+    is_later = isinstance(version, int) and version > STATE_VERSION
+    return (
+        f"was run by {'a later mfhpo' if is_later else 'mfhpo 0.1'}, which writes version "
+        f"{version} of a study's state; this one knows version {STATE_VERSION} alone. Go on with "
+        f"{'the later one' if is_later else 'mfhpo 0.1.4'}, or begin another study."
+    )
 
 
 def to_json(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The answer of a search for an equilibrium, in the terms of its study."""
+"""What players may gain by deviating from a profile, in the terms of their study."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,16 +27,6 @@ class StudyDeviation:
     params: dict[str, Any]
 
 
-def answer_of(game: NashStudy) -> StudyEquilibrium:
-    """Return the answer of a study's game so far, also before anything is known."""
-    found = game.recommend().mirrored(dict(zip(game.players.names, game.signs, strict=True)))
-    reason = found.reason
-    if game.policy is None:
-        reason = "no trial has told all players' parameters and objectives yet"
-    params = game.space.params(found.profile) if found.profile else {}
-    return StudyEquilibrium.of_game(found, params, reason)
-
-
 def deviations_of(game: NashStudy, params: Mapping[str, Any]) -> dict[str, StudyDeviation]:
     """Return what each player may gain by deviating from a profile; fidelities are ignored.
 
@@ -46,23 +36,21 @@ def deviations_of(game: NashStudy, params: Mapping[str, Any]) -> dict[str, Study
         raise ValueError("no trial has told all players' parameters and objectives yet.")
     if not game.policy.has_seen:
         raise ValueError("no trial has given values yet.")
+    space, names = game.trials.space, game.trials.kind.players.parameters
     profile = {}
-    for name in game.players.parameters:
+    for name in names:
         if name not in params:
-            raise ValueError(
-                f"params must have the parameters {list(game.players.parameters)}, got "
-                f"{list(params)}."
-            )
-        place = game.space.place(name, params[name])
+            raise ValueError(f"params must have the parameters {list(names)}, got {list(params)}.")
+        place = space.place(name, params[name])
         if place is None:
             raise ValueError(
-                f"params[{name!r}] must be within {game.space.distributions[name]}, got "
+                f"params[{name!r}] must be within {space.distributions[name]}, got "
                 f"{params[name]!r}."
             )
         profile[name] = place
     # Those with one value alone are no part of the policy's game.
-    own = {name: profile.get(name, 0.0) for name in game.policy.actions.parameters}
+    own = {name: profile[name] for name in game.policy.actions.parameters}
     return {
-        player: StudyDeviation(found.gain, game.space.params(found.profile))
+        player: StudyDeviation(found.gain, space.params(found.profile))
         for player, found in game.policy.deviations(own).items()
     }

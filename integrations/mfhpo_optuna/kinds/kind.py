@@ -58,6 +58,8 @@ class Kind(abc.ABC):
         Whether configurations are given with all parameters that an objective may ask for.
     about_pruning
         What to say about a trial that was pruned without a limit.
+    answered_by
+        The sampler's method that answers.
     """
 
     fidelity: Fidelity | None = None
@@ -73,6 +75,7 @@ class Kind(abc.ABC):
         "Make the study with pruner=optuna.pruners.NopPruner(); the race itself decides what is "
         "not worth finishing."
     )
+    answered_by = "recommendation"
 
     @property
     def owned(self) -> tuple[str, ...]:

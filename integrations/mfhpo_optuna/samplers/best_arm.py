@@ -84,10 +84,9 @@ class IISESampler(StudySampler):
     Several workers, threads or processes, may run one study. A study in a database goes on where
     it stopped: run the same code again. Only what an `arm_sampler` draws may then differ.
 
-    Values count in the order in which their trials began. If a trial under way is the only reason
-    why nothing can be certified yet, workers wait for it until its lease is over, and end their own
-    trials as pruned. Then the study stops without a certificate; if the trial ends later, the
-    answer is brought up to date.
+    Values count in the order in which their trials began. If nothing is left to evaluate until a
+    trial under way ends, workers wait for it until its lease is over, and end their own trials as
+    pruned. Then the study stops without a certificate, and goes on when it is run again.
 
     An exception ends ``optimize`` unless it is caught: ``study.optimize(objective,
     catch=(Exception,))``. Such a trial, or one that is interrupted, counts as failed. Nothing is

@@ -17,10 +17,10 @@ class SamplerOptions(TypedDict, total=False):
     arm_sampler
         An Optuna sampler that draws the arms; it sees one trial per arm. None: a Latin hypercube.
     lease
-        Seconds after which a running trial is not waited for; the certificate assumes that its
-        worker is dead. None: ten times what the slowest trial so far would have taken at its level,
-        and at least a minute; then nothing is certified until the trial ends or is told as failed.
-        Samplers with time limits wait a minute and twice the limit, once limits are known.
+        Seconds after which a running trial is given up and left out; the certificate assumes that
+        its worker is dead. None: a race waits for it, for ten times as long as the slowest trial so
+        far would have taken at its level, and at least a minute; then the study stops, not
+        certified. A trial with a time limit is waited for a minute and twice the limit.
     progress
         Where to show how the study gets on: phase, configurations, leader, what was spent, when it
         ends. None: a line on standard error, if that is a terminal. True: elsewhere, too, as lines

@@ -16,7 +16,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import MOST_SEED, check_count, check_instance, check_limit, shown
 from mfhpo.experiment import Answer, Assignment, Done, Refused, Wait
-from mfhpo_optuna.arguments import Settings
+from mfhpo_optuna.arguments import Settings, objection_to_version
 from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.samplers.answer import AnswerTrials
 from mfhpo_optuna.samplers.delegate import ArmsOnlyStudy, arms_only_study
@@ -216,7 +216,8 @@ class StudySampler(BaseSampler):
             self._end(study, trial)
         elif isinstance(reply, Refused):
             warnings.warn(
-                f"trial {trial.number} was enqueued, and {reply.why}: it runs, but does not count.",
+                f"trial {trial.number} was enqueued, and {reply.why}: it runs, but does not count."
+                f"{self.known(study).hint_at(trial)}",
                 stacklevel=4,
             )
 
@@ -316,7 +317,7 @@ class StudySampler(BaseSampler):
             warnings.warn(
                 f"trial {trial.number} has nothing to evaluate, because "
                 f"{reply.why}: it runs, but does not count. Stop asking when "
-                f"sampler.recommendation(study).finished.",
+                f"sampler.{self._kind.answered_by}(study).finished.",
                 stacklevel=5,
             )
 
@@ -420,7 +421,8 @@ class StudySampler(BaseSampler):
             # Until the next one, others may run the study, with other arguments.
             self._noted.pop(self._key(study), None)
             # An error of the objective says more than what would have been left.
-            if error is None or isinstance(error, KeyboardInterrupt):
+            is_told = error is None or isinstance(error, KeyboardInterrupt)
+            if is_told and self._key(study) in self._known:
                 self._say_if_cut_short(self._of(study))
 
     def _say_if_cut_short(self, known: StudyExperiment) -> None:
@@ -494,10 +496,6 @@ class StudySampler(BaseSampler):
         if not self._arguments:
             return ""
         mine, key = self._settings, self._key(study)
-        if key not in self._noted:
-            objection = mine.objection_to(read_attribute(study, SAMPLER_KEY), ())
-            if objection:
-                return f"study {study.study_name!r} {objection}"
         others = self._others(study, trial)
         if key in self._noted and not others:
             return ""
@@ -572,6 +570,9 @@ class StudySampler(BaseSampler):
         return known
 
     def _new(self, study: optuna.Study) -> StudyExperiment:
+        objection = objection_to_version(read_attribute(study, SAMPLER_KEY))
+        if objection:
+            raise ValueError(f"study {study.study_name!r} {objection}")
         arguments = self._settings.digest if self._arguments else None
         return StudyExperiment(study, self._kind, self._seed_of(study), self._lease, arguments)
 

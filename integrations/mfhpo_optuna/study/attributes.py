@@ -112,6 +112,7 @@ class EndNote(_Note):
     trial: int
     order: int
     worker: str | None = None
+    state: str = ""  # of the trial, as it was to be stored
     why: str = ""
     is_sure: bool = True
 
@@ -338,6 +339,7 @@ def _end(value: Any) -> EndNote | None:
         value,
         trial=_is_whole,
         order=_is_whole,
+        state=lambda state: isinstance(state, str),
         why=lambda why: isinstance(why, str),
         is_sure=lambda is_sure: isinstance(is_sure, bool),
         worker=_is_name,
@@ -351,6 +353,11 @@ def _end(value: Any) -> EndNote | None:
 def _query(value: Any) -> Mapping[str, Any] | None:
     is_right = _has(
         value,
+        trial=_is_whole,
+        study=_is_name,
+        order=_is_whole,
+        origin=lambda origin: origin in get_args(Origin),
+        retry_of=_is_whole,
         levels=lambda levels: _are(_is_whole, levels),
         profile=lambda profile: (
             isinstance(profile, Mapping) and all(0.0 <= place <= 1e6 for place in profile.values())

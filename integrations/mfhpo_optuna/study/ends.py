@@ -28,7 +28,8 @@ class End:
 def end_of(trial: FrozenTrial) -> End:
     """Return how a finished trial has ended."""
     note: EndNote | None = read_attribute(trial, END_KEY)
-    if note is not None and note.trial != trial.number:  # copied to the one that repeats it
+    # It may have been copied to the one that repeats it, or another state was stored after all.
+    if note is not None and (note.trial, note.state) != (trial.number, trial.state.name):
         note = None
     return End(
         trial.state,

@@ -42,10 +42,13 @@ _AT_FIRST, _FOR_EACH_TRIAL = 10_000, 100
 class Translation:
     """Turns the trials of one study into events, in the terms of its kind of experiment."""
 
-    def __init__(self, study: optuna.Study, kind: Kind, seed: int) -> None:
+    def __init__(
+        self, study: optuna.Study, kind: Kind, seed: int, arguments: str | None = None
+    ) -> None:
         self.kind = kind
+        self._arguments = arguments  # a digest of the sampler's
         self.name = study.study_name
-        self.sign = 1.0 if study.direction == StudyDirection.MAXIMIZE else -1.0
+        self.sign = 1.0 if study.directions[0] == StudyDirection.MAXIMIZE else -1.0
         given = kind.given(seed)
         self.given = [] if isinstance(given, int) else given
         self.values = Values(given, kind.owned, seed)
@@ -64,11 +67,19 @@ class Translation:
         self._told: dict[str, Any] = {}  # parameters as a model was told about them
         self._distributions: dict[str, BaseDistribution] = {}
 
+    def names(self) -> set[str]:
+        """Return the names that objectives have asked for so far."""
+        return {*self._distributions, *self.kind.owned}
+
     # Claims.
+
+    def read_note(self, trial: FrozenTrial) -> PullNote | None:
+        """Return the claim that is noted on a trial, perhaps of the one that it repeats."""
+        return pull_note(trial)
 
     def note_of(self, trial: FrozenTrial) -> PullNote | None:
         """Return the claim of a trial; None if it has none, or one that was copied to it."""
-        note = pull_note(trial)
+        note = self.read_note(trial)
         if note is None or note.trial != trial.number or note.study != self.name:
             return None
         if note.chooses != self.kind.chooses:
@@ -86,7 +97,9 @@ class Translation:
         """Return the number of a claimed configuration; None if it is none of these."""
         if note.key is not None:
             return self._by_key.get(note.key)
-        return None if self.values.is_declared else note.arm
+        n_even = len(self.values.even_draws())
+        is_another = self.values.is_declared or 0 < n_even <= note.arm
+        return None if is_another else note.arm
 
     def number_of(self, configuration: Mapping[str, Any]) -> int | None:
         """Return the place of a configuration in the list; None if it is not there."""
@@ -104,9 +117,17 @@ class Translation:
         return tuple(short[key] for key in keys)
 
     def begun(self, trial: FrozenTrial, note: PullNote) -> Begun | None:
-        """Return the claim of a trial as an event; None if it is none of this experiment's."""
-        arm = self.arm_of(note)
-        if arm is None:
+        """Return the claim of a trial as an event; None if it is none of this experiment's.
+
+        Another sampler's arguments may have had other configurations, or other levels.
+        """
+        arm, level = self.arm_of(note), note.fidelity
+        if note.arguments not in (None, self._arguments):
+            level = self.level_of(trial)
+        if self.replicates is not None and note.block is None:
+            self._warn_of_no_replicate(trial)
+            return None
+        if arm is None or (level is not None and level >= max(1, len(self.levels))):
             return None
         shortlist = [
             f"draw {of}" if isinstance(of, int) else key_of(self.given[self._by_key[of]], described)
@@ -118,9 +139,9 @@ class Translation:
             order=note.order,
             configuration=dict(self.given[arm]) if self.values.is_declared else {},
             draw=None if self.values.is_declared else arm,
-            levels=None if note.fidelity is None else (note.fidelity,),
+            levels=None if level is None else (level,),
             point=note.point,
-            block=note.block,
+            block=None if self.replicates is None else note.block,
             limit=limit_of(trial),
             purpose=note.purpose,  # type: ignore[arg-type]  # it was checked when it was read
             shortlist=tuple(shortlist),
@@ -180,7 +201,9 @@ class Translation:
         is_as_claimed = stopped_at is None or self.values.is_of(arm, trial)
         if value is not None:
             is_as_claimed = self._is_as_claimed(trial, note, arm, level)
-            if not self.values.is_declared:
+            if level != note.fidelity and None not in (level, note.fidelity):
+                configuration = trial.params
+            elif not self.values.is_declared:
                 configuration = self.values.configuration(trial.params)
         if not is_as_claimed:
             level = max(1, len(self.levels))  # one that there is not: it is paid, and no value
@@ -259,16 +282,17 @@ class Translation:
         self.warn("no fidelity", self.missing_fidelity)
         return False
 
+    def _warn_of_no_replicate(self, trial: FrozenTrial) -> None:
+        self.warn(
+            "replicate",
+            f"trial {trial.number} was begun without replicate={self.kind.replicate!r}: it does "
+            f"not count, nor does any other such trial.",
+        )
+
     def _is_of_block(self, trial: FrozenTrial, note: PullNote) -> bool:
         assert self.replicates is not None
+        assert note.block is not None
         name = self.replicates.name
-        if note.block is None:
-            self.warn(
-                "replicate",
-                f"trial {trial.number} was begun without replicate={name!r}: it does not count, "
-                f"nor does any other such trial.",
-            )
-            return False
         if self.replicates.is_of(note.block, trial):
             return True
         self.warn(
@@ -314,10 +338,10 @@ class Translation:
     ) -> tuple[dict[str, Any], dict[int, Mapping[str, float]]]:
         """Return parameters that a model was not told about, and where draws lie among them."""
         self.values.see(arm, trial, trial.params)
-        if self.values.is_declared:
-            return {}, {}
         asked = self.values.configuration(trial.distributions)
         self._distributions |= asked
+        if self.values.is_declared:
+            return {}, {}
         kinds = {name: kind_of(each) for name, each in asked.items()}
         new = {name: kind for name, kind in kinds.items() if kind and self._told.get(name) != kind}
         self._told |= new

@@ -22,19 +22,19 @@ from mfhpo_optuna.study.attributes import (
     END_KEY,
     LIMIT_KEY,
     LOST_KEY,
+    QUERY_KEY,
     SECONDS_KEY,
     EndNote,
     PullNote,
     certificate_of,
     parameters_before,
-    pull_note,
     read_attribute,
     write_attribute,
 )
 from mfhpo_optuna.study.ends import End, end_of, values_of
 from mfhpo_optuna.study.events import Translation, limit_of, lost_of
 from mfhpo_optuna.study.forgotten import ForgottenReplicateWarning
-from mfhpo_optuna.study.levels import contains, described, levels_in
+from mfhpo_optuna.study.levels import contains, described, did_you_mean, levels_in
 from mfhpo_optuna.study.trials.news import TrialNews
 from mfhpo_optuna.study.trials.processes import is_surely_alive, is_surely_dead, worker_name
 
@@ -65,6 +65,8 @@ class StudyExperiment:
         A digest of the sampler's, by which others know its trials.
     """
 
+    translation: type[Translation] = Translation  # makes events of its trials
+
     def __init__(
         self,
         study: optuna.Study,
@@ -74,7 +76,7 @@ class StudyExperiment:
         arguments: str | None,
     ) -> None:
         self.kind, self.lease = kind, lease
-        self.trials = Translation(study, kind, seed)
+        self.trials = self.translation(study, kind, seed, arguments)
         self.experiment = Experiment(kind.settings(study, seed, lease))
         self.certificates: list[FrozenTrial] = []  # the trials that the sampler added as answers
         self.at_target = PullStatistics(1, 1)  # of all values there, maximised
@@ -90,11 +92,11 @@ class StudyExperiment:
         self.forgotten = kind.forgotten()
         if self.forgotten.notice:
             self.trials.warned.add(FORGOTTEN)
-        self._arguments = arguments
         self._claims: dict[int, PullNote] = {}  # of running trials
         self._since: dict[int, FrozenTrial] = {}  # running trials with a claim, as last seen
         self._looks: dict[int, object] = {}
         self._ended: dict[int, End] = {}  # told here before the study says so
+        self._is_stale = False
         self._news = TrialNews()
         self._n_counted = 0  # results that `at_target` has
         self._seconds_per_cost = 0.0  # of the slowest trial
@@ -108,8 +110,8 @@ class StudyExperiment:
         The study was deleted and made again then, or a trial has ended otherwise than was told.
         """
         is_first = self._news.is_new
-        news = self._news.read(study)
-        if news is None:
+        news = None if self._is_stale else self._news.read(study)
+        if news is None or not self._is_still_right(news):
             return False
         for trial in news:
             retried = trial.system_attrs.get("failed_trial")
@@ -129,6 +131,10 @@ class StudyExperiment:
         else:
             for event in events:
                 self.experiment.apply(event)
+        return True
+
+    def _is_still_right(self, news: list[FrozenTrial]) -> bool:
+        """Return false if news tell what kind of experiment it is, after all."""
         return True
 
     def take_over(self, earlier: StudyExperiment) -> None:
@@ -183,11 +189,11 @@ class StudyExperiment:
         return arm
 
     def _look_at(self, trial: FrozenTrial) -> object:
-        noted = (trial.user_attrs.get(key) for key in (ARM_KEY, LIMIT_KEY, LOST_KEY))
+        noted = (trial.user_attrs.get(key) for key in (ARM_KEY, QUERY_KEY, LIMIT_KEY, LOST_KEY))
         return len(trial.params), *map(repr, noted)
 
     def _look_for_replicate(self, trial: FrozenTrial, end: End) -> None:
-        if self.kind.replicate is None:
+        if self.kind.replicate is None and self.kind.has_one_objective:
             value = end.values[0] if end.values else None
             self.forgotten.learn(trial.params, trial.distributions, value)
             if self.forgotten.notice:
@@ -224,7 +230,7 @@ class StudyExperiment:
 
         It has that trial's parameters, so that it can evaluate nothing else.
         """
-        note, earlier = pull_note(trial), trial.system_attrs.get("failed_trial")
+        note, earlier = self.trials.read_note(trial), trial.system_attrs.get("failed_trial")
         if note is None or earlier is None or note.study != self.trials.name:
             return None
         begun = self.trials.begun(trial, note)
@@ -261,7 +267,7 @@ class StudyExperiment:
             if self.experiment.settle(str(trial.number)) is not None:
                 return
             other = self.experiment.next(moving=str(trial.number))
-            if not isinstance(other, Assignment):
+            if not isinstance(other, Assignment) or _is_same(other, assignment):
                 return
             assignment = other
 
@@ -305,6 +311,12 @@ class StudyExperiment:
         arm = self.trials.number_of(assignment.configuration)
         assert arm is not None
         return arm
+
+    def hint_at(self, trial: FrozenTrial) -> str:
+        """Return a question about a misspelt name of what a trial was enqueued with, or nothing."""
+        known = self.trials.names()
+        foreign = [name for name in parameters_before(trial) or {} if name not in known]
+        return did_you_mean(foreign[0], known) if foreign and known else ""
 
     def claim_of(self, trial_number: int) -> PullNote | None:
         """Return what a running trial evaluates; None if it counts for nothing."""
@@ -372,10 +384,11 @@ class StudyExperiment:
         seconds = self.seconds_of(study, trial)
         order, worker = self.experiment.order, worker_name()
         end = End(state, values_of(state, values), order, worker, seconds)
-        mark = EndNote(trial.number, order, worker)
+        mark = EndNote(trial.number, order, worker, state.name)
         write_attribute(study, trial, END_KEY, mark.to_dict())
         self.kind.warn_at_end(self, trial, state)
         self._news.close(trial.number)
+        self._is_stale |= trial.number in self._ended  # its end could not be stored before
         self._ended[trial.number] = end
         for event in self._end(trial, note, end):
             self.experiment.apply(event)
@@ -402,11 +415,12 @@ class StudyExperiment:
             why, is_sure = "", True
             if worker != me and is_surely_dead(worker):
                 why = "its process died"
-            elif self.lease is not None and self.seconds_under_way(number) > self.lease:
-                why, is_sure = f"it ran for more than lease={self.lease:g} seconds", False
+            elif self.may_give_up(number) and self.is_expired(number):
+                why, is_sure = f"it ran for {self.seconds_under_way(number):.0f} seconds", False
             if not why or str(number) not in self.experiment.open:
                 continue
-            mark = EndNote(number, self.experiment.order, me, why, is_sure)
+            order = self.experiment.order
+            mark = EndNote(number, order, me, why=why, is_sure=is_sure)
             try:
                 write_attribute(study, trial, LOST_KEY, mark.to_dict())
             except UpdateFinishedTrialError:
@@ -414,6 +428,14 @@ class StudyExperiment:
             lost = lost_of(trial)
             assert lost is not None
             self.experiment.apply(lost)
+
+    def may_give_up(self, number: int) -> bool:
+        """Return whether a trial may be given up though its worker may live.
+
+        With a lease that is a condition of the answer; where no order counts nothing depends on it.
+        """
+        promises_nothing = self.experiment.runner.counts_late
+        return self.lease is not None or promises_nothing or self._claims[number].purpose == "search"
 
     def seconds_under_way(self, number: int) -> float:
         """Return how long a trial has been running."""
@@ -484,7 +506,8 @@ class StudyExperiment:
         answer = self.experiment.answer()
         notices = (self.forgotten.notice,) if self.forgotten.notice else ()
         if self.n_outside:
-            notices += (f"{self.n_outside} trials that were not of this experiment do not count",)
+            which = "1 trial does" if self.n_outside == 1 else f"{self.n_outside} trials do"
+            notices += (f"{which} not count, because this experiment has not chosen what they are",)
         if not notices:
             return answer
         certificate = answer.certificate
@@ -529,6 +552,11 @@ class StudyExperiment:
             self.at_target.add(0, 0, float(observation.value))
 
     clock: Callable[[], float] = staticmethod(time.monotonic)
+
+
+def _is_same(one: Assignment, other: Assignment) -> bool:
+    """Tell whether two assignments differ only in how often they were made."""
+    return replace(one, repeat=0, replicate=0) == replace(other, repeat=0, replicate=0)
 
 
 def replace_distributions(trial: FrozenTrial, more: Mapping[str, BaseDistribution]) -> FrozenTrial:

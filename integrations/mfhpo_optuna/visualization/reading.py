@@ -12,7 +12,7 @@ from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_instance, shown
 from mfhpo.experiment import Answer
-from mfhpo_optuna.arguments import from_json, is_of_later_version
+from mfhpo_optuna.arguments import from_json, objection_to_version
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.attributes import (
     SAMPLER_KEY,
@@ -46,8 +46,9 @@ def stored_sampler(study: optuna.Study) -> StudySampler:
     note = read_attribute(study, SAMPLER_KEY)
     if note is None:
         raise ValueError(_CANNOT_BE_USED.format("it has no name with arguments"))
-    if is_of_later_version(note):
-        raise ValueError(_CANNOT_BE_USED.format("a later mfhpo has written it"))
+    objection = objection_to_version(note)
+    if objection:
+        raise ValueError(f"the study {objection}")
     name, noted = note["sampler"], note["arguments"]
     package = import_module("mfhpo_optuna")
     if name not in package.__all__ or not name.endswith("Sampler"):

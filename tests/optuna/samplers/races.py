@@ -107,10 +107,10 @@ def pulls(study):
     return [trial for trial in study.trials if PULL in trial.user_attrs]
 
 
-def chosen(trial):
+def chosen(trial, key=PULL):
     """What a trial was to evaluate, whoever has chosen it with which arguments."""
-    note = trial.user_attrs[PULL]
-    own = {"trial", "order", "worker", "arguments", "retry_of"}
+    note = trial.user_attrs[key]
+    own = {"trial", "order", "worker", "arguments", "retry_of", "origin"}
     return {name: note[name] for name in note if name not in own}
 
 
@@ -165,3 +165,7 @@ def finished(study):
     """What succeeded: pulls, whichever worker made them, parameters and values."""
     done = [trial for trial in pulls(study) if trial.state == TrialState.COMPLETE]
     return [(chosen(trial), trial.params, trial.value) for trial in done]
+
+
+def certificate_of(trial):
+    return trial.user_attrs[CERTIFICATE]

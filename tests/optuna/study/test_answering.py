@@ -1,7 +1,6 @@
 """Several workers that find at the same moment that a race is over: one of them answers."""
 
 import os
-import time
 
 import numpy as np
 import optuna
@@ -9,11 +8,11 @@ import pytest
 from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
-from mfhpo_optuna import IISESampler, SearchSampler
-from mfhpo_optuna.samplers import answer
+from mfhpo_optuna import IISESampler
+from mfhpo_optuna.samplers.answer import AnswerTrials
+from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.attributes import ANSWERING_KEY
-from mfhpo_optuna.study.search_study import SearchStudy
-from tests.optuna.samplers.races import ARMS, CERTIFICATE, answers, bowl, pulls, valley, worker
+from tests.optuna.samplers.races import ARMS, CERTIFICATE, answers, bowl, pulls, worker
 from tests.optuna.study.test_joining import a_dead_process, another_process
 
 
@@ -22,14 +21,15 @@ def iise():
 
 
 @pytest.fixture
-def over():
+def over(monkeypatch):
     """A study whose race is over, and whose answer nobody has added yet."""
-    ended = worker(InMemoryStorage(), iise())
-    ended.optimize(bowl)
-    storage = InMemoryStorage()
-    study = worker(storage, iise())
-    study.add_trials(pulls(ended))
+    study = worker(InMemoryStorage(), iise())
+    with monkeypatch.context() as patch:
+        for way in ("add", "add_so_far"):
+            patch.setattr(AnswerTrials, way, lambda *_: None)
+        study.optimize(bowl)
     assert study.sampler.recommendation(study).certified
+    assert len(pulls(study)) == len(study.trials)
     return study
 
 
@@ -52,9 +52,7 @@ def waits(monkeypatch):
             happens.pop(0)()
 
     waits = []
-    clock = time.monotonic
-    monkeypatch.setattr(answer.time, "sleep", sleep)
-    monkeypatch.setattr(answer.time, "monotonic", lambda: clock() + sum(waits))
+    monkeypatch.setattr(StudySampler, "_sleep", staticmethod(sleep))
     return happens, waits
 
 
@@ -70,7 +68,7 @@ def test_who_comes_later_adds_no_answer(over, waits):
     trial, other = claim(over), worker(over._storage, iise())
 
     def answer_and_end():
-        other.sampler._conclude(other, other.sampler._of(other))
+        AnswerTrials(other.sampler._kind).add(other, other.sampler.known(other))
         other.tell(trial.number, state=TrialState.PRUNED)
 
     happens += [lambda: None, answer_and_end]
@@ -118,18 +116,6 @@ def test_an_interrupt_while_waiting_still_answers(over, waits):
     assert len(answers(over)) == 1
     running = [t.number for t in over.trials if t.state == TrialState.RUNNING]
     assert running == [claimed.number]
-
-
-@pytest.mark.parametrize(("others", "n_answers"), [([], 2), ([(0, None, None)], 1)])
-def test_figures_alone_are_left_to_those_that_are_under_way(others, n_answers, monkeypatch):
-    study = optuna.create_study(sampler=SearchSampler("epochs", budget=60, seed=0))
-    study.optimize(valley)
-    assert len(answers(study)) == 1
-    study.add_trial(pulls(study)[0])  # one that was under way, and has changed no more than figures
-    monkeypatch.setattr(SearchStudy, "chosen_by", lambda race, number: others)
-    study.optimize(valley, n_trials=1)
-    assert len(answers(study)) == n_answers
-    assert len({trial.user_attrs[CERTIFICATE]["arm"] for trial in answers(study)}) == 1
 
 
 class Slow(IISESampler):
@@ -219,6 +205,7 @@ def test_a_trial_whose_end_was_not_written_is_learned_of_once(comes):
     else:  # a heartbeat was missed
         storage.set_trial_state_values(trial._trial_id, comes)
     fresh = worker(storage, iise())
-    found, expected = (one.sampler._read(one) for one in (study, fresh))
-    assert repr(found.policy.recommend()) == repr(expected.policy.recommend())
-    assert found.policy.ask(3) == expected.policy.ask(3)
+    found, expected = (one.sampler.known(one).experiment for one in (study, fresh))
+    assert found.history() == expected.history()
+    assert repr(found.answer()) == repr(expected.answer())
+    assert found.next() == expected.next()

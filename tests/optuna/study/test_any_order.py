@@ -15,6 +15,7 @@ from optuna.storages import InMemoryStorage, RetryHeartbeatStaleTrialCallback
 from optuna.trial import TrialState
 
 from mfhpo_optuna import IISESampler, MFSampler, NashSampler, RCUCBSampler, SearchSampler
+from mfhpo_optuna.study.attributes import LOST_KEY
 from tests.optuna.games.nash_games import PLAYERS, QUERY
 from tests.optuna.samplers.races import PULL, worker
 
@@ -144,7 +145,7 @@ class Study(RuleBasedStateMachine):
     @rule()
     def read_twice(self):
         for study in self.workers:
-            study.sampler._read(study)
+            study.sampler.known(study)
 
     def teardown(self):
         """In the end all trials end, and nothing holds back a value."""
@@ -167,28 +168,27 @@ class Study(RuleBasedStateMachine):
     def answer(self, study):
         return study.sampler.recommendation(study)
 
-    def listening(self, hear):
-        """What a sampler calls after each observation, so that `hear` gets what is asked here."""
-        return lambda number, pull, seen: hear(number, seen.has_value)
-
     @invariant()
     def each_value_counts_once(self):
         study = self.worker()
-        heard, valued = [], set()
-
-        def hear(number, has_value):
-            heard.append(number)
-            if has_value:
-                valued.add(number)
-
-        study.sampler.replay(study, lambda race: self.listening(hear))
-        assert len(heard) == len(set(heard))
+        results = self.history(study)
+        learned = [int(result.id) for result in results]
+        assert len(learned) == len(set(learned))
         trials = study.get_trials(deepcopy=False)
-        pulls = {t.number for t in trials if self.is_pull(t)}
-        assert set(heard) <= {number for number in pulls if trials[number].state.is_finished()}
-        if not any(trials[number].state == TrialState.RUNNING for number in pulls):
-            done = {number for number in pulls if trials[number].state == TrialState.COMPLETE}
-            assert done == valued
+        pulls = [trials[t.number] for t in trials if self.is_pull(t)]
+        ended = {t.number for t in pulls if t.state.is_finished()}
+        assert set(learned) <= ended
+        if len(ended) == len(pulls):
+            given_up = {t.number for t in pulls if LOST_KEY in t.user_attrs}
+            done = {t.number for t in pulls if t.state == TrialState.COMPLETE}
+            valued = {int(result.id) for result in results if self.has_value(result)}
+            assert valued <= done <= valued | given_up
+
+    def history(self, study):
+        return study.sampler.known(study).experiment.history()
+
+    def has_value(self, result):
+        return result.observation.has_value
 
 
 class Game(Study):
@@ -207,8 +207,8 @@ class Game(Study):
     def answer(self, study):
         return study.sampler.equilibrium(study)
 
-    def listening(self, hear):
-        return lambda trial, query, values: hear(trial.number, values[0] is not None)
+    def has_value(self, result):
+        return result.observation[0] is not None
 
     def is_pull(self, trial):
         return "levels" in trial.user_attrs.get(QUERY, {})

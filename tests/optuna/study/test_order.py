@@ -1,3 +1,5 @@
+"""The order in which a study's trials are learned, and who waits for whom."""
+
 import os
 import subprocess
 import sys
@@ -15,16 +17,14 @@ from optuna.trial import TrialState
 
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo_optuna import IISESampler, MFTopTwoSampler, SearchSampler, certify
-from mfhpo_optuna.samplers import policy_sampler
-from mfhpo_optuna.samplers.policy_sampler import PolicySampler
-from mfhpo_optuna.samplers.replicates import ReplicateRace
-from mfhpo_optuna.study.fidelity_race import FidelityRace
+from mfhpo_optuna.samplers.study_sampler import StudySampler
+from mfhpo_optuna.study import study_experiment
+from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.study.trials.processes import is_surely_dead, worker_name
-from tests.optuna.samplers.races import Clock
+from tests.optuna.samplers.races import Clock, answers, certificate_of
 
 ARMS = [{"x": 0.0}, {"x": 1.0}]
-CERTIFICATE = "mfhpo:certificate"
-SO_FAR = "mfhpo:so_far"
+NOTHING = "ignore:trial .* has nothing to evaluate"
 
 
 def sampler(make=MFTopTwoSampler, **options):
@@ -38,59 +38,68 @@ def begin(study):
     return trial, x
 
 
+def told(study):
+    """The trials that were learned, of each configuration at each level in their order."""
+    numbers = {}
+    for result in study.sampler.known(study).experiment.history():
+        numbers.setdefault((result.pull.arm, result.pull.fidelity), []).append(int(result.id))
+    return numbers
+
+
 @settings(max_examples=8, deadline=None)
 @given(order=st.permutations(range(12)), seed=st.integers(0, 100))
 def test_the_order_of_ends_does_not_matter(order, seed):
     values = np.random.default_rng(seed).standard_normal(12)
-    told = []
+    learned = []
     for ends in (range(12), order):
         study = optuna.create_study(direction="maximize", sampler=sampler(IISESampler))
         trials = [begin(study)[0] for _ in range(12)]
         for number in ends:
             study.tell(trials[number], float(values[number]))
-        heard = {}
-
-        def listen(race, heard=heard):
-            def note(_, pull, observation):
-                heard.setdefault((pull.arm, pull.fidelity), []).append(observation.value)
-
-            return note
-
-        study.sampler.replay(study, listen)
-        told.append(heard)
-    assert told[0] == told[1]
+        learned.append(told(study))
+    assert learned[0] == learned[1]
 
 
-def overtaken(make_sampler):
-    """A study whose first trial is under way while the others end; their values are clear."""
-    study = optuna.create_study(direction="maximize", sampler=make_sampler)
-    slow, _ = begin(study)
-    for _ in range(80):
+def play(study, n):
+    for _ in range(n):
         trial, x = begin(study)
         study.tell(trial, x + 0.01 * np.random.default_rng(trial.number).standard_normal())
-    return study, slow
 
 
-def test_an_overtaken_trial_keeps_the_answer_uncertified_until_it_ends():
-    study, slow = overtaken(sampler(IISESampler))
+@pytest.mark.filterwarnings(NOTHING)
+def test_quick_results_wait_for_a_slow_one_that_began_earlier():
+    study = optuna.create_study(direction="maximize", sampler=sampler(IISESampler))
+    slow, _ = begin(study)
+    play(study, 80)
     answer = study.sampler.recommendation(study)
-    assert answer.finished
     assert not answer.certified
-    assert f"trial {slow.number} began earlier" in answer.reason
-    assert f"study.tell({slow.number}, state=optuna.trial.TrialState.FAIL)" in answer.reason
+    assert f"waits for evaluation {slow.number} of candidate 0" in answer.reason
+    assert slow.number not in [number for numbers in told(study).values() for number in numbers]
     study.tell(slow, 0.0)
+    play(study, 20)
     answer = study.sampler.recommendation(study)
     assert answer.certified
     assert answer == sampler(IISESampler).recommendation(study)
-    assert study.best_trial.user_attrs[CERTIFICATE]["certified"]
+    assert told(study)[0, 2][0] == slow.number
+    assert study.best_trial.user_attrs["mfhpo:certificate"]["certified"]
 
 
-def test_a_trial_that_is_declared_dead_is_a_failure_and_no_longer_waited_for():
-    study, slow = overtaken(sampler(IISESampler))
-    study.tell(slow.number, state=TrialState.FAIL)
-    answer = study.sampler.recommendation(study)
-    assert answer.certified
-    assert answer.failures == 1
+@pytest.mark.filterwarnings(NOTHING)
+@pytest.mark.parametrize("is_elsewhere", [True, False])
+def test_who_is_said_to_have_failed_elsewhere_is_lost(is_elsewhere, monkeypatch):
+    study = optuna.create_study(direction="maximize", sampler=sampler(IISESampler))
+    slow, _ = begin(study)
+    play(study, 12)
+    with monkeypatch.context() as patch:
+        if is_elsewhere:
+            patch.setattr(study_experiment, "worker_name", lambda: "another 1")
+        study.tell(slow.number, state=TrialState.FAIL)
+    play(study, 20)
+    for reader in (study.sampler, sampler(IISESampler)):
+        answer = reader.recommendation(study)
+        assert answer.certified
+        assert answer.failures == (not is_elsewhere)
+        assert any("was left out" in each for each in answer.conditions) == is_elsewhere
 
 
 def test_what_waits_counts_as_under_way_and_is_paid_for():
@@ -99,30 +108,33 @@ def test_what_waits_counts_as_under_way_and_is_paid_for():
     others = [begin(study)[0] for _ in range(4)]
     for trial in others:
         study.tell(trial, 0.5)
-    race = study.sampler._of(study)
+    ledger = study.sampler.known(study).experiment.ledger
     behind = [t for t in others if t.params["x"] == first.params["x"]]
-    assert len(race._turns.waiting) == len(behind) > 0
-    assert len(race._pending(-1)) == 1 + len(behind)
-    assert race.policy.held_cost == 9.0 * len(behind)
+    assert len(ledger.held) == len(behind) > 0
+    assert len(ledger.pending()) == 1 + len(behind)
+    assert study.sampler.recommendation(study).cost == 9.0 * len(others)
 
 
 # The version that takes its place does the same; older ones of Optuna do not have it.
 @pytest.mark.filterwarnings("ignore:Retry.*Callback")
-def test_a_trial_that_optuna_repeats_is_not_waited_for_twice():
+def test_a_trial_that_optuna_repeats_has_the_place_of_the_lost_one():
     study = optuna.create_study(direction="maximize", sampler=sampler(IISESampler))
     died, _ = begin(study)
+    other, _ = begin(study)
     study._storage.set_trial_state_values(died._trial_id, TrialState.FAIL)
-    # It copies the attributes, so that the repetition looks like a trial of the race at once.
     RetryFailedTrialCallback()(study, study.trials[died.number])
-    for _ in range(80):
-        trial, x = begin(study)
-        study.tell(trial, x + 0.01 * np.random.default_rng(trial.number).standard_normal())
-    race = study.sampler._of(study)
-    assert study.sampler.recommendation(study).certified
-    assert not race._turns.waiting
-    assert not race._turns.given_up
+    later = [begin(study)[0] for _ in range(4)]
+    for trial in [other, *reversed(later)]:
+        study.tell(trial, trial.params["x"])
+    again = later[0]
+    assert again.params == died.params
+    assert told(study)[0, 2][0] == again.number
+    answer = study.sampler.recommendation(study)
+    assert not any("left out" in each for each in answer.conditions)
+    assert answer.cost == 9.0 * 6
 
 
+@pytest.mark.filterwarnings(NOTHING)
 @pytest.mark.parametrize("make", [IISESampler, MFTopTwoSampler])
 def test_a_trial_begun_before_the_levels_were_known_waits_at_the_level_it_asks_for(make):
     study = optuna.create_study(direction="maximize", sampler=sampler(make, measure=1))
@@ -134,32 +146,16 @@ def test_a_trial_begun_before_the_levels_were_known_waits_at_the_level_it_asks_f
     assert asked == [(0.0, 9), (1.0, 9)] * 2
     for trial in blind[1::2]:
         other.tell(trial, -1.0)
-    for _ in range(80):
+    for _ in range(30):
         trial, x = begin(other)
         other.tell(trial, -x + 0.01 * np.random.default_rng(trial.number).standard_normal())
         assert not other.sampler.recommendation(other).certified
     for trial in blind[0::2]:
         study.tell(trial, 0.0)
+    for _ in range(30):
+        trial, x = begin(other)
+        other.tell(trial, -x + 0.01 * np.random.default_rng(trial.number).standard_normal())
     assert other.sampler.recommendation(other).certified
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_what_counts_for_an_arm_and_its_repeats_is_told_in_the_order_of_beginnings():
-    study = optuna.create_study(sampler=IISESampler("epochs", arms=6, epsilon=0.0, seed=0))
-    trials = []
-    for _ in range(8):
-        trial = study.ask()
-        trials.append((trial, trial.suggest_categorical("x", ["a", "b"])))
-        trial.suggest_int("epochs", 9, 9)
-    told = []
-    study.sampler._of(study).listener = lambda number, pull, _: told.append((pull.arm, number))
-    for trial, _ in reversed(trials):
-        study.tell(trial, float(trial.number))
-    assert len({arm for arm, _ in told}) == 2
-    for arm in {arm for arm, _ in told}:
-        numbers = [number for owner, number in told if owner == arm]
-        assert numbers == sorted(numbers)
-        assert len({x for trial, x in trials if trial.number in numbers}) == 1
 
 
 class Slow:
@@ -167,7 +163,6 @@ class Slow:
 
     def __init__(self, value, end_it):
         self.value, self.end_it = value, end_it
-        self.evaluations = 0
         self._lock = threading.Lock()
         self._rng = np.random.default_rng(0)
         self._is_first = True
@@ -176,7 +171,6 @@ class Slow:
         x = trial.suggest_float("x", 0.0, 1.0)
         trial.suggest_categorical("level", [1])
         with self._lock:
-            self.evaluations += 1
             is_slow = x == 1.0 and self._is_first
             self._is_first &= not is_slow
             value = x + 0.05 * float(self._rng.standard_normal())
@@ -191,104 +185,63 @@ def single_level(make):
 
 
 @pytest.fixture
-def overtaken_for_a_while(monkeypatch):
-    ended = threading.Event()
-    wait = PolicySampler._wait
+def ends_when_waited_for(monkeypatch):
+    ended, pause = threading.Event(), threading.Event()
 
-    def watched(self, study, trial):
-        if self._of(study).waits_for:
-            threading.Timer(0.5, ended.set).start()
-        return wait(self, study, trial)
+    def sleep(seconds):
+        ended.set()
+        pause.wait(0.005)
 
-    monkeypatch.setattr(PolicySampler, "_wait", watched)
+    monkeypatch.setattr(StudySampler, "_sleep", staticmethod(sleep))
     return ended
 
 
-def answers(study):
-    """Those at the end of a race, or what was taken for it."""
-    ours = [t.user_attrs for t in study.trials if CERTIFICATE in t.user_attrs]
-    return [attributes[CERTIFICATE] for attributes in ours if SO_FAR not in attributes]
-
-
-@pytest.mark.parametrize(("make", "value"), [(IISESampler, 1.0), (MFTopTwoSampler, -5.0)])
-def test_a_study_goes_on_while_only_an_overtaken_trial_keeps_it_from_a_certificate(
-    make, value, overtaken_for_a_while
-):
-    objective = Slow(value, overtaken_for_a_while)
+@pytest.mark.parametrize(("make", "value"), [(IISESampler, 1.0), (MFTopTwoSampler, 0.9)])
+def test_a_study_waits_for_a_slow_trial_outside_the_lock(make, value, ends_when_waited_for):
+    objective = Slow(value, ends_when_waited_for)
     study = optuna.create_study(direction="maximize", sampler=single_level(make))
     study.optimize(objective, n_jobs=2, n_trials=2000)
-    assert overtaken_for_a_while.is_set()
+    assert objective.was_ended
     (answer,) = answers(study)
-    assert answer["certified"]
-    assert study.sampler.recommendation(study).certified
+    assert certificate_of(answer)["certified"]
     assert study.best_params["x"] == 1.0
 
 
-def test_certify_goes_on_while_an_overtaken_evaluation_is_under_way(overtaken_for_a_while):
+def test_certify_waits_for_a_slow_evaluation(ends_when_waited_for):
     study = optuna.create_study(direction="maximize")
     for x in (0.0, 1.0):
         study.enqueue_trial({"x": x, "level": 1})
     ended = threading.Event()
     ended.set()
     study.optimize(Slow(1.0, ended), n_trials=2)
-    objective = Slow(-5.0, overtaken_for_a_while)
+    objective = Slow(0.9, ends_when_waited_for)
     answer = certify(study, objective, top=2, epsilon=0.0, n_jobs=2)
-    assert overtaken_for_a_while.is_set()
+    assert objective.was_ended
     assert answer.certified
     record = optuna.load_study(study_name=answer.study_name, storage=study._storage)
-    assert [a["certified"] for a in answers(record)] == [True]
+    assert [certificate_of(trial)["certified"] for trial in answers(record)] == [True]
 
 
-def test_a_trial_that_hangs_ends_the_wait_with_its_lease_and_later_the_record_is_mended(
-    monkeypatch,
-):
-    for race in (FidelityRace, ReplicateRace):
-        monkeypatch.setattr(race, "_default_lease", lambda self, pull: 1.0)
+def test_a_trial_that_hangs_ends_the_study_and_later_it_goes_on(monkeypatch):
+    monkeypatch.setattr(StudyExperiment, "is_worth_waiting", False)
     ended = threading.Event()
     stop = optuna.Study.stop
 
     def stop_and_end(study):
         stop(study)
-        threading.Timer(0.3, ended.set).start()
+        ended.set()
 
     monkeypatch.setattr(optuna.Study, "stop", stop_and_end)
     study = optuna.create_study(direction="maximize", sampler=single_level(IISESampler))
-    objective = Slow(-5.0, ended)
+    objective = Slow(0.9, ended)
     study.optimize(objective, n_jobs=2)
     assert objective.was_ended
-    withheld, mended = answers(study)
-    assert not withheld["certified"]
-    assert "began earlier" in withheld["reason"]
-    assert "began earlier" not in mended["reason"]
-    assert mended["trials"] > withheld["trials"]
-    assert study.best_trial.user_attrs[CERTIFICATE] == mended
-
-
-@pytest.mark.parametrize("value", [1.0, -50.0])
-def test_the_record_of_a_search_is_mended_when_its_last_replicate_ends(value, monkeypatch):
-    monkeypatch.setattr(FidelityRace, "_default_lease", lambda self, pull: 0.0)
-    sampler = SearchSampler(
-        trials=60, certify_share=0.5, top=2, epsilon=0.5, seed=0, progress=False
-    )
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    slow = None
-    for _ in range(60):
-        trial = study.ask()
-        x = trial.suggest_categorical("x", [0.0, 1.0])
-        if slow is None and "shortlist" in trial.user_attrs.get("mfhpo:pull", {}) and x == 1.0:
-            slow = trial
-            continue
-        study.tell(trial, x + 0.05 * np.random.default_rng(trial.number).standard_normal())
-        if slow is not None and answers(study):
-            break
-    assert slow is not None
-    assert [("began earlier" in answer["reason"]) for answer in answers(study)] == [True]
-    study.tell(slow, value)
-    withheld, mended = answers(study)
-    assert not withheld["certified"]
-    assert "began earlier" not in mended["reason"]
-    assert study.best_trial.user_attrs[CERTIFICATE] == mended
-    assert mended["certified"] == (value == 1.0)
+    assert not study.sampler.recommendation(study).certified
+    assert answers(study) == []
+    study.optimize(objective)
+    (last,) = answers(study)
+    assert study.best_trial == last
+    assert certificate_of(last)["certified"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="only there a process can be asked for")
@@ -328,26 +281,11 @@ def with_an_overtaken_trial(**options):
     return study, begin(study)[0]
 
 
-def test_an_answer_is_brought_up_to_date_when_the_last_trial_fails():
-    rng = np.random.default_rng(1)
-    study, slow = with_an_overtaken_trial(budget=900.0)
-    study.optimize(lambda trial: minimised(study, trial, rng))
-    withheld = study.best_trial
-    so_far = [trial for trial in study.trials if SO_FAR in trial.user_attrs]
-    assert withheld.user_attrs["mfhpo:withheld"]
-    assert withheld.value == np.nextafter(so_far[-1].value, -np.inf)  # it promises nothing more
-    study.tell(slow.number, state=TrialState.FAIL)
-    assert study.best_trial.user_attrs[CERTIFICATE] == answers(study)[-1]
-    assert "mfhpo:withheld" not in study.best_trial.user_attrs
-    assert study.best_value == min(
-        np.nextafter(withheld.value, -np.inf), study.sampler.recommendation(study).interval[1]
-    )
-
-
 def test_a_timeout_ends_a_study_that_waits(monkeypatch):
     """Who waits looks at the timeout after 10 and 20 seconds, and then after 40."""
     clock = Clock()
-    monkeypatch.setattr(policy_sampler, "time", clock)
+    monkeypatch.setattr(StudySampler, "_sleep", staticmethod(clock.sleep))
+    monkeypatch.setattr(StudyExperiment, "clock", staticmethod(clock.monotonic))
     began = clock.now
     of_day = SimpleNamespace(now=lambda: datetime.fromtimestamp(clock.now))
     monkeypatch.setattr("optuna.study._optimize.datetime", SimpleNamespace(datetime=of_day))
@@ -365,7 +303,7 @@ def test_ctrl_c_leaves_no_waiting_trial_behind(monkeypatch):
 
     rng = np.random.default_rng(1)
     study, slow = with_an_overtaken_trial(epsilon=0.5)
-    monkeypatch.setattr("mfhpo_optuna.samplers.policy_sampler.time.sleep", interrupt)
+    monkeypatch.setattr(StudySampler, "_sleep", staticmethod(interrupt))
     with pytest.raises(KeyboardInterrupt):
         study.optimize(lambda trial: minimised(study, trial, rng), timeout=20)
     running = [trial.number for trial in study.trials if trial.state == TrialState.RUNNING]

@@ -49,15 +49,16 @@ def test_a_study_goes_on_with_fewer_levels_beside_a_trial_at_the_highest_one(mak
     assert complete[-1].number > trial.number
 
 
-def test_fewer_arms_than_that_of_a_trial_under_way_are_refused_in_words():
+def test_a_trial_of_an_arm_that_is_no_longer_there_does_not_count():
     study = optuna.create_study(sampler=racing([1, 27]))
     asked = [study.ask() for _ in range(6)]
     assert max(trial.user_attrs[ARM_KEY]["arm"] for trial in asked) == 5
     study.sampler = racing([1, 27], n_arms=3)
-    words = r"belongs to arm \d, but arms has 3 entries; resume the study with the arms"
-    with pytest.raises(ValueError, match=words):
-        study.optimize(noisy_loss, n_trials=1)
-    assert study.trials[-1].state == optuna.trial.TrialState.FAIL
+    for trial in asked:
+        study.tell(trial, noisy_loss(trial))
+    answer = study.sampler.recommendation(study)
+    assert answer.trials == 3
+    assert any("3 trials do not count" in notice for notice in answer.notices)
 
 
 def on_a_split(trial):
@@ -79,7 +80,7 @@ def test_trials_from_before_there_was_a_replicate_count_for_nothing(kind, before
     answer = study.sampler.recommendation(study)
     assert answer.trials == 3
     if kind is SearchSampler:
-        search = study.sampler._of(study).race.search
+        search = study.sampler.known(study).policy.search
         assert not search._out
         assert not search._failures
 

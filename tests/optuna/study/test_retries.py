@@ -7,10 +7,9 @@ import pytest
 from optuna.storages import RetryHeartbeatStaleTrialCallback
 from optuna.trial import TrialState
 
-from mfhpo import Pull
 from mfhpo_optuna import IISESampler, MFSampler, RCUCBSampler, SearchSampler
 from tests.optuna.games.nash_games import QUERY, on_a_grid, play
-from tests.optuna.samplers.races import PULL, noise, pulls
+from tests.optuna.samplers.races import PULL, chosen, noise, pulls
 
 pytestmark = pytest.mark.filterwarnings("ignore:RetryHeartbeatStaleTrialCallback is experimental")
 
@@ -63,7 +62,7 @@ def lose(study, until):
 
 
 @pytest.mark.parametrize("begun", [0, 14])
-@pytest.mark.parametrize("until", ["x", "split"])
+@pytest.mark.parametrize("until", ["x", "last"])
 @pytest.mark.parametrize("make", [iise, blocks, search, search_in_blocks, limits])
 def test_a_trial_made_anew_counts_for_the_configuration_that_was_lost(make, until, begun):
     last = "split" if make in (blocks, search_in_blocks) else "epochs"
@@ -71,7 +70,7 @@ def test_a_trial_made_anew_counts_for_the_configuration_that_was_lost(make, unti
     with warnings.catch_warnings(record=True) as given:
         warnings.simplefilter("always")
         study.optimize(lambda trial: objective(trial, last), n_trials=begun)
-        lost = lose(study, until)
+        lost = lose(study, last if until == "last" else until)
         meanwhile = study.ask()  # this one is made of the lost trial
         other = study.ask()  # another worker's
         study.tell(other, objective(other, last))
@@ -81,13 +80,9 @@ def test_a_trial_made_anew_counts_for_the_configuration_that_was_lost(make, unti
     assert again.params.items() >= lost.params.items()
     assert again.user_attrs[PULL]["arm"] == lost.user_attrs[PULL]["arm"]
     assert [str(w.message) for w in given if "does not count" in str(w.message)] == []
-    heard = []
-    for sampler in (study.sampler, make(0)):  # and who reads it later hears the same
-        told = []
-        sampler.replay(study, lambda race, told=told: lambda number, *_: told.append(number))
-        heard.append(told)
-    assert heard[0] == heard[1]
-    assert meanwhile.number in heard[0]
+    known = [sampler.known(study).experiment for sampler in (study.sampler, make(0))]
+    assert known[0].history() == known[1].history()  # and who reads it later knows the same
+    assert str(meanwhile.number) in [result.id for result in known[0].history()]
 
 
 def waiting(study):
@@ -95,33 +90,35 @@ def waiting(study):
     return trial
 
 
-def inherited(study):
-    return study.sampler._read(study).inherited(waiting(study))
-
-
 def test_a_trial_made_anew_has_the_pull_of_the_lost_one():
     study = optuna.create_study(sampler=blocks(0))
     study.optimize(lambda trial: objective(trial, "split"), n_trials=8)
-    noted = lose(study, "split").user_attrs[PULL]
-    assert inherited(study) == Pull(noted["arm"], noted["fidelity"], block=noted["block"])
+    noted = lose(study, "split")
+    number = study.ask().number
+    again = study.trials[number]
+    assert chosen(again) == chosen(noted)
+    assert again.user_attrs[PULL]["retry_of"] == noted.number
 
 
 def test_its_level_is_that_of_its_parameters():
     """No level was known when the lost trial began, so that none was chosen for it."""
     study = optuna.create_study(sampler=iise(0))
     study.enqueue_trial({"epochs": 9})
-    noted = lose(study, "epochs").user_attrs[PULL]
-    assert inherited(study) == Pull(noted["arm"], 2)  # of the levels 1, 3 and 9
+    lost = lose(study, "epochs")
+    again = study.ask()
+    study.tell(again, objective(again))
+    result = study.sampler.known(study).experiment.history()[-1]
+    assert result.pull.fidelity == 2  # of the levels 1, 3 and 9
+    assert study.trials[again.number].user_attrs[PULL]["arm"] == lost.user_attrs[PULL]["arm"]
 
 
-@pytest.mark.filterwarnings("ignore:trial .* was enqueued with")
+@pytest.mark.filterwarnings("ignore:trial .* was enqueued")
 def test_nothing_is_inherited_from_a_trial_outside_the_race():
     study = optuna.create_study(sampler=iise(0))
     study.optimize(objective, n_trials=12)
     study.enqueue_trial({"x": 0.123, "y": 0.456})
     lose(study, "epochs")
     assert waiting(study).params["x"] == 0.123
-    assert inherited(study) is None
     study.optimize(objective, n_trials=1)
     assert PULL not in study.trials[-1].user_attrs
 

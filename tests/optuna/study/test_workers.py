@@ -20,6 +20,7 @@ from tests.optuna.samplers.races import (
     ARMS,
     PULL,
     bowl,
+    chosen,
     counted_for_their_arm,
     pulls,
     split_bowl,
@@ -89,7 +90,7 @@ def limits_derived(lease):
     [
         (race_with, 10, 5, True),
         (race_with, 10, 20, False),
-        (race_with, None, 3600, False),
+        (race_with, None, 3600, True),  # nobody can tell that its worker is dead
         (limited, 10.0, 5, True),
         (limited, 10.0, 20, False),
         (limited, None, 60, True),  # a minute and twice the largest limit, 4 seconds
@@ -105,8 +106,7 @@ def test_a_lost_pull_is_proposed_again_when_its_lease_is_over(make, lease, ago, 
     study._storage._get_trial(lost._trial_id).datetime_start = begun
     study.sampler = make(lease)  # a new process
     after = study.ask()
-    same = after.user_attrs[PULL] == lost.user_attrs[PULL]
-    assert same != waits
+    assert (chosen(study.trials[after.number]) == chosen(study.trials[lost.number])) != waits
 
 
 class Behind(datetime):
@@ -132,22 +132,27 @@ def test_what_others_begin_is_waited_for_by_this_machines_clock(make, objective,
     workers = [worker(storage, make(), directions=directions) for _ in range(2)]
     for study in workers:
         study.optimize(objective, n_trials=1)
-    chosen = [study.ask().user_attrs[key] for study in workers * 2]
-    wanted = [{**tag, "worker": None, "arguments": None} for tag in chosen]
+    asked = [study.ask() for study in workers * 2]
+    wanted = [chosen(study.trials[trial.number], key) for trial in asked]
     assert all(tag not in wanted[:place] for place, tag in enumerate(wanted))
 
 
-def test_a_zombie_that_is_told_after_all_counts():
-    sampler = IISESampler("epochs", ARMS, seed=0, lease=1e-6)
+@pytest.mark.parametrize(("lease", "trials"), [(None, 7), (1e-6, 6)])
+def test_a_zombie_that_is_told_after_all_counts_unless_it_was_given_up(lease, trials):
+    """What was given up may have been slow because it is poor: it is paid, and left out."""
+    sampler = IISESampler("epochs", ARMS, seed=0, lease=lease)
     study = optuna.create_study(sampler=sampler)
     lost = study.ask()
     value = bowl(lost)
     study.optimize(bowl, n_trials=6)
-    before = sampler.recommendation(study).trials
+    before = sampler.recommendation(study)
     study.tell(lost, value)
-    assert sampler.recommendation(study).trials == before + 1
-    fresh = IISESampler("epochs", ARMS, seed=0)
-    assert fresh.recommendation(study).trials == before + 1
+    fresh = IISESampler("epochs", ARMS, seed=0, lease=lease)
+    for reader in (sampler, fresh):
+        answer = reader.recommendation(study)
+        assert answer.trials == trials
+        assert answer.cost >= before.cost
+        assert any("have no worker" in each for each in answer.conditions) == (lease is not None)
 
 
 class TestReadingAlong:

@@ -13,8 +13,13 @@ _DEAD, _BEGINNING = ("Z", "X"), 19
 
 def worker_name() -> str:
     """Name this process so that others on the same machine can tell whether it still runs."""
-    _, began = _state_and_beginning(os.getpid())
-    return f"{_machine()} {os.getpid()}@{began}"
+    return _name_of(os.getpid())
+
+
+@lru_cache(maxsize=1)
+def _name_of(number: int) -> str:
+    _, began = _state_and_beginning(number)
+    return f"{_machine()} {number}@{began}"
 
 
 def described(name: Any) -> str:
