@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from typing import Any, TypeAlias
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import optuna
@@ -40,9 +39,6 @@ Span: TypeAlias = tuple[float, float]
 # show our backslashes.
 _MARKUP = re.compile(r"([\\`*_\[\]<>|$~&#@]|^[-+=]|:(?=//)|(?<=www)\.)", re.IGNORECASE)
 
-# The figures that this process has published last of each study, by name, as JSON.
-_published: WeakKeyDictionary[optuna.Study, dict[str, str]] = WeakKeyDictionary()
-
 
 def publish_to_dashboard(study: optuna.Study, *, sampler: StudySampler | None = None) -> Summary:
     """Show a study's answer in optuna-dashboard, and return it in words.
@@ -71,15 +67,11 @@ def publish_to_dashboard(study: optuna.Study, *, sampler: StudySampler | None = 
     dashboard = needed("publish_to_dashboard", *needs)
     reading = read_study(study, sampler)
     summary = summary_of(reading, ledger_of(reading))
-    figures = _published.setdefault(study, {})
     for title, _, figure in figures_of(reading):
         lower = _in_the_box(figure)
-        if lower is None:
-            continue
-        name, drawn = "mfhpo-" + title.lower().replace(" ", "-"), lower.to_json()
-        if figures.get(name) != drawn:
+        if lower is not None:
+            name = "mfhpo-" + title.lower().replace(" ", "-")
             dashboard.save_plotly_graph_object(study, lower, graph_object_id=name)
-            figures[name] = drawn
     before = dashboard.get_note(study)
     own = _LAST_OF_OURS.split(before)[-1].strip()
     note = f"{_note(reading, summary)}\n\n{own}".strip()

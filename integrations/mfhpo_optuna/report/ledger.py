@@ -12,6 +12,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import is_number
 from mfhpo.experiment.kinds.games import levels_of
+from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.problem import Observation, Pull
 from mfhpo.search import BudgetedSearch
 from mfhpo_optuna.games.kind import GameKind
@@ -149,7 +150,7 @@ def _unit(known: StudyExperiment) -> str:
         return "trials"
     if kind.in_seconds:
         return "seconds"
-    declared = (kind.fidelity,) if kind.fidelity else ()
+    declared: tuple[Fidelity, ...] = (kind.fidelity,) if kind.fidelity else ()
     if isinstance(kind, GameKind):
         declared = kind.measured.fidelities
     if not declared:

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 import optuna
 
 from mfhpo.experiment import Answer
+from mfhpo.experiment.kinds.runner import Runner
+from mfhpo.experiment.ledger import Result
 from mfhpo_optuna.kinds.fidelity import FidelityKind
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.visualization import style, words
 from mfhpo_optuna.visualization.finalists import draw_certificate
 from mfhpo_optuna.visualization.reading import record_of, told
-from mfhpo_optuna.visualization.replay import Evaluation, RaceReplay
+from mfhpo_optuna.visualization.replay import Evaluation, Replay
 from mfhpo_optuna.visualization.search import draw_search
 
 if TYPE_CHECKING:
@@ -111,8 +113,30 @@ class _Row:
     text: str  # what there is to say about it
 
 
+class _RaceReplay(Replay):
+    """A race's evaluations, and of each arm that left, what had been paid then, and why it left."""
+
+    def __init__(self, known: StudyExperiment) -> None:
+        self.exits: dict[int, tuple[float, str]] = {}
+        super().__init__(known)
+        self._note_exits(known.experiment.runner, ())  # what happened after the last pull
+
+    def _learn(self, runner: Runner, learned: list[Result]) -> None:
+        super()._learn(runner, learned)
+        new = self.evaluations[-len(learned) :]
+        self._note_exits(runner, [evaluation.arm for evaluation in new if evaluation.failed])
+
+    def _note_exits(self, runner: Runner, failed: Sequence[int]) -> None:
+        arms, active = runner.configurations, set(runner.policy.active.tolist())
+        for arm in active & self.exits.keys():
+            del self.exits[arm]  # an audit put it back
+        for arm in set(range(len(arms))) - active - self.exits.keys():
+            why = "eliminated" if arms.owner(arm) == arm else "duplicate"
+            self.exits[arm] = self.cost, "failed" if arm in failed else why
+
+
 def _draw(known: StudyExperiment, answer: Answer) -> Any:
-    replay = RaceReplay(known)
+    replay = _RaceReplay(known)
     ranking = _ranking(replay, answer.arm)
     rows = [_row(replay, answer, arm) for arm in ranking[:_MOST_ROWS]]
     first, has_winner = rows[0], answer.arm is not None
@@ -153,37 +177,51 @@ def _draw(known: StudyExperiment, answer: Answer) -> Any:
     return figure
 
 
-def _ranking(replay: RaceReplay, winner: int | None) -> list[int]:
+def _ranking(replay: _RaceReplay, winner: int | None) -> list[int]:
     def key(arm: int) -> tuple[bool, float, float]:
-        standing = replay.standing(arm)
-        value = math.inf if standing is None else -replay.known.sign * standing.mean
-        exit_ = replay.exits.get(arm)
-        return arm != winner, -exit_.cost if exit_ else -math.inf, value
+        _, count, mean, _ = _standing(replay.known, arm)
+        left_at, _ = replay.exits.get(arm, (math.inf, ""))
+        return arm != winner, -left_at, -replay.known.sign * mean if count else math.inf
 
     return sorted(range(len(replay.known.experiment.runner.configurations)), key=key)
 
 
-def _row(replay: RaceReplay, answer: Answer, arm: int) -> _Row:
+def _standing(known: StudyExperiment, arm: int) -> tuple[int, int, float, float]:
+    """Return an arm's level, values, mean and half-width, at the level where most was spent on it.
+
+    Levels where its interval is finite come first.
+    """
+    levels, kind = known.trials.levels, known.kind
+    found = [(level, *known.policy.summary(arm, level)) for level in range(len(levels))]
+
+    def key(at: tuple[int, int, float, float]) -> tuple[bool, float, int]:
+        level, count, _, half = at
+        return bool(count) and math.isfinite(half), count * kind.cost_of(level, levels), level
+
+    level, count, mean, half = max(found, key=key)
+    return level, count, known.sign * mean, half
+
+
+def _row(replay: _RaceReplay, answer: Answer, arm: int) -> _Row:
     known, cost = replay.known, replay.cost
-    exit_, standing = replay.exits.get(arm), replay.standing(arm)
+    level, count, mean, half = _standing(known, arm)
+    left_at, reason = replay.exits.get(arm, (cost, None))
     own = [evaluation for evaluation in replay.evaluations if evaluation.arm == arm]
     spent = sum(evaluation.end - evaluation.begin for evaluation in own)
-    mean, interval, level = math.nan, (-math.inf, math.inf), 0
+    if arm == answer.arm and words.is_at_target(known, answer):
+        mean, interval = answer.mean, answer.interval  # of all levels together
+    else:
+        mean, interval = mean if count else math.nan, (mean - half, mean + half)
     lines = [f"arm {arm}: no value"]
-    if standing is not None:
-        level, mean = standing.fidelity, standing.mean
-        interval = mean - standing.radius, mean + standing.radius
-        if arm == answer.arm and words.is_at_target(known, answer):
-            mean, interval = answer.mean, answer.interval  # of all levels together
+    if count:
         ends = words.between(interval) or "(too few values for an interval)"
         lines = [
             f"arm {arm}: {mean:.4g} {ends}",
-            f"{words.trials_text(standing.count)} at {words.level_text(known, level)}",
+            f"{words.trials_text(count)} at {words.level_text(known, level)}",
         ]
     lines.append(f"cost {spent:,.6g}, {spent / cost:.0%} of the race" if cost else "not begun")
-    if exit_:
-        lines.append(f"{_EXITS[exit_.reason][0]} when the race had cost {exit_.cost:,.6g}")
-    left_at, reason = (exit_.cost, exit_.reason) if exit_ else (cost, None)
+    if reason:
+        lines.append(f"{_EXITS[reason][0]} when the race had cost {left_at:,.6g}")
     text = style.hover([*lines, *words.params_lines(known.values_of(arm).params)])
     paid = _stretches(own, _FINEST * cost)
     return _Row(arm, mean, interval, level, left_at, reason, paid, text)

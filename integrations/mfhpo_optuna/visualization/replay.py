@@ -2,8 +2,7 @@
 
 import math
 import warnings
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mfhpo.experiment import Experiment
@@ -100,67 +99,3 @@ class Replay:
             purpose=result.purpose,
         )
         self.evaluations.append(evaluation)
-
-
-@dataclass(frozen=True)
-class Standing:
-    """What is known about an arm at a level, in the objective's unit; radii may be infinite."""
-
-    fidelity: int
-    count: int
-    mean: float
-    radius: float
-
-
-@dataclass(frozen=True)
-class Exit:
-    """When an arm left, and why."""
-
-    cost: float
-    reason: str  # "eliminated", "failed" or "duplicate"
-
-
-class RaceReplay(Replay):
-    """A race's evaluations and exits."""
-
-    def __init__(self, known: StudyExperiment) -> None:
-        self.exits: dict[int, Exit] = {}
-        self._paid: dict[tuple[int, int], float] = defaultdict(float)
-        super().__init__(known)
-        self._note_exits(known.experiment.runner, ())  # what happened after the last pull
-
-    def _learn(self, runner: Runner, learned: list[Result]) -> None:
-        super()._learn(runner, learned)
-        new = self.evaluations[-len(learned) :]
-        for evaluation in new:
-            if not evaluation.failed:
-                key = evaluation.arm, evaluation.fidelity
-                self._paid[key] += evaluation.end - evaluation.begin
-        self._note_exits(runner, [evaluation.arm for evaluation in new if evaluation.failed])
-        if runner.policy.piloting:
-            self._paid.clear()
-
-    def _note_exits(self, runner: Runner, failed: Sequence[int]) -> None:
-        arms, active = runner.configurations, set(runner.policy.active.tolist())
-        for arm in active & self.exits.keys():
-            del self.exits[arm]  # an audit put it back
-        for arm in set(range(len(arms))) - active - self.exits.keys():
-            why = "eliminated" if arms.owner(arm) == arm else "duplicate"
-            self.exits[arm] = Exit(self.cost, "failed" if arm in failed else why)
-
-    def standing(self, arm: int) -> Standing | None:
-        """Return what is known about an arm where most was spent on it; None without values.
-
-        Levels where its interval is finite come first, and what the pilot has spent does not count.
-        """
-        known = [
-            Standing(level, count, self.known.sign * mean, radius)
-            for level in range(len(self.known.trials.levels))
-            for count, mean, radius in [self.known.policy.summary(arm, level)]
-            if count
-        ]
-        return max(
-            known,
-            key=lambda at: (math.isfinite(at.radius), self._paid[arm, at.fidelity], at.fidelity),
-            default=None,
-        )
