@@ -105,6 +105,11 @@ class StudySampler(BaseSampler):
         """
         return dict(self._arguments)
 
+    @property
+    def kind(self) -> Kind:
+        """The kind of experiment that it runs, for pictures and reports."""
+        return self._kind
+
     def recommendation(self, study: optuna.Study) -> Answer:
         """Return the best answer so far, with its certificate as far as there is one.
 
