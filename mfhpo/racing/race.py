@@ -399,7 +399,6 @@ class Race(Policy):
         stage = Stage(
             finished=self.finished,
             awaits=winner is not None and self._awaits(winner),
-            withheld=self.withheld,
             provisos=self.provisos,
         )
         return answer(self.known, self.leader(), stage)

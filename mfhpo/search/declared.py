@@ -248,23 +248,6 @@ def declared_shortlist(
     )
 
 
-def shortlisting_race(
-    declaration: Declaration,
-    options: Mapping[str, Any],
-    candidates: CandidatesLike,
-    levels: Sequence[Any],
-    *,
-    seed: int,
-    sign: float,
-    params: Callable[[int], Mapping[str, Any]],
-    replicate: str | None = None,
-    certifier: MakeCertifier | None = None,
-) -> BudgetedSearch:
-    """Make the race of `declared_shortlist`."""
-    declared = declared_shortlist(declaration, options, candidates, levels, replicate)
-    return declared.race(levels, seed=seed, sign=sign, params=params, certifier=certifier)
-
-
 def certifier_of(
     make: Callable[[Problem, float, Mapping[str, Any]], Policy],
     options: Mapping[str, Any],
