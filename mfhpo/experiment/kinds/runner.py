@@ -61,6 +61,8 @@ class Runner(abc.ABC):
         Whether new arms are draws of the host's.
     observe
         Returns what a claim gave, as it is learned.
+    is_spent
+        Returns whether nothing is left to begin, where that is known before it is over; None: then.
     search_replicate
         The replicate of a search's evaluations; None: each evaluation has one of its own.
     replicated
@@ -107,6 +109,7 @@ class Runner(abc.ABC):
     n_arms: float = 0
     draws: bool = False
     observe: Callable[[Ended], Any]
+    is_spent: Callable[[], bool] | None = None
     search_replicate: int | None = None
     replicated: Any = None
     open_block: Callable[[int, Sequence[Pull]], int] | None = None
@@ -126,11 +129,6 @@ class Runner(abc.ABC):
     @abc.abstractmethod
     def finished(self) -> bool:
         """True if the experiment is over, whatever is under way."""
-
-    @property
-    def is_spent(self) -> bool:
-        """True if nothing is left to begin once nothing is under way, where that is known early."""
-        return self.finished
 
     @abc.abstractmethod
     def next(self, pending: Sequence[Pull]) -> Wanted | None:

@@ -105,6 +105,7 @@ class SearchRunner(Runner):
         self.note_resumption = self.policy.plan_anew
         self.drop = self.policy.search.drop
         self.inform = self._inform
+        self.is_spent = self._is_spent
         self.limited = self.policy.limited
         self.withdraw = self.policy.withdraw
         # By number of known arms, new arm and point: whether none was drawn that is new.
@@ -131,9 +132,7 @@ class SearchRunner(Runner):
         """True if the search is over: its best is certified."""
         return self.policy.is_certified
 
-    @property
-    def is_spent(self) -> bool:
-        """True if nothing is left to begin (see `Runner.is_spent`)."""
+    def _is_spent(self) -> bool:
         self.policy.note_losses(self.lost_cost)
         return self.finished or (self._space is None and self.policy.finished)
 
