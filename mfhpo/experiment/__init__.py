@@ -5,14 +5,12 @@ from mfhpo.experiment.assignment import Assignment, Done, Refused, Wait
 from mfhpo.experiment.configurations import Configurations, key_of
 from mfhpo.experiment.events import Answered, Begun, Ended, Event, Found, Joined, Lost, event_of
 from mfhpo.experiment.experiment import Experiment
-from mfhpo.experiment.race_settings import RaceSettings
-from mfhpo.experiment.settings import (
-    GameSettings,
-    LateSettings,
-    LimitSettings,
-    SearchSettings,
-    ShortlistSettings,
-)
+from mfhpo.experiment.kinds.blind import LateSettings
+from mfhpo.experiment.kinds.games import GameSettings
+from mfhpo.experiment.kinds.limits import LimitSettings
+from mfhpo.experiment.kinds.race import RaceSettings
+from mfhpo.experiment.kinds.search import SearchSettings
+from mfhpo.experiment.kinds.shortlist import ShortlistSettings
 from mfhpo.experiment.space import DistributionSpace
 
 __all__ = [

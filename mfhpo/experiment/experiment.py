@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.assignment import Assignment, Available, Done, Refused, Wait
 from mfhpo.experiment.events import Begun, Event
+from mfhpo.experiment.kinds.blind import with_levels
 from mfhpo.experiment.kinds.runner import Runner
+from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.experiment.ledger import Ledger, Result
 from mfhpo.experiment.log import Log, Place
-from mfhpo.experiment.settings import Settings, with_levels
 from mfhpo.experiment.state.conclusion import answer_of, conclude, whom_it_waits_for
 from mfhpo.experiment.state.following import enqueued, following, level_of, wants
 from mfhpo.experiment.state.state import State

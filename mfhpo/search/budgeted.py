@@ -22,7 +22,9 @@ from mfhpo.problem import Observation, Policy, Pull, Recommendation, check_pull,
 from mfhpo.racing.declaration import SigmaLike
 from mfhpo.search.budget import LEAST_OF_FINALISTS, USUAL, USUAL_OF_GIVEN, Budget, BudgetUnit
 from mfhpo.search.finalists import FIRST_BLOCK, Finalists, numbered
-from mfhpo.search.policy import FEWEST_FIRST, Replicate, SearchPolicy
+from mfhpo.search.parts.beginning import FEWEST
+from mfhpo.search.parts.steps import Replicate
+from mfhpo.search.policy import SearchPolicy
 from mfhpo.search.standing import Standing
 
 SEARCH_BLOCK = 0
@@ -319,7 +321,7 @@ class BudgetedSearch(Policy):
 
     def _stop_if_likely(self) -> None:
         wanted, n = self._wanted_chance, len(self.search.finished_arms())
-        if wanted is None or self._stopped_at is not None or n < FEWEST_FIRST:
+        if wanted is None or self._stopped_at is not None or n < FEWEST:
             return
         leader = self.search.leader()
         if leader is not None:

@@ -12,7 +12,8 @@ import optuna
 from mfhpo import Policy, Problem
 from mfhpo.certification.choice import LOSSES_ARE_MAXIMISED, check_blocks, make_block_elimination
 from mfhpo.experiment import LateSettings, RaceSettings, SearchSettings
-from mfhpo.experiment.settings import Settings
+from mfhpo.experiment.kinds.race import MakePolicy
+from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.knowledge.bias import Kind as BiasKind
 from mfhpo.racing.declaration import Declaration, as_fidelity
 from mfhpo.regret import MFElimination
@@ -29,8 +30,6 @@ from mfhpo_optuna.study.levels import described
 if TYPE_CHECKING:
     from mfhpo.knowledge.fidelity import Fidelity
     from mfhpo_optuna.study.study_experiment import StudyExperiment
-
-MakePolicy = Callable[[Problem, float, Mapping[str, Any]], Policy]
 
 
 class RaceKind(FidelityKind):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import optuna
 
 from mfhpo.experiment import LateSettings, SearchSettings
-from mfhpo.experiment.settings import Settings
+from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.search import DeclaredSearch, HalvingSearch, ModelSearch, has_levels
 from mfhpo_optuna.kinds.fidelity import FidelityKind
 from mfhpo_optuna.study.arms import Params

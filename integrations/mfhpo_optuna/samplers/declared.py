@@ -7,9 +7,10 @@ from functools import partial
 from typing import Any
 
 from mfhpo import Policy, Problem
+from mfhpo.experiment.kinds.race import MakePolicy
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import with_defaults
-from mfhpo_optuna.kinds.race import MakePolicy, RaceKind
+from mfhpo_optuna.kinds.race import RaceKind
 from mfhpo_optuna.samplers.options import SamplerOptions
 from mfhpo_optuna.study.arms import ArmsLike
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from mfhpo.experiment import Assignment, Begun, Ended, Event, Experiment, Found, Joined, Lost
-from mfhpo.experiment.settings import Settings
+from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.problem import LARGEST
 from mfhpo_ray.experiment.encoding import encode
 from mfhpo_ray.experiment.event_log import DRIVER, EVENTS, SHARED, EventLog, events_in

@@ -14,7 +14,7 @@ from mfhpo._validation import check_count, check_name
 from mfhpo.certification.choice import make_elimination
 from mfhpo.experiment import RaceSettings
 from mfhpo.experiment.kinds.race import RaceRunner
-from mfhpo.experiment.settings import Settings
+from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import EstimatedNoise

@@ -21,7 +21,7 @@ from mfhpo.certification.choice import (
     recommend_policy,
 )
 from mfhpo.experiment import RaceSettings, SearchSettings
-from mfhpo.experiment.settings import Settings
+from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo

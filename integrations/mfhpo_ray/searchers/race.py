@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from ray.tune.utils import flatten_dict
 from mfhpo import Policy, Problem
 from mfhpo.certification.choice import check_blocks, make_block_elimination
 from mfhpo.experiment import RaceSettings, SearchSettings
+from mfhpo.experiment.kinds.race import MakePolicy
 from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.fidelity import Fidelity, native
 from mfhpo.racing.declaration import Declaration, as_fidelity
@@ -24,8 +25,6 @@ from mfhpo_ray.experiment.metric import check_aim
 from mfhpo_ray.experiment.space import Config
 from mfhpo_ray.searchers.options import FidelitySearchOptions
 from mfhpo_ray.searchers.trials import Source, Trials, own_and_host
-
-MakePolicy = Callable[[Problem, float, Mapping[str, Any]], Policy]
 
 
 class RaceTrials(Trials):

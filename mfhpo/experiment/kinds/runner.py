@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from mfhpo.experiment.assignment import Available
 from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun, Ended, Purpose
 from mfhpo.knowledge.space import Numeric, OneOf, Point
-from mfhpo.problem import LARGEST, Labels, Observation, Policy, Pull
+from mfhpo.problem import LARGEST, Labels, Observation, Pull
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class Runner(abc.ABC):
     ----------
     configurations
         The arms by number.
+    policy, sign
+        What decides, if there is one to ask, and -1 where the objective is minimised.
     n_levels
         Number of levels; the last one is the target.
     ordered
@@ -99,6 +102,8 @@ class Runner(abc.ABC):
     """
 
     configurations: Configurations
+    policy: Any = None
+    sign: float = 1.0
     n_levels: int
     labels: Labels
     ordered: frozenset[str] = frozenset()
@@ -153,9 +158,13 @@ class Runner(abc.ABC):
     def cost_of(self, pull: Pull, observation: Any) -> float:
         """Return what an evaluation has cost."""
 
-    @abc.abstractmethod
     def leader(self) -> tuple[int | None, float, tuple[float, float]]:
         """Return arm, mean and interval of the best answer so far, in the user's direction."""
+        if not hasattr(self.policy, "leader"):
+            return None, math.nan, (-math.inf, math.inf)
+        arm, mean, bounds, _ = self.policy.leader()
+        low, high = sorted(self.sign * bound for bound in bounds)
+        return arm, self.sign * mean, (low, high)
 
     @abc.abstractmethod
     def answer(self) -> Answer:
@@ -165,11 +174,6 @@ class Runner(abc.ABC):
     @abc.abstractmethod
     def cost(self) -> float:
         """The cost of all results that were learned."""
-
-    @property
-    @abc.abstractmethod
-    def phase(self) -> str:
-        """Progress in words."""
 
 
 def maximised(ended: Ended, sign: float) -> Observation:
@@ -193,13 +197,6 @@ def arm_of(begun: Begun, configurations: Configurations) -> int | None:
     if begun.draw is None:
         return configurations.find(begun.configuration)
     return configurations.find_draw(begun.draw)
-
-
-def leader_of(policy: Policy, sign: float) -> tuple[int | None, float, tuple[float, float]]:
-    """Return a policy's best answer so far in short (see `Runner.leader`)."""
-    arm, mean, bounds, _ = policy.leader()
-    low, high = sorted(sign * bound for bound in bounds)
-    return arm, sign * mean, (low, high)
 
 
 def is_worst(observation: Observation) -> bool:

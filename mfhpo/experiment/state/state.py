@@ -11,8 +11,8 @@ from typing import Any
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.events import Begun, Ended, Event, Found, Lost
 from mfhpo.experiment.kinds.runner import Runner
+from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.experiment.ledger import Claim, Ledger, Result
-from mfhpo.experiment.settings import Settings
 from mfhpo.experiment.state.rivals import Rivals
 from mfhpo.experiment.state.setbacks import Setbacks
 from mfhpo.problem import Pull

@@ -1,4 +1,3 @@
-
 import pytest
 
 from mfhpo import IISE, Bias, Problem, SubGaussian
