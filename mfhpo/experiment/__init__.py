@@ -3,7 +3,7 @@
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.assignment import Assignment, Done, Refused, Wait
 from mfhpo.experiment.configurations import Configurations, key_of
-from mfhpo.experiment.events import Answered, Begun, Ended, Event, Found, Joined, Lost, event_of
+from mfhpo.experiment.events import Begun, Ended, Event, Found, Joined, Lost, event_of
 from mfhpo.experiment.experiment import Experiment
 from mfhpo.experiment.kinds.blind import LateSettings
 from mfhpo.experiment.kinds.games import GameSettings
@@ -15,7 +15,6 @@ from mfhpo.experiment.space import DistributionSpace
 
 __all__ = [
     "Answer",
-    "Answered",
     "Assignment",
     "Begun",
     "Configurations",

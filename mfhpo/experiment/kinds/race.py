@@ -13,7 +13,7 @@ from mfhpo._validation import check_limit
 from mfhpo.certification.choice import make_best_policy, make_block_elimination
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import described
-from mfhpo.experiment.events import Begun
+from mfhpo.experiment.events import Begun, Found
 from mfhpo.experiment.kinds.blind import LateSettings
 from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst, maximised, pull_of
 from mfhpo.experiment.kinds.search import SearchSettings
@@ -206,7 +206,7 @@ class RaceRunner(Runner):
         problem = settings.declaration.problem(n_arms, self._levels, self.sign)
         policy = settings.make(problem, self.sign, settings.options)
         assert isinstance(policy, Race)
-        self.policy = self.replicated = policy
+        self.policy = policy
         self.labels = policy.labels = labels_of(
             self.configurations, self.sign, fidelity, self._levels
         )
@@ -216,8 +216,7 @@ class RaceRunner(Runner):
         self._costs = fidelity.costs_of(self._levels)
         self._budget = math.inf if budget is None else float(budget)
         self.observe = partial(maximised, sign=self.sign)
-        self.stop_measuring = policy.stop_measuring
-        self.drop_from = self._drop_from
+        self.find = self._find
         self.n_arms: int = policy.problem.n_arms
         self.withdraw = policy.withdraw
         self._paid: dict[int, tuple[int, float]] = {}  # by level, how many have cost how much
@@ -243,11 +242,16 @@ class RaceRunner(Runner):
         configuration = self.configurations[pull.arm] if is_known else None
         return Wanted(pull, configuration, "given", draw=self.configurations.draw_of(pull.arm))
 
-    def _drop_from(self, n: int) -> None:
-        for arm in range(n, self.n_arms):
-            if arm in self.policy.active:
-                self.policy.withdraw(arm, duplicate_of=0)
-        self.n_arms = n
+    def _find(self, found: Found) -> None:
+        if found.replicates is not None:
+            self.policy.most_blocks = found.replicates
+        if found.arms is not None:
+            for arm in range(found.arms, self.n_arms):
+                if arm in self.policy.active:
+                    self.policy.withdraw(arm, duplicate_of=0)
+            self.n_arms = found.arms
+        if found.is_exhausted:
+            self.policy.stop_measuring()
 
     def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
         """Tell whether a pull fits beside what is open, and what was paid."""

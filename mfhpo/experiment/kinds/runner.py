@@ -12,7 +12,7 @@ from typing import Any
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.assignment import Available
 from mfhpo.experiment.configurations import Configurations
-from mfhpo.experiment.events import Begun, Ended, Purpose
+from mfhpo.experiment.events import Begun, Ended, Found, Purpose
 from mfhpo.knowledge.space import Numeric, OneOf, Point
 from mfhpo.problem import LARGEST, Labels, Observation, Pull
 
@@ -68,19 +68,11 @@ class Runner(abc.ABC):
         Returns whether nothing is left to begin, where that is known before it is over; None: then.
     search_replicate
         The replicate of a search's evaluations; None: each evaluation has one of its own.
-    replicated
-        What is told how many replicates there are, as its `most_blocks`; None: nothing is.
     open_block
         Returns their block, given the arm and what is under way; None: they need none.
-    drop_from
-        Takes out the arms from a number on, which were expected and do not come; None: all come.
-    drop
-        Asks for an arm no more, which can be evaluated no more; None: its trials are not missed.
-    stop_measuring
-        Ends what goes on after the best is known; None: nothing does.
-    note_resumption
-        Is told whether evaluations go on from a configuration's last level, and the budget if it is
-        another one then; None: both are declared.
+    find
+        Takes note of what was found out and not declared (see `mfhpo.experiment.Found`); None:
+        nothing has a part in it.
     limited
         Returns what a user has enqueued with the limit that it gets, given what is under way; None:
         there are no limits.
@@ -116,12 +108,8 @@ class Runner(abc.ABC):
     observe: Callable[[Ended], Any]
     is_spent: Callable[[], bool] | None = None
     search_replicate: int | None = None
-    replicated: Any = None
     open_block: Callable[[int, Sequence[Pull]], int] | None = None
-    drop_from: Callable[[int], None] | None = None
-    drop: Callable[[int], None] | None = None
-    stop_measuring: Callable[[], None] | None = None
-    note_resumption: Callable[[bool, float | None], None] | None = None
+    find: Callable[[Found], None] | None = None
     limited: Callable[[Pull, Sequence[Pull]], Pull] | None = None
     withdraw: Callable[[int, int], None] | None = None
     inform: Callable[[Mapping[str, Numeric | OneOf], Mapping[int, Point]], None] | None = None

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from mfhpo.certification.certification import MakeCertifier
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
-from mfhpo.experiment.events import Begun, Purpose
+from mfhpo.experiment.events import Begun, Found, Purpose
 from mfhpo.experiment.kinds.runner import Runner, Wanted, arm_of, is_worst, maximised
 from mfhpo.experiment.kinds.settings import Settings, labels_of
 from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace
@@ -124,9 +124,7 @@ class SearchRunner(Runner):
         self._planned: dict[int, Point] = {}  # where draws are to lie, as the search chose
         self.observe = partial(maximised, sign=self.sign)
         self.search_replicate = SEARCH_BLOCK
-        self.replicated = self.policy
-        self.note_resumption = self.policy.plan_anew
-        self.drop = self.policy.search.drop
+        self.find = self._find
         self.inform = self._inform
         self.is_spent = self._is_spent
         self.limited = self.policy.limited
@@ -150,18 +148,27 @@ class SearchRunner(Runner):
                 self.configurations.add(drawn[0])
                 search.describe(arm, drawn[1])
 
+    def _find(self, found: Found) -> None:
+        if found.replicates is not None:
+            self.policy.most_blocks = found.replicates
+        if found.gone is not None:
+            self.policy.search.drop(found.gone)
+        if found.resumes is not None:
+            self.policy.search.continues = found.resumes
+            self.policy.budget.replan(found.budget)
+
     @property
     def finished(self) -> bool:
         """True if the search is over: its best is certified."""
         return self.policy.is_certified
 
     def _is_spent(self) -> bool:
-        self.policy.note_losses(self.lost_cost)
+        self.policy.budget.lost = self.lost_cost
         return self.finished or (self._space is None and self.policy.finished)
 
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
         """Return what to evaluate (see `Runner.next`)."""
-        self.policy.note_losses(self.lost_cost)
+        self.policy.budget.lost = self.lost_cost
         if pending and self.policy.is_ahead(pending):
             return None
         pulls = self.policy.ask(1, pending)
@@ -246,7 +253,7 @@ class SearchRunner(Runner):
 
     def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
         """Tell whether the budget pays for a pull (see `Runner.fits`)."""
-        self.policy.note_losses(self.lost_cost)
+        self.policy.budget.lost = self.lost_cost
         return self.policy.fits(pull, pending)
 
     def adopt(self, begun: Begun) -> Pull | None:
@@ -307,12 +314,12 @@ class SearchRunner(Runner):
 
     def cost_of(self, pull: Pull, observation: Observation) -> float:
         """Return what an evaluation has cost (see `Runner.cost_of`)."""
-        return self.policy.price_of(pull) if observation.cost is None else observation.cost
+        return self.policy.budget.price_of(pull) if observation.cost is None else observation.cost
 
     def answer(self) -> Answer:
         """Return the best answer so far (see `Runner.answer`)."""
         self.policy.provisos = self.conditions
-        self.policy.note_losses(self.lost_cost)
+        self.policy.budget.lost = self.lost_cost
         answer = self.policy.recommend()
         configuration = {} if answer.arm is None else self.configurations[answer.arm]
         if self._is_alone:
@@ -320,7 +327,7 @@ class SearchRunner(Runner):
             answer = replace(answer, finished=True, reason=reason)
         answer = replace(answer, cost=answer.cost + self.unlearned_cost)
         found = Answer.of(answer, self.sign, configuration, self._levels[answer.fidelity])
-        return replace(found, searched=True, **self.policy.findings())
+        return replace(found, searched=True, **self.policy.standing.findings())
 
     @property
     def _is_alone(self) -> bool:

@@ -93,20 +93,12 @@ class State:
         return deepcopy(self, known)
 
     def _find(self, found: Found) -> None:
-        if found.replicates is not None and self._n_replicates is None:
-            self._n_replicates = found.replicates
-            if self.runner.replicated is not None:
-                self.runner.replicated.most_blocks = found.replicates
-        if found.arms is not None and self.runner.drop_from is not None:
-            self.runner.drop_from(found.arms)
-        if found.gone is not None and self.runner.drop is not None:
-            self.runner.drop(found.gone)
-        if found.resumes is not None and self.runner.note_resumption is not None:
-            self.runner.note_resumption(found.resumes, found.budget)
-        if found.is_exhausted:
-            self.is_exhausted = True
-            if self.runner.stop_measuring is not None:
-                self.runner.stop_measuring()
+        if found.replicates is not None:  # the first number holds
+            self._n_replicates = self._n_replicates or found.replicates
+            found = replace(found, replicates=self._n_replicates)
+        self.is_exhausted |= found.is_exhausted
+        if self.runner.find is not None:
+            self.runner.find(found)
 
     @property
     def finished(self) -> bool:

@@ -149,7 +149,7 @@ def test_where_all_fail_everywhere_the_answer_says_at_which_levels(n_given):
         f"none of {len(played.told)} evaluations gave a value (failed: {at[0]} at epochs=1, 2 at "
         f"epochs=3, 2 at epochs=9)"
     )
-    assert played.race.left["failed at epochs=9"] == 2
+    assert played.race.standing.left["failed at epochs=9"] == 2
 
 
 def test_the_answer_says_that_the_lowest_level_has_risen():
