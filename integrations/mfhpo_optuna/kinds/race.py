@@ -7,11 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import optuna
-
 from mfhpo import Policy, Problem
 from mfhpo.certification.choice import LOSSES_ARE_MAXIMISED, check_blocks, make_block_elimination
-from mfhpo.experiment import LateSettings, RaceSettings, SearchSettings
+from mfhpo.experiment import RaceSettings, SearchSettings
 from mfhpo.experiment.settings import Settings
 from mfhpo.knowledge.bias import Kind as BiasKind
 from mfhpo.racing.declaration import Declaration, as_fidelity
@@ -24,7 +22,6 @@ from mfhpo.search.declared import (
 )
 from mfhpo_optuna.kinds.fidelity import FidelityKind
 from mfhpo_optuna.study.arms import ArmsLike, Params, given_arms
-from mfhpo_optuna.study.levels import described
 
 if TYPE_CHECKING:
     from mfhpo.knowledge.fidelity import Fidelity
@@ -69,7 +66,7 @@ class RaceKind(FidelityKind):
         self.replicate = own.pop("replicate", None)
         self.fidelity = as_fidelity(fidelity)
         if self.replicate is not None:
-            check_blocks(self.replicate, self.fidelity.name, {"bias": self.fidelity.bias} | given)
+            check_blocks(self.replicate, self.fidelity.name, {"bias": self.fidelity.bias, **given})
         kind: BiasKind = "order" if own.get("variant") == "order" else "max"
         sigma, bias = own.pop("sigma"), own.pop("bias", None)
         self._declaration = Declaration.of(self.fidelity, sigma, bias, kind)
@@ -80,7 +77,7 @@ class RaceKind(FidelityKind):
         # Adds to what the log is to say, given these words.
         self.announces: Callable[[StudyExperiment, str], str] | None = None
         self.in_seconds = self.fidelity.costs == "measured"
-        given_arms(arms, self.owned, 0)  # raises for bad arms before any study exists
+        self._listed = given_arms(arms, self.owned, 0)  # raises for bad ones before any study
         levels = self.fidelity.levels or ()
         self._declaration.rehearse(self._policy, own, levels, (1.0, -1.0))
         objection = self._declaration.objection_to(own["budget"], levels)
@@ -89,28 +86,14 @@ class RaceKind(FidelityKind):
 
     def given(self, seed: int) -> int | list[Params]:
         """Return the configurations, or how many are drawn."""
-        return given_arms(self._arms, self.owned, seed)
+        is_drawn = isinstance(self._arms, Mapping)
+        return given_arms(self._arms, self.owned, seed) if is_drawn else self._listed
 
-    def settings(self, study: optuna.Study, seed: int, lease: float | None) -> Settings:
+    def of_levels(self, levels: Sequence[Any], common: Mapping[str, Any]) -> Settings:
         """Return the settings of the race, or of the search for its finalists."""
-        sign = 1.0 if study.direction == optuna.study.StudyDirection.MAXIMIZE else -1.0
-        candidates, levels = self.given(seed), tuple(self.fidelity.levels or ())
-        common = {"seed": seed, "sign": sign, "lease_seconds": lease, "describe": described}
-        if levels:
-            return self._settings(candidates, levels, common)
-        return LateSettings(
-            fidelity=self.fidelity.name,
-            make=lambda levels: self._settings(candidates, levels, common),
-            candidates=candidates,
-            in_blocks=self.replicate is not None,
-            **common,
-        )
-
-    def _settings(
-        self, candidates: int | list[Params], levels: Sequence[Any], common: dict[str, Any]
-    ) -> Settings:
+        candidates, fidelity = self.given(common["seed"]), self._declaration.fidelity
         n_arms = candidates if isinstance(candidates, int) else len(candidates)
-        sign, costs = common["sign"], self.fidelity.costs_of(levels)
+        sign, costs = common["sign"], fidelity.costs_of(levels)
         declaration, options = self._declaration, self.options
         if not self._draws and makes_shortlist(self._whole, n_arms, costs):
             return SearchSettings(
@@ -124,7 +107,7 @@ class RaceKind(FidelityKind):
             )
         settings = RaceSettings(
             candidates=candidates,
-            fidelity=replace(self.fidelity, levels=levels, bias=None),
+            fidelity=replace(fidelity, levels=tuple(levels), bias=None),
             declaration=declaration,
             options={**options, "seed": common["seed"]},
             make=self._policy,
@@ -152,7 +135,7 @@ class RaceKind(FidelityKind):
         if self._draws:
             return ""
         n_arms = len(known.experiment.runner.configurations)
-        costs = self.fidelity.costs_of(known.trials.levels)
+        costs = self._declaration.fidelity.costs_of(known.trials.levels)
         compares = "" if self.replicate is not None else self.compares
         return cheap_levels_in_words(self._whole, n_arms, costs, compares)
 

@@ -64,6 +64,11 @@ class StudySampler(BaseSampler):
         Name of the option `arm_sampler`.
     """
 
+    # Of a class that runs a policy with options; see `mfhpo.racing.options.runs`.
+    _policy_class: Callable[..., Any]
+    _options_type: type
+    _defaults: dict[str, Any]
+
     def __init__(
         self,
         kind: Kind,
