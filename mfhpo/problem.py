@@ -1,7 +1,6 @@
 """The vocabulary of a race: what is compared, what is pulled, what is seen, what is answered."""
 
 import abc
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from numbers import Real
@@ -19,12 +18,14 @@ from mfhpo._validation import (
     check_nonnegative,
     check_number,
     check_sequence,
+    plain,
     shown,
     unwrapped,
 )
 from mfhpo.knowledge.arrays import IntArray
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import EstimatedNoise, Noise
+from mfhpo.knowledge.statistics import SurvivalPoint
 
 # Fourth powers of such values, and sums of them, are still finite.
 LARGEST = 1e50
@@ -168,8 +169,12 @@ class Problem:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
-    """What a race says at any time, in whatever terms.
+class Recommendation:
+    """The answer of a policy, at any time.
+
+    That of a choice of time limits is never certified. Its `mean` is the gain of arm and limit,
+    moved into its `interval` if it lies outside. The interval is valid for all such pairs together,
+    once all pulls that were begun have been told; it is approximate where something is `estimated`.
 
     Parameters
     ----------
@@ -181,6 +186,8 @@ class Answer:
         Bounds that hold, with all the others of the race and at all times, with probability 1 -
         delta; they are about the mean at the target fidelity, and infinite where nothing is known
         about it.
+    fidelity
+        The highest fidelity at which the arm was pulled; ``mean`` belongs to it.
     delta
         Error probability of the certificate.
     epsilon
@@ -193,6 +200,8 @@ class Answer:
         Why it is certified, or why not.
     cost
         What the race has paid, in the unit of the costs.
+    pulls
+        Number of observations behind the race.
     survivors
         Arms still in the race.
     compared
@@ -215,17 +224,28 @@ class Answer:
         Number of pulls that gave no value.
     notices
         What was observed that speaks against the conditions, in words.
+    limit
+        The recommended limit in seconds, None before any limit is known.
+    survival
+        The recommended arm's survival curve, one point for each of its limits.
+    censored
+        Share of the pulls so far that were stopped at their limit; None if none are chosen.
+    estimated
+        What the bounds of a choice of limits rest on and was not declared, in words: the range of
+        the rewards, or the limits. Empty if they were declared.
     """
 
     arm: int | None
     mean: float
     interval: tuple[float, float]
+    fidelity: int
     delta: float
     epsilon: float
     finished: bool
     certified: bool
     reason: str
     cost: float
+    pulls: int
     survivors: tuple[int, ...]
     compared: int
     assumptions: tuple[str, ...] = ()
@@ -235,27 +255,18 @@ class Answer:
     not_compared: tuple[str, ...] = ()
     failures: int = 0
     notices: tuple[str, ...] = ()
+    limit: float | None = None
+    survival: tuple[SurvivalPoint, ...] = ()
+    censored: float | None = None
+    estimated: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as plain JSON values (None for what is not finite)."""
         content: dict[str, Any] = plain(asdict(self))
+        of_limits = ("limit", "survival", "censored", "estimated")
+        for name in of_limits if self.censored is None else ():
+            del content[name]
         return content
-
-
-@dataclass(frozen=True, kw_only=True)
-class Recommendation(Answer):
-    """The answer of a policy, at any time; for most fields see `Answer`.
-
-    Parameters
-    ----------
-    fidelity
-        The highest fidelity at which the arm was pulled; ``mean`` belongs to it.
-    pulls
-        Number of observations behind the race.
-    """
-
-    fidelity: int
-    pulls: int
 
 
 @dataclass(frozen=True)
@@ -385,14 +396,3 @@ def check_pulls(pending: Sequence[Pull], problem: Problem | None = None) -> list
     for position, pull in enumerate(pulls):
         check_pull(pull, problem, f"pending[{position}]")
     return pulls
-
-
-def plain(value: Any) -> Any:
-    """Copy nested values into what JSON has: tuples become lists, what is not finite None."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, (tuple, list)):
-        return [plain(item) for item in value]
-    if isinstance(value, dict):
-        return {name: plain(item) for name, item in value.items()}
-    return value

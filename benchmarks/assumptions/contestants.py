@@ -23,10 +23,10 @@ from benchmarks.assumptions.worlds import World
 from mfhpo import IISE, MFLUCB, MFGrad, MFTopTwo, Observation, Problem, Pull
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certification import Certification
+from mfhpo.experiment import Answer
 from mfhpo.knowledge.noise import EstimatedNoise
 from mfhpo.racing.in_order import InOrder
 from mfhpo.racing.race import Race
-from mfhpo.racing.recommendation import UserRecommendation
 
 
 def _race(
@@ -61,7 +61,7 @@ def _race(
             policy.tell(of, item)
             tally.add(of.arm, item.value, of.fidelity == target)
             told += 1
-    answer = UserRecommendation.of(policy.recommend(), 1.0, {}, 0)
+    answer = Answer.of(policy.recommend(), 1.0, {}, 0)
     return outcome_of_answer(answer, scenario, world, tally)
 
 

@@ -1,6 +1,7 @@
 """Races in which cheap levels choose the finalists, by a model or by halving."""
 
 import heapq
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,9 @@ from benchmarks.assumptions.scenarios import Scenario
 from benchmarks.assumptions.truth import Tally
 from benchmarks.assumptions.worlds import World
 from mfhpo import IISE, Fidelity, Observation, Pull
+from mfhpo.experiment import Answer
 from mfhpo.racing.in_order import InOrder
-from mfhpo.racing.recommendation import UserRecommendation
 from mfhpo.search import DeclaredSearch, Replicate
-from mfhpo.search.recommendation import UserSearchRecommendation
 
 _BUDGET = 1.8  # full evaluations for each configuration: two would pay for comparing all
 
@@ -81,6 +81,6 @@ def race_of_finalists(
     )
 
 
-def _answer(race: Any) -> UserSearchRecommendation:
-    found = UserRecommendation.of(race.recommend(), 1.0, {}, 0)
-    return UserSearchRecommendation(**vars(found), **race.findings())
+def _answer(race: Any) -> Answer:
+    found = Answer.of(race.recommend(), 1.0, {}, 0)
+    return replace(found, searched=True, **race.findings())

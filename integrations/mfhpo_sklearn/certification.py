@@ -5,10 +5,9 @@ and size. Splits are hard or easy for all of them, so that differences vary far 
 `Certification` in blocks compares these, and needs a fraction of the fits.
 """
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 from sklearn.base import clone
 from sklearn.utils import indexable
@@ -17,42 +16,11 @@ from mfhpo._validation import MOST_LEVELS, check_count, check_flag, check_instan
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.new_data import interval_for_new_data
 from mfhpo.experiment import Assignment, Experiment, ShortlistSettings
-from mfhpo.experiment.answer import new_data_in_words
 from mfhpo_sklearn.evaluation import FitArguments, fits
 from mfhpo_sklearn.shortlist import described, shortlist_of
 from mfhpo_sklearn.splits import Splits
 
-
-@dataclass(frozen=True)
-class SearchCertificate(Certificate):
-    """Which setting of a search to be content with, and how sure that is.
-
-    The other fields are those of `mfhpo.certification.certificate.Certificate`.
-
-    Parameters
-    ----------
-    best_estimator_
-        The estimator with the winning setting, fitted on all data; None with ``refit=False``, or if
-        `certify` was interrupted.
-    new_data_interval
-        See `mfhpo.experiment.Answer`.
-    """
-
-    new_data_interval: tuple[float, float] = field(default=(-math.inf, math.inf), kw_only=True)
-    best_estimator_: Any = field(default=None, repr=False, compare=False)
-
-    @property
-    def best_params_(self) -> dict[str, Any]:
-        """The winning setting."""
-        return self.params
-
-    @property
-    def best_score_(self) -> float:
-        """Its plain mean score on fresh splits (`corrected_mean` allows for the choice)."""
-        return self.mean
-
-    def __str__(self) -> str:
-        return f"{super().__str__()}\n{new_data_in_words(self.new_data_interval, self.delta)}"
+SearchCertificate: TypeAlias = Certificate
 
 
 def certify(
@@ -229,4 +197,4 @@ def certify(
     about_new_data = interval_for_new_data(
         [] if answer.winner is None else scores[answer.winner], len(test) / len(train), delta
     )
-    return SearchCertificate(**vars(answer), best_estimator_=best, new_data_interval=about_new_data)
+    return replace(answer, best_estimator_=best, new_data_interval=about_new_data)

@@ -31,7 +31,7 @@ from mfhpo._validation import (
 )
 from mfhpo.certification.new_data import interval_for_new_data
 from mfhpo.experiment import Answer, Assignment, Experiment, RaceSettings, SearchSettings
-from mfhpo.search.recommendation import failures_in_words
+from mfhpo.search.standing import failures_in_words
 from mfhpo_sklearn.evaluation import FitArguments, fits
 from mfhpo_sklearn.resources import Resource
 from mfhpo_sklearn.results import Results, Row

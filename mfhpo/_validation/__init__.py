@@ -252,3 +252,14 @@ def check_configurations(
                 f"{name}[{first}] and {name}[{position}] are equal: {shown(dict(row))}; equal ones "
                 f"can never be told apart, remove one."
             )
+
+
+def plain(value: Any) -> Any:
+    """Copy nested values into what JSON has: tuples become lists, what is not finite None."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, (tuple, list)):
+        return [plain(item) for item in value]
+    if isinstance(value, dict):
+        return {name: plain(item) for name, item in value.items()}
+    return value

@@ -5,7 +5,8 @@ from mfhpo.censored.charges import Charge, Linear, par
 from mfhpo.censored.gain import Survival
 from mfhpo.censored.policy import CensoredPolicy, Confidence
 from mfhpo.censored.rcucb import RCUCB, ZoomingRCUCB
-from mfhpo.censored.recommendation import LimitRecommendation, SurvivalPoint
+from mfhpo.knowledge.statistics import SurvivalPoint
+from mfhpo.problem import Recommendation as LimitRecommendation
 
 __all__ = [
     "RCUCB",

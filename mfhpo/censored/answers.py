@@ -7,9 +7,9 @@ import numpy as np
 from mfhpo.censored.gain import GainEstimates
 from mfhpo.censored.history import RewardRange
 from mfhpo.censored.limits import SharedLimits
-from mfhpo.censored.recommendation import SurvivalPoint
 from mfhpo.censored.zooming import Refinement
 from mfhpo.knowledge.arrays import FloatArray, IntArray
+from mfhpo.knowledge.statistics import SurvivalPoint
 from mfhpo.problem import Labels
 from mfhpo.racing.roster import Roster
 

@@ -35,11 +35,11 @@ from mfhpo.censored.charges import Charge
 from mfhpo.censored.gain import GainEstimates, Survival
 from mfhpo.censored.history import History, RewardRange
 from mfhpo.censored.limits import SharedLimits
-from mfhpo.censored.recommendation import LimitRecommendation, SurvivalPoint
 from mfhpo.censored.upper_bounds import CONFIDENCES, PLAYS, Rule, choose
 from mfhpo.censored.zooming import Refinement, planned_rounds
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
-from mfhpo.problem import Observation, Policy, Pull
+from mfhpo.knowledge.statistics import SurvivalPoint
+from mfhpo.problem import Observation, Policy, Pull, Recommendation
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo.racing.roster import Roster
 
@@ -199,7 +199,7 @@ class CensoredPolicy(Policy):
             self.history.merge(arm, owner)
         self._retell()
 
-    def recommend(self) -> LimitRecommendation:
+    def recommend(self) -> Recommendation:
         """Return the pair with the best lower bound, and its gain (see `Policy.recommend`)."""
         arm, mean, interval, fidelity = self.leader()
         limit: float | None = None
@@ -209,7 +209,7 @@ class CensoredPolicy(Policy):
             limit = float(bounds.estimates.limits(arm)[bounds.surest(arm)])
             curve = bounds.curve(arm)
         roster = self._roster
-        return LimitRecommendation(
+        return Recommendation(
             arm=arm,
             mean=mean,
             interval=interval,
@@ -254,6 +254,14 @@ class CensoredPolicy(Policy):
     def limits(self) -> FloatArray | None:
         """The limits in seconds, shape (m,), or None while they are being found out."""
         return None if self._limits.known is None else self._limits.known.copy()
+
+    @property
+    def largest_limit(self) -> float | None:
+        """The largest limit in seconds that a pull may have now; None: it has none."""
+        known, longest = self._limits.known, self._limits.longest
+        if known is not None:
+            return float(known[-1])
+        return None if math.isinf(longest) else longest
 
     @property
     def plays(self) -> IntArray:
@@ -326,8 +334,7 @@ class CensoredPolicy(Policy):
             arms = [*self.history.arms, *(pull.arm for pull in under_way)]
             counts = np.bincount(arms, minlength=self.n_arms)
             left = np.flatnonzero(allowed)
-            arm, limit = int(left[np.argmin(counts[left])]), self._limits.longest
-            return Pull(arm, 0, None if math.isinf(limit) else limit)
+            return Pull(int(left[np.argmin(counts[left])]), 0, self.largest_limit)
         known = self._bounds.estimates
         pairs = [
             (self._owners.get(pull.arm, pull.arm), math.inf if pull.limit is None else pull.limit)

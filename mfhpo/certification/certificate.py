@@ -6,10 +6,13 @@ import math
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from mfhpo._validation import plain
 from mfhpo.certification.candidates import CandidateResult
-from mfhpo.problem import plain
+from mfhpo.certification.new_data import new_data_in_words
 from mfhpo.racing.claims import FIXED, corrected_in_words, outcomes_in_words, wrong_in_words
 from mfhpo.racing.recommendation import never_in_words, params_in_words
+
+_OF_HOSTS = ("new_data_interval", "study_name")
 
 
 @dataclass(frozen=True)
@@ -43,13 +46,23 @@ class Certificate:
     about, shortlist
         What the claim is about, such as "the 8 best of 200 trials", and how these were chosen.
     assumptions, conditions, notices
-        See `mfhpo.problem.Answer`.
+        See `mfhpo.problem.Recommendation`.
     unseen
-        See `mfhpo.problem.Answer`. It is empty too if nothing rests on rare outcomes.
+        See `mfhpo.problem.Recommendation`. It is empty too if nothing rests on rare outcomes.
     corrected_mean
         An estimate of what the winner is worth, corrected for its having been chosen by the same
         evaluations (`mfhpo.certification.selection`). `mean` is the plain mean, which is too good
         by up to 1.4 standard errors where eight candidates are equally good. NaN without a winner.
+    is_nested, new_data_interval
+        See `mfhpo.experiment.Answer`.
+    study_name
+        Of Optuna's: the study, in the same storage, that records the new evaluations. Its
+        ``best_trial`` is the answer.
+    results
+        Of Ray Tune's: the new evaluations, which are an experiment of their own.
+    best_estimator_
+        Of scikit-learn's: the estimator with the winning setting, fitted on all data; None with
+        ``refit=False``, or if `certify` was interrupted.
     """
 
     candidates: tuple[CandidateResult, ...]
@@ -70,6 +83,11 @@ class Certificate:
     unseen: str = field(default="", kw_only=True)
     notices: tuple[str, ...] = field(default=(), kw_only=True)
     corrected_mean: float = field(default=math.nan, kw_only=True)
+    new_data_interval: tuple[float, float] | None = field(default=None, kw_only=True)
+    study_name: str | None = field(default=None, kw_only=True)
+    results: Any = field(default=None, kw_only=True, repr=False, compare=False)
+    best_estimator_: Any = field(default=None, kw_only=True, repr=False, compare=False)
+    is_nested: bool = field(default=False, kw_only=True, repr=False, compare=False)
 
     @property
     def not_compared(self) -> tuple[CandidateResult, ...]:
@@ -103,14 +121,30 @@ class Certificate:
         """What became of the candidate that the search would have handed over."""
         return self.candidates[self.luckiest]
 
+    @property
+    def config(self) -> dict[str, Any]:
+        """The winner's configuration, as Ray Tune calls it."""
+        return self.params
+
+    @property
+    def best_params_(self) -> dict[str, Any]:
+        """The winner's parameters, as scikit-learn calls them."""
+        return self.params
+
+    @property
+    def best_score_(self) -> float:
+        """The mean, as scikit-learn calls it."""
+        return self.mean
+
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as plain JSON values (None for what is not finite).
 
-        What a host adds that `repr` does not show, such as results, is left out.
+        What `repr` does not show, such as results, is left out, and what other hosts add.
         """
         hidden: dict[str, Any] = {each.name: None for each in fields(self) if not each.repr}
+        left_out = {*hidden, *(name for name in _OF_HOSTS if getattr(self, name) is None)}
         content = plain(asdict(replace(self, **hidden)))
-        return {name: value for name, value in content.items() if name not in hidden}
+        return {name: value for name, value in content.items() if name not in left_out}
 
     def __str__(self) -> str:
         lines = [*self._head(), *self._luckiest_in_words(), *self._cost_in_words()]
@@ -121,7 +155,14 @@ class Certificate:
         ]
         lines += [f"  notice      {notice}" for notice in self.notices]
         lines += [f"  rests on    {assumption}" for assumption in self.assumptions]
-        return "\n".join([*lines, *_table(self.candidates)])
+        lines += _table(self.candidates)
+        if self.new_data_interval is not None:
+            lines.append(new_data_in_words(self.new_data_interval, self.delta))
+        if self.study_name is not None:
+            lines.append(f"  recorded in study {self.study_name!r}")
+        if self.results is not None:
+            lines.append(f"  recorded in {self.results.experiment_path}")
+        return "\n".join(lines)
 
     def _head(self) -> list[str]:
         if self.winner is None:
@@ -131,7 +172,7 @@ class Certificate:
         corrected = corrected_in_words(self.corrected_mean, winner.mean)
         lines = [
             f"{'CERTIFIED' if self.certified else 'NOT CERTIFIED'}: {winner.name}, "
-            f"{params_in_words(winner.params)}",
+            f"{params_in_words(winner.params, self.is_nested)}",
             f"  value       {'; '.join(filter(None, [value, corrected]))}",
             *self._claim_in_words(),
             f"  about       {FIXED}",

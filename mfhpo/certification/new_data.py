@@ -38,3 +38,18 @@ def interval_for_new_data(
     half = float(stdtrit(n - 1, 1.0 - float(delta) / 2.0)) * math.sqrt(variance)
     mean = float(np.mean(scores))
     return mean - half, mean + half
+
+
+def new_data_in_words(interval: tuple[float, float], delta: float) -> str:
+    """Return two lines: what the data at hand say, and what holds for new ones."""
+    low, high = interval
+    said = "nothing is known yet"
+    if math.isfinite(high - low):
+        said = (
+            f"in [{low:.5g}, {high:.5g}], wrong with probability about {delta:g} "
+            f"(approximate: corrected resampled variance, Nadeau and Bengio 2003)"
+        )
+    return (
+        f"  these data  interval and claim are about random splits of these data\n"
+        f"  new data    the score on new data of the same kind: {said}"
+    )

@@ -1,63 +1,361 @@
-"""The answer of an experiment, whatever its kind, in the terms of whoever asked."""
+"""The answer of an experiment, whatever its kind, in the terms of whoever asked, and its words."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
 
-from mfhpo.censored.recommendation import UserLimitRecommendation
-from mfhpo.games.equilibrium import Equilibrium
-from mfhpo.racing.recommendation import UserRecommendation
-from mfhpo.search.recommendation import UserSearchRecommendation
+from mfhpo._validation import plain
+from mfhpo.certification.certificate import Certificate
+from mfhpo.certification.new_data import new_data_in_words
+from mfhpo.games.equilibrium import Dissatisfaction, Equilibrium, Utility
+from mfhpo.knowledge.statistics import SurvivalPoint
+from mfhpo.problem import Recommendation
+from mfhpo.racing.claims import FIXED, bounds_in_words, wrong_in_words
+from mfhpo.racing.recommendation import cut, never_in_words, params_in_words
+from mfhpo.search.standing import chance_in_words, left_in_words
+
+# What `Answer.to_dict` has of a choice of limits, of a game, and of a search besides a race's.
+_OF_LIMITS = (
+    *("params", "arm", "limit", "gain", "interval", "delta", "survival", "censored", "finished"),
+    *("reason", "seconds", "trials", "survivors", "assumptions", "estimated"),
+)
+_OF_GAMES = (
+    *("params", "dissatisfaction", "utilities", "probability", "finished", "reason", "cost"),
+    *("budget", "trials", "evaluations"),
+)
+_OF_SEARCHES = ("tried", "at_target", "left", "chance", "stopped", "saved", "certificate")
+_OF_HOSTS = ("luckiest", "new_data_interval")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer(UserSearchRecommendation):
+class Answer:
     """Which configuration to be content with, and how sure that is.
 
-    Fields that concern a search have their defaults elsewhere. For the other ones see
-    `mfhpo.racing.recommendation.UserRecommendation` and
-    `mfhpo.search.recommendation.UserSearchRecommendation`.
+    ``print`` it: the text says all of it. Mean and interval are the objective's. Fields that have
+    no part in a kind of experiment keep their defaults, and `to_dict` leaves them out. What the
+    answer of a search says about a certificate is about the shortlist alone.
 
     Parameters
     ----------
+    params
+        The configuration, without the fidelity; empty when there is none.
+    level
+        The highest level at which it was evaluated, which the mean belongs to.
+    certifies
+        Whether the policy is after a certificate at all; those that maximise the reward while
+        they run, such as `mfhpo.MFUCB`, are not.
+    trials
+        Number of evaluations behind it.
+    arm, mean, interval, delta, epsilon, finished, certified, reason, cost, survivors, compared
+        See `mfhpo.problem.Recommendation`.
+    assumptions, remaining_cost, conditions, unseen, not_compared, failures, notices
+        See `mfhpo.problem.Recommendation`.
     searched
         Whether it is the answer of a search, whose claims are about a shortlist.
-    time_limit
-        The answer of a choice of time limits, in full: `mean` is the gain.
-    equilibrium
-        The answer of a game, in full: the configuration is its profile.
+    tried, at_target
+        Number of configurations that a search has tried at any level, and at the target.
+    left
+        How many configurations are not at the target, by where they were left.
+    chance
+        By the search's model, the probability that no other configuration of those at the target is
+        better by more than epsilon. It is an estimate, not certified; None without a model, and
+        where evaluations share replicates.
+    stopped, saved
+        Number of trials that were stopped at their limits of time or memory, and the cost that this
+        saved where seconds are measured: a guess, by which a configuration that did not end later
+        takes twice as long as its last limit.
+    certificate
+        What the evaluations of the shortlist say. None during the search.
+    limit, survival, censored, estimated
+        See `mfhpo.problem.Recommendation`.
+    dissatisfaction, utilities
+        Of a game, by player: what it may gain by deviating while the others stay, never negative;
+        and its objective at the profile. Both are in the unit of its objective.
+    probability, at_most
+        With which the model of a game believes in each interval; and the largest upper end of what
+        players may gain, in standard deviations of their objectives, as `epsilon` is the largest
+        mean.
+    budget, evaluations
+        What a game may pay, and its trials at the target fidelity for all players.
+    is_nested
+        Whether dictionaries among values are parts of the configuration, and shown as such.
+    luckiest
+        What the host hands over as the best trial, for comparison; None unless it was asked for.
     new_data_interval
         About the expected score on new data of the same kind, where evaluations are scores on
         random splits of data (`mfhpo.certification.new_data`): approximate, and infinite where too
         little is known. None: evaluations are not of that kind.
     """
 
+    params: dict[str, Any]
+    finished: bool
+    reason: str
+    cost: float
+    trials: int
+    arm: int | None = None
+    mean: float = math.nan
+    interval: tuple[float, float] = (-math.inf, math.inf)
+    level: Any = None
+    delta: float = math.nan
+    epsilon: float = math.nan
+    certified: bool = False
+    certifies: bool = True
+    survivors: tuple[int, ...] = ()
+    compared: int = 0
+    assumptions: tuple[str, ...] = ()
+    remaining_cost: float | None = None
+    conditions: tuple[str, ...] = ()
+    unseen: str = ""
+    not_compared: tuple[str, ...] = ()
+    failures: int = 0
+    notices: tuple[str, ...] = ()
+    # Of searches; the fields above are those of all kinds.
     searched: bool = False
-    time_limit: UserLimitRecommendation | None = None
-    equilibrium: Equilibrium | None = None
+    tried: int = 0
+    at_target: int = 0
+    left: dict[str, int] = field(default_factory=dict)
+    chance: float | None = None
+    stopped: int = 0
+    saved: float = 0.0
+    certificate: Certificate | None = None
+    # Of choices of limits.
+    limit: float | None = None
+    survival: tuple[SurvivalPoint, ...] = ()
+    censored: float | None = None
+    estimated: str = ""
+    # Of games.
+    dissatisfaction: Mapping[str, Dissatisfaction] | None = None
+    utilities: Mapping[str, Utility] = field(default_factory=dict)
+    probability: float = 0.0
+    at_most: float = math.inf
+    budget: float = math.inf
+    evaluations: int = 0
+    # Of hosts.
+    is_nested: bool = False
+    luckiest: Any = None
     new_data_interval: tuple[float, float] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        answer: Recommendation,
+        sign: float,
+        params: dict[str, Any],
+        level: Any = None,
+        certifies: bool = True,
+    ) -> Answer:
+        """Translate a policy's answer about the arm of these `params`; `sign` is -1 to minimise."""
+        low, high = sorted(sign * bound for bound in answer.interval)
+        content = {**vars(answer), "mean": sign * answer.mean, "interval": (low, high)}
+        content["trials"] = content.pop("pulls")
+        del content["fidelity"]
+        return cls(params=params, level=level, certifies=certifies, **content)
+
+    @classmethod
+    def of_game(cls, found: Equilibrium, params: dict[str, Any], reason: str) -> Answer:
+        """Translate a game's answer, whose utilities are in the directions of their players."""
+        return cls(
+            params=params,
+            finished=found.finished,
+            reason=reason,
+            cost=found.cost,
+            trials=found.n_queries,
+            delta=1.0 - found.probability,
+            epsilon=found.epsilon,
+            certifies=False,
+            dissatisfaction=found.dissatisfaction,
+            utilities=found.utilities,
+            probability=found.probability,
+            at_most=found.at_most,
+            budget=found.budget,
+            evaluations=found.n_evaluations,
+        )
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The configuration, as Ray Tune calls it."""
+        return self.params
+
+    @property
+    def gain(self) -> float:
+        """The mean of a choice of limits: what a trial gains, its time charged."""
+        return self.mean
+
+    @property
+    def seconds(self) -> float:
+        """The cost of a choice of limits: what all trials took."""
+        return self.cost
+
+    def because(self, reason: str) -> Answer:
+        """Return the answer with another reason, that of its certificate included."""
+        certificate = self.certificate and replace(self.certificate, reason=reason)
+        return replace(self, reason=reason, certificate=certificate)
 
     def stopped_by(self, limit: str) -> Answer:
         """Return the answer of an experiment that a limit has ended, which is the reason."""
-        if not self.searched:
-            return replace(self, reason=f"{limit} is over and {self.reason}")
-        if self.certificate is None:
-            reason = "before finalists were compared; the mean is that of the search itself"
-            return replace(self, reason=f"{limit} was over {reason}")
-        reason = f"{limit} is over and {self.certificate.reason}"
-        certificate = replace(self.certificate, reason=reason)
-        return replace(self, reason=reason, certificate=certificate)
+        if self.searched and self.certificate is None:
+            why = "before finalists were compared; the mean is that of the search itself"
+            return self.because(f"{limit} was over {why}")
+        return self.because(f"{limit} is over and {self.reason}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer as plain JSON values (None for what is not finite)."""
+        if self.censored is not None:
+            names: tuple[str, ...] = _OF_LIMITS
+        elif self.dissatisfaction is not None:
+            names = _OF_GAMES
+        else:
+            known = [each.name for each in fields(self)]
+            names = tuple(known[: known.index("searched")]) + _OF_SEARCHES * self.searched
+        names += tuple(name for name in _OF_HOSTS if getattr(self, name) is not None)
+        content = {**asdict(self), "gain": self.gain, "seconds": self.seconds}
+        if self.certificate is not None:
+            content["certificate"] = self.certificate.to_dict()
+        content["survival"] = [point._asdict() for point in self.survival]
+        return {name: plain(content[name]) for name in names}
 
     def __str__(self) -> str:
-        if self.time_limit is not None:
-            return str(self.time_limit)
-        if self.equilibrium is not None:
-            return str(self.equilibrium)
-        words = super().__str__() if self.searched else UserRecommendation.__str__(self)
-        if self.new_data_interval is None:
-            return words
-        return f"{words}\n{new_data_in_words(self.new_data_interval, self.delta)}"
+        if self.censored is not None:
+            lines = _limits_in_words(self, self.censored)
+        elif self.dissatisfaction is not None:
+            lines = _game_in_words(self, self.dissatisfaction)
+        else:
+            lines = _search_in_words(self) if self.searched else _race_in_words(self)
+        if self.new_data_interval is not None:
+            lines.append(new_data_in_words(self.new_data_interval, self.delta))
+        if self.luckiest is not None:
+            lines.append(f"  {'best result' if self.searched else 'luckiest':12}{self.luckiest}")
+        return "\n".join(lines)
+
+
+def _race_in_words(answer: Answer) -> list[str]:
+    low, high = answer.interval
+    wrong = wrong_in_words(answer.delta, answer.conditions)
+    if not answer.certifies:
+        head, claim = "BEST SO FAR", f"interval    {wrong}"
+    elif answer.certified:
+        head = "CERTIFIED"
+        claim = (
+            f"claim       within epsilon = {answer.epsilon:.3g} of the best of the "
+            f"{answer.compared} arms that were compared, {wrong}; the interval may be wrong with "
+            f"the same probability"
+        )
+    else:
+        head = "NOT CERTIFIED"
+        claim = f"aim         epsilon = {answer.epsilon:.3g}, delta = {answer.delta:g}"
+    failed = ""
+    if answer.failures:
+        pulls = answer.trials + answer.failures
+        failed = f"; failed {answer.failures} of {pulls}, and all values are those of the others"
+    lines = [
+        f"{head}: {params_in_words(answer.params, answer.is_nested)}",
+        f"  mean        {answer.mean:.5g} at level {cut(str(answer.level))}; at the target "
+        f"fidelity in [{low:.5g}, {high:.5g}]",
+        f"  {claim}",
+        f"  about       {FIXED}",
+        f"  {'because' if answer.certifies else 'note':12}{answer.reason}",
+        f"  cost        {answer.cost:.6g} in {answer.trials} trials{failed}",
+    ]
+    if answer.unseen and answer.certifies:
+        lines.append(f"  not excluded  {answer.unseen}")
+    lines += [f"  not compared  {arm}" for arm in answer.not_compared]
+    lines += [f"  notice      {notice}" for notice in answer.notices]
+    if answer.certifies and not answer.certified:
+        guess = "not known yet"
+        if answer.remaining_cost is not None:
+            guess = f"about {answer.remaining_cost:.3g} more"
+            if math.isinf(answer.remaining_cost):
+                guess = never_in_words(answer.epsilon)
+        lines.append(f"  to certify  {guess}")
+    return lines + [f"  rests on    {assumption}" for assumption in answer.assumptions]
+
+
+def _search_in_words(answer: Answer) -> list[str]:
+    tried = (
+        f"  search      {answer.tried} configurations tried, {answer.at_target} of them at the "
+        f"target"
+    )
+    if answer.left:
+        tried += f"; {left_in_words(answer.left)}"
+    if answer.chance is not None:
+        tried += (
+            f"\n  model       {chance_in_words(answer.chance)} likely to be within epsilon of the "
+            f"best at the target; an estimate, not certified"
+        )
+    if answer.stopped:
+        limits = "trial at its limit" if answer.stopped == 1 else "trials at their limits"
+        tried += f"\n  stopped     {answer.stopped} {limits}"
+    if answer.saved > 0.0:
+        tried += f", which saved about {answer.saved:.3g} if they take twice as long"
+    paid = f"{answer.cost:.6g} in {answer.trials} trials"
+    if answer.certificate is not None:
+        return [str(answer.certificate), tried, f"  paid        {paid}, search and certificate"]
+    head = "NOT CERTIFIED" if answer.finished else "BEST SO FAR"
+    lines = [f"{head}: {params_in_words(answer.params, answer.is_nested) or 'nothing yet'}"]
+    if not math.isnan(answer.mean):
+        at = "" if answer.level is None else f" at level {cut(str(answer.level))}"
+        lines.append(f"  mean        {answer.mean:.5g}{at}, not certified")
+    lines += [f"  because     {answer.reason}", f"  cost        {paid}"]
+    return [*lines, *(f"  notice      {notice}" for notice in answer.notices), tried]
+
+
+def _limits_in_words(answer: Answer, censored: float) -> list[str]:
+    low, high = answer.interval
+    params = params_in_words(answer.params, answer.is_nested)
+    limit = "no limit yet" if answer.limit is None else f"limit {answer.limit:.4g} s"
+    lines = [
+        f"BEST SO FAR: {params or 'nothing'}, {limit}",
+        f"  gain        {answer.gain:.5g}  in [{low:.5g}, {high:.5g}], time charged",
+        f"  interval    {bounds_in_words(answer.delta, answer.estimated)}",
+        f"  about       {FIXED}",
+    ]
+    lines += [
+        f"  stopped     with probability {point.probability:.2f}  in "
+        f"[{point.low:.2f}, {point.high:.2f}]"
+        for point in answer.survival
+        if point.limit == answer.limit
+    ]
+    lines += [
+        f"  note        {answer.reason}",
+        f"  cost        {answer.seconds:.4g} s in {answer.trials} trials, {censored:.0%} of them "
+        f"stopped",
+    ]
+    lines += [f"  notice      {notice}" for notice in answer.notices]
+    return lines + [f"  rests on    {assumption}" for assumption in answer.assumptions]
+
+
+def _game_in_words(answer: Answer, gains: Mapping[str, Dissatisfaction]) -> list[str]:
+    paid = (
+        f"  cost        {answer.cost:.6g} of {answer.budget:.6g} in {answer.trials} trials, "
+        f"{answer.evaluations} of them at the target fidelity"
+    )
+    because = f"  because     {answer.reason}"
+    if not answer.params:
+        return ["NO EQUILIBRIUM YET", because, paid]
+    head = "EQUILIBRIUM" if answer.finished else "EQUILIBRIUM SO FAR"
+    width = max(10, *map(len, gains))
+    claim = (
+        f"nobody gains more than {answer.epsilon:.3g} standard deviations of its objective by "
+        f"deviating alone (at most {answer.at_most:.3g})"
+    )
+    if unknown := [player for player, gain in gains.items() if gain.mean == math.inf]:
+        claim = f"none, for nothing was observed of {' and '.join(unknown)}"
+    lines = [f"{head}: {params_in_words(answer.params)}", f"  claim       {claim}"]
+    for player, gain in gains.items():
+        utility = answer.utilities[player]
+        lines.append(
+            f"  {player:{width}}  {utility.mean:.5g} in [{utility.interval[0]:.5g}, "
+            f"{utility.interval[1]:.5g}]; would gain {gain.mean:.4g} in "
+            f"[{gain.interval[0]:.4g}, {gain.interval[1]:.4g}]"
+        )
+    intervals = (
+        f"  intervals   each has probability {answer.probability:g}, by the models that go with "
+        f"the trials; no guarantee"
+    )
+    return [*lines, because, paid, intervals]
 
 
 def left_out_in_words(n: int, why: str) -> str:
@@ -75,18 +373,3 @@ def losses_in_words(n: int, lease: float | None, may_have_worker: bool) -> tuple
     found = (left_out_in_words(n, "their process or the driver died"),) if n else ()
     which = "were given up" if lease is None else f"run for more than {lease:g} seconds"
     return (*found, f"evaluations that {which} have no worker") if may_have_worker else found
-
-
-def new_data_in_words(interval: tuple[float, float], delta: float) -> str:
-    """Return two lines: what the data at hand say, and what holds for new ones."""
-    low, high = interval
-    said = "nothing is known yet"
-    if math.isfinite(high - low):
-        said = (
-            f"in [{low:.5g}, {high:.5g}], wrong with probability about {delta:g} "
-            f"(approximate: corrected resampled variance, Nadeau and Bengio 2003)"
-        )
-    return (
-        f"  these data  interval and claim are about random splits of these data\n"
-        f"  new data    the score on new data of the same kind: {said}"
-    )

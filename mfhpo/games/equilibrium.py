@@ -1,7 +1,9 @@
 """What a search for an equilibrium answers with."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mfhpo.knowledge.space import Point
 
@@ -67,6 +69,11 @@ class Utility:
     mean: float
     interval: tuple[float, float]
 
+    def mirrored(self, sign: float) -> Utility:
+        """Return the utility in its player's own direction; `sign` is -1 where it is minimised."""
+        low, high = sorted(sign * bound for bound in self.interval)
+        return Utility(sign * self.mean, (low, high))
+
 
 @dataclass(frozen=True)
 class Deviation:
@@ -126,3 +133,19 @@ class Equilibrium:
         """The largest upper end of the intervals, in standard deviations of the utility."""
         gains = self.dissatisfaction.values()
         return max((gain.relative_interval[1] for gain in gains), default=float("inf"))
+
+    @property
+    def reason(self) -> str:
+        """Why the answer is what it is."""
+        if not self.profile:
+            return f"none of the {self.n_queries} trials gave a value"
+        if self.finished:
+            return "the budget is used up"
+        if not self.n_evaluations:
+            return "nothing was evaluated at the target fidelity yet"
+        return f"{self.budget - self.cost:.6g} of the budget is left"
+
+    def mirrored(self, signs: Mapping[str, float]) -> Equilibrium:
+        """Return the answer with utilities in their players' own directions (see `Utility`)."""
+        utilities = {name: each.mirrored(signs[name]) for name, each in self.utilities.items()}
+        return replace(self, utilities=utilities)

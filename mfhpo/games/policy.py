@@ -16,7 +16,6 @@ from mfhpo._validation import (
     unwrapped,
 )
 from mfhpo.games.actions import Actions
-from mfhpo.games.answers import POSSIBLE, Answers
 from mfhpo.games.costs import LevelCosts
 from mfhpo.games.dissatisfaction import Beliefs, Estimate
 from mfhpo.games.equilibrium import Deviation, Dissatisfaction, Equilibrium, Query, Utility
@@ -25,6 +24,7 @@ from mfhpo.games.model.hyperparameters import Hyperparameters
 from mfhpo.games.model.learning import LearnedUtility, checked
 from mfhpo.games.model.marginal_likelihood import Assumptions
 from mfhpo.games.model.mogp import MultiOutputGP
+from mfhpo.games.statements import POSSIBLE, Statements
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.space import Numeric, OneOf, Point
 from mfhpo.racing.native import one_thread
@@ -248,11 +248,11 @@ class GamePolicy:
         gains: dict[str, Dissatisfaction] = {}
         utilities: dict[str, Utility] = {}
         if self.has_seen:
-            answers = self._answers()
-            cube = answers.most_stable(self.least_dissatisfied(Estimate.MEAN))
+            statements = self._statements()
+            cube = statements.most_stable(self.least_dissatisfied(Estimate.MEAN))
             profile = self.actions.space.at(cube)
-            gains = answers.dissatisfaction(cube, self.probability)
-            utilities = answers.utilities(cube, self.probability)
+            gains = statements.dissatisfaction(cube, self.probability)
+            utilities = statements.utilities(cube, self.probability)
         return Equilibrium(
             profile=profile,
             dissatisfaction=gains,
@@ -272,7 +272,7 @@ class GamePolicy:
         if not self.has_seen:
             raise ValueError("nothing was observed yet; tell utilities first.")
         cube = self.actions.space.place(profile, np.random.default_rng(self.seed))
-        return self._answers().deviations(cube, self.probability)
+        return self._statements().deviations(cube, self.probability)
 
     @property
     def models(self) -> list[MultiOutputGP]:
@@ -300,7 +300,7 @@ class GamePolicy:
         """Whether any utility was observed."""
         return any(learned.has_seen for learned in self._learned)
 
-    def _answers(self) -> Answers:
+    def _statements(self) -> Statements:
         rng = np.random.default_rng((self.seed, len(self.history), 1))
         possible = [learned.possible(POSSIBLE, rng) for learned in self._learned]
         constants = [learned.constant for learned in self._learned]
@@ -308,7 +308,7 @@ class GamePolicy:
         actions = (
             self.actions.including(np.unique(evaluated, axis=0)) if evaluated else self.actions
         )
-        return Answers(actions, self.models, possible, constants, rng)
+        return Statements(actions, self.models, possible, constants, rng)
 
     def _queried(self, query: Query) -> Queried:
         information = 0.0

@@ -1,6 +1,7 @@
-"""Sufficient statistics of every (arm, fidelity) pair."""
+"""What was observed in figures: of every (arm, fidelity) pair, and of durations."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -64,3 +65,23 @@ class PullStatistics:
             self.moved[fidelity] += (value - latest) ** 2
         self.latest[cell] = value
         return float(growth)
+
+
+class SurvivalPoint(NamedTuple):
+    """How probably a pull runs beyond a limit, with bounds.
+
+    Parameters
+    ----------
+    limit
+        The limit in seconds.
+    probability
+        The estimate; one outside the bounds is moved into them.
+    low, high
+        Bounds, valid at all times with probability 1 - delta for all arms and limits together, if
+        the limits are declared.
+    """
+
+    limit: float
+    probability: float
+    low: float
+    high: float

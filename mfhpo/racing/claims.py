@@ -22,6 +22,11 @@ def wrong_in_words(delta: float, conditions: Sequence[str]) -> str:
     return f"{words} if {joined(conditions)}" if conditions else words
 
 
+def bounds_in_words(delta: float, estimated: str) -> str:
+    """Say how often bounds on gains are wrong: with probability delta, or approximately."""
+    return f"approximate: {estimated}" if estimated else wrong_in_words(delta, ())
+
+
 def corrected_in_words(corrected: float, mean: float) -> str:
     """Return what a winner's mean is when corrected for the choice; "" where that is the same."""
     if math.isnan(corrected) or f"{corrected:.5g}" == f"{mean:.5g}":

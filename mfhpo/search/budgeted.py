@@ -23,7 +23,7 @@ from mfhpo.racing.declaration import SigmaLike
 from mfhpo.search.budget import LEAST_OF_FINALISTS, USUAL, USUAL_OF_GIVEN, Budget, BudgetUnit
 from mfhpo.search.finalists import FIRST_BLOCK, Finalists, numbered
 from mfhpo.search.policy import FEWEST_FIRST, Replicate, SearchPolicy
-from mfhpo.search.recommendation import Answers
+from mfhpo.search.standing import Standing
 
 SEARCH_BLOCK = 0
 """The block of a search's evaluations; those of its certificate have seen none of its luck."""
@@ -329,28 +329,28 @@ class BudgetedSearch(Policy):
 
     def recommend(self) -> Recommendation:
         """Return the certified arm, or the best by all that is known so far."""
-        return self._answers.recommend()
+        return self._standing.recommend()
 
     def findings(self) -> dict[str, Any]:
-        """Return what an answer adds to `recommend`: see `UserSearchRecommendation`."""
-        return self._answers.findings()
+        """Return what an answer adds to `recommend`: see `mfhpo.experiment.Answer`."""
+        return self._standing.findings()
 
     def certificate(self) -> Certificate | None:
         """Return the answer of the shortlist's race so far; None during the search."""
-        return self._answers.certificate()
+        return self._standing.certificate()
 
     def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
         """Return the best answer so far in short (see `Policy.leader`)."""
-        return self._answers.leader()
+        return self._standing.leader()
 
     def chance(self) -> float | None:
         """Return how likely the recommended arm is within epsilon of the best finished one."""
-        return self._answers.chance()
+        return self._standing.chance()
 
     @property
-    def _answers(self) -> Answers:
+    def _standing(self) -> Standing:
         stopped_at = self._stopped_at if self.stopped_by_chance else None
-        return Answers(self, self.search, self._budget, self._finalists, stopped_at)
+        return Standing(self, self.search, self._budget, self._finalists, stopped_at)
 
     def summary(self, arm: int, fidelity: int) -> tuple[int, float, float]:
         """Count and mean of what the search has seen of an arm at a level; no radius is known."""
@@ -377,7 +377,7 @@ class BudgetedSearch(Policy):
     @property
     def left(self) -> dict[str, int]:
         """Numbers of arms that were left below the target or were not tried, by where."""
-        return self._answers.left
+        return self._standing.left
 
     @property
     def active(self) -> IntArray:

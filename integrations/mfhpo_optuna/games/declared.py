@@ -1,15 +1,13 @@
-"""A game as its sampler's arguments declare it: players, fidelity, costs and budget."""
+"""Who plays a game, and at which levels utilities are measured, as arguments declare it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from optuna.distributions import BaseDistribution
 
-from mfhpo._validation import check_flag, check_positive, check_probability, shown
-from mfhpo.games import MFUCBPNE, UCBPNE, GamePolicy
+from mfhpo._validation import shown
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import as_fidelity
-from mfhpo.search import Numeric, OneOf
 from mfhpo_optuna.study.levels import levels_in
 
 FidelityLike: TypeAlias = str | Fidelity
@@ -110,6 +108,13 @@ class GameFidelity:
                 return None
         return tuple(levels)
 
+    def sizes(self, levels: Sequence[tuple[Any, ...]]) -> tuple[int, ...]:
+        """Return how many levels each player has."""
+        if not levels:
+            return (1,) * len(self._players)
+        own = [*levels] * (len(self._players) if self.joint else 1)
+        return tuple(map(len, own))
+
     def costs(
         self, levels: Sequence[tuple[Any, ...]]
     ) -> tuple[float, ...] | dict[str, tuple[float, ...]]:
@@ -146,49 +151,3 @@ def _fidelity(declared: FidelityLike) -> Fidelity:
             "it is made. Give costs=[...], such as seconds that were measured before."
         )
     return fidelity
-
-
-class DeclaredGame:
-    """Players, fidelity and budget, and what makes a policy of them; see `NashSampler`."""
-
-    def __init__(
-        self,
-        players: Mapping[str, Sequence[str]],
-        fidelity: FidelityLike | Mapping[str, FidelityLike] | None,
-        budget: float,
-        beta: float,
-        probability: float,
-        averaging: bool,
-    ) -> None:
-        self.players = Players(players)
-        self.fidelity = GameFidelity(fidelity, self.players)
-        self.budget = check_positive("budget", budget)
-        self.probability = check_probability("probability", probability)
-        self._beta = check_positive("beta", beta)
-        if check_flag("averaging", averaging) and not self.fidelity.fidelities:
-            raise ValueError(
-                "averaging=True says how the levels of a fidelity differ, but there is none; leave "
-                "it out."
-            )
-        self._averaging = averaging
-        levels = self.fidelity.levels({})
-        if levels is not None:
-            # Raises for a budget that does not do, where costs are known before any trial.
-            actions = {player: {player: Numeric()} for player in self.players.names}
-            self.policy(actions, self.fidelity.costs(levels), 0)
-
-    def policy(
-        self, actions: Mapping[str, Mapping[str, Numeric | OneOf]], costs: Costs, seed: int
-    ) -> GamePolicy:
-        """Make the policy; ValueError if the budget does not pay for one full evaluation."""
-        kind: Callable[..., GamePolicy] = MFUCBPNE if self.fidelity.fidelities else UCBPNE
-        return kind(
-            actions,
-            costs,
-            self.budget,
-            joint=self.fidelity.joint,
-            beta=self._beta,
-            probability=self.probability,
-            averaging=self._averaging,
-            seed=seed,
-        )

@@ -1,8 +1,5 @@
 """The sampler that looks for an equilibrium of several players' objectives."""
 
-import math
-import time
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,31 +8,15 @@ from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import check_instance
-from mfhpo.games import Query
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo_optuna.games.declared import DeclaredGame
-from mfhpo_optuna.games.equilibrium import (
-    StudyDeviation,
-    StudyEquilibrium,
-    answer_of,
-    deviations_of,
-)
-from mfhpo_optuna.games.queries import tag_of
+from mfhpo_optuna.games.equilibrium import StudyDeviation, StudyEquilibrium, deviations_of
+from mfhpo_optuna.games.kind import GameKind
 from mfhpo_optuna.games.study import NashStudy
-from mfhpo_optuna.samplers.study_sampler import StudySampler, stop
-from mfhpo_optuna.study.attributes import QUERY_KEY, write_attribute
+from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.loop.report import ProgressLike
-from mfhpo_optuna.study.loop.storage_errors import mark_if_spoilt
-
-_CHOICES = 8  # of a trial that other workers get in the way of
-
-# Seconds within which another worker has chosen, and between two looks at it.
-_SETTLING, _PERIOD = 5.0, 0.2
-
-_logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 
-class NashSampler(StudySampler[NashStudy]):
+class NashSampler(StudySampler):
     """Looks for a profile from which no player wants to deviate: a pure Nash equilibrium.
 
     Use it where several parties each decide over parameters of their own and have an objective of
@@ -104,12 +85,12 @@ class NashSampler(StudySampler[NashStudy]):
         progress: ProgressLike = None,
         seed: int | None = None,
     ) -> None:
-        self._declared = DeclaredGame(players, fidelity, budget, beta, probability, averaging)
-        super().__init__(lease, progress, seed)
+        kind = GameKind(players, fidelity, budget, beta, probability, averaging)
         given = {"fidelity": fidelity, "lease": lease, "progress": progress, "seed": seed}
         given = {name: value for name, value in given.items() if value is not None}
         model = {"beta": beta, "probability": probability, "averaging": averaging}
-        self._arguments = {"players": dict(players), "budget": budget, **model, **given}
+        arguments = {"players": dict(players), "budget": budget, **model, **given}
+        super().__init__(kind, arguments, lease=lease, progress=progress, seed=seed)
 
     # What users call.
 
@@ -120,8 +101,7 @@ class NashSampler(StudySampler[NashStudy]):
         was run with this sampler, or with one made with the same arguments. Raises ValueError for a
         study of another game.
         """
-        with self._lock:
-            return answer_of(self._playable(self._read(study)))
+        return self.recommendation(study)
 
     def deviations(
         self, study: optuna.Study, params: Mapping[str, Any]
@@ -135,41 +115,9 @@ class NashSampler(StudySampler[NashStudy]):
         """
         check_instance("params", params, Mapping, "a dictionary of parameters")
         with self._lock:
-            return deviations_of(self._playable(self._read(study)), params)
+            return deviations_of(self._read(study), params)
 
     # What Optuna calls.
-
-    def _value_for(
-        self, study: optuna.Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
-    ) -> Any:
-        game = self._playable(self._of(study))
-        if trial.number in game.over:
-            raise optuna.TrialPruned("the budget is spent; see sampler.equilibrium(study)")
-        return game.value_for(trial, name, distribution)
-
-    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
-        """Choose the query that the trial evaluates, and note it where other workers see it."""
-        if len(study.directions) != len(self._declared.players.names):
-            return  # the first suggestion raises; raising here would leave the trial running
-        self._watch_for_end(study)
-        with self._lock:
-            joined = self._join(study, trial)
-            if joined is None or joined.trouble:
-                return
-            game = joined
-            for _ in range(_CHOICES):
-                ahead = game.ahead_of(trial.number)
-                game, plan = self._propose(study, game, trial)
-                if plan is None:
-                    self._end(study, game, trial)
-                    return
-                game.under_way[trial.number] = trial, plan
-                game.begun_here[trial.number] = time.monotonic()
-                write_attribute(study, trial, QUERY_KEY, tag_of(plan) | self._signature())
-                # Of workers that choose at the same moment, those that came later choose again.
-                game = self._read(study)
-                if game.ahead_of(trial.number) == ahead:
-                    return
 
     def after_trial(
         self,
@@ -179,119 +127,47 @@ class NashSampler(StudySampler[NashStudy]):
         values: Sequence[float] | None,
     ) -> None:
         """Learn from the trial; when the budget is spent, stop the study."""
-        self._check_study(study)
-        mark_if_spoilt(study, trial, state)
+        self._check_study(study)  # an objective that suggests nothing is told here
+        super().after_trial(study, trial, state, values)
         with self._lock:
-            if self._refusal(study, trial):
-                return
+            if not self._refusal(study, trial):
+                self._of(study).note(study)
+
+    def _value_for(
+        self, study: optuna.Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
+    ) -> Any:
+        game = self._of(study)
+        if game.trials.trouble:
+            raise ValueError(game.trials.trouble)
+        if trial.number in game.over:
+            raise optuna.TrialPruned("the budget is spent; see sampler.equilibrium(study)")
+        return game.value_for(trial, name, distribution)
+
+    # Studies.
+
+    def _conclude(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        """Show the end; no trial is added, as no trial is an equilibrium."""
+        with self._lock:
             game = self._read(study)
-            begun = game.begun_here.get(trial.number)
-            seconds = None if begun is None else time.monotonic() - begun
-            problem = game.finish(trial, state, values, seconds) or game.trouble
-            if problem:
-                raise ValueError(problem)
-            if game.policy is not None and trial.number not in game.over:
-                game.note(study)
-            if game.hopeless and stop(study):
-                before = (
-                    f"before it had asked for all players' parameters "
-                    f"{list(self._declared.players.parameters)}"
-                    if game.policy is None
-                    else "and none gave any player a value"
-                )
-                warnings.warn(
-                    f"the study is stopped: every trial failed {before}; mend the objective, and "
-                    f"run it again.",
-                    stacklevel=4,
-                )
-            if game.policy is None or not game.policy.finished:
-                self._progress.show(game.progress)
-                return
-            if trial.number not in game.over:
-                self._progress.show(game.progress, is_last=True)
-            stop(study)
+            self._progress.show(lambda: self._kind.progress(game), is_last=True)
+            if game.policy is not None and not game.policy.finished:
+                self._stop_if_hopeless(study, game)
 
-    # Helpers.
+    def _mark_as_no_answer(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        """Do nothing: each trial is a profile of its own."""
 
-    def _propose(
-        self, study: optuna.Study, game: NashStudy, trial: FrozenTrial
-    ) -> tuple[NashStudy, Query | None]:
-        """Return what a trial is to evaluate; None if others take all that is left.
-
-        It waits, because two processes that choose at the same moment would each leave it to the
-        other.
-        """
-        plan, until = game.propose(trial), time.monotonic() + _SETTLING
-        while plan is None and time.monotonic() < until:
-            elsewhere = game.under_way.keys() - game.begun_here.keys()
-            if max(elsewhere, default=-1) < trial.number:
-                break
-            try:
-                time.sleep(_PERIOD)
-            except KeyboardInterrupt:
-                study.tell(trial.number, state=TrialState.FAIL)  # Optuna would leave it running
-                raise
-            game = self._read(study)
-            plan = game.propose(trial)
-        return game, plan
-
-    def _say_if_cut_short(self, read: NashStudy) -> None:
-        if read.policy is None or read.policy.finished or read.told_of_cut:
-            return
-        read.told_of_cut = True
-        at_most = read.recommend().at_most
-        known = "nothing is known about what deviating would gain"
-        if math.isfinite(at_most):
-            known = (
-                f"it is believed that nobody gains more than {at_most:.2g} standard deviations of "
-                f"an objective by deviating alone"
-            )
-        _logger.warning(
-            f"optimize() ended before the budget was spent: {read.progress().left}. So far "
-            f"{known}. Call study.optimize again to go on; "
-            f"print(study.sampler.equilibrium(study)) tells what is known."
-        )
+    def _of(self, study: optuna.Study) -> NashStudy:
+        game = super()._of(study)
+        assert isinstance(game, NashStudy)
+        return game
 
     def _read(self, study: optuna.Study) -> NashStudy:
-        game = self._of(study)
-        if not game.read(study):
-            game = self._anew(study)
-            game.read(study)
+        game = super()._read(study)
+        assert isinstance(game, NashStudy)
+        if game.trials.trouble:
+            raise ValueError(game.trials.trouble)
         return game
 
     def _new(self, study: optuna.Study) -> NashStudy:
-        self._check_study(study)
-        return NashStudy(study, self._declared, self._seed_of(study), self._lease)
-
-    def _check_study(self, study: optuna.Study) -> None:
-        names = self._declared.players.names
-        if len(study.directions) != len(names):
-            raise ValueError(
-                f"study {study.study_name!r} has {len(study.directions)} objectives, but there are "
-                f"{len(names)} players {list(names)}; make it with "
-                f"optuna.create_study(directions=[...]), one for each player in their order."
-            )
-
-    def _playable(self, game: NashStudy) -> NashStudy:
-        if game.trouble:
-            raise ValueError(game.trouble)
-        return game
-
-    def _end(self, study: optuna.Study, game: NashStudy, trial: FrozenTrial) -> None:
-        """End the loop when nothing is left to begin, though trials may still be under way."""
-        game.over.add(trial.number)
-        game.under_way.pop(trial.number, None)
-        write_attribute(study, trial, QUERY_KEY, {"over": True})
-        if "fixed_params" in trial.system_attrs:
-            warnings.warn(
-                f"trial {trial.number} was enqueued, but what is left of the budget does not do "
-                f"for it: it does not count. Enqueue it earlier, or give a larger budget.",
-                stacklevel=4,
-            )
-        elif not stop(study):
-            warnings.warn(
-                f"trial {trial.number} has no share in the budget, which is spent or promised to "
-                f"trials under way: it does not count. Stop asking when "
-                f"sampler.equilibrium(study).finished.",
-                stacklevel=4,
-            )
+        digest = self._settings.digest
+        return NashStudy(study, self._kind, self._seed_of(study), self._lease, digest)

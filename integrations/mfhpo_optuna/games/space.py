@@ -7,8 +7,8 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 
 from mfhpo.search import Numeric, OneOf, Point
 from mfhpo_optuna.games.declared import Players
-from mfhpo_optuna.study.levels import contains
-from mfhpo_optuna.study.places import drawn, kind_of, place_of, value_at
+from mfhpo_optuna.study.levels import contains, described
+from mfhpo_optuna.study.places import kind_of, place_of, value_at
 
 _ALONE = OneOf(1)  # stands for all parameters of a player that has nothing to choose
 
@@ -16,22 +16,20 @@ _ALONE = OneOf(1)  # stands for all parameters of a player that has nothing to c
 class GameSpace:
     """What is known about the distributions with which an objective asks for parameters.
 
-    Those are the players' and the fidelities'. The seed is that of values that are drawn while too
-    little is known.
+    Those are the players' and the fidelities'.
     """
 
-    def __init__(self, players: Players, fidelities: tuple[str, ...], seed: int) -> None:
+    def __init__(self, players: Players, fidelities: tuple[str, ...]) -> None:
         self.distributions: dict[str, BaseDistribution] = {}
         self._players = players
         self._names = frozenset((*players.parameters, *fidelities))
-        self._seed = seed
 
     def __contains__(self, name: str) -> bool:
         return name in self._names
 
     @property
     def is_known(self) -> bool:
-        """Whether the distributions of all players' parameters are known."""
+        """True if the distributions of all players' parameters are known."""
         return all(name in self.distributions for name in self._players.parameters)
 
     def learn(self, distributions: Mapping[str, BaseDistribution]) -> None:
@@ -43,7 +41,7 @@ class GameSpace:
     def change(self, name: str, distribution: BaseDistribution) -> str:
         """Return what is wrong if an objective asks so, in a sentence, or nothing."""
         known = self.distributions.get(name, distribution)
-        if known == distribution:
+        if _is_same(known, distribution):
             return ""
         return (
             f"the objective suggests {name!r} as {distribution}, but did as {known} before; a game "
@@ -67,14 +65,14 @@ class GameSpace:
             return None
         if distribution.single():
             return 0.0
-        place = place_of(value, distribution)
+        if isinstance(distribution, CategoricalDistribution):
+            return float([*map(described, distribution.choices)].index(described(value)))
         # Rounding may lead outside of the range of a number.
-        is_index = isinstance(distribution, CategoricalDistribution)
-        return place if is_index else min(max(place, 0.0), 1.0)
+        return min(max(place_of(value, distribution), 0.0), 1.0)
 
-    def value(self, name: str, place: float) -> Any:
-        """Return the value at a place."""
-        distribution = self.distributions[name]
+    def value(self, name: str, place: float, asked: BaseDistribution | None = None) -> Any:
+        """Return the value at a place, as an objective has asked for it just now."""
+        distribution = asked or self.distributions[name]
         if place >= 1.0 and isinstance(distribution, FloatDistribution) and not distribution.step:
             return distribution.high  # corners are often where a game ends
         return value_at(place, distribution)
@@ -83,6 +81,14 @@ class GameSpace:
         """Return all players' parameters at a profile, those of one value included."""
         return {name: self.value(name, point.get(name, 0.0)) for name in self._players.parameters}
 
-    def drawn(self, trial_number: int, name: str, distribution: BaseDistribution) -> Any:
-        """Return a random value for a trial about which nothing is known; the same for all."""
-        return drawn(self._seed, trial_number, name, distribution)
+    def shown(self, name: str, place: float) -> float:
+        """Return the place of the value that is evaluated for a place."""
+        found = self.place(name, self.value(name, place))
+        return place if found is None else found
+
+
+def _is_same(one: BaseDistribution, other: BaseDistribution) -> bool:
+    """Tell whether two distributions are equal; a storage makes lists of tuples."""
+    if isinstance(one, CategoricalDistribution) and isinstance(other, CategoricalDistribution):
+        return described(one.choices) == described(other.choices)
+    return one == other

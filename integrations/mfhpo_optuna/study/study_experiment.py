@@ -22,18 +22,18 @@ from mfhpo_optuna.study.attributes import (
     END_KEY,
     LIMIT_KEY,
     LOST_KEY,
+    QUERY_KEY,
     SECONDS_KEY,
     EndNote,
     PullNote,
     certificate_of,
     parameters_before,
-    pull_note,
     read_attribute,
     write_attribute,
 )
 from mfhpo_optuna.study.ends import End, end_of, values_of
 from mfhpo_optuna.study.events import Translation, limit_of, lost_of
-from mfhpo_optuna.study.forgotten import ForgottenReplicate, ForgottenReplicateWarning
+from mfhpo_optuna.study.forgotten import ForgottenReplicateWarning
 from mfhpo_optuna.study.levels import contains, described, did_you_mean, levels_in
 from mfhpo_optuna.study.trials.news import TrialNews
 from mfhpo_optuna.study.trials.processes import is_surely_alive, is_surely_dead, worker_name
@@ -65,6 +65,8 @@ class StudyExperiment:
         A digest of the sampler's, by which others know its trials.
     """
 
+    translation: type[Translation] = Translation  # makes events of its trials
+
     def __init__(
         self,
         study: optuna.Study,
@@ -74,7 +76,7 @@ class StudyExperiment:
         arguments: str | None,
     ) -> None:
         self.kind, self.lease = kind, lease
-        self.trials = Translation(study, kind, seed, arguments)
+        self.trials = self.translation(study, kind, seed, arguments)
         self.experiment = Experiment(kind.settings(study, seed, lease))
         self.certificates: list[FrozenTrial] = []  # the trials that the sampler added as answers
         self.at_target = PullStatistics(1, 1)  # of all values there, maximised
@@ -87,7 +89,9 @@ class StudyExperiment:
         self.shown: tuple[int, list[FrozenTrial]] | None = None  # to the sampler of the arms
         self.begun_here: dict[int, float] = {}  # when trials began, by a clock that nobody sets
         self.n_outside = 0  # trials with a value that are none of this experiment's
-        self.forgotten = ForgottenReplicate(kind.owned)
+        self.forgotten = kind.forgotten()
+        if self.forgotten.notice:
+            self.trials.warned.add(FORGOTTEN)
         self._claims: dict[int, PullNote] = {}  # of running trials
         self._since: dict[int, FrozenTrial] = {}  # running trials with a claim, as last seen
         self._looks: dict[int, object] = {}
@@ -107,7 +111,7 @@ class StudyExperiment:
         """
         is_first = self._news.is_new
         news = None if self._is_stale else self._news.read(study)
-        if news is None:
+        if news is None or not self._is_still_right(news):
             return False
         for trial in news:
             retried = trial.system_attrs.get("failed_trial")
@@ -127,6 +131,10 @@ class StudyExperiment:
         else:
             for event in events:
                 self.experiment.apply(event)
+        return True
+
+    def _is_still_right(self, news: list[FrozenTrial]) -> bool:
+        """Return false if news tell what kind of experiment it is, after all."""
         return True
 
     def take_over(self, earlier: StudyExperiment) -> None:
@@ -181,11 +189,11 @@ class StudyExperiment:
         return arm
 
     def _look_at(self, trial: FrozenTrial) -> object:
-        noted = (trial.user_attrs.get(key) for key in (ARM_KEY, LIMIT_KEY, LOST_KEY))
+        noted = (trial.user_attrs.get(key) for key in (ARM_KEY, QUERY_KEY, LIMIT_KEY, LOST_KEY))
         return len(trial.params), *map(repr, noted)
 
     def _look_for_replicate(self, trial: FrozenTrial, end: End) -> None:
-        if self.kind.replicate is None:
+        if self.kind.replicate is None and self.kind.has_one_objective:
             value = end.values[0] if end.values else None
             self.forgotten.learn(trial.params, trial.distributions, value)
             if self.forgotten.notice:
@@ -200,7 +208,7 @@ class StudyExperiment:
 
     def _next(self, trial: FrozenTrial, moving: str | None = None) -> Reply:
         fixed = parameters_before(trial)
-        if fixed is None:
+        if not fixed:
             return self.experiment.next(moving=moving)
         fidelity, level = self.kind.fidelity, None
         if fidelity is not None and fidelity.name in fixed and self.trials.levels:
@@ -213,14 +221,18 @@ class StudyExperiment:
                 )
             level = levels.index(described(asked))
         part = self.trials.values.configuration(fixed), level
-        return self.experiment.next(fixed=part, moving=moving)
+        reply = self.experiment.next(fixed=part, moving=moving)
+        own = limit_of(trial)  # enqueued with it
+        if own is None or not isinstance(reply, Assignment):
+            return reply
+        return replace(reply, limit=own)
 
     def _inherited(self, trial: FrozenTrial) -> Assignment | None:
         """Return what a lost trial was to evaluate that this one repeats; None for others.
 
         It has that trial's parameters, so that it can evaluate nothing else.
         """
-        note, earlier = pull_note(trial), trial.system_attrs.get("failed_trial")
+        note, earlier = self.trials.read_note(trial), trial.system_attrs.get("failed_trial")
         if note is None or earlier is None or note.study != self.trials.name:
             return None
         begun = self.trials.begun(trial, note)
@@ -262,7 +274,7 @@ class StudyExperiment:
             if self.experiment.settle(str(trial.number)) is not None:
                 return
             other = self._next(trial, moving=str(trial.number))
-            if not isinstance(other, Assignment):
+            if not isinstance(other, Assignment) or _is_same(other, assignment):
                 return
             assignment = other
 
@@ -287,6 +299,7 @@ class StudyExperiment:
             origin=assignment.origin,
             shortlist=self.trials.shortlist_of(assignment.shortlist),
             point=assignment.point or None,
+            chooses=self.kind.chooses,
             retry_of=retry,
             **signature,
         )
@@ -386,7 +399,7 @@ class StudyExperiment:
         self._ended[trial.number] = end
         for event in self._end(trial, note, end):
             self.experiment.apply(event)
-        return True
+        return self.kind.counts_as_single(trial)
 
     def seconds_of(self, study: optuna.Study, trial: FrozenTrial) -> float | None:
         """Return how long a trial that ends now took, and note it where seconds are the cost."""
@@ -395,6 +408,8 @@ class StudyExperiment:
             return seconds
         if trial.number in self.begun_here:
             seconds = self.clock() - self.begun_here[trial.number]
+        elif seconds is None:
+            seconds = max(0.0, self._news.seconds_under_way(trial.number, trial.datetime_start))
         if seconds is not None and self.kind.in_seconds:
             write_attribute(study, trial, SECONDS_KEY, seconds)
         return seconds
@@ -498,6 +513,8 @@ class StudyExperiment:
     def answer(self) -> Answer:
         """Return the best answer so far."""
         answer = self.experiment.answer()
+        if answer.arm is not None:
+            answer = replace(answer, params=self.params_of(answer))
         notices = (self.forgotten.notice,) if self.forgotten.notice else ()
         if self.n_outside:
             which = "1 trial does" if self.n_outside == 1 else f"{self.n_outside} trials do"
@@ -550,6 +567,11 @@ class StudyExperiment:
             self.at_target.add(0, 0, float(observation.value))
 
     clock: Callable[[], float] = staticmethod(time.monotonic)
+
+
+def _is_same(one: Assignment, other: Assignment) -> bool:
+    """Tell whether two assignments differ only in how often they were made."""
+    return replace(one, repeat=0, replicate=0) == replace(other, repeat=0, replicate=0)
 
 
 def _may_be_equal(assignment: Assignment) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import posixpath
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 from ray import tune
 from ray.tune import ExperimentAnalysis, ResultGrid
@@ -22,34 +22,11 @@ from mfhpo_ray.certification.shortlist import shortlist_of
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.metric import check_aim
 from mfhpo_ray.experiment.notebook import Notebook
-from mfhpo_ray.experiment.recommendation import TuneSearchRecommendation, with_flat_candidates
 from mfhpo_ray.experiment.space import fingerprint
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
 from mfhpo_ray.searchers.trials import Source, Trials
 
-
-@dataclass(frozen=True)
-class TuneCertificate(Certificate):
-    """Which of an experiment's best configurations to be content with, and how sure that is.
-
-    The other fields are those of `mfhpo.certification.certificate.Certificate`.
-
-    Parameters
-    ----------
-    results
-        The new evaluations, which are an experiment of their own.
-    """
-
-    results: Any = field(repr=False, compare=False)
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """The winner's configuration, without the seed."""
-        return self.params
-
-    def __str__(self) -> str:
-        text = super(TuneCertificate, with_flat_candidates(self)).__str__()
-        return f"{text}\n  recorded in {self.results.experiment_path}"
+TuneCertificate: TypeAlias = Certificate
 
 
 def certify(
@@ -216,7 +193,7 @@ def certify(
         ).fit()
     certificate = search.recommendation().certificate
     assert certificate is not None
-    return TuneCertificate(**vars(certificate), results=grid)
+    return replace(certificate, results=grid)
 
 
 def _aim_of(results: Any, metric: str | None, mode: str | None) -> tuple[str, str]:
@@ -232,7 +209,7 @@ def _aim_of(results: Any, metric: str | None, mode: str | None) -> tuple[str, st
     return metric, mode
 
 
-class ShortlistSearch(ExperimentSearch[TuneSearchRecommendation]):
+class ShortlistSearch(ExperimentSearch):
     """Evaluates the candidates of a shortlist until the best of them is known.
 
     Parameters

@@ -6,8 +6,9 @@ from typing import Any
 
 from ray.tune.experiment import Trial
 
+from mfhpo.experiment import Answer
 from mfhpo_ray.experiment.journal import Journal
-from mfhpo_ray.experiment.recommendation import RECOMMENDATION, Answer, to_record
+from mfhpo_ray.experiment.recommendation import RECOMMENDATION, to_record
 
 _logger = logging.getLogger("mfhpo_ray")
 

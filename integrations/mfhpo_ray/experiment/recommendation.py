@@ -1,24 +1,25 @@
-"""The answer of a race in the terms of Ray Tune, beside the trial that looks best."""
+"""The answer of an experiment in the terms of Ray Tune, and the trial that looks best."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, TypeAlias, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 from ray.tune import ResultGrid
 from ray.tune.utils import flatten_dict
 
-from mfhpo import experiment
 from mfhpo._validation import shown as in_words
-from mfhpo.censored.recommendation import UserLimitRecommendation
-from mfhpo.certification.certificate import Certificate
-from mfhpo.racing.recommendation import UserRecommendation, params_in_words
-from mfhpo.search.recommendation import UserSearchRecommendation
+from mfhpo.experiment import Answer
+from mfhpo.racing.recommendation import params_in_words
 from mfhpo_ray.experiment.encoding import decode, encode
 from mfhpo_ray.experiment.journal import Journal, of_this_version
 from mfhpo_ray.experiment.space import Config, picked
 
 # The journal's record that has the answer.
 RECOMMENDATION = "recommendation"
+
+TuneRecommendation: TypeAlias = Answer
+TuneSearchRecommendation: TypeAlias = Answer
+TuneLimitRecommendation: TypeAlias = Answer
 
 
 @dataclass(frozen=True)
@@ -38,94 +39,17 @@ class Luckiest:
     config: Config
 
     def __str__(self) -> str:
-        config = params_in_words(_flat(self.config))
+        config = params_in_words(self.config, is_nested=True)
         return f"{self.metric}={self.value:.5g} of {config}; a single noisy value"
 
 
-@dataclass(frozen=True)
-class _BesideLuckiest:
-    """An answer beside what Tune would hand over.
-
-    Parameters
-    ----------
-    luckiest
-        What ``ResultGrid.get_best_result`` hands over, for comparison; None unless it was asked
-        for with the results.
-    """
-
-    params: dict[str, Any]
-    luckiest: Luckiest | None = None
-
-    @property
-    def config(self) -> Config:
-        """Configuration without the constants of ``param_space`` and what the search sets.
-
-        That of a scheduler is without the replicate's key alone.
-        """
-        return self.params
-
-    def __str__(self) -> str:
-        shown: Any = replace(self, params=_flat(self.params))
-        certificate = getattr(self, "certificate", None)
-        if certificate is not None:
-            shown = replace(shown, certificate=with_flat_candidates(certificate))
-        text = super(_BesideLuckiest, shown).__str__()
-        words = "best result" if hasattr(self, "certificate") else "luckiest"
-        return text if self.luckiest is None else f"{text}\n  {words:12}{self.luckiest}"
-
-
-@dataclass(frozen=True)
-class TuneRecommendation(_BesideLuckiest, UserRecommendation):
-    """Which configuration to be content with, and how sure that is.
-
-    The fields are those of `mfhpo.racing.recommendation.UserRecommendation`, and `luckiest`.
-    """
-
-
-@dataclass(frozen=True)
-class TuneSearchRecommendation(TuneRecommendation, UserSearchRecommendation):
-    """Which of the configurations that a search has tried to be content with, and how sure that is.
-
-    The fields are those of `mfhpo.search.recommendation.UserSearchRecommendation`, and `luckiest`.
-    """
-
-
-@dataclass(frozen=True)
-class TuneLimitRecommendation(_BesideLuckiest, UserLimitRecommendation):
-    """Which configuration to run, for how long, and the gain of that.
-
-    The fields are those of `mfhpo.censored.recommendation.UserLimitRecommendation`, and `luckiest`.
-    """
-
-
-CertificateT = TypeVar("CertificateT", bound=Certificate)
-Answer: TypeAlias = TuneRecommendation | TuneLimitRecommendation
-
-
-def _flat(config: Mapping[str, Any]) -> Config:
-    flat: Config = flatten_dict(dict(config))
-    return flat
-
-
-def with_flat_candidates(
-    certificate: CertificateT, shown: Callable[[Config], Config] = _flat
-) -> CertificateT:
-    """Return a certificate whose candidates' configurations are `shown`, else without nesting."""
-    found = (replace(each, params=shown(each.params)) for each in certificate.candidates)
-    return replace(certificate, candidates=tuple(found))
-
-
-def in_terms_of_tune(answer: experiment.Answer, shown: Callable[[Config], Config]) -> Answer:
-    """Return an experiment's answer, with configurations as they are `shown`."""
-    if answer.time_limit is not None:
-        limit = vars(answer.time_limit) | {"finished": answer.finished, "reason": answer.reason}
-        return TuneLimitRecommendation(**{**limit, "params": shown(limit["params"])})
-    kind = TuneSearchRecommendation if answer.searched else TuneRecommendation
-    content: dict[str, Any] = {each.name: getattr(answer, each.name, None) for each in fields(kind)}
-    content["params"] = shown(answer.params)
-    if answer.searched and answer.certificate is not None:
-        content["certificate"] = with_flat_candidates(answer.certificate, shown)
-    return kind(**content)
+def in_terms_of_tune(answer: Answer, shown: Callable[[Config], Config]) -> Answer:
+    """Return an experiment's answer, with nested configurations, as they are `shown`."""
+    certificate = answer.certificate
+    if certificate is not None:
+        found = (replace(each, params=shown(each.params)) for each in certificate.candidates)
+        certificate = replace(certificate, candidates=tuple(found), is_nested=True)
+    return replace(answer, params=shown(answer.params), certificate=certificate, is_nested=True)
 
 
 def recommendation(what: Any) -> Answer:
@@ -141,7 +65,7 @@ def recommendation(what: Any) -> Answer:
 
     Returns
     -------
-    TuneRecommendation or TuneSearchRecommendation or TuneLimitRecommendation
+    mfhpo.experiment.Answer
         The answer; from results, beside the trial that ``get_best_result`` hands over.
     """
     if isinstance(what, ResultGrid):
@@ -198,8 +122,8 @@ def _luckiest(results: ResultGrid, answer: Answer, record: Mapping[str, Any]) ->
         best = results.get_best_result(metric, record["mode"])
     except RuntimeError:  # no trial has a finite value
         return None
-    value = _flat(best.metrics or {}).get(metric)
+    value = flatten_dict(best.metrics or {}).get(metric)
     if value is None or best.config is None:
         return None
-    names = [*_flat(answer.params), *record["names"]]
+    names = [*flatten_dict(answer.params), *record["names"]]
     return Luckiest(metric, float(value), picked(best.config, names))

@@ -12,20 +12,21 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Generic, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias
 
 from ray.air.constants import TRAINING_ITERATION
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
 from mfhpo._validation import check_count, check_names
+from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.settings import Settings
 from mfhpo_ray.experiment.checkpoints import can_be_saved, check_reuse
 from mfhpo_ray.experiment.limits import is_over_memory, unwrapped
 from mfhpo_ray.experiment.losses import is_tried_again, was_lost
 from mfhpo_ray.experiment.metric import check_aim, check_is_known, value_in
 from mfhpo_ray.experiment.notebook import Notebook
-from mfhpo_ray.experiment.recommendation import Answer, in_terms_of_tune
+from mfhpo_ray.experiment.recommendation import in_terms_of_tune
 from mfhpo_ray.schedulers.claims import Claims, adapt, is_over, n_arms_in, told_in
 from mfhpo_ray.schedulers.level_race import LevelRace
 from mfhpo_ray.schedulers.levels import Meter
@@ -45,13 +46,12 @@ from mfhpo_ray.schedulers.runs import Run, Runs, warn_if_redrawn
 
 Config: TypeAlias = Mapping[str, Any]
 Result: TypeAlias = dict[str, Any]
-AnswerT = TypeVar("AnswerT", bound=Answer)
 
 # Ray tells nobody that it stops: the answer so far is noted often, in such a share of the time.
 _NOTE_SHARE = 0.1
 
 
-class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
+class ArmScheduler(FIFOScheduler, abc.ABC):
     """Runs trials that are replicates of arms: who starts, who goes on, who stops.
 
     Parameters
@@ -93,14 +93,14 @@ class ArmScheduler(FIFOScheduler, abc.ABC, Generic[AnswerT]):
         self._clock = time.monotonic
         self._count_slots = slots_for
 
-    def recommendation(self) -> AnswerT:
+    def recommendation(self) -> Answer:
         """Return the best answer so far; ValueError before any trial."""
         if self._course is None:
             raise ValueError("there is nothing to recommend yet: no trial was started.")
         answer = self._claims.experiment.answer()
         if self._promotion is not None:
             answer = self._promotion.explained(answer)
-        return cast(AnswerT, in_terms_of_tune(answer, dict))
+        return in_terms_of_tune(answer, dict)
 
     # What differs from scheduler to scheduler.
 

@@ -13,14 +13,14 @@ from mfhpo._validation import (
     check_nonnegative,
     check_number,
 )
-from mfhpo.experiment.answer import losses_in_words
+from mfhpo.experiment.answer import Answer, losses_in_words
 from mfhpo.experiment.settings import Settings
 from mfhpo.identification.curves.gains import Bound, checked_bounds, gains_of
 from mfhpo.identification.curves.staged_elimination import BoundedElimination
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import runs, with_defaults
 from mfhpo_ray.experiment.encoding import described
-from mfhpo_ray.experiment.recommendation import TuneRecommendation
+from mfhpo_ray.experiment.recommendation import in_terms_of_tune
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Config
 from mfhpo_ray.schedulers.curves import CurveRace, CurveSettings
 from mfhpo_ray.schedulers.level_race import LevelRace
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @runs(BoundedElimination, LevelOptions, replicate="seed")
-class MFEliminationScheduler(ArmScheduler[TuneRecommendation]):
+class MFEliminationScheduler(ArmScheduler):
     """Stops a trial when another one is surely better, by bounds on what curves still gain.
 
     The counterpart of `mfhpo_optuna.MFEliminationPruner`. With declared bounds, it stops no trial
@@ -121,7 +121,7 @@ class MFEliminationScheduler(ArmScheduler[TuneRecommendation]):
         if bias is not None:
             self._make_judge(1.0)  # raises for what is wrong before any trial runs
 
-    def recommendation(self) -> TuneRecommendation:
+    def recommendation(self) -> Answer:
         """Return the best answer so far; ValueError before any trial."""
         if not isinstance(self._course, CurveRace):
             return super().recommendation()
@@ -134,7 +134,7 @@ class MFEliminationScheduler(ArmScheduler[TuneRecommendation]):
         level = self._levels[answer.fidelity]
         level = int(level) if level == int(level) else level
         config = {} if answer.arm is None else self._runs.configurations[answer.arm]
-        return TuneRecommendation.of(answer, self._sign, config, level, True)
+        return in_terms_of_tune(Answer.of(answer, self._sign, dict(config), level), dict)
 
     # What `ArmScheduler` asks.
 

@@ -21,7 +21,6 @@ from mfhpo.knowledge.noise import EstimatedNoise
 from mfhpo.racing.declaration import Declaration
 from mfhpo.racing.options import runs, with_defaults
 from mfhpo_ray.experiment.encoding import described
-from mfhpo_ray.experiment.recommendation import TuneRecommendation
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Config
 from mfhpo_ray.schedulers.levels import Meter, levels_of
 from mfhpo_ray.schedulers.options import IISESchedulerOptions
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @runs(IISE, IISESchedulerOptions, epsilon=None, measure=None, replicate="seed")
-class IISEScheduler(ArmScheduler[TuneRecommendation]):
+class IISEScheduler(ArmScheduler):
     """Races configurations over replicates, short runs first, and certifies the best.
 
     A trial is one replicate of an arm: the arm is the configuration without the replicate's key.

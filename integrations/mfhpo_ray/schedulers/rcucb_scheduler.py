@@ -16,7 +16,6 @@ from mfhpo.racing.options import runs, with_defaults
 from mfhpo_ray.experiment.encoding import described
 from mfhpo_ray.experiment.limits import Limits
 from mfhpo_ray.experiment.losses import is_tried_again
-from mfhpo_ray.experiment.recommendation import TuneLimitRecommendation
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Config
 from mfhpo_ray.schedulers.level_race import LevelRace
 from mfhpo_ray.schedulers.levels import Meter
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @runs(RCUCB, RCUCBSchedulerOptions, reward_range=None, replicate="seed")
-class RCUCBScheduler(ArmScheduler[TuneLimitRecommendation]):
+class RCUCBScheduler(ArmScheduler):
     """Chooses which trial to start next, and the time limit that it runs with.
 
     For when the trials themselves count, and their time: see `RCUCBSearch`. A trial is one

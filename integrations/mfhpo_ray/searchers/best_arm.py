@@ -29,7 +29,6 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import MFEliminationOptions, MFUCBOptions, runs
 from mfhpo.regret import MFUCB, MFElimination
 from mfhpo.search import BudgetedSearch
-from mfhpo_ray.experiment.recommendation import TuneRecommendation
 from mfhpo_ray.searchers.candidates import ArmsLike
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
 from mfhpo_ray.searchers.options import (
@@ -48,7 +47,7 @@ _logger = logging.getLogger("mfhpo_ray")
 
 
 @runs(IISE, IISESearchOptions, epsilon=None, measure=10, seed_key="seed")
-class IISESearch(ExperimentSearch[TuneRecommendation]):
+class IISESearch(ExperimentSearch):
     """Finds the best of a set of configurations, cheap fidelities first, and certifies it.
 
     Every trial is one noisy evaluation of one configuration (arm) at one level of the fidelity,
@@ -74,8 +73,8 @@ class IISESearch(ExperimentSearch[TuneRecommendation]):
 
     A `budget` below four evaluations of each configuration at the target changes what cheap levels
     do, if neither `bias` nor `variant` is given and costs are not measured. They then choose at
-    most four finalists, which are evaluated again, and the claim is about these. The answer is a
-    `TuneSearchRecommendation`.
+    most four finalists, which are evaluated again, and the claim is about these. The answer is
+    that of a search then.
 
     Parameters
     ----------
@@ -111,7 +110,7 @@ class IISESearch(ExperimentSearch[TuneRecommendation]):
 
 
 @runs(MFGrad, MFGradSearchOptions, epsilon=None, measure=10, seed_key="seed")
-class MFGradSearch(ExperimentSearch[TuneRecommendation]):
+class MFGradSearch(ExperimentSearch):
     """Finds and certifies the best configuration along the gradient of what a certificate needs.
 
     When to use it: for a certificate at a very small `delta` and few configurations. It learns the
@@ -132,7 +131,7 @@ class MFGradSearch(ExperimentSearch[TuneRecommendation]):
 
 
 @runs(MFLUCB, MFLUCBSearchOptions, epsilon=None, measure=10, seed_key="seed")
-class MFLUCBSearch(ExperimentSearch[TuneRecommendation]):
+class MFLUCBSearch(ExperimentSearch):
     """Finds and certifies the best configuration by telling the two leading ones apart.
 
     When to use it: when the two best means are roughly known beforehand (then ``explore="A"`` or
@@ -154,7 +153,7 @@ class MFLUCBSearch(ExperimentSearch[TuneRecommendation]):
 
 
 @runs(MFTopTwo, MFSearchOptions, aim="best arm", epsilon=None, measure=None, seed_key="seed")
-class MFSearch(ExperimentSearch[TuneRecommendation]):
+class MFSearch(ExperimentSearch):
     """Chooses the policy that is known to be cheapest for the problem, and runs it.
 
     When to use it: always, unless a certain policy is wanted. `choice` and the log "mfhpo_ray" tell
@@ -215,7 +214,7 @@ class _MFElimination(MFEliminationOptions, FidelitySearchOptions):
 
 
 @runs(MFUCB, _MFUCB, seed_key="seed")
-class MFUCBSearch(ExperimentSearch[TuneRecommendation]):
+class MFUCBSearch(ExperimentSearch):
     """Evaluates good configurations more and more often: for what the trials earn, per cost.
 
     When to use it: when the trials themselves count, not only the answer, and a dearer trial
@@ -241,7 +240,7 @@ class MFUCBSearch(ExperimentSearch[TuneRecommendation]):
 
 
 @runs(MFElimination, _MFElimination, seed_key="seed")
-class MFEliminationSearch(ExperimentSearch[TuneRecommendation]):
+class MFEliminationSearch(ExperimentSearch):
     """Compares configurations at the target, then runs the best of them where it is cheap.
 
     When to use it: as `MFUCBSearch`, but where each trial counts the same, whatever it costs: it

@@ -7,19 +7,19 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast
+from typing import Any
 
 from ray.tune.search import Searcher
 
 from mfhpo import Observation
 from mfhpo._validation import MOST_SEED, check_count, check_dictionaries, shown
-from mfhpo.experiment import Assignment, Done, Found, Wait
+from mfhpo.experiment import Answer, Assignment, Done, Found, Wait
 from mfhpo_ray.experiment.encoding import decode, described, encode
 from mfhpo_ray.experiment.event_log import SHARED, EventLog, Records
 from mfhpo_ray.experiment.journal import Journal, check_state
 from mfhpo_ray.experiment.metric import as_number, check_aim, scalars
 from mfhpo_ray.experiment.notebook import Notebook
-from mfhpo_ray.experiment.recommendation import Answer, in_terms_of_tune
+from mfhpo_ray.experiment.recommendation import in_terms_of_tune
 from mfhpo_ray.experiment.space import fingerprint, placeholders_in
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.searchers import notices
@@ -31,15 +31,13 @@ from mfhpo_ray.searchers.trials import Trials
 
 _STATE_VERSION = 3  # of saved states; those of mfhpo 0.1.4 have none
 
-AnswerT = TypeVar("AnswerT", bound=Answer)
-
 _logger = logging.getLogger("mfhpo_ray")
 
 # Seconds after which the answer so far is written to the experiment's storage again.
 _ANSWER_PERIOD = 5.0
 
 
-class ExperimentSearch(Searcher, Generic[AnswerT]):
+class ExperimentSearch(Searcher):
     """Runs an experiment: each trial is one evaluation, and the run ends by itself."""
 
     _draws = False  # its configurations itself, where none are given
@@ -86,17 +84,14 @@ class ExperimentSearch(Searcher, Generic[AnswerT]):
         """
         return self._trials.scheduler(limit, memory_limit)
 
-    def recommendation(self) -> AnswerT:
-        """Return the best answer so far; ValueError before the experiment has begun.
-
-        Where cheap levels choose finalists, it is a `TuneSearchRecommendation`.
-        """
+    def recommendation(self) -> Answer:
+        """Return the best answer so far; ValueError before the experiment has begun."""
         if self.evaluations.log is None:
             raise ValueError(
                 "there is nothing to recommend yet: no trial was suggested. Of a restored "
                 "experiment, ask recommendation(results)."
             )
-        return cast(AnswerT, in_terms_of_tune(self._log.experiment.answer(), self._shown.of))
+        return in_terms_of_tune(self._log.experiment.answer(), self._shown.of)
 
     # What Tune calls.
 

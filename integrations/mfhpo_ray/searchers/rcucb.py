@@ -13,7 +13,6 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import runs
 from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.experiment.metric import as_number
-from mfhpo_ray.experiment.recommendation import TuneLimitRecommendation
 from mfhpo_ray.experiment.space import Config, assign
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.searchers.candidates import ArmsLike
@@ -83,7 +82,7 @@ class _LimitTrials(Trials):
 
 
 @runs(RCUCB, RCUCBSearchOptions, reward_range=None, seed_key="seed", limit_key="time_limit_s")
-class RCUCBSearch(ExperimentSearch[TuneLimitRecommendation]):
+class RCUCBSearch(ExperimentSearch):
     """Chooses a configuration and a time limit for every trial: for the gain of the trials.
 
     When to use it: when the trials themselves count, and their time, as in a service that trains
@@ -130,7 +129,7 @@ class RCUCBSearch(ExperimentSearch[TuneLimitRecommendation]):
     seed_key="seed",
     limit_key="time_limit_s",
 )
-class ZoomingRCUCBSearch(ExperimentSearch[TuneLimitRecommendation]):
+class ZoomingRCUCBSearch(ExperimentSearch):
     """Chooses a configuration and any time limit up to a longest one for every trial.
 
     When to use it: as `RCUCBSearch`, when nothing is known about which limits are worth trying,

@@ -11,7 +11,6 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import Declaration
 from mfhpo.racing.options import runs
 from mfhpo.search import BudgetedSearch, DeclaredSearch
-from mfhpo_ray.experiment.recommendation import TuneSearchRecommendation
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
 from mfhpo_ray.searchers.options import FidelitySearchOptions, SpaceSearchOptions
 from mfhpo_ray.searchers.trials import Source, Trials, own_and_host
@@ -23,7 +22,7 @@ _TRAINING = "training"  # the key of the configuration that names a training wit
 
 
 @runs(BudgetedSearch, SpaceSearchOptions, checkpoints=False, seed_key="seed")
-class SpaceSearch(ExperimentSearch[TuneSearchRecommendation]):
+class SpaceSearch(ExperimentSearch):
     """Searches a space with cheap and dear evaluations, then certifies the best it has found.
 
     When to use it: as you would use BOHB or Optuna with ASHA, for any space and a budget of some

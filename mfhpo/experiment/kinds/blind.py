@@ -135,21 +135,11 @@ class BlindRunner(Runner):
                 f"{self._n_failures} evaluations failed before any asked for {self._fidelity!r}"
             )
         return Answer(
-            arm=None,
             params={},
-            mean=math.nan,
-            interval=(-math.inf, math.inf),
-            level=None,
-            delta=math.nan,
-            epsilon=math.nan,
             finished=self.finished,
-            certified=False,
-            certifies=True,
             reason=reason,
             cost=self._paid + self.unlearned_cost,
             trials=self._n_failures,
-            survivors=(),
-            compared=0,
             failures=self._n_failures,
         )
 

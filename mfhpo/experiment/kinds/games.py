@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
@@ -12,7 +13,37 @@ from mfhpo.experiment.kinds.runner import Runner, Wanted
 from mfhpo.games import GamePolicy, Query
 from mfhpo.problem import Labels, Pull
 
-_Utilities = tuple[float | None, ...]
+
+class Utilities(tuple[float | None, ...]):
+    """Each player's utility, larger is better; None for what could not be measured."""
+
+    @property
+    def has_value(self) -> bool:
+        """True if any player's is a number."""
+        return any(value is not None and math.isfinite(value) for value in self)
+
+
+def number_of(levels: Sequence[int], sizes: Sequence[int]) -> int:
+    """Return the number of players' levels together; `sizes` are how many each player has.
+
+    Examples
+    --------
+    >>> number_of((1, 2), (2, 3)), levels_of(5, (2, 3))
+    (5, (1, 2))
+    """
+    number = 0
+    for level, size in zip(levels, sizes, strict=True):
+        number = number * size + level
+    return number
+
+
+def levels_of(number: int, sizes: Sequence[int]) -> tuple[int, ...]:
+    """Return each player's level, by the number that they have together."""
+    levels: list[int] = []
+    for size in reversed(sizes):
+        number, level = divmod(number, size)
+        levels.insert(0, level)
+    return tuple(levels)
 
 
 class GameRunner(Runner):
@@ -37,38 +68,26 @@ class GameRunner(Runner):
         self.configurations = Configurations()
         self.observe = self._utilities_of
         self._signs = tuple(signs)
-        self._shape = [top + 1 for top in policy.costs.tops]
-        self.n_levels = math.prod(self._shape)
+        self._sizes = [top + 1 for top in policy.costs.tops]
+        self._last: tuple[object, Query | None] | None = None  # question and answer
+        self.n_levels = math.prod(self._sizes)
         self.labels = Labels(self._profile_in_words, self._levels_in_words)
 
-    def _utilities_of(self, ended: Ended) -> _Utilities:
-        """Return each player's utility, larger is better; None for what could not be measured."""
+    def _utilities_of(self, ended: Ended) -> Utilities:
         values = ended.values or ()
         if len(values) != len(self._signs):
-            return (None,) * len(self._signs)
-        return tuple(
-            None if value is None else sign * value
-            for sign, value in zip(self._signs, values, strict=True)
-        )
+            return Utilities([None] * len(self._signs))
+        signed = zip(self._signs, values, strict=True)
+        return Utilities(None if value is None else sign * value for sign, value in signed)
 
     def _profile_in_words(self, arm: int) -> str:
         return f"profile {self.configurations[arm]!r}"
 
-    def _levels_in_words(self, code: int) -> str:
-        return f"levels {self._levels(code)}"
+    def _levels_in_words(self, number: int) -> str:
+        return f"levels {self._levels(number)}"
 
-    def _levels(self, code: int) -> tuple[int, ...]:
-        levels = []
-        for size in reversed(self._shape):
-            code, level = divmod(code, size)
-            levels.append(level)
-        return tuple(reversed(levels))
-
-    def _code(self, levels: Sequence[int]) -> int:
-        code = 0
-        for level, size in zip(levels, self._shape, strict=True):
-            code = code * size + level
-        return code
+    def _levels(self, number: int) -> tuple[int, ...]:
+        return levels_of(number, self._sizes)
 
     def _query(self, pull: Pull) -> Query:
         return Query(self.configurations[pull.arm], self._levels(pull.fidelity))
@@ -82,33 +101,43 @@ class GameRunner(Runner):
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
         """Return what to evaluate (see `Runner.next`)."""
         self.policy.held_cost = self.unlearned_cost
-        query = self.policy.ask([self._query(pull) for pull in pending])
+        query = self._asked(pending)
         if query is None:
             return None
         arm = self.configurations.find(query.profile)
-        pull = Pull(len(self.configurations) if arm is None else arm, self._code(query.levels))
+        pull = Pull(
+            len(self.configurations) if arm is None else arm, number_of(query.levels, self._sizes)
+        )
         return Wanted(pull, dict(query.profile), "search")
+
+    def _asked(self, pending: Sequence[Pull]) -> Query | None:
+        """Return what the policy asks for, which fits its models: once for the same question."""
+        question = len(self.policy.history), self.policy.held_cost, tuple(pending)
+        if self._last is None or self._last[0] != question:
+            self._last = question, self.policy.ask([self._query(pull) for pull in pending])
+        return self._last[1]
 
     def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
         """Tell whether the budget pays for a query (see `Runner.fits`)."""
         self.policy.held_cost = self.unlearned_cost
-        cost = sum(self.cost_of(each, ()) for each in [pull, *pending])
+        cost = sum(self.cost_of(each, Utilities()) for each in [pull, *pending])
         return cost <= self.policy.remaining
 
     def adopt(self, begun: Begun) -> Pull | None:
         """Return the pull of a claim (see `Runner.adopt`); None if it is no profile."""
+        level = self.n_levels - 1 if begun.levels is None else begun.levels[0]
         try:
             self.policy.actions.check("profile", begun.configuration)
+            self.policy.costs.check("levels", self._levels(level))
         except (TypeError, ValueError):
             return None
-        level = self.n_levels - 1 if begun.levels is None else begun.levels[0]
         return Pull(self.configurations.add(begun.configuration), level)
 
-    def learn(self, pull: Pull, observation: _Utilities, purpose: str) -> None:
+    def learn(self, pull: Pull, observation: Utilities, purpose: str) -> None:
         """Learn a result (see `Runner.learn`)."""
         self.policy.tell(self._query(pull), observation)
 
-    def cost_of(self, pull: Pull, observation: _Utilities) -> float:
+    def cost_of(self, pull: Pull, observation: Utilities) -> float:
         """Return the declared cost of a query."""
         return self.policy.costs.of(self._levels(pull.fidelity))
 
@@ -119,25 +148,10 @@ class GameRunner(Runner):
     def answer(self) -> Answer:
         """Return the profile from which players are believed to gain least by deviating."""
         self.policy.held_cost = self.unlearned_cost
-        found = self.policy.recommend()
-        return Answer(
-            arm=None,
-            params=dict(found.profile),
-            mean=math.nan,
-            interval=(-math.inf, math.inf),
-            level=self.policy.costs.tops,
-            delta=1.0 - found.probability,
-            epsilon=found.at_most,
-            finished=found.finished,
-            certified=False,
-            certifies=False,
-            reason="the budget is spent" if found.finished else "the budget is not spent yet",
-            cost=found.cost + self.unlearned_cost,
-            trials=found.n_queries,
-            survivors=(),
-            compared=found.n_evaluations,
-            equilibrium=found,
-        )
+        signs = dict(zip(self.policy.actions.players, self._signs, strict=True))
+        found = self.policy.recommend().mirrored(signs)
+        found = replace(found, cost=found.cost + self.unlearned_cost)
+        return Answer.of_game(found, dict(found.profile), found.reason)
 
     @property
     def cost(self) -> float:

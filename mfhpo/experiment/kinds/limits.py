@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 
 from mfhpo.censored import CensoredPolicy
-from mfhpo.censored.recommendation import UserLimitRecommendation
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun
@@ -33,6 +32,7 @@ class LimitRunner(Runner):
 
     n_levels = 1
     counts_late = True
+    policy: CensoredPolicy
 
     def __init__(self, policy: CensoredPolicy, configurations: Configurations, sign: float) -> None:
         self.policy = policy
@@ -49,8 +49,7 @@ class LimitRunner(Runner):
 
     def _limited(self, pull: Pull, pending: Sequence[Pull]) -> Pull:
         """Return a pull with the largest limit."""
-        limits = self.policy.limits
-        return pull if limits is None else replace(pull, limit=float(limits[-1]))
+        return replace(pull, limit=self.policy.largest_limit)
 
     @property
     def finished(self) -> bool:
@@ -102,9 +101,7 @@ class LimitRunner(Runner):
         answer = self.policy.recommend()
         answer = replace(answer, cost=answer.cost + self.unlearned_cost)
         configuration = {} if answer.arm is None else self.configurations[answer.arm]
-        found = Answer.of(answer, self._sign, configuration, answer.limit, certifies=False)
-        limit = UserLimitRecommendation.of(answer, self._sign, configuration)
-        return replace(found, time_limit=limit)
+        return Answer.of(answer, self._sign, configuration, answer.limit, certifies=False)
 
     @property
     def cost(self) -> float:

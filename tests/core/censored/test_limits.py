@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from benchmarks.simulation.rcucb import play as play_at_once
 from mfhpo import Observation, Pull
 from mfhpo.censored import RCUCB, Linear
-from mfhpo.censored.recommendation import UserLimitRecommendation
+from mfhpo.experiment import Answer
 
 CHARGES = {"cost": Linear(0.01), "penalty": Linear(0.02)}
 
@@ -174,7 +174,7 @@ class TestTheRangeOfTheRewards:
     )
     def test_a_probability_is_claimed_only_for_what_was_declared(self, limits, reward_range, words):
         policy = self.told(RCUCB(2, limits, reward_range=reward_range), [1.0, 3.0])
-        shown = UserLimitRecommendation.of(policy.recommend(), 1.0, {"x": 1})
+        shown = Answer.of(policy.recommend(), 1.0, {"x": 1})
         assert f"  interval    {words}\n" in str(shown)
 
     def test_a_failure_is_no_reward(self):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from mfhpo import Pull
-from mfhpo.racing.recommendation import UserRecommendation
+from mfhpo.experiment import Answer
 from tests.core.certification import races
 
 race_of = partial(races.race_of, races.in_blocks)
@@ -74,7 +74,7 @@ def test_what_it_takes_where_there_are_too_few_replicates(epsilon, words):
     assert math.isinf(answer.remaining)
     [line] = [line for line in str(answer).splitlines() if "to certify" in line]
     assert words in line
-    told = UserRecommendation.of(race.policy.recommend(), 1.0, {"x": 1}, level=3)
+    told = Answer.of(race.policy.recommend(), 1.0, {"x": 1}, level=3)
     assert words in str(told)
 
 

@@ -3,11 +3,10 @@ from dataclasses import replace
 import pytest
 
 from mfhpo import RCUCB, MFTopTwo, Observation, Problem, SubGaussian
-from mfhpo.censored.recommendation import UserLimitRecommendation
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certification import Certification
+from mfhpo.experiment import Answer
 from mfhpo.racing.claims import FIXED
-from mfhpo.racing.recommendation import UserRecommendation
 from tests.core.search.test_budgeted import Run, make
 
 
@@ -25,7 +24,7 @@ def race(certifies):
     while not policy.finished:
         for pull in policy.ask(1):
             policy.tell(pull, Observation(float(pull.arm)))
-    return UserRecommendation.of(policy.recommend(), 1.0, {"x": 1}, 9, certifies)
+    return Answer.of(policy.recommend(), 1.0, {"x": 1}, 9, certifies)
 
 
 def search():
@@ -36,7 +35,7 @@ def search():
 
 def limits():
     policy = RCUCB(2, limits=(1.0, 2.0), horizon=10)
-    return UserLimitRecommendation.of(policy.recommend(), 1.0, {"x": 1})
+    return Answer.of(policy.recommend(), 1.0, {"x": 1})
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from mfhpo import IISE, Bias, Problem, SubGaussian
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certification import Certification
-from mfhpo.racing.recommendation import UserRecommendation
+from mfhpo.experiment import Answer
 from tests.core.racing.plays import tell_all
 from tests.core.search.test_budgeted import Run, make
 
@@ -37,7 +37,7 @@ def test_a_race_whose_certificate_is_withheld_shows_no_interval():
     answer = policy.recommend()
     assert (answer.certified, answer.reason) == (False, policy.withheld)
     assert answer.interval == (-math.inf, math.inf)
-    assert "in [-inf, inf]" in str(UserRecommendation.of(answer, 1.0, {"x": 1}, 9))
+    assert "in [-inf, inf]" in str(Answer.of(answer, 1.0, {"x": 1}, 9))
 
 
 def test_a_search_whose_certificate_is_withheld_claims_nothing():

@@ -140,23 +140,27 @@ def dead(study, seconds_ago, profile=None, **noted):
     study.add_trial(trial)
 
 
-@pytest.mark.parametrize(("lease", "expected"), [(5.0, 6), (500.0, 5), (None, 5)])
-def test_the_lease_can_be_declared(lease, expected):
+@pytest.mark.parametrize("lease", [5.0, 500.0, None])
+def test_what_a_lost_trial_has_cost_is_paid(lease):
     study = new_study(budget=6, lease=lease)
     study.optimize(on_a_grid, n_trials=2)
     dead(study, 50.0)
     study.sampler = new_study(budget=6, lease=lease).sampler
     study.optimize(on_a_grid)
-    assert len(evaluated(study)) == expected
+    assert len(evaluated(study)) == 5
+    answer = study.sampler.equilibrium(study)
+    assert (answer.finished, answer.trials, answer.cost) == (lease == 5.0, 5, 5 + (lease == 5.0))
 
 
-def test_a_trial_whose_process_is_gone_is_evaluated_anew_at_once():
+def test_a_trial_whose_process_is_gone_is_lost_and_no_failure():
     study = new_study(budget=6)
     study.optimize(on_a_grid, n_trials=2)
     dead(study, 1.0, worker=worker_name().replace("@", "@9"))  # the number now belongs to another
     dead(study, 1.0, worker=worker_name())
     study.optimize(on_a_grid)
-    assert len(evaluated(study)) == 5
+    assert len(evaluated(study)) == 4
+    assert study.sampler.equilibrium(study).cost == 5
+    assert all(None not in entry.utilities for entry in told(study))
 
 
 def test_a_clock_that_was_set_forward_makes_no_lease_longer():
@@ -167,4 +171,6 @@ def test_a_clock_that_was_set_forward_makes_no_lease_longer():
     values = on_a_grid(trial)
     study._storage._get_trial(trial._trial_id).datetime_start -= timedelta(hours=1)
     study.tell(trial, values)
-    assert study.sampler._read(study)._pending(-1) == []
+    known = study.sampler._read(study)
+    assert known.is_expired(0)
+    assert known.chosen_by(-1) == []

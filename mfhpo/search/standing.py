@@ -1,81 +1,16 @@
-"""The answer of a search in the terms of whoever asked."""
+"""Where a search stands: what it recommends, and what it has found besides."""
 
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mfhpo.certification.certificate import Certificate
 from mfhpo.problem import Policy, Recommendation
-from mfhpo.racing.recommendation import UserRecommendation, cut, params_in_words
 from mfhpo.search.budget import Budget
 from mfhpo.search.finalists import Finalists
 from mfhpo.search.policy import SearchPolicy
-
-
-@dataclass(frozen=True, kw_only=True)
-class UserSearchRecommendation(UserRecommendation):
-    """Which of the configurations that a search has tried to be content with, and how sure that is.
-
-    What the other fields say about a certificate is about the shortlist alone.
-
-    Parameters
-    ----------
-    tried, at_target
-        Number of configurations that were tried at any level, and at the target.
-    left
-        How many configurations are not at the target, by where they were left.
-    chance
-        By the search's model, the probability that no other configuration of those at the target is
-        better by more than epsilon. It is an estimate, not certified; None without a model, and
-        where evaluations share replicates.
-    stopped, saved
-        Number of trials that were stopped at their limits of time or memory, and the cost that this
-        saved where seconds are measured: a guess, by which a configuration that did not end later
-        takes twice as long as its last limit.
-    certificate
-        What the evaluations of the shortlist say. None during the search.
-    """
-
-    tried: int = 0
-    at_target: int = 0
-    left: dict[str, int] = field(default_factory=dict)
-    chance: float | None = None
-    stopped: int = 0
-    saved: float = 0.0
-    certificate: Certificate | None = None
-
-    def __str__(self) -> str:
-        tried = (
-            f"  search      {self.tried} configurations tried, {self.at_target} of them at the "
-            f"target"
-        )
-        if self.left:
-            tried += f"; {left_in_words(self.left)}"
-        if self.chance is not None:
-            tried += (
-                f"\n  model       {chance_in_words(self.chance)} likely to be within epsilon of "
-                f"the best at the target; an estimate, not certified"
-            )
-        if self.stopped:
-            limits = "trial at its limit" if self.stopped == 1 else "trials at their limits"
-            tried += f"\n  stopped     {self.stopped} {limits}"
-        if self.saved > 0.0:
-            tried += f", which saved about {self.saved:.3g} if they take twice as long"
-        if self.certificate is not None:
-            paid = f"  paid        {self.cost:.6g} in {self.trials} trials, search and certificate"
-            return f"{self.certificate}\n{tried}\n{paid}"
-        params = params_in_words(self.params)
-        head = "NOT CERTIFIED" if self.finished else "BEST SO FAR"
-        lines = [f"{head}: {params or 'nothing yet'}"]
-        if not math.isnan(self.mean):
-            at = "" if self.level is None else f" at level {cut(str(self.level))}"
-            lines.append(f"  mean        {self.mean:.5g}{at}, not certified")
-        lines.append(f"  because     {self.reason}")
-        lines.append(f"  cost        {self.cost:.6g} in {self.trials} trials")
-        lines += [f"  notice      {notice}" for notice in self.notices]
-        return "\n".join([*lines, tried])
 
 
 def chance_in_words(chance: float) -> str:
@@ -100,8 +35,8 @@ def failures_in_words(failures: Mapping[int, int], name: Callable[[int], str]) -
 
 
 @dataclass(frozen=True)
-class Answers:
-    """The answers at one moment, by what is asked, and by what that knows."""
+class Standing:
+    """A search at one moment, by what is asked, and by what that knows."""
 
     policy: Policy
     search: SearchPolicy
@@ -188,7 +123,7 @@ class Answers:
         )
 
     def findings(self) -> dict[str, Any]:
-        """Return what an answer adds to `recommend`: see `UserSearchRecommendation`."""
+        """Return what an answer adds to `recommend`: see `mfhpo.experiment.Answer`."""
         return {
             "tried": len(self.budget.reached),
             "stopped": self.budget.stopped,

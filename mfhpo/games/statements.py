@@ -20,7 +20,7 @@ _QUANTILES = ndtri((np.arange(128) + 0.5) / 128)  # that stand for a normal dist
 _STEPS, _MOVES = (0.05, 0.05, 0.02, 0.02, 0.01), 16  # small moves from the best profile
 
 
-class Answers:
+class Statements:
     """What is said about profiles, by games that are drawn from what may be believed.
 
     Each player has its `likeliest` model, as many `possible` ones as all others, and perhaps the

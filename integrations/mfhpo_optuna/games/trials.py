@@ -1,0 +1,294 @@
+"""A trial of a game becomes events: which profile at which levels it evaluates, and how it ended.
+
+All trials count, also those of other samplers: they have no claim, and come before all others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import optuna
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial
+
+from mfhpo.experiment import Begun, Ended, Event, GameSettings
+from mfhpo.experiment.kinds.games import levels_of, number_of
+from mfhpo.search import Point
+from mfhpo_optuna.games.faults import fault_of, other_game
+from mfhpo_optuna.games.kind import GameKind
+from mfhpo_optuna.games.space import GameSpace
+from mfhpo_optuna.kinds.kind import Kind
+from mfhpo_optuna.study.attributes import (
+    ARGUMENTS,
+    GAME_KEY,
+    QUERY_KEY,
+    WORKER,
+    PullNote,
+    read_attribute,
+    warn_of_attribute,
+)
+from mfhpo_optuna.study.ends import End
+from mfhpo_optuna.study.events import Translation
+from mfhpo_optuna.study.levels import described
+from mfhpo_optuna.study.places import drawn
+
+_ROUNDING = 1e-9  # of places
+
+
+class GameTrials(Translation):
+    """Finds out what game is played in a study, and turns its trials into events.
+
+    Attributes
+    ----------
+    game
+        Its settings; None until trials have told all players' parameters.
+    trouble
+        Why it cannot be played: a sentence, or nothing.
+    fault
+        What was wrong with the last trial that is no evaluation of the game, or nothing.
+    """
+
+    kind: GameKind
+
+    def __init__(
+        self, study: optuna.Study, kind: Kind, seed: int, arguments: str | None = None
+    ) -> None:
+        super().__init__(study, kind, seed, arguments)
+        assert isinstance(kind, GameKind)
+        maximise = StudyDirection.MAXIMIZE
+        self.signs = tuple(1.0 if way == maximise else -1.0 for way in study.directions)
+        self.space = GameSpace(kind.players, kind.measured.names)
+        self.game: GameSettings | None = None
+        self.fault = ""
+        self.wrong: set[int] = set()  # trials with values that are no evaluations of the game
+        self.earlier: Mapping[str, Any] = read_attribute(study, GAME_KEY) or {}
+        self.trouble = other_game(self.name, self.earlier, self.note)
+        self.seed = seed
+        self._parameters: tuple[str, ...] = ()
+        self._sizes: tuple[int, ...] = ()
+
+    # The game.
+
+    def names(self) -> set[str]:
+        """Return the names that objectives have to ask for."""
+        return {*self.kind.players.parameters, *self.kind.measured.names}
+
+    def learn(self, trial: FrozenTrial) -> None:
+        """Learn from a trial that has ended what the game is."""
+        if any(self.space.change(*asked) for asked in trial.distributions.items()):
+            return
+        self.space.learn(trial.distributions)
+        if self.game is None and not self.trouble and self.space.is_known:
+            self._find_out()
+
+    def _find_out(self) -> None:
+        try:
+            levels = self.kind.measured.levels(self.space.distributions)
+            if levels is None:
+                return
+            actions = self.space.actions()
+            game = self.kind.settings_of(actions, levels, seed=self.seed, signs=self.signs)
+            game.runner()
+        except ValueError as error:
+            self.trouble = str(error)
+            return
+        self.game, self.levels, self._sizes = game, levels, self.kind.measured.sizes(levels)
+        self._parameters = tuple(name for own in actions.values() for name in own)
+        self.trouble = other_game(self.name, self.earlier, self.note)
+        if self.trouble:
+            self.game = None
+
+    @property
+    def note(self) -> dict[str, Any]:
+        """The game, as its study notes it."""
+        players, measured = self.kind.players, self.kind.measured
+        owned = {player: sorted(names) for player, names in players.owned.items()}
+        note: dict[str, Any] = {"players": owned, "fidelity": list(measured.names)}
+        if self.game is not None:
+            costs = self.game.runner().policy.costs.by_player
+            note["levels"] = [list(of_fidelity) for of_fidelity in self.levels]
+            note["costs"] = [own.tolist() for own in costs]
+        return note
+
+    # Claims.
+
+    def read_note(self, trial: FrozenTrial) -> PullNote | None:
+        """Return the claim that is noted on a trial, perhaps of the one that it repeats."""
+        tag: Mapping[str, Any] = read_attribute(trial, QUERY_KEY) or {}
+        if "levels" not in tag:
+            return None
+        if len(tag["levels"]) != len(self.signs):
+            warn_of_attribute(trial, QUERY_KEY)
+            return None
+        exist = self.game and all(m < n for m, n in zip(tag["levels"], self._sizes, strict=True))
+        return PullNote(
+            trial=tag.get("trial", trial.number),
+            study=tag.get("study", self.name),
+            order=tag.get("order", 0),
+            arm=trial.number,
+            fidelity=number_of(tag["levels"], self._sizes) if exist else None,
+            purpose="search",
+            origin=tag.get("origin", "chosen"),
+            point=tag.get("profile", {}),
+            retry_of=tag.get("retry_of"),
+            worker=tag.get(WORKER),
+            arguments=tag.get(ARGUMENTS),
+        )
+
+    def tag_of(self, note: PullNote) -> dict[str, Any]:
+        """Return a claim as a trial's note."""
+        tag = note.to_dict()
+        levels = levels_of(note.fidelity or 0, self._sizes or (1,) * len(self.signs))
+        for name in ("arm", "fidelity", "purpose", "point"):
+            tag.pop(name, None)
+        return tag | {"levels": list(levels)} | ({"profile": note.point} if note.point else {})
+
+    def note_of(self, trial: FrozenTrial) -> PullNote | None:
+        """Return the claim of a trial, or what one without a claim has evaluated; else None."""
+        note = self.read_note(trial)
+        if note is not None and (note.trial, note.study) == (trial.number, self.name):
+            return note
+        tag: Mapping[str, Any] = read_attribute(trial, QUERY_KEY) or {}
+        is_over = tag.get("over") and tag.get("trial", trial.number) == trial.number
+        if is_over or not trial.state.is_finished():
+            return None
+        query = self.query_of(trial.number, _set_by(trial), None)
+        if query is None:
+            if trial.values is not None and self.game is not None:
+                self._note_wrong(trial)
+            return None
+        profile, level = query
+        number = trial.number
+        return PullNote(number, self.name, 0, number, fidelity=level, point=profile)
+
+    def begun(self, trial: FrozenTrial, note: PullNote) -> Begun | None:
+        """Return the claim of a trial as an event; of random values while the game is unknown."""
+        if self.game is None:
+            return super().begun(trial, note)
+        query = self.query_of(trial.number, trial.system_attrs.get("fixed_params", {}), note)
+        if query is None:
+            return None
+        return Begun(
+            id=str(trial.number),
+            order=note.order,
+            configuration=query[0],
+            levels=(query[1],),
+            purpose="search",
+            origin=note.origin,  # type: ignore[arg-type]  # it was checked when it was read
+            retry_of=None if note.retry_of is None else str(note.retry_of),
+            worker=note.worker or "",
+        )
+
+    def query_of(
+        self, number: int, set_by: Mapping[str, Any], note: PullNote | None
+    ) -> tuple[Point, int] | None:
+        """Return profile and level that a trial evaluates; None if they are none of the game's.
+
+        What it was given counts, then what it claims, and then what it would draw.
+        """
+        if self.game is None:
+            return None
+        places = {name: self._place(number, name, set_by, note) for name in self._parameters}
+        profile = {name: place for name, place in places.items() if place is not None}
+        level = self._level(set_by, note)
+        return None if level is None or len(profile) < len(places) else (profile, level)
+
+    def _place(
+        self, number: int, name: str, set_by: Mapping[str, Any], note: PullNote | None
+    ) -> float | None:
+        if name in set_by:
+            return self.space.place(name, set_by[name])
+        if note is None:
+            return None
+        if note.point and name in note.point:
+            return self.space.shown(name, note.point[name])
+        value = drawn(self.seed, number, name, self.space.distributions[name])
+        return self.space.place(name, value)
+
+    def _level(self, set_by: Mapping[str, Any], note: PullNote | None) -> int | None:
+        """Return the number of the players' levels; None if one is not given, or is none."""
+        claimed = None if note is None else note.fidelity
+        if not self.levels:
+            return 0
+        own = None if claimed is None else levels_of(claimed, self._sizes)
+        levels: list[int] = []
+        for player in range(len(self._sizes)):
+            position = 0 if self.kind.measured.joint else player
+            name, known = self.kind.measured.names[position], self.levels[position]
+            if name in set_by:
+                texts, asked = [*map(described, known)], described(set_by[name])
+                if asked not in texts:
+                    return None
+                levels.append(texts.index(asked))
+            elif own is None:
+                return None
+            else:
+                levels.append(own[player])
+        return number_of(levels, self._sizes)
+
+    # Ends.
+
+    def found(self, trial: FrozenTrial, note: PullNote) -> list[Event]:
+        """Return nothing: what a game is comes from several trials (see `learn`)."""
+        return []
+
+    def outcome(self, trial: FrozenTrial, note: PullNote, end: End) -> Event:
+        """Return the event that a trial ends with; without a claim, a failure is no loss.
+
+        A trial that was lost before it had asked for all parameters has cost nothing.
+        """
+        if note.worker is None:
+            return self._ended(trial, note, end, note.order if end.order is None else end.order)
+        outcome = super().outcome(trial, note, end)
+        has_run = all(name in trial.params for name in self.kind.players.parameters)
+        return outcome if has_run or isinstance(outcome, Ended) else replace(outcome, cost=0.0)
+
+    def _ended(self, trial: FrozenTrial, note: PullNote, end: End, order: int) -> Ended:
+        level = None
+        if end.values is not None and self._note_wrong(trial):
+            level = math.prod(self._sizes)  # one that there is not: it is paid, and no value
+        id, value = str(trial.number), end.values[0] if end.values else None
+        if self.game is None:
+            return Ended(id=id, order=order, value=value)
+        return Ended(id=id, order=order, value=None, values=end.values, level=level)
+
+    def moved(self, trial: FrozenTrial, note: PullNote, outcome: Event) -> list[Event]:
+        """Return the claim of what was really evaluated, if it is something else of the game."""
+        claim = None if self.game is None else self.begun(trial, note)
+        query = self.query_of(trial.number, _set_by(trial), note)
+        if not isinstance(outcome, Ended) or claim is None or query is None:
+            return []
+        profile, level = query
+        distances = [abs(place - claim.configuration[name]) for name, place in profile.items()]
+        if claim.levels == (level,) and max(distances) < _ROUNDING:
+            return []
+        moved = replace(claim, order=outcome.order, configuration=profile, levels=(level,))
+        return [moved]
+
+    def _note_wrong(self, trial: FrozenTrial) -> bool:
+        """Tell whether a trial with values is no evaluation of the game, and remember why."""
+        measured, space = self.kind.measured, self.space
+        fault = fault_of(trial, self.kind.players, measured, space)
+        if fault:
+            self.fault = fault
+        elif self.game is not None and self.query_of(trial.number, trial.params, None) is None:
+            named = zip(measured.names, self.levels, strict=True)
+            levels = "".join(f", or at none of the levels {name}={list(of)}" for name, of in named)
+            self.warn(
+                "outside",
+                f"trial {trial.number} was evaluated at {trial.params}, which is outside the "
+                f"ranges of the objective{levels}: it does not count, nor do others like it. "
+                f"Enqueue values that the sampler itself could choose.",
+            )
+        else:
+            return False
+        self.wrong.add(trial.number)
+        return True
+
+
+def _set_by(trial: FrozenTrial) -> dict[str, Any]:
+    """Return what a trial was given: what was asked for, or what it was enqueued with."""
+    return {**trial.system_attrs.get("fixed_params", {}), **trial.params}
