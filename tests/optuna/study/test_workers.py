@@ -175,7 +175,7 @@ class TestReadingAlong:
     @staticmethod
     def points(study):
         """What the search takes its arms for, after a look at the study."""
-        return study.sampler._read(study).race.search._points
+        return study.sampler.known(study).policy.search._points
 
     def test_an_arm_is_what_its_new_trial_says_when_an_earlier_one_has_failed(self, studies):
         study, reader = studies
@@ -194,20 +194,23 @@ class TestReadingAlong:
             )
         )
         again = study.ask()
-        self.evaluate(again)
+        value = self.evaluate(again)
         arm = failed.user_attrs[PULL]["arm"]
         self.points(reader)
+        study.tell(again, value)
         assert self.points(reader)[arm] == pytest.approx(again.params)
 
     def test_an_arm_is_its_own_when_another_trial_gives_way(self, studies):
         study, reader = studies
         stays = study.ask()
-        self.evaluate(stays)
+        value = self.evaluate(stays)
         tag = study.trials[stays.number].user_attrs[PULL]
         gives_way = optuna.load_study(study_name="shared", storage=study._storage).ask()
-        gives_way.set_user_attr(PULL, tag)
+        tag_of_other = {**tag, "trial": gives_way.number}
+        gives_way.set_user_attr(PULL, tag_of_other)
         self.points(reader)
-        gives_way.set_user_attr(PULL, {**tag, "arm": tag["arm"] + 1})
+        gives_way.set_user_attr(PULL, {**tag_of_other, "arm": tag["arm"] + 1})
+        study.tell(stays, value)
         assert self.points(reader)[tag["arm"]] == pytest.approx(stays.params)
 
     def test_what_else_a_trial_notes_is_not_looked_at(self, studies):
