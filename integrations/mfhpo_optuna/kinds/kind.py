@@ -28,7 +28,6 @@ from mfhpo_optuna.study.places import drawn
 
 if TYPE_CHECKING:
     from mfhpo_optuna.study.arms import Params
-    from mfhpo_optuna.study.attributes import PullNote
     from mfhpo_optuna.study.events import Translation
     from mfhpo_optuna.study.study_experiment import StudyExperiment
 

@@ -510,7 +510,7 @@ class StudySampler(BaseSampler):
                     break
                 self._sleep(_PERIOD)
                 others = self._others(study, trial)
-        objection = mine.objection_to(noted, others)
+        objection = objection_to_version(noted) or mine.objection_to(noted, others)
         if objection:
             return f"study {study.study_name!r} {objection}"
         for name, note in self._notes().items():

@@ -174,11 +174,11 @@ class Translation:
             if not self.levels:
                 self.levels = levels_in(fidelity, asked)
                 events.append(Found(id="levels", order=order, levels=self.levels))
-        if self.replicates is not None and self.replicates.name in trial.distributions:
-            if not self._has_replicates:
-                self._has_replicates = True
-                count = self.replicates.count(trial.distributions[self.replicates.name])
-                events.append(Found(id="replicates", order=order, replicates=count))
+        name = self.kind.replicate
+        if self.replicates is not None and name in trial.distributions and not self._has_replicates:
+            self._has_replicates = True
+            count = self.replicates.count(trial.distributions[name])
+            events.append(Found(id="replicates", order=order, replicates=count))
         return events
 
     # Ends.

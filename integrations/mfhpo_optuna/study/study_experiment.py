@@ -368,7 +368,8 @@ class StudyExperiment:
     def replicate_for(self, trial: FrozenTrial, distribution: BaseDistribution) -> Any:
         """Return the replicate for a trial whose objective asks for it with a distribution."""
         replicates, note = self.trials.replicates, self._claims[trial.number]
-        assert replicates is not None and note.block is not None
+        assert replicates is not None
+        assert note.block is not None
         asked = replace_distributions(trial, {replicates.name: distribution})
         for event in self.trials.found(asked, note):
             self.experiment.apply(event)
@@ -394,7 +395,6 @@ class StudyExperiment:
         mark = EndNote(trial.number, order, worker, state.name)
         write_attribute(study, trial, END_KEY, mark.to_dict())
         self.kind.warn_at_end(self, trial, state)
-        self._news.close(trial.number)
         self._is_stale |= trial.number in self._ended  # its end could not be stored before
         self._ended[trial.number] = end
         for event in self._end(trial, note, end):

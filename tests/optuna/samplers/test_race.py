@@ -159,7 +159,9 @@ def test_three_failures_in_a_row_drop_the_arm(way):
         return fail(way) if trial.params["x"] == 0.0 else value  # the best one
 
     sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
-    with pytest.warns(ArmWithdrawnWarning, match=r"candidate 2 .*leaves.*3 of 3 pulls.*max_failures=3"):
+    with pytest.warns(
+        ArmWithdrawnWarning, match=r"candidate 2 .*leaves.*3 of 3 pulls.*max_failures=3"
+    ):
         study = run(sampler, objective, catch=(ZeroDivisionError,))
     answer = sampler.recommendation(study)
     assert answer.certified

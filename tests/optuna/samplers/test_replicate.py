@@ -114,8 +114,8 @@ def test_the_race_ends_without_a_certificate_when_all_folds_were_used(n_jobs):
 
 def test_a_worker_waits_while_what_may_end_the_race_is_under_way(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(StudyExperiment, "clock", clock.monotonic)
-    monkeypatch.setattr(StudySampler, "_sleep", clock.sleep)
+    monkeypatch.setattr(StudySampler, "_sleep", staticmethod(clock.sleep))
+    monkeypatch.setattr(StudyExperiment, "clock", staticmethod(clock.monotonic))
     study = optuna.create_study(sampler=make())
     study.optimize(objective, n_trials=5)
     slow = study.ask()
@@ -124,8 +124,7 @@ def test_a_worker_waits_while_what_may_end_the_race_is_under_way(monkeypatch):
     assert study.sampler.recommendation(study).certified
     assert len(pulls(study)) < 80  # with no slow one it takes less than 60
     idle = [t for t in study.trials if t.state == optuna.trial.TrialState.PRUNED]
-    # Each waits as long as those before it: 10, 10, 20, 40 seconds, and the next one goes on.
-    assert len(idle) == 4
+    assert len(idle) == 4  # each waits as long as those before it: 10, 10, 20, 40 seconds
 
 
 def without(trial):
