@@ -171,10 +171,9 @@ class StudyExperiment:
         return [*events, *self._end(trial, note, end_of(trial))]
 
     def _end(self, trial: FrozenTrial, note: PullNote, end: End) -> list[Event]:
-        for known in (self._claims, self._since, self._looks):
-            known.pop(trial.number, None)
-        arm = self._arm_of(note)
-        known = self.trials.values[arm]
+        for under_way in (self._claims, self._since, self._looks):
+            under_way.pop(trial.number, None)
+        known = self.trials.values[self._arm_of(note)]
         known.first = known.first or trial
         self._look_for_replicate(trial, end)
         outcome = self.trials.outcome(trial, note, end)
@@ -515,7 +514,7 @@ class StudyExperiment:
         answer = self.experiment.answer()
         if answer.arm is not None:
             answer = replace(answer, params=self.params_of(answer))
-        notices = (self.forgotten.notice,) if self.forgotten.notice else ()
+        notices = tuple(filter(None, [self.forgotten.notice]))
         if self.n_outside:
             which = "1 trial does" if self.n_outside == 1 else f"{self.n_outside} trials do"
             notices += (f"{which} not count, because this experiment has not chosen what they are",)
