@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mfhpo.certification.choice import check_blocks, make_block_elimination
-from mfhpo.experiment.race_settings import MakePolicy, RaceSettings
-from mfhpo.experiment.settings import Candidates, SearchSettings, Settings
+from mfhpo.experiment.race_settings import RaceSettings
+from mfhpo.experiment.settings import Candidates, MakePolicy, SearchSettings, Settings
 from mfhpo.knowledge.bias import Kind as BiasKind
 from mfhpo.knowledge.candidates import CandidatesLike
 from mfhpo.knowledge.fidelity import Fidelity

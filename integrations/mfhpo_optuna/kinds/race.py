@@ -61,8 +61,15 @@ class RaceKind(FidelityKind):
         candidates, levels = self.given(seed), self.declared.fidelity.levels
 
         def make(levels: Sequence[Any]) -> Settings:
-            common = {"lease_seconds": lease, "describe": described, "races": self._races}
-            settings = self.declared.settings(candidates, levels, seed=seed, sign=sign, **common)
+            settings = self.declared.settings(
+                candidates,
+                levels,
+                seed=seed,
+                sign=sign,
+                races=self._races,
+                lease_seconds=lease,
+                describe=described,
+            )
             self._warn_of_losses(settings)
             return settings
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from mfhpo import Policy, Problem
 from mfhpo.experiment.declared_race import DeclaredRace
-from mfhpo.experiment.race_settings import MakePolicy
+from mfhpo.experiment.settings import MakePolicy
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import with_defaults
 from mfhpo_optuna.kinds.race import RaceKind

@@ -172,7 +172,7 @@ class StudyExperiment:
 
     def _end(self, trial: FrozenTrial, note: PullNote, end: End) -> list[Event]:
         for of_running in (self._claims, self._since, self._looks):
-            of_running.pop(trial.number, None)  # type: ignore[attr-defined]  # they are dictionaries
+            of_running.pop(trial.number, None)
         known = self.trials.values[self._arm_of(note)]
         known.first = known.first or trial
         self._look_for_replicate(trial, end)
