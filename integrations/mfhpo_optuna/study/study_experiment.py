@@ -171,8 +171,8 @@ class StudyExperiment:
         return [*events, *self._end(trial, note, end_of(trial))]
 
     def _end(self, trial: FrozenTrial, note: PullNote, end: End) -> list[Event]:
-        for under_way in (self._claims, self._since, self._looks):
-            under_way.pop(trial.number, None)
+        for of_running in (self._claims, self._since, self._looks):
+            of_running.pop(trial.number, None)
         known = self.trials.values[self._arm_of(note)]
         known.first = known.first or trial
         self._look_for_replicate(trial, end)
@@ -514,10 +514,12 @@ class StudyExperiment:
         answer = self.experiment.answer()
         if answer.arm is not None:
             answer = replace(answer, params=self.params_of(answer))
-        notices = tuple(filter(None, [self.forgotten.notice]))
+        notices = [self.forgotten.notice] if self.forgotten.notice else []
         if self.n_outside:
             which = "1 trial does" if self.n_outside == 1 else f"{self.n_outside} trials do"
-            notices += (f"{which} not count, because this experiment has not chosen what they are",)
+            notices.append(
+                f"{which} not count, because this experiment has not chosen what they are"
+            )
         if not notices:
             return answer
         certificate = answer.certificate
