@@ -90,5 +90,5 @@ class GameSpace:
 def _is_same(one: BaseDistribution, other: BaseDistribution) -> bool:
     """Tell whether two distributions are equal; a storage makes lists of tuples."""
     if isinstance(one, CategoricalDistribution) and isinstance(other, CategoricalDistribution):
-        return described(one.choices) == described(other.choices)
-    return one == other
+        return bool(described(one.choices) == described(other.choices))
+    return bool(one == other)

@@ -41,10 +41,10 @@ class NashStudy(StudyExperiment):
     # Reading.
 
     def read(self, study: optuna.Study) -> bool:
-        """Take in what is new (see `StudyExperiment.read`)."""
+        """Take in what is new (see `StudyExperiment.read`); ValueError if it is another game."""
+        is_right = bool(self.trials.trouble) or super().read(study)
         if self.trials.trouble:
-            return True
-        is_right = super().read(study)
+            raise ValueError(self.trials.trouble)
         if self.trials.fault:
             fault, self.trials.fault = self.trials.fault, ""
             self.trials.warn("fault", f"{fault} It does not count, nor do others like it.")
@@ -133,7 +133,7 @@ class NashStudy(StudyExperiment):
             self.experiment.apply(event)
 
     def _note_for(
-        self, trial: FrozenTrial, assignment: Assignment, signature: Mapping[str, str]
+        self, trial: FrozenTrial, assignment: Assignment, signature: Mapping[str, Any]
     ) -> PullNote:
         is_retry = assignment.origin == "retry"
         return PullNote(

@@ -14,7 +14,7 @@ import optuna
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
-from mfhpo.experiment import Begun, Ended, Event, GameSettings
+from mfhpo.experiment import Begun, Ended, Event, GameSettings, Lost
 from mfhpo.experiment.kinds.games import levels_of, number_of
 from mfhpo.search import Point
 from mfhpo_optuna.games.faults import fault_of, other_game
@@ -244,7 +244,7 @@ class GameTrials(Translation):
             return self._ended(trial, note, end, note.order if end.order is None else end.order)
         outcome = super().outcome(trial, note, end)
         has_run = all(name in trial.params for name in self.kind.players.parameters)
-        return outcome if has_run or isinstance(outcome, Ended) else replace(outcome, cost=0.0)
+        return replace(outcome, cost=0.0) if isinstance(outcome, Lost) and not has_run else outcome
 
     def _ended(self, trial: FrozenTrial, note: PullNote, end: End, order: int) -> Ended:
         level = None

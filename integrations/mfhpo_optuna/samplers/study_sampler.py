@@ -64,6 +64,8 @@ class StudySampler(BaseSampler):
         Name of the option `arm_sampler`.
     """
 
+    _experiment: type[StudyExperiment] = StudyExperiment
+
     def __init__(
         self,
         kind: Kind,
@@ -568,7 +570,7 @@ class StudySampler(BaseSampler):
         if objection:
             raise ValueError(f"study {study.study_name!r} {objection}")
         arguments = self._settings.digest if self._arguments else None
-        return StudyExperiment(study, self._kind, self._seed_of(study), self._lease, arguments)
+        return self._experiment(study, self._kind, self._seed_of(study), self._lease, arguments)
 
     def _seed_of(self, study: optuna.Study) -> int:
         # Without a seed, the study's name gives one that all its workers agree on.

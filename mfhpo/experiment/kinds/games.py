@@ -61,6 +61,7 @@ class GameRunner(Runner):
     """
 
     purpose = "search"
+    counts_late = True
     n_arms = math.inf
 
     def __init__(self, policy: GamePolicy, signs: Sequence[float]) -> None:

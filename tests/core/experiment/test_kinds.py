@@ -1,7 +1,6 @@
-import math
-
 """Each kind of experiment with one worker decides as its policy alone."""
 
+import math
 
 import numpy as np
 import pytest
