@@ -54,7 +54,13 @@ def deep(n=5000):
 
 WRONG = {
     "ARM_KEY": [3, [], {}, {"arm": "1"}, {"arm": -1}, {"arm": 10**400}, {"arm": True}, deep()],
-    "QUERY_KEY": ["x", {"levels": 3}, {"levels": [-1]}, {"profile": {"x": math.nan}}],
+    "QUERY_KEY": [
+        "x",
+        {"levels": 3},
+        {"levels": [-1]},
+        {"order": -1},
+        {"profile": {"x": math.nan}},
+    ],
     "GAME_KEY": [[], {"players": 3}, {"players": {"row": "x"}, "fidelity": []}, {"players": {}}],
     "ANSWERING_KEY": [3, "", "9" * 10**6],
     "CERTIFICATE_KEY": [
