@@ -42,8 +42,8 @@ from mfhpo_optuna import (
     MFUCBSampler,
     SearchSampler,
 )
-from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
-from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY
+from mfhpo_optuna.samplers.study_sampler import StudySampler
+from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY, PullNote
 
 _PARAMETERS = 10
 _ARMS = 32
@@ -59,7 +59,7 @@ _HOOKS = (
 # A small pilot, so that at 100 trials a race is past it.
 _PILOT_ARMS = 5
 
-OURS: dict[str, Callable[[int], FidelitySampler]] = {
+OURS: dict[str, Callable[[int], StudySampler]] = {
     "IISESampler": lambda seed: IISESampler(
         "fidelity", _ARMS, epsilon=0.0, pilot_arms=_PILOT_ARMS, seed=seed
     ),
@@ -147,11 +147,11 @@ def measure(name: str, sizes: Sequence[int], repeats: int, seed: int) -> dict[in
             prefilled = size > run_up_to
             window = 50 if prefilled else max(10, min(200, size // 5))
             if prefilled:
-                tagged = isinstance(sampler, FidelitySampler)
+                tagged = isinstance(sampler, SearchSampler)
                 _fill(study, size - window - done, np.random.default_rng(seed + repeat), tagged)
             else:
                 study.optimize(objective, n_trials=size - window - done)
-            if isinstance(sampler, FidelitySampler):
+            if isinstance(sampler, StudySampler):
                 reason = sampler.recommendation(study).reason
                 if "pilot" in reason:
                     raise RuntimeError(f"after {size - window} trials: {reason}.")
@@ -182,7 +182,7 @@ def _evaluations(study: optuna.Study) -> int:
 
 
 def _fill(study: optuna.Study, number: int, rng: np.random.Generator, tagged: bool) -> None:
-    """Add finished trials, as pulls of new arms if they are to count in a race of ours."""
+    """Add finished trials, as evaluations of new arms if they are to count in a search."""
     distributions: dict[str, BaseDistribution] = {
         f"x{number}": FloatDistribution(0.0, 1.0) for number in range(_PARAMETERS)
     }
@@ -192,13 +192,15 @@ def _fill(study: optuna.Study, number: int, rng: np.random.Generator, tagged: bo
         params: dict[str, Any] = dict(zip(distributions, values.tolist(), strict=True))
         level = int(rng.integers(len(_LEVELS)))
         params["fidelity"] = _LEVELS[level]
+        n = len(study.get_trials(deepcopy=False))
+        note = PullNote(n, study.study_name, 3 * n, arm, fidelity=level, purpose="search")
         study.add_trial(
             create_trial(
                 state=TrialState.COMPLETE,
                 value=float(rng.random()),
                 params=params,
                 distributions={**distributions, "fidelity": IntDistribution(1, 81)},
-                user_attrs={ARM_KEY: {"arm": arm, "fidelity": level}} if tagged else {},
+                user_attrs={ARM_KEY: note.to_dict()} if tagged else {},
             )
         )
 

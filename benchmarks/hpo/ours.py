@@ -6,7 +6,7 @@ from typing import Any
 
 import optuna
 from optuna.samplers import BaseSampler, TPESampler
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import TrialState
 
 from benchmarks.hpo.ask_tell import Advice, Job, Make, Setting
 from benchmarks.hpo.meter import BudgetSpent, Meter
@@ -16,13 +16,7 @@ from benchmarks.hpo.problems.table import TableProblem
 from benchmarks.hpo.space import Configuration
 from benchmarks.peers.optuna import suggest, tell
 from mfhpo_optuna import Fidelity, SearchSampler
-from mfhpo_optuna.study.attributes import (
-    CENSORED_KEY,
-    LIMIT_KEY,
-    SECONDS_KEY,
-    write_attribute,
-)
-from mfhpo_optuna.study.fidelity_race import FidelityRace
+from mfhpo_optuna.study.attributes import CENSORED_KEY, LIMIT_KEY, SECONDS_KEY
 
 # Trials under way last for virtual time, which no lease in real seconds is to end.
 _NO_LEASE = 1e12
@@ -95,25 +89,6 @@ def _tpe(seed: int) -> BaseSampler:
     return TPESampler(seed=seed)
 
 
-class _VirtualSearchSampler(SearchSampler):
-    """Believes what it is told of the time that trials have taken.
-
-    Attributes
-    ----------
-    seconds
-        By trial's number.
-    """
-
-    seconds: dict[int, float]
-
-    def _seconds_of(
-        self, study: optuna.Study, race: FidelityRace, trial: FrozenTrial, state: TrialState
-    ) -> float:
-        seconds = self.seconds[trial.number]
-        write_attribute(study, trial, SECONDS_KEY, seconds)
-        return seconds
-
-
 class Search:
     """The sampler in a study that is asked and told, with costs that it measures.
 
@@ -132,7 +107,7 @@ class Search:
         # Who recommends reads the study as another process does: what it works out of the model
         # would be saved by the next proposal, off the clock.
         self._sampler, self._reader = (
-            _VirtualSearchSampler(
+            SearchSampler(
                 Fidelity("level", levels=fidelity.levels, costs="measured"),
                 certify_share=0.0,
                 checkpoints=fidelity.continues,
@@ -142,7 +117,8 @@ class Search:
             )
             for _ in range(2)
         )
-        self._sampler.seconds = self._reader.seconds = {}
+        # The time that a trial has taken is what it is told, on a clock that is invented.
+        self._sampler.kind.trusts_seconds = lambda trial: True  # type: ignore[method-assign]
         self._configurations: dict[int, Configuration] = {}
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._study = optuna.create_study(
@@ -160,7 +136,7 @@ class Search:
 
     def tell(self, job: Job, value: float, seconds: float) -> None:
         """Tell the study, and how long the trial has taken on the clock."""
-        self._sampler.seconds[job.handle.number] = seconds
+        job.handle.set_user_attr(SECONDS_KEY, seconds)
         if seconds == job.limit:
             job.handle.set_user_attr(CENSORED_KEY, job.limit)
             self._study.tell(job.handle, state=TrialState.PRUNED)

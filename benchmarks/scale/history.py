@@ -15,7 +15,8 @@ from optuna.trial import FrozenTrial
 
 from benchmarks.overhead import objective
 from benchmarks.scale.contestants import LONG
-from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY
+from benchmarks.scale.storages import STUDY
+from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY, END_KEY
 
 _FIDELITY = "fidelity"
 
@@ -28,7 +29,7 @@ _PLAYERS = {"TPESampler": "RandomSampler"}
 def played(name: str, most: int, seed: int = 0) -> list[FrozenTrial]:
     """Evaluations of a study that the sampler ran, without the answers that it added."""
     sampler = LONG[_PLAYERS.get(name, name)](seed)
-    study = optuna.create_study(sampler=sampler)
+    study = optuna.create_study(study_name=STUDY, sampler=sampler)
     study.optimize(objective, n_trials=min(most, _PLAYED.get(name, _PLAYED_BY_OTHERS)))
     trials = study.get_trials(deepcopy=False)
     return [trial for trial in trials if CERTIFICATE_KEY not in trial.user_attrs]
@@ -54,27 +55,29 @@ def repeated(
     ends = [trial.datetime_complete for trial in trials if trial.datetime_complete]
     begins = [trial.datetime_start for trial in trials if trial.datetime_start]
     duration = max(ends) - min(begins)
-    arms = 1 + max((trial.user_attrs.get(ARM_KEY, {}).get("arm", 0) for trial in trials), default=0)
+    notes = [trial.user_attrs.get(ARM_KEY, {"arm": 0, "order": 0}) for trial in trials]
+    arms, orders = (2 + max(note[name] for note in notes) for name in ("arm", "order"))
     drawn: dict[int, list[float]] = {}
     for number, trial in enumerate(itertools.islice(itertools.cycle(trials), size)):
         repeat = number // len(trials)
-        if not repeat:
-            yield trial
-            continue
         later = copy.copy(trial)
         later.number = number
-        later.value = float(rng.random())
-        assert trial.datetime_start is not None
-        assert trial.datetime_complete is not None
-        later.datetime_start = trial.datetime_start + repeat * duration
-        later.datetime_complete = trial.datetime_complete + repeat * duration
-        if others:
-            arm = trial.user_attrs[ARM_KEY]["arm"] + repeat * arms
+        later.user_attrs = dict(trial.user_attrs)
+        for key in later.user_attrs.keys() & {ARM_KEY, END_KEY}:
+            note = later.user_attrs[key]
+            order = note["order"] + repeat * orders
+            later.user_attrs[key] = {**note, "trial": number, "order": order}
+        if repeat:
+            later.value = float(rng.random())
+            assert trial.datetime_start is not None
+            assert trial.datetime_complete is not None
+            later.datetime_start = trial.datetime_start + repeat * duration
+            later.datetime_complete = trial.datetime_complete + repeat * duration
+        if repeat and others:
+            note = later.user_attrs[ARM_KEY]
+            note["arm"] += repeat * arms
+            note.pop("point", None)
             names = [name for name in trial.params if name != _FIDELITY]
-            values = drawn.setdefault(arm, rng.random(len(names)).tolist())
+            values = drawn.setdefault(note["arm"], rng.random(len(names)).tolist())
             later.params = {**trial.params, **dict(zip(names, values, strict=True))}
-            later.user_attrs = {
-                **trial.user_attrs,
-                ARM_KEY: {**trial.user_attrs[ARM_KEY], "arm": arm},
-            }
         yield later

@@ -15,6 +15,7 @@ import optuna
 from optuna.pruners import NopPruner
 from optuna.trial import TrialState
 
+from mfhpo import NoNoiseWarning
 from mfhpo._validation import (
     MOST_LEVELS,
     check_count,
@@ -26,11 +27,12 @@ from mfhpo._validation import (
     unwrapped,
 )
 from mfhpo.certification.certificate import Certificate
-from mfhpo.certification.certification import Certification
 from mfhpo.certification.choice import check_blocks
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import SigmaLike, as_fidelity
-from mfhpo_optuna.samplers.replicates import Replicate, ReplicateSampler
+from mfhpo_optuna.kinds.record import RecordKind, noise_is_hidden
+from mfhpo_optuna.samplers.answer import AnswerTrials
+from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study import attributes
 from mfhpo_optuna.study.forgotten import ForgottenReplicate, ForgottenReplicateWarning
 from mfhpo_optuna.study.loop.report import ProgressLike
@@ -38,6 +40,24 @@ from mfhpo_optuna.study.shortlist import StudyShortlist, shortlist_of
 
 Objective: TypeAlias = Callable[[optuna.Trial], Any]
 StudyCertificate: TypeAlias = Certificate
+
+
+class Replicate(optuna.Trial):
+    """A trial under a number that the search has not used: `first_number` is added to its own.
+
+    Objectives that derive their seed from it would otherwise draw the search's noise
+    once more, whose luck has made the shortlist.
+    """
+
+    def __init__(self, trial: optuna.Trial, first_number: int) -> None:
+        # Made anew, it would ask the sampler for another pull.
+        self.__dict__.update(trial.__dict__)
+        self._first_number = first_number
+
+    @property
+    def number(self) -> int:
+        """The trial's number, counted on from the search's trials."""
+        return self._first_number + super().number
 
 
 def certify(
@@ -177,7 +197,7 @@ def certify(
         check_blocks(replicate, name_of_fidelity, {"sigma": sigma})
     shortlist = shortlist_of(study, top, fidelity, replicate)
 
-    options: dict[str, Any] = {
+    options = {
         "delta": delta,
         "epsilon": epsilon,
         "budget": budget,
@@ -185,31 +205,40 @@ def certify(
         "measure": measure,
         "max_failures": max_failures,
     }
-
-    def make_certification(seed: int) -> Certification:
-        of_list: dict[str, Any] = {"luckiest": shortlist.luckiest, "maximise": shortlist.maximise}
-        blocks = replicate is not None
-        return Certification(shortlist.candidates, **of_list, seed=seed, blocks=blocks, **options)
-
-    make_certification(0)  # raises for bad arguments before anything is recorded
     forgotten = _forgotten_replicate(study, fidelity, replicate)
+    kind = RecordKind(shortlist, options, forgotten)
     if forgotten.notice:
         warnings.warn(forgotten.notice, ForgottenReplicateWarning, stacklevel=2)
-    sampler = ReplicateSampler(
-        shortlist, make_certification, options, forgotten, lease=lease, progress=progress
-    )
-    record = _open_record(study, shortlist, sampler, name, anew=timeout != 0)
+    sampler = StudySampler(kind, options, lease=lease, progress=progress)
+    only_reads = timeout == 0
+    record = _open_record(study, shortlist, sampler, name, only_reads)
     first_number = attributes.read_attribute(record, attributes.SHORTLIST_KEY)["first_number"]
 
     def evaluation(trial: optuna.Trial) -> Any:
         return objective(Replicate(trial, first_number))
 
-    race = sampler.race(record)
-    if timeout != 0 and (race.waits_for or not race.certification.finished):
-        record.optimize(evaluation, timeout=timeout, n_jobs=n_jobs, catch=caught)
-    sampler.conclude(record, is_reader=timeout == 0)
-    answer = sampler.race(record).certificate()
+    if not only_reads:
+        if not sampler.known(record).is_over:
+            record.optimize(evaluation, timeout=timeout, n_jobs=n_jobs, catch=caught)
+        _conclude(record, sampler, kind)
+    answer = sampler.known(record).answer().certificate
+    assert answer is not None
     return replace(answer, study_name=record.study_name)
+
+
+def _conclude(record: optuna.Study, sampler: StudySampler, kind: RecordKind) -> None:
+    """See that ``best_trial`` of a record is the answer, if there is one.
+
+    Raises ValueError while other processes certify the same with other arguments.
+    """
+    objection = sampler._objection_to_others(record)
+    if objection:
+        raise ValueError(objection)
+    known = sampler.known(record)
+    if noise_is_hidden(known):
+        warnings.warn(_HOW_TO_SEE_NOISE, NoNoiseWarning, stacklevel=3)
+    elif known.is_over:
+        AnswerTrials(kind).add(record, known)
 
 
 def _forgotten_replicate(
@@ -229,25 +258,28 @@ def _forgotten_replicate(
 def _open_record(
     study: optuna.Study,
     shortlist: StudyShortlist,
-    sampler: ReplicateSampler,
+    sampler: StudySampler,
     name: str | None,
-    anew: bool,
+    only_reads: bool,
 ) -> optuna.Study:
-    """Open the study that records the evaluations, or begin it.
+    """Open the study that records the evaluations, or begin it; who only reads does so in memory.
 
     A record whose evaluations had a fixed seed is left behind, since the objective may be mended.
-    Another one is begun if `anew`, and else only looked for.
     """
     name = shortlist.name if name is None else name
-    known = () if anew else optuna.get_all_study_names(study._storage)
-    own: dict[str, Any] = {"storage": study._storage, "direction": study.direction}
-    own |= {"sampler": sampler, "pruner": NopPruner(), "load_if_exists": True}
-    for attempt in itertools.count(1):
-        called = name if attempt == 1 else f"{name} ({attempt})"
-        record = optuna.create_study(study_name=called, **own)
+    known = optuna.get_all_study_names(study._storage)
+    names = (name if n == 1 else f"{name} ({n})" for n in itertools.count(1))
+    for called, following in itertools.pairwise(names):
+        options: dict[str, Any] = {"study_name": called, "sampler": sampler, "pruner": NopPruner()}
+        if called in known:
+            record = optuna.load_study(storage=study._storage, **options)
+        else:
+            options |= {"direction": study.direction, "load_if_exists": True}
+            storage = None if only_reads else study._storage
+            record = optuna.create_study(storage=storage, **options)
         _note_shortlist(study, record, shortlist)
-        is_last = not anew and f"{name} ({attempt + 1})" not in known
-        if is_last or not sampler.race(record).certification.noise_is_hidden:
+        is_last = only_reads and following not in known
+        if is_last or not noise_is_hidden(sampler.known(record)):
             break
     return record
 
@@ -285,3 +317,11 @@ def _note_shortlist(study: optuna.Study, record: optuna.Study, shortlist: StudyS
             f"{[name for name, _ in noted['candidates']]}. Give another name=, or delete it with "
             f"optuna.delete_study."
         )
+
+
+_HOW_TO_SEE_NOISE = (
+    "every evaluation of a candidate gave exactly the same value, so nothing can be certified: the "
+    "objective seems to use a fixed random seed or split. Draw a new one in every evaluation (seed "
+    "it with the replicate, with mfhpo_optuna.seed_of(trial), or not at all) and certify again; if "
+    "the objective really has no noise, say so with sigma=0"
+)

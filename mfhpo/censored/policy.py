@@ -256,6 +256,14 @@ class CensoredPolicy(Policy):
         return None if self._limits.known is None else self._limits.known.copy()
 
     @property
+    def largest_limit(self) -> float | None:
+        """The largest limit in seconds that a pull may have now; None: it has none."""
+        known, longest = self._limits.known, self._limits.longest
+        if known is not None:
+            return float(known[-1])
+        return None if math.isinf(longest) else longest
+
+    @property
     def plays(self) -> IntArray:
         """Plays of every arm at every limit, shape (n, m); ValueError before limits are known.
 
@@ -326,8 +334,7 @@ class CensoredPolicy(Policy):
             arms = [*self.history.arms, *(pull.arm for pull in under_way)]
             counts = np.bincount(arms, minlength=self.n_arms)
             left = np.flatnonzero(allowed)
-            arm, limit = int(left[np.argmin(counts[left])]), self._limits.longest
-            return Pull(arm, 0, None if math.isinf(limit) else limit)
+            return Pull(int(left[np.argmin(counts[left])]), 0, self.largest_limit)
         known = self._bounds.estimates
         pairs = [
             (self._owners.get(pull.arm, pull.arm), math.inf if pull.limit is None else pull.limit)

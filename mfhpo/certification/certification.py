@@ -186,10 +186,13 @@ class Certification:
         signed = None if value is None else self._sign * value
         observation = Observation(signed, censored_at=stopped_at)
         self.policy.tell(pull, observation)
-        if stopped_at is None:
-            self.note(pull.arm, value)
-        else:
+        if stopped_at is not None:
             self.stops[pull.arm] += 1
+        elif value is None or observation.failed:
+            self.failures[pull.arm] += 1
+        else:
+            self.counts[pull.arm] += 1
+            self._values[pull.arm].append(value)
 
     def rule_out(self, arm: int) -> None:
         """Note an evaluation that gave the worst value: -inf where values are maximised.
@@ -200,14 +203,6 @@ class Certification:
         self._ruled_out[arm] += 1
         self.policy.held_cost += 1.0
         self.policy.rule_out(arm)
-
-    def note(self, arm: int, value: float | None) -> None:
-        """Take note of an evaluation of which the policy was told by someone else."""
-        if value is None or Observation(value).failed:
-            self.failures[arm] += 1
-            return
-        self.counts[arm] += 1
-        self._values[arm].append(value)
 
     @property
     def evaluations(self) -> int:

@@ -210,7 +210,7 @@ class LimitSettings(Settings):
     candidates
         See `RaceSettings`.
     limits
-        Limits in seconds, or how many are to be derived.
+        Limits in seconds, or how many are to be derived; for `ZoomingRCUCB`, the longest one.
     options
         See `mfhpo.censored.options.RCUCBOptions`, in the direction of the objective.
     make
@@ -220,7 +220,7 @@ class LimitSettings(Settings):
     """
 
     candidates: Candidates
-    limits: Sequence[float] | int = 10
+    limits: Sequence[float] | float = 10
     options: Mapping[str, Any] = field(default_factory=dict)
     make: Callable[..., CensoredPolicy] = RCUCB
     n_arms: int | None = None

@@ -494,7 +494,7 @@ class State:
             self.runner.inform(ended.parameters, points)
 
     def _identify(self, arm: int, level: int, ended: Ended) -> None:
-        """Learn what a draw is; one that is equal to an earlier arm leaves, and it gets the values.
+        """Learn what a draw is; one that is equal to an earlier arm leaves.
 
         Cheaper levels may ask for fewer parameters, so that arms may only look the same there.
         """
@@ -568,7 +568,7 @@ class State:
         self._unlearned[event.id, level] = cost
 
     def _learn(self, results: list[Result]) -> None:
-        for result in map(self._owned, results):
+        for result in filter(None, map(self._counted, results)):
             self.history.append(result)
             stopped_at = getattr(result.observation, "censored_at", None)
             self._n_stopped += stopped_at is not None and result.purpose in self.runner.of_means
@@ -586,11 +586,19 @@ class State:
             answer = self._answer() if self.runner.finished else None
             self._certificate = answer if answer is not None and answer.certified else None
 
-    def _owned(self, result: Result) -> Result:
-        """Return a result of the arm that it counts for."""
+    def _counted(self, result: Result) -> Result | None:
+        """Return a result of the arm that it counts for; None if it is paid only.
+
+        A mean has the values of its own claims alone, because these have one order.
+        """
         pull = result.pull
         if pull.arm not in self._merged or pull.fidelity < self.runner.n_levels - 1:
             return result
+        if result.purpose in self.runner.of_means:
+            cost = self.runner.cost_of(pull, result.observation)
+            self._unlearned[result.id, pull.fidelity] = cost
+            self._lost_cost += cost
+            return None
         pull = replace(pull, arm=self.runner.configurations.owner(pull.arm))
         return replace(result, pull=pull)
 

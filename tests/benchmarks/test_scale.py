@@ -63,7 +63,7 @@ class TestHistory:
             assert before.value != after.value
 
     def test_is_a_history_that_the_sampler_goes_on_with(self, searched):
-        study = optuna.create_study(sampler=CLOCKED["SearchSampler"](0))
+        study = optuna.create_study(study_name=STUDY, sampler=CLOCKED["SearchSampler"](0))
         study.add_trials(repeated(searched, 100, others=True))
         study.optimize(objective, n_trials=1)
         counted = study.sampler.recommendation(study).trials

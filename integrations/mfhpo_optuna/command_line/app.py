@@ -5,7 +5,6 @@ import typer
 
 from mfhpo_optuna.command_line.certify import certify_study
 from mfhpo_optuna.command_line.demo import demo
-from mfhpo_optuna.command_line.plan import plan
 from mfhpo_optuna.command_line.show import report, show
 
 _HELP = (
@@ -30,7 +29,6 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(show)
 app.command()(report)
-app.command()(plan)
 app.command("certify")(certify_study)
 
 

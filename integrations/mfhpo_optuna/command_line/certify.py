@@ -22,7 +22,7 @@ from mfhpo_optuna.command_line.output import (
     say_what_failed,
 )
 from mfhpo_optuna.command_line.storages import StorageArgument, StudyArgument, load_study
-from mfhpo_optuna.samplers.replicates import ReplicateSampler
+from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.levels import did_you_mean
 from mfhpo_optuna.study.loop.storage_errors import is_of_storage, with_causes
 
@@ -186,5 +186,5 @@ def _first_line(error: BaseException) -> str:
 
 def _is_refusal(error: Exception) -> bool:
     """Return whether the sampler raised it because the objective is not the study's."""
-    refuses = ReplicateSampler._value_for.__code__
+    refuses = StudySampler.sample_independent.__code__
     return any(frame.f_code is refuses for frame, _ in traceback.walk_tb(error.__traceback__))

@@ -22,12 +22,13 @@ from mfhpo_optuna.study.attributes import (
     read_attribute,
 )
 from mfhpo_optuna.study.ends import End
+from mfhpo_optuna.study.forgotten import ForgottenReplicate
 from mfhpo_optuna.study.loop.state import Progress
 from mfhpo_optuna.study.places import drawn
 
 if TYPE_CHECKING:
     from mfhpo_optuna.study.arms import Params
-    from mfhpo_optuna.study.attributes import PullNote
+    from mfhpo_optuna.study.events import Translation
     from mfhpo_optuna.study.study_experiment import StudyExperiment
 
 
@@ -50,6 +51,12 @@ class Kind(abc.ABC):
         Whether Optuna's usual pruner gets in the way.
     answers_so_far
         Whether answers are added before the end.
+    is_whole
+        Whether configurations are given with all parameters that an objective may ask for.
+    about_pruning
+        What to say about a trial that was pruned without a limit.
+    chooses
+        What it chooses besides configurations, in words: others' claims are not its own.
     answered_by
         The sampler's method that answers.
     """
@@ -61,6 +68,12 @@ class Kind(abc.ABC):
     has_one_objective = True
     replaces_pruner = False
     answers_so_far = True
+    is_whole = False
+    about_pruning = (
+        "Make the study with pruner=optuna.pruners.NopPruner(); the race itself decides what is "
+        "not worth finishing."
+    )
+    chooses = "levels of a fidelity"
     answered_by = "recommendation"
 
     @property
@@ -81,8 +94,10 @@ class Kind(abc.ABC):
         """Return why a study cannot be run, or nothing."""
         return ""
 
-    def stopped_at(self, trial: FrozenTrial, note: PullNote) -> float | None:
-        """Return the limit at which a pruned trial was stopped; None if it was not."""
+    def stopped_at(self, trials: Translation, trial: FrozenTrial, end: End) -> float | None:
+        """Return the limit at which a trial was stopped; None if it was not."""
+        if end.state != TrialState.PRUNED:
+            return None
         # A larger limit of time may be worth it, one of memory there will not be.
         if read_attribute(trial, MEMORY_KEY) is not None:
             return float("inf")
@@ -95,6 +110,10 @@ class Kind(abc.ABC):
             return 1.0
         costs = self.fidelity.guessed_costs(tuple(levels))
         return costs[-1 if level is None or level >= len(costs) else level]
+
+    def forgotten(self) -> ForgottenReplicate:
+        """Return what finds a replicate that was not declared."""
+        return ForgottenReplicate(self.owned)
 
     def check(self, known: StudyExperiment) -> None:
         """Raise or warn if the experiment cannot go on as it is."""
@@ -120,8 +139,11 @@ class Kind(abc.ABC):
             return bool(earlier["delta"] <= now["delta"] and earlier["epsilon"] <= now["epsilon"])
         return bool(earlier["trials"] == now["trials"])
 
-    def lack(self, known: StudyExperiment, answer: Answer) -> str:
-        """Return why there is no answer at the end, and what to do; "" if there is one."""
+    def lack(self, known: StudyExperiment, answer: Answer) -> str | None:
+        """Return why there is no answer at the end, and what to do; "" if there is one.
+
+        None: there is none, and somebody else says so.
+        """
         if answer.arm is not None and not math.isnan(answer.mean):
             return ""
         return f"{answer.reason}. Give it a larger budget, or mend the objective."
@@ -168,7 +190,8 @@ class Kind(abc.ABC):
     ) -> Any:
         """Return another value where that of a configuration is none that is asked for.
 
-        Raises ValueError for one that users have given.
+        Raises ValueError for one that users have given, and for one that is missing in a whole
+        configuration.
         """
         if known.trials.values.is_declared:
             raise ValueError(
@@ -194,7 +217,7 @@ class Kind(abc.ABC):
         return False
 
     def counts_as_single(self, trial: FrozenTrial) -> bool:
-        """Return whether a trial that claims nothing is a single evaluation, and so no answer."""
+        """Return whether a trial is a single evaluation, and so no answer."""
         return self.fidelity is None or self.fidelity.name in trial.params
 
     def attributes(self, assignment: Assignment) -> dict[str, Any]:
@@ -214,7 +237,3 @@ class Kind(abc.ABC):
     def announcement(self, known: StudyExperiment) -> str:
         """Return what the log is to say once about how a study is run; empty for nothing."""
         return ""
-
-    def end(self, end: End, note: PullNote, trial: FrozenTrial) -> End:
-        """Return the end of a trial as it counts."""
-        return end

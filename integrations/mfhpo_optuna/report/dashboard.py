@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import re
 from typing import Any, TypeAlias
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import optuna
 
 from mfhpo._validation import check_instance
 from mfhpo.racing.recommendation import clean
-from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.report.ledger import ledger_of
 from mfhpo_optuna.report.page import figures_of
 from mfhpo_optuna.report.reading import StudyReading, read_study
 from mfhpo_optuna.report.summary import Summary, summary_of
-from mfhpo_optuna.visualization.reading import ReadingSampler
+from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.visualization.style import needed, require_plotly
 
 # In pixels: the dashboard's box for a plot, which cuts off what is higher, and the room above the
@@ -41,11 +39,8 @@ Span: TypeAlias = tuple[float, float]
 # show our backslashes.
 _MARKUP = re.compile(r"([\\`*_\[\]<>|$~&#@]|^[-+=]|:(?=//)|(?<=www)\.)", re.IGNORECASE)
 
-# The figures that this process has published last of each study, by name, as JSON.
-_published: WeakKeyDictionary[optuna.Study, dict[str, str]] = WeakKeyDictionary()
 
-
-def publish_to_dashboard(study: optuna.Study, *, sampler: ReadingSampler | None = None) -> Summary:
+def publish_to_dashboard(study: optuna.Study, *, sampler: StudySampler | None = None) -> Summary:
     """Show a study's answer in optuna-dashboard, and return it in words.
 
     The answer becomes the study's note, and the figures of `mfhpo_optuna.visualization` become
@@ -72,15 +67,11 @@ def publish_to_dashboard(study: optuna.Study, *, sampler: ReadingSampler | None 
     dashboard = needed("publish_to_dashboard", *needs)
     reading = read_study(study, sampler)
     summary = summary_of(reading, ledger_of(reading))
-    figures = _published.setdefault(study, {})
     for title, _, figure in figures_of(reading):
         lower = _in_the_box(figure)
-        if lower is None:
-            continue
-        name, drawn = "mfhpo-" + title.lower().replace(" ", "-"), lower.to_json()
-        if figures.get(name) != drawn:
+        if lower is not None:
+            name = "mfhpo-" + title.lower().replace(" ", "-")
             dashboard.save_plotly_graph_object(study, lower, graph_object_id=name)
-            figures[name] = drawn
     before = dashboard.get_note(study)
     own = _LAST_OF_OURS.split(before)[-1].strip()
     note = f"{_note(reading, summary)}\n\n{own}".strip()
@@ -121,7 +112,7 @@ def _placed(panels: set[Span], shrinkage: float) -> dict[Span, Span]:
 
 
 def _note(reading: StudyReading, summary: Summary) -> str:
-    of_others = _OF_A_GAME if isinstance(reading.sampler, NashSampler) else _OF_A_RACE
+    of_others = _OF_A_GAME if reading.purpose == "game" else _OF_A_RACE
     rows = [f"| {_plain(name)} | {_plain(text)} |" for name, text in summary.rows]
     table = ["\n".join(["| | |", "| --- | --- |", *rows])] if rows else []
     head = f"## {_plain(summary.status.capitalize())}"

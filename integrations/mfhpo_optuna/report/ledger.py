@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -11,16 +11,15 @@ from typing import Any
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import is_number
-from mfhpo.games import Query
-from mfhpo.search import BudgetedSearch, has_levels
-from mfhpo_optuna.games.sampler import NashSampler
-from mfhpo_optuna.games.study import NashStudy
+from mfhpo.experiment.kinds.games import levels_of
+from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.problem import Observation, Pull
+from mfhpo.search import BudgetedSearch
+from mfhpo_optuna.games.kind import GameKind
 from mfhpo_optuna.report.reading import StudyReading
-from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
-from mfhpo_optuna.samplers.limit_sampler import LimitSampler
 from mfhpo_optuna.study import attributes
-from mfhpo_optuna.study.fidelity_race import FidelityRace
-from mfhpo_optuna.visualization.replay import Replay, spent_of
+from mfhpo_optuna.study.study_experiment import StudyExperiment
+from mfhpo_optuna.visualization.replay import Replay
 
 COST_UNIT = "units of cost"  # of declared costs: nobody says what they are
 
@@ -30,8 +29,7 @@ class Entry:
     """One trial: `arm`, `cost` and `seconds` are None where they are not known."""
 
     trial: FrozenTrial
-    # "search", "certificate", "race", "limits", "game", "trial", "answer" or "not counted"
-    purpose: str
+    purpose: str  # see `StudyReading`; or "certificate", "answer", "lost" or "not counted"
     arm: int | None = None
     level: Any = None  # of the fidelity, or the limit of time
     at_target: bool = False  # whether its value is evidence about the answer
@@ -88,16 +86,77 @@ class Share:
 
 
 def ledger_of(reading: StudyReading) -> Ledger:
-    """Return the trials of a study as its sampler knows them."""
-    sampler = reading.sampler
-    if isinstance(sampler, FidelitySampler) and not sampler.objection_to(reading.study):
-        return _of_race(reading, sampler)
-    if isinstance(sampler, LimitSampler):
-        return Ledger(_as_told(reading, "limits"), "seconds", levels="time limit in seconds")
-    if isinstance(sampler, NashSampler) and reading.answer is not None:
-        return _of_game(reading, sampler)
-    purpose = "game" if isinstance(sampler, NashSampler) else "trial"
-    return Ledger(_as_told(reading, purpose), "seconds")
+    """Return the trials of a study as its experiment knows them."""
+    known = reading.known
+    if known is None:
+        return Ledger(tuple(_as_noted(reading)), "seconds")
+    told, counts = _told(reading, known), _counts_evaluations(known)
+    entries = []
+    for entry in _as_noted(reading):
+        is_open = not entry.trial.state.is_finished() or entry.purpose == "answer"
+        # What is not known was no part of the experiment.
+        untold = {} if is_open else {"purpose": "not counted", "cost": 0.0}
+        entries.append(replace(entry, **told.get(entry.trial.number, untold)))
+    levels = "time limit in seconds" if reading.purpose == "limits" else "level"
+    paid = known.policy.spending[0] if counts else known.answer().cost
+    return Ledger(tuple(entries), _unit(known), levels, paid)
+
+
+def _told(reading: StudyReading, known: StudyExperiment) -> dict[int, dict[str, Any]]:
+    """Return what is known about each trial that was learned, waits for others, or was lost."""
+    runner, open_ones, purpose = known.experiment.runner, known.experiment.ledger, reading.purpose
+    found: list[tuple[Any, Pull, str, float, bool]] = [
+        (each.trial, each.pull, each.purpose, each.end - each.begin, each.failed)
+        for each in Replay(known).evaluations
+    ]
+    for each in open_ones.held.values():
+        cost = runner.cost_of(each.pull, each.observation)
+        found.append((each.id, each.pull, each.purpose, cost, False))
+    for id, claim in open_ones.lost.items():
+        cost = runner.cost_of(claim.pull, Observation(None))
+        found.append((id, claim.pull, "lost", cost, False))
+    told = {}
+    for id, pull, noted, cost, failed in found:
+        about = {
+            "purpose": noted if noted in ("certificate", "lost") else purpose,
+            "cost": 1.0 if _counts_evaluations(known) else cost,
+            "failed": failed,
+        }
+        if not isinstance(known.kind, GameKind):
+            about |= {"arm": pull.arm, "at_target": pull.fidelity == runner.n_levels - 1}
+        level = _level_of(known, pull.fidelity)
+        told[int(id)] = about | ({} if level is None else {"level": level})
+    return told
+
+
+def _level_of(known: StudyExperiment, index: int) -> Any:
+    """Return the value of the fidelity at a level; None if evaluations have none in common."""
+    levels = known.trials.levels
+    if isinstance(known.kind, GameKind):
+        if not known.kind.measured.joint or not levels:
+            return None
+        index, levels = levels_of(index, known.kind.measured.sizes(levels))[0], levels[0]
+    return levels[index] if 0 <= index < len(levels) else None
+
+
+def _counts_evaluations(known: StudyExperiment) -> bool:
+    return isinstance(known.policy, BudgetedSearch) and known.policy.counts_evaluations
+
+
+def _unit(known: StudyExperiment) -> str:
+    """Return the unit of an experiment's costs."""
+    kind = known.kind
+    if _counts_evaluations(known):
+        return "trials"
+    if kind.in_seconds:
+        return "seconds"
+    declared: tuple[Fidelity, ...] = (kind.fidelity,) if kind.fidelity else ()
+    if isinstance(kind, GameKind):
+        declared = kind.measured.fidelities
+    if not declared:
+        return "trials"
+    is_shared = len(declared) == 1 and declared[0].costs is None
+    return declared[0].name if is_shared else COST_UNIT
 
 
 def where_it_went(ledger: Ledger) -> list[Share]:
@@ -132,87 +191,17 @@ def _spent(entries: Iterable[Entry]) -> float:
     )
 
 
-def _of_race(reading: StudyReading, sampler: FidelitySampler) -> Ledger:
-    replay = Replay(reading.study, sampler)
-    race, target = replay.race, len(replay.race.levels) - 1
-    of_policy = "search" if isinstance(race.policy, BudgetedSearch) else "race"
-    told = {
-        seen.trial: {
-            "purpose": "certificate" if seen.is_replicate else of_policy,
-            "arm": seen.arm,
-            "level": race.levels[seen.fidelity] if has_levels(race.fidelity) else None,
-            "at_target": seen.fidelity == target,
-            "cost": seen.spent,
-            "failed": seen.failed,
-        }
-        for seen in replay.evaluations
-    }
-    paid = None if race.policy is None else spent_of(race.policy)
-    return Ledger(_entries(reading, of_policy, told), _unit(race), paid=paid)
-
-
-def _unit(race: FidelityRace) -> str:
-    if isinstance(race.policy, BudgetedSearch) and race.policy.counts_evaluations:
-        return "trials"
-    if race.in_seconds:
-        return "seconds"
-    if not has_levels(race.fidelity):
-        return "trials"
-    return race.fidelity.name if race.fidelity.costs is None else COST_UNIT
-
-
-def _of_game(reading: StudyReading, sampler: NashSampler) -> Ledger:
-    told: dict[int, dict[str, Any]] = {}
-
-    def hear(
-        game: NashStudy, trial: FrozenTrial, query: Query, values: Sequence[float | None]
-    ) -> None:
-        if game.policy is not None:
-            # Players with fidelities of their own have no level in common.
-            is_shared = game.fidelity.joint and bool(game.levels)
-            level = game.levels[0][query.levels[0]] if is_shared else None
-            cost, failed = game.policy.cost_of(query), None in values
-            told[trial.number] = {"arm": None, "level": level, "cost": cost, "failed": failed}
-
-    game = sampler.replay(reading.study, lambda game: partial(hear, game))
-    paid = None if game.policy is None else game.policy.cost
-    return Ledger(_entries(reading, "game", told), _unit_of_game(game), paid=paid)
-
-
-def _unit_of_game(game: NashStudy) -> str:
-    declared = game.fidelity.fidelities
-    if not declared:
-        return "trials"
-    shared = declared[0] if game.fidelity.joint else None
-    return COST_UNIT if shared is None or shared.costs is not None else shared.name
-
-
-def _entries(
-    reading: StudyReading, purpose: str, told: Mapping[int, dict[str, Any]]
-) -> tuple[Entry, ...]:
-    """Return the trials with what their sampler has `told` about those that it has learned."""
-    entries = []
-    for entry in _as_told(reading, purpose):
-        # What others wait for is learned later; the rest was no part of the race or the game.
-        is_open = not entry.trial.state.is_finished() or entry.purpose == "answer"
-        untold = {} if is_open else {"purpose": "not counted", "cost": 0.0}
-        entries.append(replace(entry, **told.get(entry.trial.number, untold)))
-    return tuple(entries)
-
-
-def _as_told(reading: StudyReading, purpose: str) -> tuple[Entry, ...]:
-    """Return the trials by their own attributes alone."""
+def _as_noted(reading: StudyReading) -> Iterator[Entry]:
+    """Yield the trials by their own attributes alone."""
     fidelity = attributes.read_attribute(reading.study, attributes.FIDELITY_KEY)
-    entries = []
     for trial in reading.trials:
         if attributes.certificate_of(trial) is not None:
-            entries.append(Entry(trial, "answer"))
+            yield Entry(trial, "answer")
             continue
         note = attributes.pull_note(trial)
         limit = attributes.read_attribute(trial, attributes.LIMIT_KEY)
         level = trial.params.get(fidelity) if limit is None else limit
-        entries.append(Entry(trial, purpose, None if note is None else note.arm, level))
-    return tuple(entries)
+        yield Entry(trial, reading.purpose, None if note is None else note.arm, level)
 
 
 @dataclass(frozen=True)

@@ -25,51 +25,59 @@ from mfhpo.racing.recommendation import clean
 from mfhpo_optuna.report.ledger import Ledger, is_sortable, ledger_of, table_of, where_it_went
 from mfhpo_optuna.report.reading import StudyReading, read_study
 from mfhpo_optuna.report.summary import Summary, summary_of
-from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
-from mfhpo_optuna.samplers.limit_sampler import LimitSampler
+from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.visualization import plot_dissatisfaction, plot_equilibrium, plot_gain, plot_race
 from mfhpo_optuna.visualization.finalists import draw_certificate
-from mfhpo_optuna.visualization.reading import ReadingSampler
 from mfhpo_optuna.visualization.style import needed, require_plotly
 from mfhpo_optuna.visualization.words import value_text
 
 _MARGIN = 0.04  # of the scale on which values are drawn, at either end
 
-_HEIGHT = 600  # in pixels, of a figure that names none
-
-_SEARCH = (
-    "The search and its certificate",
-    "Above: every evaluation over what had been paid, with the best value so far as a step line. "
-    "Below, once there are finalists: what the search had seen of each, and its mean in new "
-    "evaluations with its interval.",
-)
-_RACE = (
-    "The race",
-    "A row for each configuration, the winner first. Left: its mean with its interval. Right: its "
-    "evaluations, each as long as its cost, up to where it left.",
-)
-_GAIN = (
-    "Gain by time limit",
-    "Top: estimated gain of a trial under each time limit, with intervals. Bottom: how probably a "
-    "trial runs beyond the limit.",
+_PICTURES: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
+    (
+        "search",
+        plot_race,
+        "The search and its certificate",
+        "Above: every evaluation over what had been paid, with the best value so far as a step "
+        "line. Below, once there are finalists: what the search had seen of each, and its mean in "
+        "new evaluations with its interval.",
+    ),
+    (
+        "race",
+        plot_race,
+        "The race",
+        "A row for each configuration, the winner first. Left: its mean with its interval. Right: "
+        "its evaluations, each as long as its cost, up to where it left.",
+    ),
+    (
+        "limits",
+        plot_gain,
+        "Gain by time limit",
+        "Top: estimated gain of a trial under each time limit, with intervals. Bottom: how "
+        "probably a trial runs beyond the limit.",
+    ),
+    (
+        "game",
+        plot_equilibrium,
+        "The equilibrium",
+        "For each parameter, what its owner would gain by moving it alone. The star is the answer.",
+    ),
+    (
+        "game",
+        plot_dissatisfaction,
+        "How the search for it went",
+        "The largest gain of a player by deviating, over what had been paid.",
+    ),
 )
 _CERTIFICATE = (
     "The certificate",
     "A row for each finalist, the winner first: what the search had seen, and its mean in new "
     "evaluations with its interval.",
 )
-_EQUILIBRIUM = (
-    "The equilibrium",
-    "For each parameter, what its owner would gain by moving it alone. The star is the answer.",
-)
-_DISSATISFACTION = (
-    "How the search for it went",
-    "The largest gain of a player by deviating, over what had been paid.",
-)
 
 
 def write_report(
-    study: optuna.Study, path: str | PathLike[str], *, sampler: ReadingSampler | None = None
+    study: optuna.Study, path: str | PathLike[str], *, sampler: StudySampler | None = None
 ) -> Summary:
     """Write a page about a study, and return its answer in words.
 
@@ -205,15 +213,22 @@ def pictures_of(reading: StudyReading) -> list[tuple[str, str, str]]:
     clear = "rgba(0, 0, 0, 0)"
     found = []
     for title, alt, figure in figures_of(reading):
-        height = figure.layout.height or _HEIGHT
-        figure.update_layout(paper_bgcolor=clear, plot_bgcolor=clear, height=height)
+        figure.update_layout(paper_bgcolor=clear, plot_bgcolor=clear)
         found.append((title, alt, figure.to_json()))
     return found
 
 
 def figures_of(reading: StudyReading) -> Iterator[tuple[str, str, Any]]:
-    """Return title, words and figure of all that there is to see."""
-    for title, alt, draw in _drawings(reading):
+    """Yield title, words and figure of all that there is to see."""
+    drawings: list[tuple[str, str, Callable[[], Any]]] = [
+        (title, alt, partial(plot, reading.study, sampler=reading.sampler))
+        for purpose, plot, title, alt in _PICTURES
+        if purpose == reading.purpose
+    ]
+    if reading.is_of_certify and reading.answer is not None:
+        certificate = partial(draw_certificate, reading.answer, reading.sign)
+        drawings.insert(0, (*_CERTIFICATE, certificate))
+    for title, alt, draw in drawings:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
@@ -221,17 +236,3 @@ def figures_of(reading: StudyReading) -> Iterator[tuple[str, str, Any]]:
             except (ValueError, LookupError, TypeError):
                 continue  # nothing to show yet, or a certificate that was damaged
         yield title, alt, figure
-
-
-def _drawings(reading: StudyReading) -> Iterator[tuple[str, str, Callable[[], Any]]]:
-    study, sampler = reading.study, reading.sampler
-    if reading.is_of_certify and reading.answer is not None:
-        yield *_CERTIFICATE, partial(draw_certificate, reading.answer, reading.sign)
-    if isinstance(sampler, FidelitySampler):
-        words = _SEARCH if sampler.searches(study) else _RACE
-        yield *words, partial(plot_race, study, sampler=sampler)
-    elif isinstance(sampler, LimitSampler):
-        yield *_GAIN, partial(plot_gain, study, sampler=sampler)
-    elif sampler is not None:
-        yield *_EQUILIBRIUM, partial(plot_equilibrium, study, sampler=sampler)
-        yield *_DISSATISFACTION, partial(plot_dissatisfaction, study, sampler=sampler)

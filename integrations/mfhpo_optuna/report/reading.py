@@ -1,25 +1,25 @@
-"""A study as it stands: its trials, the sampler that reads it, and the answer so far."""
+"""A study as it stands: its trials, the experiment that they are, and the answer so far."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import optuna
 from optuna.trial import FrozenTrial
 
-from mfhpo._validation import shown
-from mfhpo_optuna.games.sampler import NashSampler
+from mfhpo._validation import check_instance
+from mfhpo.experiment import Answer
+from mfhpo_optuna.kinds.fidelity import FidelityKind
+from mfhpo_optuna.kinds.limits import LimitKind
+from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.attributes import certificate_of
-from mfhpo_optuna.visualization.reading import (
-    ReadingSampler,
-    Record,
-    last_answer,
-    reading_sampler,
-    record_of,
-)
+from mfhpo_optuna.study.study_experiment import StudyExperiment
+from mfhpo_optuna.visualization.reading import Record, last_answer, reading_sampler, record_of
+
+Purpose = Literal["search", "race", "limits", "game", "trial"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,8 @@ class StudyReading:
 
     study: optuna.Study
     trials: tuple[FrozenTrial, ...]
-    sampler: ReadingSampler | None  # that reads the study
+    sampler: StudySampler | None  # that reads the study
+    known: StudyExperiment | None  # None if the sampler cannot run the study, or it has not begun
     without: str  # why there is no sampler
     answer: dict[str, Any] | None  # as plain JSON values; None if there is none yet
     reason: str  # why there is no answer
@@ -45,6 +46,15 @@ class StudyReading:
         return 1.0 if maximise else -1.0
 
     @property
+    def purpose(self) -> Purpose:
+        """What its trials are evaluated for; "trial" where that is not known."""
+        if self.known is None:
+            return "trial"
+        if isinstance(self.known.kind, FidelityKind):
+            return "search" if self.known.searches else "race"
+        return "limits" if isinstance(self.known.kind, LimitKind) else "game"
+
+    @property
     def is_record(self) -> bool:
         """Whether the study is one in which `certify` records its evaluations."""
         return self.record is not None and self.record.name == self.study.study_name
@@ -55,33 +65,39 @@ class StudyReading:
         return self.record is not None and self.answer is self.record.answer is not None
 
 
-def read_study(study: optuna.Study, sampler: ReadingSampler | None = None) -> StudyReading:
+def read_study(study: optuna.Study, sampler: StudySampler | None = None) -> StudyReading:
     """Read a study by the sampler that is given, by its own, or by the one that it names.
 
     Nothing is written to it by a sampler with the arguments of the one that has run it. Raises
     TypeError for a sampler that is not mfhpo's.
     """
-    if sampler is not None and not isinstance(sampler, ReadingSampler):
-        raise TypeError(
-            "sampler must be a sampler of mfhpo such as SearchSampler(...) or None, "
-            f"got {shown(sampler)}."
-        )
-    without = ""
+    right = "a sampler of mfhpo such as SearchSampler(...) or None"
+    check_instance("sampler", sampler, StudySampler | None, right)
+    without, answer = "", None
+    known: StudyExperiment | None = None
+    trials = tuple(study.get_trials(deepcopy=False))
+    record = record_of(study)
     try:
         sampler = sampler or reading_sampler(study)
     except ValueError as error:
-        without = str(error)
-    record = record_of(study)
-    answer, reason = (None, "") if sampler is None else _answer(study, sampler)
-    trials = tuple(study.get_trials(deepcopy=False))
-    if sampler is None:
-        last, reason = last_answer(trials), _why_none(study, record)
+        last = last_answer(trials)
         answer = None if last is None else certificate_of(last)
+        without, reason = str(error), _why_none(study, record)
+    else:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                found = sampler.recommendation(study)
+                known, reason = sampler.known(study), found.reason
+                answer = found.to_dict() if _says_something(found) else None
+            except ValueError as error:
+                reason = str(error)
     if record is not None and record.answer is not None:
         certifies_less = answer is not None and answer.get("certified")
         if record.answer.get("certified") or not certifies_less:
             answer = record.answer
-    return StudyReading(study, trials, sampler, without, answer, "" if answer else reason, record)
+    reason = "" if answer else reason
+    return StudyReading(study, trials, sampler, known, without, answer, reason, record)
 
 
 def _why_none(study: optuna.Study, record: Record | None) -> str:
@@ -96,18 +112,8 @@ def _why_none(study: optuna.Study, record: Record | None) -> str:
     )
 
 
-def _answer(study: optuna.Study, sampler: ReadingSampler) -> tuple[dict[str, Any] | None, str]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            if isinstance(sampler, NashSampler):
-                game = sampler.equilibrium(study)
-                return (game.to_dict(), "") if game.params else (None, game.reason)
-            answer = sampler.recommendation(study)
-        except ValueError as error:
-            return None, str(error)
-    # All values of an arm may have been NaN.
-    is_unknown = answer.censored is None and not math.isfinite(answer.mean)
-    if answer.arm is None or is_unknown:
-        return None, answer.reason
-    return answer.to_dict(), ""
+def _says_something(answer: Answer) -> bool:
+    """Return whether anything is known; all values of an arm may have been NaN."""
+    if answer.dissatisfaction is not None:
+        return bool(answer.params)
+    return answer.arm is not None and (answer.censored is not None or math.isfinite(answer.mean))

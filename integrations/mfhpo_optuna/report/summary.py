@@ -12,7 +12,6 @@ from mfhpo import Bounded, SubGaussian
 from mfhpo.racing.claims import FIXED, bounds_in_words, corrected_in_words, wrong_in_words
 from mfhpo.racing.declaration import as_noise
 from mfhpo.racing.recommendation import clean, params_in_words
-from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.report.ledger import COST_UNIT, Ledger
 from mfhpo_optuna.report.reading import StudyReading
 from mfhpo_optuna.study.attributes import FIDELITY_KEY, read_attribute
@@ -110,7 +109,7 @@ def _summary(reading: StudyReading, ledger: Ledger) -> Summary:
     answer = reading.answer
     if answer is None:
         return Summary("no answer", f"{sentence(reading.reason).rstrip('.')}.", {})
-    if isinstance(reading.sampler, NashSampler):
+    if "dissatisfaction" in answer:
         return _of_game(answer, ledger)
     if "gain" in answer:
         return _of_limits(answer, reading)

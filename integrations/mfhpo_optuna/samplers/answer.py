@@ -105,6 +105,8 @@ class AnswerTrials:
         """Add the answer at the end, unless there is none or an earlier one says the same."""
         answer = known.answer()
         lack = self._kind.lack(known, answer)
+        if lack is None:
+            return
         if lack:
             warnings.warn(f"the race ended without an answer: {lack}", stacklevel=5)
             return

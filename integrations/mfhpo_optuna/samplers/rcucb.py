@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import optuna
 
 from mfhpo.censored import RCUCB, ZoomingRCUCB
 from mfhpo.censored.options import RCUCBOptions, ZoomingRCUCBOptions, check_limits
-from mfhpo.racing.options import runs
-from mfhpo_optuna.samplers.limit_sampler import LimitSampler
+from mfhpo.racing.options import runs, with_defaults
+from mfhpo_optuna.kinds.limits import LimitKind
 from mfhpo_optuna.samplers.options import SamplerOptions
+from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.arms import ArmsLike
 
 if TYPE_CHECKING:
@@ -25,7 +28,7 @@ class _ZoomingRCUCB(ZoomingRCUCBOptions, SamplerOptions):
 
 
 @runs(RCUCB, _RCUCB, reward_range=None)
-class RCUCBSampler(LimitSampler):
+class RCUCBSampler(StudySampler):
     """Chooses a configuration and a time limit for every trial: for the gain of the trials.
 
     When to use it: when the trials themselves count, and their time, such as in a service that
@@ -99,11 +102,20 @@ class RCUCBSampler(LimitSampler):
         limits: Sequence[float] | int | None = None,
         **options: Unpack[_RCUCB],
     ) -> None:
-        super().__init__(arms, options, limits=check_limits(limits))
+        kind, host = _choice(self, arms, check_limits(limits), options)
+        super().__init__(kind, {"arms": arms, "limits": check_limits(limits), **options}, **host)
+
+    def best_limit(self, study: optuna.Study) -> float:
+        """Return the recommended time limit in seconds, of the recommended arm.
+
+        Raises ValueError if there is no answer yet: nothing was observed, or limits are still being
+        derived.
+        """
+        return _best_limit(self, study)
 
 
 @runs(ZoomingRCUCB, _ZoomingRCUCB, reward_range=None)
-class ZoomingRCUCBSampler(LimitSampler):
+class ZoomingRCUCBSampler(StudySampler):
     """Chooses a configuration and any time limit up to a longest one for every trial.
 
     When to use it: as `RCUCBSampler`, when nothing is known about which limits are worth trying,
@@ -127,4 +139,25 @@ class ZoomingRCUCBSampler(LimitSampler):
     """
 
     def __init__(self, arms: ArmsLike, longest: float, **options: Unpack[_ZoomingRCUCB]) -> None:
-        super().__init__(arms, options, longest=longest)
+        kind, host = _choice(self, arms, longest, options)
+        super().__init__(kind, {"arms": arms, "longest": longest, **options}, **host)
+
+    def best_limit(self, study: optuna.Study) -> float:
+        """Return the recommended time limit in seconds; see `RCUCBSampler.best_limit`."""
+        return _best_limit(self, study)
+
+
+def _choice(
+    sampler: Any, arms: ArmsLike, limits: Sequence[float] | float, options: Mapping[str, Any]
+) -> tuple[LimitKind, dict[str, Any]]:
+    """Return the choice of limits of a sampler's arguments, and those that every sampler has."""
+    own = with_defaults(type(sampler), options)
+    host = {name: own.pop(name) for name in SamplerOptions.__annotations__}
+    return LimitKind(arms, limits, own, sampler._policy_class), host
+
+
+def _best_limit(sampler: StudySampler, study: optuna.Study) -> float:
+    answer = sampler.recommendation(study)
+    if answer.limit is None:
+        raise ValueError(f"there is no best limit yet: {answer.reason}.")
+    return answer.limit

@@ -30,8 +30,9 @@ from mfhpo_optuna.study.attributes import (
     write_attribute,
     write_note,
 )
-from mfhpo_optuna.study.levels import check_choices, contains
+from mfhpo_optuna.study.levels import check_choices, contains, own_value
 from mfhpo_optuna.study.loop.end_of_optimize import call_at_end
+from mfhpo_optuna.study.loop.left_running import end_with_optimize, note_end
 from mfhpo_optuna.study.loop.report import ProgressLike, ProgressReport
 from mfhpo_optuna.study.loop.storage_errors import mark_if_spoilt
 from mfhpo_optuna.study.places import drawn
@@ -65,6 +66,10 @@ class StudySampler(BaseSampler):
     """
 
     _experiment: type[StudyExperiment] = StudyExperiment
+    # What `mfhpo.racing.options.runs` sets.
+    _policy_class: Callable[..., Any]
+    _options_type: type
+    _defaults: dict[str, Any]
 
     def __init__(
         self,
@@ -100,6 +105,11 @@ class StudySampler(BaseSampler):
         A study keeps them in its user attribute ``mfhpo:sampler``, from its first trial on.
         """
         return dict(self._arguments)
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of experiment that it runs, for pictures and reports."""
+        return self._kind
 
     def recommendation(self, study: optuna.Study) -> Answer:
         """Return the best answer so far, with its certificate as far as there is one.
@@ -198,6 +208,7 @@ class StudySampler(BaseSampler):
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Choose what the trial evaluates, and note it where other workers see it."""
+        end_with_optimize(study, trial)
         self._leave_median_pruner(study)
         if self.objection_to(study):
             return  # the first suggestion raises; raising here would leave the trial running
@@ -226,6 +237,7 @@ class StudySampler(BaseSampler):
         values: Sequence[float] | None,
     ) -> None:
         """Learn from the trial, and add the answer so far; at the end stop the study."""
+        note_end(study, trial, state, values)
         if self.objection_to(study):
             return
         mark_if_spoilt(study, trial, state)
@@ -280,11 +292,7 @@ class StudySampler(BaseSampler):
                     # The clock of one that waited would tell what it costs wrongly.
                     known.idle.add(trial.number)
                     return reply
-            try:
-                self._sleep(_PERIOD)
-            except KeyboardInterrupt:
-                study.tell(trial.number, state=TrialState.FAIL)  # Optuna would leave it running
-                raise
+            self._sleep(_PERIOD)
 
     def _may_wait(self, study: optuna.Study, trial: FrozenTrial) -> bool:
         return study._thread_local.in_optimize_loop and parameters_before(trial) is None
@@ -356,12 +364,14 @@ class StudySampler(BaseSampler):
         arm = known.trials.arm_of(note)
         assert arm is not None
         params = values[arm].params
+        if self._kind.is_whole and name not in params:
+            return self._kind.value_outside(known, trial, arm, name, None, distribution)
         if self._arm_sampler is not None and name not in params:
             view = arms_only_study(study, known)
             params[name] = self._arm_sampler.sample_independent(view, trial, name, distribution)
         value = values.suggest(arm, name, distribution, note.point)
         if contains(distribution, value):
-            return value
+            return own_value(distribution, value)
         return self._kind.value_outside(known, trial, arm, name, value, distribution)
 
     def _anything(self, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:
@@ -390,8 +400,6 @@ class StudySampler(BaseSampler):
                 self._answers.wait_for_others(study, trial, self._sleep)
             except KeyboardInterrupt:
                 self._answers.add(study, known)
-                if trial.number in known.over:  # Optuna would leave it running
-                    study.tell(trial.number, state=TrialState.FAIL)
                 raise
         with self._lock:
             known = self._read(study)
@@ -487,7 +495,7 @@ class StudySampler(BaseSampler):
                 stacklevel=5,
             )
 
-    def _objection_to_others(self, study: optuna.Study, trial: FrozenTrial) -> str:
+    def _objection_to_others(self, study: optuna.Study, trial: FrozenTrial | None = None) -> str:
         """Return why this worker must not run a study beside others, or "", and note it then."""
         if not self._arguments:
             return ""
@@ -503,7 +511,7 @@ class StudySampler(BaseSampler):
                     break
                 self._sleep(_PERIOD)
                 others = self._others(study, trial)
-        objection = mine.objection_to(noted, others)
+        objection = objection_to_version(noted) or mine.objection_to(noted, others)
         if objection:
             return f"study {study.study_name!r} {objection}"
         for name, note in self._notes().items():
@@ -552,7 +560,12 @@ class StudySampler(BaseSampler):
         """Return what is known about a study, with its news; the lock is held."""
         self._check_study(study)
         known = self._of(study)
-        if not known.read(study):
+        try:
+            is_read = known.read(study)
+        except ValueError:
+            del self._known[self._key(study)]  # whoever reads it again hears the same
+            raise
+        if not is_read:
             anew = self._new(study)
             anew.take_over(known)
             anew.read(study)

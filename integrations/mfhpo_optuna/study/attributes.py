@@ -89,6 +89,7 @@ class PullNote(_Note):
     origin: str = "chosen"
     shortlist: tuple[int | str, ...] = ()  # arms that a certificate compares: keys or numbers
     point: Mapping[str, float] | None = None  # where a draw is to lie
+    chooses: str = "levels of a fidelity"  # what its sampler chooses besides configurations
     retry_of: int | None = None
     worker: str | None = None
     arguments: str | None = None
@@ -317,6 +318,7 @@ def _pull(value: Any) -> PullNote | None:
         origin=lambda origin: origin in get_args(Origin),
         shortlist=lambda those: _are(lambda of: _is_whole(of) or _is_name(of), those),
         point=_is_point,
+        chooses=_is_name,
         retry_of=_is_whole,
         **_SIGNED,
     )

@@ -21,6 +21,7 @@ from mfhpo_optuna.study.attributes import (
     ARM_KEY,
     LIMIT_KEY,
     LOST_KEY,
+    MEMORY_KEY,
     EndNote,
     PullNote,
     parameters_before,
@@ -60,6 +61,7 @@ class Translation:
         self.replicates = None if kind.replicate is None else Replicates(kind.replicate, seed)
         self.n_without_fidelity = 0  # trials that gave a value and did not ask for it
         self.missing_fidelity = ""  # a sentence about the last of them
+        self.not_asked: list[str] = []  # what the last whole trial with a value did not ask for
         self.warned: set[str] = set()
         self.retried: set[int] = set()  # trials that others repeat
         self._has_replicates = False
@@ -82,6 +84,11 @@ class Translation:
         note = self.read_note(trial)
         if note is None or note.trial != trial.number or note.study != self.name:
             return None
+        if note.chooses != self.kind.chooses:
+            raise ValueError(
+                f"trial {trial.number} was run by a sampler that chooses {note.chooses}, not "
+                f"{self.kind.chooses}; resume the study with that one, or begin another."
+            )
         numbers = [note.block or 0, note.arm, *(of for of in note.shortlist if type(of) is int)]
         if max(numbers) <= max(_AT_FIRST + _FOR_EACH_TRIAL * trial.number, len(self.given)):
             return note
@@ -117,7 +124,7 @@ class Translation:
         Another sampler's arguments may have had other configurations, or other levels.
         """
         arm, level = self.arm_of(note), note.fidelity
-        if note.arguments not in (None, self._arguments):
+        if self.kind.fidelity is not None and note.arguments not in (None, self._arguments):
             level = self.level_of(trial)
         if self.replicates is not None and note.block is None:
             self._warn_of_no_replicate(trial)
@@ -167,11 +174,11 @@ class Translation:
             if not self.levels:
                 self.levels = levels_in(fidelity, asked)
                 events.append(Found(id="levels", order=order, levels=self.levels))
-        if self.replicates is not None and self.replicates.name in trial.distributions:
-            if not self._has_replicates:
-                self._has_replicates = True
-                count = self.replicates.count(trial.distributions[self.replicates.name])
-                events.append(Found(id="replicates", order=order, replicates=count))
+        name = self.kind.replicate
+        if self.replicates is not None and name in trial.distributions and not self._has_replicates:
+            self._has_replicates = True
+            count = self.replicates.count(trial.distributions[name])
+            events.append(Found(id="replicates", order=order, replicates=count))
         return events
 
     # Ends.
@@ -195,32 +202,37 @@ class Translation:
             return Lost(
                 id=id, order=order, why="its process died", cost=None, will_retry=will_retry
             )
-        return self._ended(trial, note, self.kind.end(end, note, trial), order)
+        if end.values and not self._has_asked_for_fidelity(trial):
+            self._warn_of_no_fidelity(trial)
+            if self.fidelity_distribution is None:  # nobody may ever ask: it is no evaluation
+                why = "it asked for no fidelity"
+                return Lost(id=id, order=order, why=why, is_withdrawn=True)
+        return self._ended(trial, note, end, order)
 
     def _ended(self, trial: FrozenTrial, note: PullNote, end: End, order: int) -> Ended:
         arm = self.arm_of(note)
         assert arm is not None
-        stopped_at = None
-        if end.state == TrialState.PRUNED:
-            stopped_at = self.kind.stopped_at(trial, note)
-            if stopped_at is None:
-                self._warn_of_pruning(trial)
+        stopped_at = self.kind.stopped_at(self, trial, end)
+        if end.state == TrialState.PRUNED and stopped_at is None:
+            self._warn_of_pruning(trial)
         level = self.level_of(trial)
         value = end.values[0] if end.values else None
         configuration: Mapping[str, Any] | None = None
         parameters, points = self._learn(arm, trial)
+        is_as_claimed = stopped_at is None or self.values.is_of(arm, trial)
         if value is not None:
-            if not self._is_as_claimed(trial, note, arm, level):
-                level = max(1, len(self.levels))  # one that there is not: it is paid, and no value
-                configuration = trial.params
-            elif level != note.fidelity and None not in (level, note.fidelity):
+            is_as_claimed = self._is_as_claimed(trial, note, arm, level)
+            if level != note.fidelity and None not in (level, note.fidelity):
                 configuration = trial.params
             elif not self.values.is_declared:
                 configuration = self.values.configuration(trial.params)
+        if not is_as_claimed:
+            level = max(1, len(self.levels))  # one that there is not: it is paid, and no value
+            configuration = trial.params
         return Ended(
             id=str(trial.number),
             order=order,
-            value=value,
+            value=value if stopped_at is None else None,
             cost=end.seconds if self.kind.in_seconds else None,
             stopped_at=stopped_at,
             level=level,
@@ -246,6 +258,10 @@ class Translation:
         """Tell whether a trial with a value evaluated what it claimed; else say so once."""
         if not self._has_asked_for_fidelity(trial):
             return False
+        if self.kind.is_whole:
+            self.not_asked = sorted(self.values.named(arm) - trial.params.keys())
+            if self.not_asked:
+                return False
         target = len(self.levels) - 1
         if level is not None and level > target:
             self.warn(
@@ -273,9 +289,11 @@ class Translation:
 
     def _has_asked_for_fidelity(self, trial: FrozenTrial) -> bool:
         fidelity = self.kind.fidelity
-        if fidelity is None or fidelity.name in trial.params:
-            return True
-        name = fidelity.name
+        return fidelity is None or fidelity.name in trial.params
+
+    def _warn_of_no_fidelity(self, trial: FrozenTrial) -> None:
+        assert self.kind.fidelity is not None
+        name = self.kind.fidelity.name
         self.n_without_fidelity += 1
         self.missing_fidelity = (
             f"fidelity={name!r}, but the objective did not ask for it in trial {trial.number}; it "
@@ -284,7 +302,6 @@ class Translation:
             f"parameter.{did_you_mean(name, trial.params, 'fidelity=')}"
         )
         self.warn("no fidelity", self.missing_fidelity)
-        return False
 
     def _warn_of_no_replicate(self, trial: FrozenTrial) -> None:
         self.warn(
@@ -326,11 +343,12 @@ class Translation:
                 )
 
     def _warn_of_pruning(self, trial: FrozenTrial) -> None:
+        if read_attribute(trial, MEMORY_KEY) is not None:
+            return
         self.warn(
             "pruning",
             f"trial {trial.number} was pruned: it gave no value, was not stopped at a limit, and "
-            f"counts as failed. Make the study with pruner=optuna.pruners.NopPruner(); the race "
-            f"itself decides what is not worth finishing.",
+            f"counts as failed. {self.kind.about_pruning}",
         )
 
     def _level_in_words(self, trial: FrozenTrial) -> str:

@@ -17,6 +17,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import check_count, check_instance, shown
 from mfhpo.certification.candidates import Candidate, Shortlist, best_of, chosen_in_words
+from mfhpo.experiment import key_of
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import as_fidelity
 from mfhpo_optuna.study.attributes import (
@@ -26,7 +27,8 @@ from mfhpo_optuna.study.attributes import (
     pull_note,
     read_attribute,
 )
-from mfhpo_optuna.study.levels import contains, did_you_mean
+from mfhpo_optuna.study.levels import contains, described, did_you_mean
+from mfhpo_optuna.study.values import is_in_range
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,6 @@ class StudyShortlist(Shortlist):
     For its other fields see `Shortlist`.
     """
 
-    distributions: tuple[dict[str, BaseDistribution], ...]
-    maximise: bool
     first_number: int  # what the study's next trial would be called
     name: str  # of the study that records the evaluations
     replicate: str | None  # the parameter that sets the split or the seed, of no candidate
@@ -90,15 +90,13 @@ def shortlist_of(
             f"more trials first (of those of mfhpo's own samplers, the ones at the target level "
             f"count)."
         )
-    maximise = study.direction == StudyDirection.MAXIMIZE
-    sign = 1.0 if maximise else -1.0
+    sign = 1.0 if study.direction == StudyDirection.MAXIMIZE else -1.0
     # Sorting keeps the order of equals: the first trial comes first, as in `study.best_trial`.
     ranked = sorted(configurations, key=lambda configuration: -sign * configuration.claim())
     best = max(eligible, key=lambda trial: sign * _value(trial))
     [first] = [k for k, one in enumerate(ranked) if any(trial is best for trial in one.trials)]
     kept, luckiest = best_of(ranked, first, top)
     candidates = []
-    distributions = []
     for place, configuration in enumerate(kept):
         trial = max(configuration.trials, key=lambda trial: sign * _value(trial))
         promise = sign * max(sign * value for value in configuration.values())
@@ -110,7 +108,6 @@ def shortlist_of(
                 best_value=promise if place == luckiest else None,
             )
         )
-        distributions.append(dict(trial.distributions))
     searched = [trial for trial in trials if certificate_of(trial) is None]
     at = "" if chosen is None else f" at {chosen.name}={kept[0].params[chosen.name]!r}"
     by = "" if replicate is None else f" by {replicate}"
@@ -122,11 +119,9 @@ def shortlist_of(
             len(searched),
             len(eligible),
             len(configurations),
-            sum(_has_value(trial) and not _is_in_range(trial) for trial in searched),
+            sum(_has_value(trial) and not is_in_range(trial) for trial in searched),
             any(pull_note(trial) for trial in eligible),
         ),
-        distributions=tuple(distributions),
-        maximise=maximise,
         first_number=len(trials),
         name=f"{study.study_name}: best {len(kept)} of {len(eligible)}{at}{by}",
         replicate=replicate,
@@ -135,7 +130,7 @@ def shortlist_of(
 
 def _eligible(trials: Sequence[FrozenTrial], fidelity: Fidelity | None) -> list[FrozenTrial]:
     """Return the trials that completed within their ranges; of a race those at the target."""
-    completed = [trial for trial in trials if _has_value(trial) and _is_in_range(trial)]
+    completed = [trial for trial in trials if _has_value(trial) and is_in_range(trial)]
     is_race = any(pull_note(trial) for trial in completed)
     eligible = []
     for trial in completed:
@@ -154,7 +149,7 @@ def _is_at_target(trial: FrozenTrial, fidelity: Fidelity) -> bool:
     if fidelity.name not in trial.params:
         return False
     target = _target(fidelity, trial.distributions[fidelity.name])
-    return bool(trial.params[fidelity.name] == target)
+    return bool(described(trial.params[fidelity.name]) == described(target))
 
 
 def _has_value(trial: FrozenTrial) -> bool:
@@ -164,11 +159,6 @@ def _has_value(trial: FrozenTrial) -> bool:
         and len(trial.values) == 1
         and math.isfinite(trial.values[0])
     )
-
-
-def _is_in_range(trial: FrozenTrial) -> bool:
-    """Return whether a trial lies in its ranges, as enqueued ones need not."""
-    return all(contains(trial.distributions[name], value) for name, value in trial.params.items())
 
 
 def _value(trial: FrozenTrial) -> float:
@@ -197,17 +187,18 @@ def _group(
             distribution = trial.distributions[fidelity.name]
             level = params[fidelity.name]
             if isinstance(distribution, CategoricalDistribution):
-                level = distribution.to_internal_repr(level)
+                level = [*map(described, distribution.choices)].index(described(level))
             params[fidelity.name] = _target(fidelity, distribution)
-        group = groups.setdefault(repr(sorted(params.items())), _Configuration(params))
+        group = groups.setdefault(key_of(params, described), _Configuration(params))
         group.trials.append(trial)
         group.levels.append(level)
     if fidelity is not None:
-        targets = {repr(group.params[fidelity.name]) for group in groups.values()}
+        found = [group.params[fidelity.name] for group in groups.values()]
+        targets = sorted({repr(described(target)): repr(target) for target in found}.values())
         if len(targets) > 1:
             raise ValueError(
                 f"fidelity={shown(fidelity.name)} has several upper bounds in study "
-                f"{study.study_name!r}: {', '.join(sorted(targets))}. Say which is the target: "
+                f"{study.study_name!r}: {', '.join(targets)}. Say which is the target: "
                 f"fidelity=Fidelity({fidelity.name!r}, levels=[...]), whose last level counts."
             )
     return list(groups.values())

@@ -33,7 +33,7 @@ from mfhpo_optuna.study.attributes import (
 )
 from mfhpo_optuna.study.ends import End, end_of, values_of
 from mfhpo_optuna.study.events import Translation, limit_of, lost_of
-from mfhpo_optuna.study.forgotten import ForgottenReplicate, ForgottenReplicateWarning
+from mfhpo_optuna.study.forgotten import ForgottenReplicateWarning
 from mfhpo_optuna.study.levels import contains, described, did_you_mean, levels_in
 from mfhpo_optuna.study.trials.news import TrialNews
 from mfhpo_optuna.study.trials.processes import is_surely_alive, is_surely_dead, worker_name
@@ -89,7 +89,9 @@ class StudyExperiment:
         self.shown: tuple[int, list[FrozenTrial]] | None = None  # to the sampler of the arms
         self.begun_here: dict[int, float] = {}  # when trials began, by a clock that nobody sets
         self.n_outside = 0  # trials with a value that are none of this experiment's
-        self.forgotten = ForgottenReplicate(kind.owned)
+        self.forgotten = kind.forgotten()
+        if self.forgotten.notice:
+            self.trials.warned.add(FORGOTTEN)
         self._claims: dict[int, PullNote] = {}  # of running trials
         self._since: dict[int, FrozenTrial] = {}  # running trials with a claim, as last seen
         self._looks: dict[int, object] = {}
@@ -206,7 +208,7 @@ class StudyExperiment:
 
     def _next(self, trial: FrozenTrial, moving: str | None = None) -> Reply:
         fixed = parameters_before(trial)
-        if fixed is None:
+        if not fixed:
             return self.experiment.next(moving=moving)
         fidelity, level = self.kind.fidelity, None
         if fidelity is not None and fidelity.name in fixed and self.trials.levels:
@@ -219,7 +221,11 @@ class StudyExperiment:
                 )
             level = levels.index(described(asked))
         part = self.trials.values.configuration(fixed), level
-        return self.experiment.next(fixed=part, moving=moving)
+        reply = self.experiment.next(fixed=part, moving=moving)
+        own = limit_of(trial)  # enqueued with it
+        if own is None or not isinstance(reply, Assignment):
+            return reply
+        return replace(reply, limit=own)
 
     def _inherited(self, trial: FrozenTrial) -> Assignment | None:
         """Return what a lost trial was to evaluate that this one repeats; None for others.
@@ -293,6 +299,7 @@ class StudyExperiment:
             origin=assignment.origin,
             shortlist=self.trials.shortlist_of(assignment.shortlist),
             point=assignment.point or None,
+            chooses=self.kind.chooses,
             retry_of=retry,
             **signature,
         )
@@ -361,7 +368,8 @@ class StudyExperiment:
     def replicate_for(self, trial: FrozenTrial, distribution: BaseDistribution) -> Any:
         """Return the replicate for a trial whose objective asks for it with a distribution."""
         replicates, note = self.trials.replicates, self._claims[trial.number]
-        assert replicates is not None and note.block is not None
+        assert replicates is not None
+        assert note.block is not None
         asked = replace_distributions(trial, {replicates.name: distribution})
         for event in self.trials.found(asked, note):
             self.experiment.apply(event)
@@ -387,12 +395,11 @@ class StudyExperiment:
         mark = EndNote(trial.number, order, worker, state.name)
         write_attribute(study, trial, END_KEY, mark.to_dict())
         self.kind.warn_at_end(self, trial, state)
-        self._news.close(trial.number)
         self._is_stale |= trial.number in self._ended  # its end could not be stored before
         self._ended[trial.number] = end
         for event in self._end(trial, note, end):
             self.experiment.apply(event)
-        return True
+        return self.kind.counts_as_single(trial)
 
     def seconds_of(self, study: optuna.Study, trial: FrozenTrial) -> float | None:
         """Return how long a trial that ends now took, and note it where seconds are the cost."""
@@ -401,6 +408,8 @@ class StudyExperiment:
             return seconds
         if trial.number in self.begun_here:
             seconds = self.clock() - self.begun_here[trial.number]
+        elif seconds is None:
+            seconds = max(0.0, self._news.seconds_under_way(trial.number, trial.datetime_start))
         if seconds is not None and self.kind.in_seconds:
             write_attribute(study, trial, SECONDS_KEY, seconds)
         return seconds
@@ -504,6 +513,8 @@ class StudyExperiment:
     def answer(self) -> Answer:
         """Return the best answer so far."""
         answer = self.experiment.answer()
+        if answer.arm is not None:
+            answer = replace(answer, params=self.params_of(answer))
         notices = (self.forgotten.notice,) if self.forgotten.notice else ()
         if self.n_outside:
             which = "1 trial does" if self.n_outside == 1 else f"{self.n_outside} trials do"

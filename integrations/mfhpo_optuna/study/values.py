@@ -127,11 +127,12 @@ class Values:
         if number >= trial.number:
             known.whole[level] = trial.number, now
             first = now
-        is_same = _same(now, first) and all(
-            described(value) == described(known.params.get(name, value))
-            for name, value in now.items()
-        )
-        return is_same and is_in_range(trial)
+        return _same(now, first) and self.is_of(arm, trial) and is_in_range(trial)
+
+    def is_of(self, arm: int, trial: FrozenTrial) -> bool:
+        """Return whether a trial evaluates a configuration, as far as it came."""
+        known, now = self[arm].params, self.configuration(trial.params)
+        return _same(now, {name: known.get(name, value) for name, value in now.items()})
 
 
 def is_in_range(trial: FrozenTrial) -> bool:
@@ -140,4 +141,4 @@ def is_in_range(trial: FrozenTrial) -> bool:
 
 
 def _same(one: Params, other: Params) -> bool:
-    return described(one) == described(other)
+    return bool(described(one) == described(other))

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import optuna
 
-from mfhpo.games import Dissatisfaction, Equilibrium
+from mfhpo.experiment import Answer
+from mfhpo.games import Dissatisfaction
 from mfhpo.racing.recommendation import params_in_words
-from mfhpo_optuna.games.sampler import NashSampler
+from mfhpo_optuna.games.kind import GameKind
 from mfhpo_optuna.games.study import NashStudy
+from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.visualization import style, words
-from mfhpo_optuna.visualization.reading import chosen_sampler
+from mfhpo_optuna.visualization.reading import told
+from mfhpo_optuna.visualization.replay import told_again
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 _STAGES = 20  # recommendations that are computed anew
 
 
-def plot_dissatisfaction(study: optuna.Study, *, sampler: NashSampler | None = None) -> go.Figure:
+def plot_dissatisfaction(study: optuna.Study, *, sampler: StudySampler | None = None) -> go.Figure:
     """Plot what players would gain by deviating from the recommended profile, over the cost.
 
     Gains are in standard deviations of each player's objective, in which players can be compared.
@@ -41,48 +43,41 @@ def plot_dissatisfaction(study: optuna.Study, *, sampler: NashSampler | None = N
         See `plot_race`.
     """
     style.require_plotly("plot_dissatisfaction")
-    story = NashStory(study, sampler, "plot_dissatisfaction", _STAGES)
-    costs = [stage.answer.cost for stage in story.stages]
-    gains = [stage.answer.dissatisfaction for stage in story.stages]
+    known, answer = game_of(study, sampler, "plot_dissatisfaction")
+    stages = _stages(known)
+    costs = [stage.cost for stage in stages]
+    gains = [stage.dissatisfaction or {} for stage in stages]
     lower = [max(gain.relative_interval[0] for gain in of.values()) for of in gains]
-    upper = [stage.answer.at_most for stage in story.stages]
+    upper = [stage.at_most for stage in stages]
     figure = style.new_figure()
     style.ribbon(figure, costs, lower, upper, style.WINNER, name="interval")
-    for name, colour in zip(story.game.players.names, itertools.cycle(style.SEVERAL)):
+    for name, colour in zip(gains[-1], itertools.cycle(style.SEVERAL)):
         line = {"color": colour, "width": 1.3, "dash": "dot"}
         means = style.rounded([of[name].relative for of in gains])
         style.draw(figure, costs, means, mode="lines", line=line, name=style.literal(name))
-    largest = style.rounded([stage.answer.epsilon for stage in story.stages])
-    texts = [style.hover(_lines(stage)) for stage in story.stages]
+    largest = style.rounded([stage.epsilon for stage in stages])
+    texts = [style.hover(_lines(stage)) for stage in stages]
     look = {"mode": "lines+markers", "line": {"color": style.WINNER, "width": 3}}
     style.draw(figure, costs, largest, text=texts, name="largest of all players", **look)
     style.head(figure, "What deviating alone would gain")
-    style.lay_out(figure, story.title(), panels=300)
+    style.lay_out(figure, game_title(answer), panels=300)
     figure.update_xaxes(title_text="cost paid", rangemode="tozero")
     # Nobody is sure of anything at first: intervals of that time would hide what came of it.
     figure.update_yaxes(
-        title_text="standard deviations of the objective", range=[0.0, _top(story)], zeroline=False
+        title_text="standard deviations of the objective", range=[0.0, _top(stages)], zeroline=False
     )
     return figure
 
 
-def _top(story: NashStory) -> float:
-    means = [stage.answer.epsilon for stage in story.stages]
-    later = [stage.answer.at_most for stage in story.stages[len(story.stages) // 2 :]]
+def _top(stages: list[Answer]) -> float:
+    means = [stage.epsilon for stage in stages]
+    later = [stage.at_most for stage in stages[len(stages) // 2 :]]
     return 1.05 * max(filter(math.isfinite, [*means, *later]), default=0.0) or 1.0
 
 
-def _lines(stage: Stage) -> list[str]:
-    gains = [gain_text(*of) for of in stage.answer.dissatisfaction.items()]
-    return [f"cost {stage.answer.cost:,.6g}", *gains, *words.params_lines(stage.params)]
-
-
-@dataclass(frozen=True)
-class Stage:
-    """What was recommended at some time."""
-
-    answer: Equilibrium
-    params: dict[str, Any]
+def _lines(stage: Answer) -> list[str]:
+    gains = [gain_text(*of) for of in (stage.dissatisfaction or {}).items()]
+    return [f"cost {stage.cost:,.6g}", *gains, *words.params_lines(stage.params)]
 
 
 def gain_text(player: str, gain: Dissatisfaction) -> str:
@@ -92,55 +87,45 @@ def gain_text(player: str, gain: Dissatisfaction) -> str:
     return f"{player} would gain {gain.mean:.3g} {words.between(gain.interval)} by deviating"
 
 
-class NashStory:
-    """A game after a study's last evaluation, and the recommendations on the way to it.
+def game_of(
+    study: optuna.Study, sampler: StudySampler | None, plot: str
+) -> tuple[NashStudy, Answer]:
+    """Return a study's game and its answer; ValueError if no trial has given values yet."""
+    known, answer = told(study, sampler, GameKind, plot, "a NashSampler")
+    assert isinstance(known, NashStudy)
+    if not answer.params:
+        raise ValueError(f"study {study.study_name!r} has nothing to show yet: {answer.reason}.")
+    return known, answer
 
-    Each of the `n_stages` before the last one takes as long as the answer does. Raises ValueError
-    if no trial has given values yet.
-    """
 
-    def __init__(
-        self, study: optuna.Study, sampler: NashSampler | None, plot: str, n_stages: int = 0
-    ) -> None:
-        chosen: NashSampler = chosen_sampler(study, sampler, NashSampler, plot, "a NashSampler")
-        answer = chosen.equilibrium(study)
-        if not answer.params:
-            raise ValueError(
-                f"study {study.study_name!r} has nothing to show yet: {answer.reason}."
-            )
-        self.stages: list[Stage] = []
-        self._played, self._last = 0, answer.trials
-        self._shown = set(np.linspace(1, answer.trials, n_stages).round().astype(int).tolist())
-        self.game = chosen.replay(study, lambda game: partial(self._hear, game))
-        if self._played != self._last:
-            self._note_stage(self.game)  # trials have ended in the meantime
-        assert self.game.policy is not None
-        self.policy, self.answer = self.game.policy, self.stages[-1]
-
-    def title(self) -> tuple[str, ...]:
-        """Return where the equilibrium is, what deviating would gain, and what it cost."""
-        answer = self.answer.answer
-        at_most = ""
-        if math.isfinite(answer.at_most):
-            at_most = (
-                f"At most {answer.at_most:.2g} standard deviations of an objective, probability"
-                f"\u00a0{answer.probability:g}"
-            )
-        return words.title(
-            "Equilibrium" if answer.finished else "Equilibrium so far",
-            params_in_words(self.answer.params),
-            *(gain_text(*of) for of in answer.dissatisfaction.items()),
-            at_most,
-            f"Cost {answer.cost:,.6g} of {answer.budget:,.6g} in "
-            f"{words.trials_text(self._played)}, {answer.n_evaluations:,} of them at the target",
+def game_title(answer: Answer) -> tuple[str, ...]:
+    """Return where the equilibrium is, what deviating would gain, and what it cost."""
+    at_most = ""
+    if math.isfinite(answer.at_most):
+        at_most = (
+            f"At most {answer.at_most:.2g} standard deviations of an objective, probability"
+            f"\u00a0{answer.probability:g}"
         )
+    return words.title(
+        "Equilibrium" if answer.finished else "Equilibrium so far",
+        params_in_words(answer.params),
+        *(gain_text(*of) for of in (answer.dissatisfaction or {}).items()),
+        at_most,
+        f"Cost {answer.cost:,.6g} of {answer.budget:,.6g} in "
+        f"{words.trials_text(answer.trials)}, {answer.evaluations:,} of them at the target",
+    )
 
-    def _hear(self, game: NashStudy, *_: Any) -> None:
-        self._played += 1
-        if self._played == self._last or self._played in self._shown:
-            self._note_stage(game)
 
-    def _note_stage(self, game: NashStudy) -> None:
-        answer = game.recommend()
-        if answer.profile:
-            self.stages.append(Stage(answer, game.space.params(answer.profile)))
+def _stages(known: NashStudy) -> list[Answer]:
+    """Return what was recommended on the way; each takes as long as the answer does."""
+    stages, last = [], len(known.experiment.history())
+    shown = set(np.linspace(1, last, _STAGES).round().astype(int).tolist())
+    n_told = 0
+    for runner, learned in told_again(known):
+        n_told += len(learned)
+        if n_told not in shown:
+            continue
+        answer = runner.answer()
+        if answer.params:
+            stages.append(replace(answer, params=known.params_of(answer)))
+    return stages

@@ -9,11 +9,13 @@ import optuna
 from optuna.distributions import CategoricalDistribution
 from scipy.special import ndtri
 
+from mfhpo.experiment import Answer
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.search import OneOf
-from mfhpo_optuna.games.sampler import NashSampler
+from mfhpo_optuna.games.study import NashStudy
+from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.visualization import style
-from mfhpo_optuna.visualization.dissatisfaction import NashStory
+from mfhpo_optuna.visualization.dissatisfaction import game_of, game_title
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -22,7 +24,7 @@ _FINE = 41  # values of a number's range
 _HEIGHT, _GAP = 180, 80  # of a panel and between two, in pixels
 
 
-def plot_equilibrium(study: optuna.Study, *, sampler: NashSampler | None = None) -> go.Figure:
+def plot_equilibrium(study: optuna.Study, *, sampler: StudySampler | None = None) -> go.Figure:
     """Plot what players would gain by deviating from the recommended profile.
 
     There is a slice through the profile for each parameter: what its owner would gain by moving it
@@ -37,11 +39,11 @@ def plot_equilibrium(study: optuna.Study, *, sampler: NashSampler | None = None)
         See `plot_race`.
     """
     style.require_plotly("plot_equilibrium")
-    story = NashStory(study, sampler, "plot_equilibrium")
-    game, known = story.game, story.policy.actions.parameters
+    game, answer = game_of(study, sampler, "plot_equilibrium")
+    players, known = game.trials.kind.players, game.policy.actions.parameters
     owned = [
         (player, name)
-        for player, names in enumerate(game.players.owned.values())
+        for player, names in enumerate(players.owned.values())
         for name in names
         if name in known
     ]
@@ -52,21 +54,25 @@ def plot_equilibrium(study: optuna.Study, *, sampler: NashSampler | None = None)
     )
     for place, (player, parameter) in enumerate(owned):
         panel = {"row": place // 2 + 1, "col": place % 2 + 1}
-        _draw(figure, story, player, parameter, panel)
-        style.head(figure, f"gain of {game.players.names[player]}", panel=place + 1)
+        _draw(figure, game, answer, player, parameter, panel)
+        style.head(figure, f"gain of {players.names[player]}", panel=place + 1)
     if len(owned) % 2:
         figure.update_xaxes(visible=False, row=n_rows, col=2)
         figure.update_yaxes(visible=False, row=n_rows, col=2)
-    style.lay_out(figure, story.title(), panels=panels)
+    style.lay_out(figure, game_title(answer), panels=panels)
     return figure
 
 
 def _draw(
-    figure: Any, story: NashStory, player: int, parameter: str, panel: dict[str, int]
+    figure: Any,
+    game: NashStudy,
+    answer: Answer,
+    player: int,
+    parameter: str,
+    panel: dict[str, int],
 ) -> None:
-    places = _places(story, parameter)
-    means, half_widths = _gains_by_moving(story, player, parameter, places)
-    space = story.game.space
+    places, space = _places(game, parameter), game.trials.space
+    means, half_widths = _gains_by_moving(game, answer, player, parameter, places)
     is_choice = isinstance(space.distributions[parameter], CategoricalDistribution)
 
     def shown(value: Any) -> Any:
@@ -78,7 +84,7 @@ def _draw(
     common = {"showlegend": panel == style.LEFT, **panel}
     if not is_choice:
         lower, upper = (means - half_widths).tolist(), (means + half_widths).tolist()
-        name = f"interval, probability {story.policy.probability:g}"
+        name = f"interval, probability {game.policy.probability:g}"
         group = {"name": name, "legendgroup": "interval"}
         style.ribbon(figure, values, lower, upper, colour, **group, **common)
     look: dict[str, Any] = {"mode": "lines", "line": {"color": colour, "width": 2}}
@@ -89,9 +95,9 @@ def _draw(
     style.draw(figure, values, style.rounded(means.tolist()), **named, **look, **common)
     edge = {"color": "white", "width": 1}
     star = {"symbol": "star", "size": 13, "color": style.WINNER, "line": edge}
-    answer = {"name": "recommended", "legendgroup": "answer"}
-    place = [shown(story.answer.params[parameter])]
-    style.draw(figure, place, [0.0], marker=star, **answer, **common)
+    recommended = {"name": "recommended", "legendgroup": "answer"}
+    place = [shown(answer.params[parameter])]
+    style.draw(figure, place, [0.0], marker=star, **recommended, **common)
     is_log = bool(getattr(space.distributions[parameter], "log", False))
     kind = "category" if is_choice else "log" if is_log else "linear"
     # As few ticks as a phone has room for.
@@ -100,8 +106,8 @@ def _draw(
     figure.update_yaxes(zeroline=True, zerolinecolor=style.QUIET, zerolinewidth=1, **panel)
 
 
-def _places(story: NashStory, parameter: str) -> list[float]:
-    kind = story.policy.actions.parameters[parameter]
+def _places(game: NashStudy, parameter: str) -> list[float]:
+    kind = game.policy.actions.parameters[parameter]
     if isinstance(kind, OneOf):
         return [float(index) for index in range(kind.n)]
     if kind.places and len(kind.places) <= 2 * _FINE:
@@ -111,13 +117,14 @@ def _places(story: NashStory, parameter: str) -> list[float]:
 
 
 def _gains_by_moving(
-    story: NashStory, player: int, parameter: str, places: list[float]
+    game: NashStudy, answer: Answer, player: int, parameter: str, places: list[float]
 ) -> tuple[FloatArray, FloatArray]:
     """Return what a player would gain by moving one parameter away from the recommended profile.
 
     Means and half-widths of the intervals at each of the parameter's places.
     """
-    policy, profile = story.policy, story.answer.answer.profile
+    policy, space = game.policy, game.trials.space
+    profile = {name: space.place(name, answer.params[name]) for name in policy.actions.parameters}
     moved = [{**profile, parameter: place} for place in places]
     features = policy.actions.space.features([profile, *moved])
     model = policy.models[player]

@@ -9,17 +9,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import optuna
 
-from mfhpo import Observation, Pull
 from mfhpo.censored import ZoomingRCUCB
+from mfhpo.experiment import Answer
 from mfhpo.racing.recommendation import params_in_words
-from mfhpo_optuna.recommendations import StudyLimitRecommendation
-from mfhpo_optuna.samplers.limit_sampler import LimitSampler
-from mfhpo_optuna.study.limited_race import LimitedRace
+from mfhpo_optuna.kinds.limits import LimitKind
+from mfhpo_optuna.samplers.study_sampler import StudySampler
+from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.visualization import style, words
-from mfhpo_optuna.visualization.reading import chosen_sampler
+from mfhpo_optuna.visualization.reading import told
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -32,7 +31,7 @@ _MARGIN = 0.1  # at either end of the axis of limits, in powers of ten
 _Stopped: TypeAlias = dict[int, dict[float, list[bool]]]
 
 
-def plot_gain(study: optuna.Study, *, sampler: LimitSampler | None = None) -> go.Figure:
+def plot_gain(study: optuna.Study, *, sampler: StudySampler | None = None) -> go.Figure:
     """Plot the gain of a trial under each time limit, and how probably the limit stops it.
 
     On top, the estimated gain of a trial over its time limit: for the recommended arm with its
@@ -50,22 +49,20 @@ def plot_gain(study: optuna.Study, *, sampler: LimitSampler | None = None) -> go
     """
     style.require_plotly("plot_gain")
     needed = "a sampler that chooses time limits, such as RCUCBSampler"
-    chosen: LimitSampler = chosen_sampler(study, sampler, LimitSampler, "plot_gain", needed)
-    chosen.best_limit(study)  # raises if there is nothing to show
-    answer = chosen.recommendation(study)
-    assert answer.arm is not None
-    assert answer.limit is not None
+    known, answer = told(study, sampler, LimitKind, "plot_gain", needed)
+    if answer.arm is None or answer.limit is None:
+        raise ValueError(f"there is no best limit yet: {answer.reason}.")
     stopped: _Stopped = defaultdict(lambda: defaultdict(list))
-
-    def hear(trial_number: int, pull: Pull, observation: Observation) -> None:
-        if not observation.failed and pull.limit is not None:
-            stopped[pull.arm][pull.limit].append(observation.censored_at is not None)
-
-    race = chosen.replay(study, lambda race: hear)
+    for result in known.experiment.history():
+        seen, limit = result.observation, result.pull.limit
+        if not seen.failed and limit is not None:
+            stopped[result.pull.arm][limit].append(seen.censored_at is not None)
     # The recommended arm, then the active ones with most trials; more lines are a thicket.
-    others = [arm for arm in race.policy.active.tolist() if arm in stopped and arm != answer.arm]
+    others = [arm for arm in known.policy.active.tolist() if arm in stopped and arm != answer.arm]
     others.sort(key=lambda arm: -sum(map(len, stopped[arm].values())))
-    best, *rest = [_curve(race, answer, arm) for arm in [answer.arm, *others[: len(style.SEVERAL)]]]
+    best, *rest = [
+        _curve(known, answer, arm) for arm in [answer.arm, *others[: len(style.SEVERAL)]]
+    ]
     panels = sum(_HEIGHTS) + _GAP
     figure = style.new_figure(
         rows=2, cols=1, shared_xaxes=True, row_heights=_HEIGHTS, vertical_spacing=_GAP / panels
@@ -73,10 +70,10 @@ def plot_gain(study: optuna.Study, *, sampler: LimitSampler | None = None) -> go
     for curve, colour in zip(rest, style.SEVERAL, strict=False):
         _draw_arm(figure, curve, colour, 1.3)
     points = zip(best.limits, best.intervals, strict=True)
-    known = [(at, *ends) for at, ends in points if math.isfinite(ends[1] - ends[0])]
-    _draw_band(figure, known, _TOP)
+    band = [(at, *ends) for at, ends in points if math.isfinite(ends[1] - ends[0])]
+    _draw_band(figure, band, _TOP)
     _draw_arm(figure, best, style.WINNER, 3.0)
-    lines, text = _title(race, answer), [style.hover(_title(race, answer))]
+    lines, text = _title(known, answer), [style.hover(_title(known, answer))]
     star = {"symbol": "star", "size": 18, "color": style.WINNER}
     at, gain = [answer.limit], [answer.gain]
     style.draw(figure, at, gain, text=text, marker=star, name="recommended", **_TOP)
@@ -92,8 +89,8 @@ def plot_gain(study: optuna.Study, *, sampler: LimitSampler | None = None) -> go
     figure.update_xaxes(type="log", range=ends, nticks=8, showgrid=False)
     figure.update_xaxes(title_text="time limit in seconds", **_BOTTOM)
     gains = [gain for curve in (best, *rest) for gain in curve.gains]
-    reach = list(words.span((*answer.interval, *best.gains), gains, race.sign))
-    axis = f"gain of a trial ({words.better(race.sign)})"
+    reach = list(words.span((*answer.interval, *best.gains), gains, known.sign))
+    axis = f"gain of a trial ({words.better(known.sign)})"
     figure.update_yaxes(title_text=axis, range=reach, zeroline=False, **_TOP)
     figure.update_yaxes(
         title_text="share stopped", range=[-0.05, 1.05], tickformat=".0%", zeroline=False, **_BOTTOM
@@ -113,25 +110,22 @@ class _Curve:
     survival: list[float]
 
 
-def _curve(race: LimitedRace, answer: StudyLimitRecommendation, arm: int) -> _Curve:
-    limits, gains = _limits(race, arm), race.sign * race.policy.estimate(arm)
-    known = np.flatnonzero(~np.isnan(gains)).tolist()
-    ends = [sorted(race.sign * end for end in race.policy.interval(arm, at)) for at in known]
+def _curve(known: StudyExperiment, answer: Answer, arm: int) -> _Curve:
+    policy, sign = known.policy, known.sign
+    limits = policy.points(arm) if isinstance(policy, ZoomingRCUCB) else policy.limits
+    limits = np.array([] if limits is None else limits)
+    gains = sign * policy.estimate(arm)
+    places = np.flatnonzero(~np.isnan(gains)).tolist()
+    ends = [sorted(sign * end for end in policy.interval(arm, at)) for at in places]
     intervals = [(low, high) for low, high in ends]
-    survival = race.policy.survival(arm).tolist()
+    survival = policy.survival(arm).tolist()
     if arm == answer.arm:
         survival = [point.probability for point in answer.survival]
-    shown = limits[known].tolist(), gains[known].tolist(), intervals
+    shown = limits[places].tolist(), gains[places].tolist(), intervals
     return _Curve(arm, *shown, limits.tolist(), survival)
 
 
-def _limits(race: LimitedRace, arm: int) -> npt.NDArray[np.float64]:
-    policy = race.policy
-    limits = policy.points(arm) if isinstance(policy, ZoomingRCUCB) else policy.limits
-    return np.array([]) if limits is None else limits
-
-
-def _title(race: LimitedRace, answer: StudyLimitRecommendation) -> tuple[str, ...]:
+def _title(known: StudyExperiment, answer: Answer) -> tuple[str, ...]:
     stops = [
         f"The limit stops {point.probability:.0%} of its trials, in [{point.low:.0%}, "
         f"{point.high:.0%}]"
@@ -140,7 +134,7 @@ def _title(race: LimitedRace, answer: StudyLimitRecommendation) -> tuple[str, ..
     ]
     trials = words.trials_text(answer.trials)
     return words.title(
-        f"Arm {answer.arm} of {len(race.arms)} leads, with a limit of {answer.limit:.3g} s",
+        f"Arm {answer.arm} of {known.policy.n_arms} leads, with a limit of {answer.limit:.3g} s",
         params_in_words(answer.params),
         f"Gain {answer.gain:.4g} {words.between(answer.interval)} for a trial",
         *stops,

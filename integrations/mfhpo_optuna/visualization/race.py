@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import optuna
 
-from mfhpo._validation import check_instance
-from mfhpo.racing.recommendation import params_in_words
-from mfhpo_optuna.recommendations import StudyRecommendation
-from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
+from mfhpo.experiment import Answer
+from mfhpo.experiment.kinds.runner import Runner
+from mfhpo.experiment.ledger import Result
+from mfhpo_optuna.kinds.fidelity import FidelityKind
+from mfhpo_optuna.samplers.study_sampler import StudySampler
+from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.visualization import style, words
 from mfhpo_optuna.visualization.finalists import draw_certificate
-from mfhpo_optuna.visualization.reading import chosen_sampler, record_of
-from mfhpo_optuna.visualization.replay import Evaluation, RaceReplay
+from mfhpo_optuna.visualization.reading import record_of, told
+from mfhpo_optuna.visualization.replay import Evaluation, Replay
 from mfhpo_optuna.visualization.search import draw_search
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ _EXITS = {
 }
 
 
-def plot_race(study: optuna.Study, *, sampler: FidelitySampler | None = None) -> go.Figure:
+def plot_race(study: optuna.Study, *, sampler: StudySampler | None = None) -> go.Figure:
     """Plot what every arm of a race is worth, when it left, and what it cost.
 
     Of a race among given arms: a row for each arm, the winner's on top, then the others in the
@@ -85,19 +87,16 @@ def plot_race(study: optuna.Study, *, sampler: FidelitySampler | None = None) ->
     'cost of the race'
     """
     style.require_plotly("plot_race")
-    check_instance("study", study, optuna.Study, "an optuna.Study")
     try:
         needed = "a sampler that runs races, such as IISESampler"
-        chosen = chosen_sampler(study, sampler, FidelitySampler, "plot_race", needed)
+        known, answer = told(study, sampler, FidelityKind, "plot_race", needed)
     except TypeError:
         record = None if sampler is not None else record_of(study)
         if record is None or record.answer is None:
             raise
         maximise = study.direction == optuna.study.StudyDirection.MAXIMIZE
         return draw_certificate(record.answer, 1.0 if maximise else -1.0)
-    if chosen.searches(study):
-        return draw_search(study, chosen)
-    return _draw(study, chosen)
+    return draw_search(known, answer) if known.searches else _draw(known, answer)
 
 
 @dataclass(frozen=True)
@@ -114,20 +113,41 @@ class _Row:
     text: str  # what there is to say about it
 
 
-def _draw(study: optuna.Study, sampler: FidelitySampler) -> Any:
-    answer = sampler.recommendation(study)
-    replay = RaceReplay(study, sampler)
+class _RaceReplay(Replay):
+    """A race's evaluations, and of each arm that left, what had been paid then, and why it left."""
+
+    def __init__(self, known: StudyExperiment) -> None:
+        self.exits: dict[int, tuple[float, str]] = {}
+        super().__init__(known)
+        self._note_exits(known.experiment.runner, ())  # what happened after the last pull
+
+    def _learn(self, runner: Runner, learned: list[Result]) -> None:
+        super()._learn(runner, learned)
+        new = self.evaluations[-len(learned) :]
+        self._note_exits(runner, [evaluation.arm for evaluation in new if evaluation.failed])
+
+    def _note_exits(self, runner: Runner, failed: Sequence[int]) -> None:
+        arms, active = runner.configurations, set(runner.policy.active.tolist())
+        for arm in active & self.exits.keys():
+            del self.exits[arm]  # an audit put it back
+        for arm in set(range(len(arms))) - active - self.exits.keys():
+            why = "eliminated" if arms.owner(arm) == arm else "duplicate"
+            self.exits[arm] = self.cost, "failed" if arm in failed else why
+
+
+def _draw(known: StudyExperiment, answer: Answer) -> Any:
+    replay = _RaceReplay(known)
     ranking = _ranking(replay, answer.arm)
     rows = [_row(replay, answer, arm) for arm in ranking[:_MOST_ROWS]]
     first, has_winner = rows[0], answer.arm is not None
-    reach = words.span((first.mean, *first.interval), [row.mean for row in rows], replay.race.sign)
+    reach = words.span((first.mean, *first.interval), [row.mean for row in rows], known.sign)
     figure = style.new_figure(
         rows=1, cols=2, shared_yaxes=True, column_widths=[0.5, 0.5], horizontal_spacing=0.03
     )
     lanes = style.rounded([row.left_at for row in rows])
     grey = style.faded(style.QUIET, 0.22)
     _draw_bars(figure, lanes, range(len(rows)), grey, name="in the race", hoverinfo="skip")
-    levels = [words.level_text(replay.race, level) for level in range(len(replay.race.levels))]
+    levels = [words.level_text(known, level) for level in range(len(known.trials.levels))]
     for level, name in enumerate(levels):
         colour = style.level_colour(level, len(levels))
         symbol = "circle" if level == len(levels) - 1 else "circle-open"
@@ -141,15 +161,15 @@ def _draw(study: optuna.Study, sampler: FidelitySampler) -> Any:
     style.head(figure, "What it is worth")
     style.head(figure, "When it left, and its cost", panel=2)
     style.lay_out(
-        figure, _title(replay, answer), panels=max(24, min(44, 480 // len(rows))) * len(rows)
+        figure, _title(known, answer), panels=max(24, min(44, 480 // len(rows))) * len(rows)
     )
     figure.update_layout(barmode="overlay")
-    worth = f"mean ({words.better(replay.race.sign)})"
+    worth = f"mean ({words.better(known.sign)})"
     figure.update_xaxes(title_text=worth, range=list(reach), zeroline=False, nticks=6, **style.LEFT)
     omitted = len(ranking) - len(rows)
     more = f" ({omitted} arms are not shown)" if omitted else ""
-    unit = " in seconds" if replay.race.in_seconds else ""
-    end = 1.02 * replay.policy.cost
+    unit = " in seconds" if known.kind.in_seconds else ""
+    end = 1.02 * replay.cost
     paid = f"cost of the race{unit}{more}"
     figure.update_xaxes(title_text=paid, range=[0.0, end], nticks=6, **style.RIGHT)
     for panel in (style.LEFT, style.RIGHT):
@@ -157,37 +177,52 @@ def _draw(study: optuna.Study, sampler: FidelitySampler) -> Any:
     return figure
 
 
-def _ranking(replay: RaceReplay, winner: int | None) -> list[int]:
+def _ranking(replay: _RaceReplay, winner: int | None) -> list[int]:
     def key(arm: int) -> tuple[bool, float, float]:
-        standing = replay.standing(arm)
-        value = math.inf if standing is None else -replay.race.sign * standing.mean
-        exit_ = replay.exits.get(arm)
-        return arm != winner, -exit_.cost if exit_ else -math.inf, value
+        _, count, mean, _ = _standing(replay.known, arm)
+        left_at, _ = replay.exits.get(arm, (math.inf, ""))
+        return arm != winner, -left_at, -replay.known.sign * mean if count else math.inf
 
-    return sorted(range(len(replay.race.arms)), key=key)
+    return sorted(range(len(replay.known.experiment.runner.configurations)), key=key)
 
 
-def _row(replay: RaceReplay, answer: StudyRecommendation, arm: int) -> _Row:
-    exit_, standing, cost = replay.exits.get(arm), replay.standing(arm), replay.policy.cost
+def _standing(known: StudyExperiment, arm: int) -> tuple[int, int, float, float]:
+    """Return an arm's level, values, mean and half-width, at the level where most was spent on it.
+
+    Levels where its interval is finite come first.
+    """
+    levels, kind = known.trials.levels, known.kind
+    found = [(level, *known.policy.summary(arm, level)) for level in range(len(levels))]
+
+    def key(at: tuple[int, int, float, float]) -> tuple[bool, float, int]:
+        level, count, _, half = at
+        return bool(count) and math.isfinite(half), count * kind.cost_of(level, levels), level
+
+    level, count, mean, half = max(found, key=key)
+    return level, count, known.sign * mean, half
+
+
+def _row(replay: _RaceReplay, answer: Answer, arm: int) -> _Row:
+    known, cost = replay.known, replay.cost
+    level, count, mean, half = _standing(known, arm)
+    left_at, reason = replay.exits.get(arm, (cost, None))
     own = [evaluation for evaluation in replay.evaluations if evaluation.arm == arm]
     spent = sum(evaluation.end - evaluation.begin for evaluation in own)
-    mean, interval, level = math.nan, (-math.inf, math.inf), 0
+    if arm == answer.arm and words.is_at_target(known, answer):
+        mean, interval = answer.mean, answer.interval  # of all levels together
+    else:
+        mean, interval = mean if count else math.nan, (mean - half, mean + half)
     lines = [f"arm {arm}: no value"]
-    if standing is not None:
-        level, mean = standing.fidelity, standing.mean
-        interval = mean - standing.radius, mean + standing.radius
-        if arm == answer.arm and answer.certified:
-            mean, interval = answer.mean, answer.interval  # of all levels together
-        known = words.between(interval) or "(too few values for an interval)"
+    if count:
+        ends = words.between(interval) or "(too few values for an interval)"
         lines = [
-            f"arm {arm}: {mean:.4g} {known}",
-            f"{words.trials_text(standing.count)} at {words.level_text(replay.race, level)}",
+            f"arm {arm}: {mean:.4g} {ends}",
+            f"{words.trials_text(count)} at {words.level_text(known, level)}",
         ]
     lines.append(f"cost {spent:,.6g}, {spent / cost:.0%} of the race" if cost else "not begun")
-    if exit_:
-        lines.append(f"{_EXITS[exit_.reason][0]} when the race had cost {exit_.cost:,.6g}")
-    left_at, reason = (exit_.cost, exit_.reason) if exit_ else (cost, None)
-    text = style.hover([*lines, *words.params_lines(replay.race.arms.params(arm))])
+    if reason:
+        lines.append(f"{_EXITS[reason][0]} when the race had cost {left_at:,.6g}")
+    text = style.hover([*lines, *words.params_lines(known.values_of(arm).params)])
     paid = _stretches(own, _FINEST * cost)
     return _Row(arm, mean, interval, level, left_at, reason, paid, text)
 
@@ -203,26 +238,10 @@ def _stretches(own: Sequence[Evaluation], finest: float) -> tuple[tuple[int, flo
     return tuple(joined)
 
 
-def _title(replay: RaceReplay, answer: StudyRecommendation) -> tuple[str, ...]:
-    arms, race = len(replay.race.arms), replay.race
-    paid = words.sentence(
-        words.paid_text(answer.cost, replay.race.in_seconds, answer.trials, answer.failures)
-    )
-    if answer.arm is None:
-        return words.title(f"A race of {arms} arms", words.sentence(answer.reason), paid)
-    state = "wins, certified" if answer.certified else "leads"
-    if answer.certifies and not answer.certified:
-        state += ", not certified"
-    worth = f"{answer.mean:.4g}"
-    if answer.certified or answer.level == race.levels[-1]:
-        worth += f" {words.between(answer.interval)}".rstrip()
-    return words.title(
-        f"Arm {answer.arm} of {arms} {state}",
-        params_in_words(answer.params),
-        f"{worth} at {race.fidelity.name} = {words.value_text(answer.level)}",
-        "" if answer.certified else words.sentence(answer.reason),
-        paid,
-    )
+def _title(known: StudyExperiment, answer: Answer) -> tuple[str, ...]:
+    of = f"of {len(known.experiment.runner.configurations)}"
+    headline = f"A race {of} arms" if answer.arm is None else f"Arm {answer.arm} {of}"
+    return words.answer_title(known, answer, headline)
 
 
 def _draw_worth(

@@ -5,25 +5,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
-from typing import Any, TypeAlias
+from typing import Any
 
 import optuna
-from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 
-from mfhpo._validation import check_instance
+from mfhpo._validation import check_instance, shown
+from mfhpo.experiment import Answer
 from mfhpo_optuna.arguments import from_json, objection_to_version
-from mfhpo_optuna.games.sampler import NashSampler
-from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
-from mfhpo_optuna.samplers.limit_sampler import LimitSampler
+from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.attributes import (
     SAMPLER_KEY,
     SHORTLIST_KEY,
     certificate_of,
     read_attribute,
 )
-
-ReadingSampler: TypeAlias = FidelitySampler | LimitSampler | NashSampler
+from mfhpo_optuna.study.study_experiment import StudyExperiment
 
 _CANNOT_BE_USED = "the study's note of its sampler cannot be used: {}"
 
@@ -34,7 +31,7 @@ _FAULTS_OF_A_NOTE = (AttributeError, ImportError, LookupError, TypeError, ValueE
 _ONLY_TO_RUN = {"lease", "progress"}
 
 
-def stored_sampler(study: optuna.Study) -> ReadingSampler:
+def stored_sampler(study: optuna.Study) -> StudySampler:
     """Return a sampler with the arguments of the one that has run a study, to read it only.
 
     Raises ValueError if the study does not tell them.
@@ -67,35 +64,44 @@ def stored_sampler(study: optuna.Study) -> ReadingSampler:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # whoever made the first one has seen them
-            sampler: ReadingSampler = getattr(package, name)(**arguments)
+            sampler: StudySampler = getattr(package, name)(**arguments)
     except _FAULTS_OF_A_NOTE as error:
         raise ValueError(_CANNOT_BE_USED.format(repr(error))) from error
     return sampler
 
 
-def reading_sampler(study: optuna.Study) -> ReadingSampler:
-    """Return the study's sampler, or the one that the study names; ValueError without one."""
-    return study.sampler if isinstance(study.sampler, ReadingSampler) else stored_sampler(study)
+def reading_sampler(study: optuna.Study) -> StudySampler:
+    """Return the study's sampler, or the one that the study names; ValueError without one.
+
+    The study may have another sampler now than the one that has run it.
+    """
+    own, note = study.sampler, read_attribute(study, SAMPLER_KEY)
+    has_run_it = note is None or note["sampler"] == type(own).__name__
+    is_record = read_attribute(study, SHORTLIST_KEY) is not None
+    if isinstance(own, StudySampler) and has_run_it and not is_record:
+        return own
+    return stored_sampler(study)
 
 
-def chosen_sampler(
-    study: optuna.Study, sampler: BaseSampler | None, kind: type[Any], plot: str, needed: str
-) -> Any:
-    """Return the sampler that a plot was given, the study's, or the one that the study names.
+def told(
+    study: optuna.Study, sampler: StudySampler | None, kind: type[Any], plot: str, needed: str
+) -> tuple[StudyExperiment, Answer]:
+    """Return a study's experiment and its answer, for a plot that needs one of a kind.
 
-    Raises TypeError for one of another kind than the plot needs.
+    Raises TypeError if the sampler that is given, or else the study's or the one that the study
+    names, is of another kind; ValueError if nothing is known yet.
     """
     check_instance("study", study, optuna.Study, "an optuna.Study")
-    if sampler is not None:
-        return check_instance("sampler", sampler, kind, f"{needed}, or None for {plot}")
+    why, found = "", sampler
     try:
-        found = reading_sampler(study)
+        found = sampler or reading_sampler(study)
     except ValueError as error:
         why = str(error)
-    else:
-        if isinstance(found, kind):
-            return found
-        why = f"the study was run with {type(found).__name__}"
+    if isinstance(found, StudySampler) and isinstance(found.kind, kind):
+        return found.known(study), found.recommendation(study)
+    if sampler is not None:
+        raise TypeError(f"sampler must be {needed}, or None for {plot}, got {shown(sampler)}.")
+    why = why or f"the study was run with {type(found).__name__}"
     raise TypeError(
         f"{plot} needs {needed}, but study.sampler is a {type(study.sampler).__name__}, and {why}; "
         f"pass sampler=, made with the arguments of the study's."

@@ -4,13 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import optuna
-
 from mfhpo.certification.certificate import Certificate
-from mfhpo.racing.recommendation import params_in_words
-from mfhpo.search import BudgetedSearch
-from mfhpo_optuna.recommendations import SearchRecommendation
-from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
+from mfhpo.experiment import Answer
+from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.visualization import style, words
 from mfhpo_optuna.visualization.finalists import ROW_HEIGHT, draw_finalists
 from mfhpo_optuna.visualization.replay import Evaluation, Replay
@@ -21,25 +17,22 @@ _TOP = {"row": 1, "col": 1}
 _TOP_HEIGHT, _GAP = 280, 76  # in pixels
 
 
-def draw_search(study: optuna.Study, sampler: FidelitySampler) -> Any:
-    """Draw the figure that `plot_race` returns for a search; ValueError without anything to show.
+def draw_search(known: StudyExperiment, answer: Answer) -> Any:
+    """Draw the figure that `plot_race` returns for a search.
 
     On top, every evaluation over the cost. Below, the finalists of its certificate.
     """
-    answer = sampler.recommendation(study)
-    assert isinstance(answer, SearchRecommendation)
-    replay = Replay(study, sampler)
-    assert isinstance(replay.policy, BudgetedSearch)
-    certificate = replay.policy.certificate()
+    replay, certificate = Replay(known), answer.certificate
     rows = 0 if certificate is None else ROW_HEIGHT * len(certificate.candidates)
     panels = _TOP_HEIGHT + bool(rows) * (_GAP + rows)
     heights = [_TOP_HEIGHT, rows][: 1 + bool(rows)]
     figure = style.new_figure(
         rows=len(heights), cols=1, row_heights=heights, vertical_spacing=_GAP / panels
     )
-    sign, best = replay.race.sign, _best_at_target(replay)
+    sign, best = known.sign, _best_at_target(replay)
     values = [e.value for e in replay.evaluations if e.has_value]
-    reach = words.span([e.value for e in best], values, sign)
+    own = [e.value for e in replay.evaluations if e.arm == answer.arm and e.has_value]
+    reach = words.span([*own, *(e.value for e in best)], values, sign)
     _draw_others(figure, replay, answer.arm)
     if best:
         _draw_best(figure, replay, best)
@@ -55,9 +48,8 @@ def draw_search(study: optuna.Study, sampler: FidelitySampler) -> Any:
     style.head(figure, "What the search saw" + (", then new evaluations" * bool(rows)))
     if certificate is not None:
         draw_finalists(figure, certificate.to_dict(), sign, 2)
-    style.lay_out(figure, _title(replay, answer, certificate), panels=panels, legend_lines=3)
-    unit = " in seconds" if replay.race.in_seconds else ""
-    end = 1.02 * (replay.evaluations[-1].end if replay.evaluations else 0.0)
+    style.lay_out(figure, _title(known, answer), panels=panels, legend_lines=3)
+    unit, end = " in seconds" if known.kind.in_seconds else "", 1.02 * replay.cost
     figure.update_xaxes(title_text=f"cost paid{unit}", range=[0.0, end], nticks=7, **_TOP)
     figure.update_yaxes(title_text=f"value ({words.better(sign)})", range=list(reach), **_TOP)
     figure.update_yaxes(zeroline=False)
@@ -67,23 +59,24 @@ def draw_search(study: optuna.Study, sampler: FidelitySampler) -> Any:
 def _best_at_target(replay: Replay) -> list[Evaluation]:
     """Return the search's evaluations at the target that beat all before them."""
     best: list[Evaluation] = []
-    target = len(replay.race.levels) - 1
+    target = replay.known.experiment.runner.n_levels - 1
     for e in (e for e in replay.evaluations if e.is_of_search and e.fidelity == target):
-        if not best or replay.race.sign * (e.value - best[-1].value) > 0.0:
+        if not best or replay.known.sign * (e.value - best[-1].value) > 0.0:
             best.append(e)
     return best
 
 
 def _draw_others(figure: Any, replay: Replay, winner: int | None) -> None:
     others = [e for e in replay.evaluations if e.arm != winner and e.has_value]
-    searched, n_levels = [e for e in others if e.is_of_search], len(replay.race.levels)
+    searched = [e for e in others if e.is_of_search]
+    n_levels = replay.known.experiment.runner.n_levels
     are_few = len(searched) <= _MOST_DRAWN_ONE_BY_ONE
     add = figure.add_scatter if are_few else figure.add_scattergl
     for level in range(n_levels):
         points = _points(replay, [e for e in searched if e.fidelity == level])
         size, opacity = (7, 1.0) if level == n_levels - 1 else (5, 0.7)
         marker = {"size": size, "opacity": opacity, "color": style.level_colour(level, n_levels)}
-        name = words.level_text(replay.race, level) if replay.race.owns_fidelity else "evaluated"
+        name = words.level_text(replay.known, level) or "evaluated"
         add(**points, mode="markers", marker=marker, name=style.literal(name))
     again = [e for e in others if e.is_replicate]
     if again:
@@ -92,15 +85,14 @@ def _draw_others(figure: Any, replay: Replay, winner: int | None) -> None:
 
 
 def _draw_best(figure: Any, replay: Replay, best: Sequence[Evaluation]) -> None:
-    race = replay.race
-    level = f", {words.level_text(race, len(race.levels) - 1)}" if race.owns_fidelity else ""
-    points = _points(replay, [*best, replace(best[-1], end=replay.evaluations[-1].end)])
+    level = words.level_text(replay.known, best[-1].fidelity)
+    points = _points(replay, [*best, replace(best[-1], end=replay.cost)])
     line = {"color": style.QUIET, "width": 1.8, "shape": "hv"}
-    name = style.literal(f"luckiest value so far{level}")
+    name = style.literal(", ".join(filter(None, ("luckiest value so far", level))))
     style.draw(figure, **points, mode="lines", line=line, name=name)
 
 
-def _draw_answer(figure: Any, replay: Replay, answer: SearchRecommendation) -> None:
+def _draw_answer(figure: Any, replay: Replay, answer: Answer) -> None:
     own = [e for e in replay.evaluations if e.arm == answer.arm and e.has_value]
     searched, again = [e for e in own if e.is_of_search], [e for e in own if e.is_replicate]
     # Replicates are no ladder: a line from one to the next would say that one leads to the other.
@@ -128,32 +120,19 @@ def _points(replay: Replay, shown: Sequence[Evaluation]) -> dict[str, Any]:
 def _text(replay: Replay, evaluation: Evaluation) -> str:
     value = f"{evaluation.value:.5g}" if evaluation.has_value else "failed"
     purpose = ", for the certificate" if evaluation.is_replicate else ""
-    race = replay.race
-    level = f", {words.level_text(race, evaluation.fidelity)}" if race.owns_fidelity else ""
-    lines = [f"trial {evaluation.trial}: {value}{purpose}", f"arm {evaluation.arm}{level}"]
-    return style.hover([*lines, *words.params_lines(replay.race.arms.params(evaluation.arm))])
+    level = words.level_text(replay.known, evaluation.fidelity)
+    lines = [f"trial {evaluation.trial}: {value}{purpose}"]
+    lines.append(", ".join(filter(None, (f"arm {evaluation.arm}", level))))
+    return style.hover([*lines, *words.params_lines(replay.known.values_of(evaluation.arm).params)])
 
 
-def _title(
-    replay: Replay, answer: SearchRecommendation, certificate: Certificate | None
-) -> tuple[str, ...]:
-    paid = (
-        f"{answer.tried:,} configurations, {answer.at_target:,} at the target; "
-        f"{words.paid_text(answer.cost, replay.race.in_seconds, answer.trials, answer.failures)}"
-    )
-    if answer.arm is None:
-        return words.title("A search without an answer yet", words.sentence(answer.reason), paid)
-    state = "wins, certified" if answer.certified else "leads, not certified"
-    at = f" at {replay.race.fidelity.name} = {words.value_text(answer.level)}"
-    return words.title(
-        f"Arm {answer.arm} {state}",
-        params_in_words(answer.params),
-        f"{answer.mean:.4g} {words.between(answer.interval)}".rstrip()
-        + at * replay.race.owns_fidelity,
-        "" if answer.certified else words.sentence(answer.reason),
-        "" if certificate is None else _luck(certificate),
-        paid,
-    )
+def _title(known: StudyExperiment, answer: Answer) -> tuple[str, ...]:
+    luck = "" if answer.certificate is None else _luck(answer.certificate)
+    tried = f"{answer.tried:,} configurations, {answer.at_target:,} at the target"
+    headline = "A search without an answer yet"
+    if answer.arm is not None:
+        headline = f"Arm {answer.arm}"
+    return words.answer_title(known, answer, headline, luck, tried)
 
 
 def _luck(certificate: Certificate) -> str:

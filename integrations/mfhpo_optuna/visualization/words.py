@@ -5,8 +5,9 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mfhpo.racing.recommendation import clean, cut
-from mfhpo_optuna.study.fidelity_race import FidelityRace
+from mfhpo.experiment import Answer
+from mfhpo.racing.recommendation import clean, cut, params_in_words
+from mfhpo_optuna.study.study_experiment import StudyExperiment
 
 _LINE = 60  # characters for which a report on a phone has room, below the headline of a figure
 
@@ -22,9 +23,10 @@ def value_text(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else cut(str(value))
 
 
-def level_text(race: FidelityRace, level: int) -> str:
-    """Return the fidelity of a race at one of its levels."""
-    return f"{race.fidelity.name} = {value_text(race.levels[level])}"
+def level_text(known: StudyExperiment, level: int) -> str:
+    """Return the fidelity at one of a study's levels; "" if there is none."""
+    fidelity = known.kind.fidelity
+    return "" if fidelity is None else f"{fidelity.name} = {value_text(known.trials.levels[level])}"
 
 
 def params_lines(params: Mapping[str, Any]) -> list[str]:
@@ -44,11 +46,37 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:] if first.isalpha() else text
 
 
-def paid_text(cost: float, in_seconds: bool, values: int, failures: int) -> str:
+def is_at_target(known: StudyExperiment, answer: Answer) -> bool:
+    """Return whether an answer's mean belongs to its interval, which is about the target."""
+    levels = known.trials.levels
+    return answer.certified or not levels or answer.level == levels[-1]
+
+
+def answer_title(
+    known: StudyExperiment, answer: Answer, headline: str, *more: str
+) -> tuple[str, ...]:
+    """Return a headline with the state of an answer, and what it is worth and has cost."""
+    fidelity, paid = known.kind.fidelity, sentence(paid_text(answer, known.kind.in_seconds))
+    if answer.arm is None:
+        return title(headline, sentence(answer.reason), *more, paid)
+    state = "wins, certified" if answer.certified else "leads"
+    if answer.certifies and not answer.certified:
+        state += ", not certified"
+    worth = f"{answer.mean:.4g}"
+    if is_at_target(known, answer):
+        worth += f" {between(answer.interval)}".rstrip()
+    if fidelity is not None:
+        worth += f" at {fidelity.name} = {value_text(answer.level)}"
+    reason = "" if answer.certified else sentence(answer.reason)
+    params = params_in_words(answer.params)
+    return title(f"{headline} {state}", params, worth, reason, *more, paid)
+
+
+def paid_text(answer: Answer, in_seconds: bool) -> str:
     """Return what was paid, in how many trials."""
-    paid = f"{cost:,.4g} seconds" if in_seconds else f"cost {cost:,.6g}"
-    failed = f", {failures:,} failed" if failures else ""
-    return f"{paid} in {trials_text(values + failures)}{failed}"
+    paid = f"{answer.cost:,.4g} seconds" if in_seconds else f"cost {answer.cost:,.6g}"
+    failed = f", {answer.failures:,} failed" if answer.failures else ""
+    return f"{paid} in {trials_text(answer.trials + answer.failures)}{failed}"
 
 
 def trials_text(trials: int) -> str:

@@ -32,6 +32,7 @@ class LimitRunner(Runner):
 
     n_levels = 1
     counts_late = True
+    policy: CensoredPolicy
 
     def __init__(self, policy: CensoredPolicy, configurations: Configurations, sign: float) -> None:
         self.policy = policy
@@ -48,8 +49,7 @@ class LimitRunner(Runner):
 
     def _limited(self, pull: Pull, pending: Sequence[Pull]) -> Pull:
         """Return a pull with the largest limit."""
-        limits = self.policy.limits
-        return pull if limits is None else replace(pull, limit=float(limits[-1]))
+        return replace(pull, limit=self.policy.largest_limit)
 
     @property
     def finished(self) -> bool:

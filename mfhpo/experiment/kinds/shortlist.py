@@ -45,6 +45,7 @@ class ShortlistRunner(Runner):
         sign: float,
     ) -> None:
         self.contest = contest
+        self.policy = contest.policy
         self.configurations = configurations
         self.labels = contest.policy.labels
         self.of_means = frozenset({"certificate"})

@@ -1,5 +1,6 @@
 """Each kind of experiment with one worker decides as its policy alone."""
 
+import json
 import math
 
 import numpy as np
@@ -9,6 +10,7 @@ from mfhpo import RCUCB, Bias, Fidelity, Observation, Problem, SubGaussian, reco
 from mfhpo.experiment import (
     Answer,
     Begun,
+    DistributionSpace,
     Done,
     Ended,
     Experiment,
@@ -191,8 +193,6 @@ def test_an_end_without_its_cost_ends_nothing(kind):
 
 
 def test_a_search_with_nothing_left_is_over():
-    from mfhpo.experiment import DistributionSpace
-
     declared = DeclaredSearch.of(Fidelity("epochs", levels=LEVELS), budget=90.0)
     space = DistributionSpace({"x": [1, 2, 3]})
     settings = SearchSettings(declared=declared, levels=LEVELS, space=space)
@@ -202,3 +202,21 @@ def test_a_search_with_nothing_left_is_over():
     assert answer.finished
     assert answer.cost < 90.0
     assert answer.reason.startswith("nothing is left to evaluate; ")
+
+
+def test_an_answer_has_in_json_what_belongs_to_its_kind():
+    players = {"a": {"x": Numeric()}, "b": {"y": OneOf(3)}}
+    declared = DeclaredSearch.of(Fidelity("epochs", levels=LEVELS), budget=90.0)
+    kinds = {
+        "compared": RaceSettings.of(CANDIDATES),
+        "tried": SearchSettings(
+            declared=declared, levels=LEVELS, space=DistributionSpace({"x": [1, 2]})
+        ),
+        "gain": LimitSettings(candidates=CANDIDATES, limits=[1.0, 2.0]),
+        "dissatisfaction": GameSettings(players=players, costs=(1.0, 4.0), budget=40.0),
+    }
+    for kind, settings in kinds.items():
+        content = json.loads(json.dumps(Experiment(settings).answer().to_dict(), allow_nan=False))
+        assert {"params", "reason", "trials"} < content.keys()
+        own = {"compared", "tried"} if kind == "tried" else {kind}
+        assert kinds.keys() & content.keys() == own

@@ -21,7 +21,7 @@ def test_the_installed_command_is_the_same():
     assert point.value == "mfhpo_command:main"
     done = run(str(Path(sys.executable).with_name("mfhpo")), "--help")
     assert done.returncode == 0, done.stderr
-    for command in ("demo", "show", "report", "plan", "certify"):
+    for command in ("demo", "show", "report", "certify"):
         assert command in done.stdout
 
 

@@ -154,22 +154,3 @@ def test_what_was_written_by_hand_is_kept():
         assert note.endswith(f"\n\n{OWN_WORDS}")
         assert note.count("mfhpo rewrites") == note.count("## ") == 1
     assert note.startswith("## Certified\n")
-
-
-def test_only_what_has_changed_is_written(monkeypatch):
-    study = optuna.create_study(sampler=IISESampler("epochs", arms=3, epsilon=0.1, seed=0))
-    study.optimize(noisy(0), n_trials=9)
-    publish_to_dashboard(study)
-    written = set()
-    write = study._storage.set_study_system_attr
-
-    def write_and_tell(number, key, value):
-        written.add(key.split(":")[1])
-        write(number, key, value)
-
-    monkeypatch.setattr(study._storage, "set_study_system_attr", write_and_tell)
-    publish_to_dashboard(study)
-    assert written == set()
-    study.optimize(noisy(0))
-    publish_to_dashboard(study)
-    assert written == {"plot_data", "note_ver", "note_str"}

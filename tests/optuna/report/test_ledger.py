@@ -1,9 +1,11 @@
 import optuna
 import pytest
 
-from mfhpo_optuna import NashSampler
+from mfhpo import Fidelity
+from mfhpo_optuna import IISESampler, NashSampler
 from mfhpo_optuna.report.ledger import ledger_of, where_it_went
 from mfhpo_optuna.report.reading import read_study
+from mfhpo_optuna.study.attributes import LOST_KEY
 from tests.optuna.report.conftest import summarised
 
 
@@ -16,6 +18,23 @@ def test_a_trial_costs_one_of_a_budget_in_trials(counted):
         ("search", 36, 36.0),
         ("certificate", 4, 4.0),
     ]
+
+
+def test_what_waits_for_an_earlier_trial_and_what_was_lost_is_paid():
+    sampler = IISESampler(Fidelity("epochs", levels=[9]), arms=2, epsilon=0.1, seed=0)
+    study = optuna.create_study(sampler=sampler)
+    trials = [study.ask() for _ in range(6)]
+    for trial in trials:
+        trial.suggest_float("x", 0, 1)
+        trial.suggest_int("epochs", 1, 9)
+    lost = {"trial": 1, "order": 20, "why": "its process died"}
+    trials[1].set_user_attr(LOST_KEY, lost)
+    for trial in trials[2:]:
+        study.tell(trial, 0.01 * trial.number)
+    ledger = ledger_of(read_study(study))
+    assert [entry.purpose for entry in ledger.entries[1:6]] == ["lost", *["race"] * 4]
+    assert [entry.cost for entry in ledger.entries[1:6]] == [9.0] * 5
+    assert ledger.paid == 45.0
 
 
 def test_a_game_is_paid_as_its_sampler_counts(game):

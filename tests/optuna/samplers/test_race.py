@@ -75,9 +75,11 @@ def test_trials_that_ran_before_the_fidelity_was_asked_for_are_warned_of():
         return x**2 + 0.1 / trial.suggest_int("epochs", 1, 9) + noise(trial)
 
     sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
-    with pytest.warns(UserWarning, match="did not ask for it in trial 0"):
+    with (
+        pytest.warns(UserWarning, match="did not ask for it in trial 0"),
+        pytest.warns(UserWarning, match=r"study\.best_trial still shows trial 0"),
+    ):
         study = run(sampler, objective)
-    assert study.best_params["x"] == 0.0
     assert sampler.recommendation(study).params == {"x": 0.0}
 
 
@@ -157,7 +159,9 @@ def test_three_failures_in_a_row_drop_the_arm(way):
         return fail(way) if trial.params["x"] == 0.0 else value  # the best one
 
     sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
-    with pytest.warns(ArmWithdrawnWarning, match=r"candidate 2 .*leaves.*3 of 3 pulls.*max_failures=3"):
+    with pytest.warns(
+        ArmWithdrawnWarning, match=r"candidate 2 .*leaves.*3 of 3 pulls.*max_failures=3"
+    ):
         study = run(sampler, objective, catch=(ZeroDivisionError,))
     answer = sampler.recommendation(study)
     assert answer.certified

@@ -207,7 +207,7 @@ def test_a_bias_bound_that_is_contradicted_is_warned_of_in_the_user_s_terms(make
         sampler.recommendation(study)
     messages = [str(warning.message) for warning in caught]
     assert len(messages) == len(set(messages))
-    assert messages[0].startswith("arm ")
+    assert messages[0].startswith("candidate ")
     assert "{'x': " in messages[0]
     assert "epochs=1 and epochs=9 differ by" in messages[0]
 

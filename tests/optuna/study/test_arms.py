@@ -138,9 +138,7 @@ def test_a_new_configuration_once_all_arms_are_known_is_refused():
     study.enqueue_trial({"x": 0.001})
     enqueued = study.trials[-1].number
     before = sampler.recommendation(study)
-    words = (
-        rf"trial {enqueued} was enqueued, and .*'x': 0\.001.* is none of the 3 configurations"
-    )
+    words = rf"trial {enqueued} was enqueued, and .*'x': 0\.001.* is none of the 3 configurations"
     with pytest.warns(UserWarning, match=words):
         study.optimize(bowl, n_trials=1)
     assert study.trials[enqueued].params["x"] == 0.001

@@ -16,7 +16,7 @@ from optuna.storages import RetryFailedTrialCallback
 from optuna.trial import TrialState
 
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo_optuna import IISESampler, MFTopTwoSampler, SearchSampler, certify
+from mfhpo_optuna import IISESampler, MFTopTwoSampler, certify
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study import study_experiment
 from mfhpo_optuna.study.study_experiment import StudyExperiment

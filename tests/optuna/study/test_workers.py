@@ -1,11 +1,9 @@
 import threading
 from datetime import datetime, timedelta
 
-import numpy as np
 import optuna
 import pytest
 from optuna.storages import InMemoryStorage
-from optuna.trial import TrialState
 
 from mfhpo_optuna import (
     Fidelity,
@@ -13,7 +11,6 @@ from mfhpo_optuna import (
     MFSampler,
     NashSampler,
     RCUCBSampler,
-    SearchSampler,
 )
 from tests.optuna.games.nash_games import PLAYERS, QUERY, tracking
 from tests.optuna.samplers.races import (
@@ -153,68 +150,3 @@ def test_a_zombie_that_is_told_after_all_counts_unless_it_was_given_up(lease, tr
         assert answer.trials == trials
         assert answer.cost >= before.cost
         assert any("have no worker" in each for each in answer.conditions) == (lease is not None)
-
-
-class TestReadingAlong:
-    """A worker that reads a search's study again and again, while others work on it."""
-
-    @pytest.fixture
-    def studies(self):
-        """The study as a worker and as one that reads along have it."""
-        storage = InMemoryStorage()
-        study, reader, first = (worker(storage, SearchSampler(budget=60, seed=0)) for _ in range(3))
-        for _ in range(12):
-            trial = first.ask()
-            first.tell(trial, self.evaluate(trial))
-        return study, reader
-
-    @staticmethod
-    def evaluate(trial):
-        return trial.suggest_float("x", 0, 1) ** 2 + trial.suggest_float("y", 0, 1) ** 2
-
-    @staticmethod
-    def points(study):
-        """What the search takes its arms for, after a look at the study."""
-        return study.sampler._read(study).race.search._points
-
-    def test_an_arm_is_what_its_new_trial_says_when_an_earlier_one_has_failed(self, studies):
-        study, reader = studies
-        lost = study.ask()
-        lost.suggest_float("x", 0, 1)
-        self.points(reader)
-        study.tell(lost, state=TrialState.FAIL)
-        failed = study.trials[lost.number]
-        study.add_trial(
-            optuna.trial.create_trial(
-                state=TrialState.WAITING,
-                params=failed.params,
-                distributions=failed.distributions,
-                user_attrs=failed.user_attrs,
-                system_attrs={"failed_trial": lost.number, **failed.system_attrs},
-            )
-        )
-        again = study.ask()
-        self.evaluate(again)
-        arm = failed.user_attrs[PULL]["arm"]
-        self.points(reader)
-        assert self.points(reader)[arm] == pytest.approx(again.params)
-
-    def test_an_arm_is_its_own_when_another_trial_gives_way(self, studies):
-        study, reader = studies
-        stays = study.ask()
-        self.evaluate(stays)
-        tag = study.trials[stays.number].user_attrs[PULL]
-        gives_way = optuna.load_study(study_name="shared", storage=study._storage).ask()
-        gives_way.set_user_attr(PULL, tag)
-        self.points(reader)
-        gives_way.set_user_attr(PULL, {**tag, "arm": tag["arm"] + 1})
-        assert self.points(reader)[tag["arm"]] == pytest.approx(stays.params)
-
-    def test_what_else_a_trial_notes_is_not_looked_at(self, studies):
-        study, reader = studies
-        trial = study.ask()
-        for n in (2, 3):
-            trial.set_user_attr("curve", np.arange(n))
-            self.points(reader)
-        study.tell(trial, self.evaluate(trial))
-        assert len(self.points(reader)) == 13

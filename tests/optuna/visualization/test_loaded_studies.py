@@ -3,7 +3,14 @@
 import optuna
 import pytest
 
-from mfhpo_optuna import certify, plot_dissatisfaction, plot_equilibrium, plot_gain, plot_race
+from mfhpo_optuna import (
+    SearchSampler,
+    certify,
+    plot_dissatisfaction,
+    plot_equilibrium,
+    plot_gain,
+    plot_race,
+)
 from mfhpo_optuna.visualization import dissatisfaction
 from mfhpo_optuna.visualization.reading import record_of
 from tests.optuna.games.nash_games import on_a_grid, play
@@ -28,6 +35,12 @@ def test_the_study_names_its_sampler(certified, finished, monkeypatch):
         again = loaded(study)
         assert type(again.sampler) is not type(study.sampler)
         assert plot(again) == plot(study)
+
+
+def test_a_sampler_that_has_not_run_the_study_does_not_read_it(certified):
+    again = loaded(certified)
+    again.sampler = SearchSampler("epochs", budget=60)
+    assert plot_race(again) == plot_race(certified)
 
 
 def noisy(trial):

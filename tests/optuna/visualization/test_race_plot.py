@@ -43,6 +43,16 @@ def test_the_winner_is_first_with_its_whole_interval(certified):
     assert first < low < high < last
 
 
+def test_the_winner_has_the_interval_of_the_title_before_it_is_certified():
+    study = race(n_trials=60, epsilon=1e-3)
+    answer, figure = study.sampler.recommendation(study), plot_race(study)
+    assert not answer.certified
+    star = trace(figure, f"arm {answer.arm}")
+    low, high = answer.interval
+    assert star.x[0] + star.error_x.array[0] == pytest.approx(high, rel=1e-4)
+    assert figure.layout.xaxis.range[0] < low < high < figure.layout.xaxis.range[1]
+
+
 def test_every_cost_is_in_the_row_of_the_arm_that_it_was_paid_for(certified):
     figure = plot_race(certified)
     paid = sorted((begin, end) for _, _, begin, end in stretches(figure))

@@ -35,6 +35,20 @@ def test_every_evaluation_is_shown_once_where_it_was_paid(finished):
     assert {number for number, cost, _ in shown if cost > border} == again
 
 
+def test_no_evaluation_of_the_winner_is_cut_off():
+    def best_but_for_outliers(trial):
+        x, epochs = trial.suggest_int("x", 0, 7), trial.suggest_int("epochs", 1, 9)
+        values = (0.0, 0.9) if x == 3 and epochs == 9 else (0.2 * (x != 3) + 0.3,)
+        return values[trial.number % 3 % len(values)] + 1e-3 * trial.number
+
+    study = search(best_but_for_outliers)
+    answer, figure = study.sampler.recommendation(study), plot_race(study)
+    assert answer.params == {"x": 3}
+    own = [y for t in figure.data if (t.name or "").startswith("arm ") for y in t.y]
+    low, high = figure.layout.yaxis.range
+    assert low < min(own) < 0.9 < max(own) < high
+
+
 def test_the_step_line_is_the_best_at_the_target():
     study = search(lambda trial: -valley(trial), "maximize", budget=200)
     at_target = [

@@ -65,10 +65,6 @@ class TrialNews:
             return time.monotonic() - seen
         return 0.0 if since is None else (datetime.now() - since).total_seconds()
 
-    def close(self, number: int) -> None:
-        """Read a trial no more: it ends at this moment."""
-        self._open.discard(number)
-
 
 TrialAt = Callable[[int], FrozenTrial | None]  # the trial of a number, if there is any
 

@@ -39,7 +39,8 @@ def check_reading(here, elsewhere):
     assert (seen.state, seen.value, seen.user_attrs) == (TrialState.COMPLETE, 1.0, {"note": "seen"})
     assert waiting.state == TrialState.WAITING
     assert numbers(news.read(here)) == [0, 2]
-    news.close(first.number)
+    here.tell(first, 0.0)
+    assert numbers(news.read(here)) == [0, 2]
     assert numbers(news.read(here)) == [2]
     assert [elsewhere.ask().number for _ in range(2)] == [2, 3]
     assert [trial.state for trial in news.read(here)] == [TrialState.RUNNING] * 2

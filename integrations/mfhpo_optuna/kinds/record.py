@@ -1,0 +1,167 @@
+"""The record of `certify`: the candidates of a shortlist are evaluated until the best is known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.trial import FrozenTrial
+
+from mfhpo.certification.certification import Certification
+from mfhpo.experiment import Answer, Assignment, ShortlistSettings, key_of
+from mfhpo.experiment.kinds.shortlist import ShortlistRunner
+from mfhpo_optuna.kinds.kind import Kind
+from mfhpo_optuna.study.forgotten import ForgottenReplicate
+from mfhpo_optuna.study.levels import described
+from mfhpo_optuna.study.loop.state import Progress
+
+if TYPE_CHECKING:
+    from mfhpo_optuna.study.arms import Params
+    from mfhpo_optuna.study.shortlist import StudyShortlist
+    from mfhpo_optuna.study.study_experiment import StudyExperiment
+
+_GIVE_THE_SAME = "Give the objective that the study was run with."
+
+
+class RecordKind(Kind):
+    """Compares the candidates of a shortlist by new evaluations.
+
+    Parameters
+    ----------
+    shortlist
+        The candidates.
+    options
+        See `mfhpo.experiment.ShortlistSettings`. They are tried at once, so that wrong ones raise
+        before anything is recorded.
+    forgotten
+        Knows the trials that have made the shortlist.
+    """
+
+    is_whole = True
+    answers_so_far = False
+    about_pruning = "should_prune() says no here, so the objective itself has pruned it."
+
+    def __init__(
+        self, shortlist: StudyShortlist, options: Mapping[str, Any], forgotten: ForgottenReplicate
+    ) -> None:
+        self.replicate = shortlist.replicate
+        self._shortlist = shortlist
+        self._options = {**options, "blocks": self.replicate is not None}
+        self._forgotten = forgotten
+        self._names = {key_of(one.params, described): one.name for one in shortlist.candidates}
+        ShortlistSettings(shortlist=shortlist, options=self._options).runner()
+
+    def given(self, seed: int) -> list[Params]:
+        """Return the candidates' parameters."""
+        return [candidate.params for candidate in self._shortlist.candidates]
+
+    def settings(self, study: optuna.Study, seed: int, lease: float | None) -> ShortlistSettings:
+        """Return the settings of the contest."""
+        return ShortlistSettings(
+            shortlist=self._shortlist,
+            options=self._options,
+            seed=seed,
+            sign=1.0 if study.direction == optuna.study.StudyDirection.MAXIMIZE else -1.0,
+            lease_seconds=lease,
+            describe=described,
+        )
+
+    def forgotten(self) -> ForgottenReplicate:
+        """Return what finds a forgotten replicate, which has seen the search's trials."""
+        return deepcopy(self._forgotten)
+
+    def attributes(self, assignment: Assignment) -> dict[str, Any]:
+        """Return the candidate's name."""
+        return {"mfhpo:candidate": self._names[key_of(assignment.configuration, described)]}
+
+    def check(self, known: StudyExperiment) -> None:
+        """Raise ValueError if the last evaluation was of something else than the study's trials."""
+        not_asked = known.trials.not_asked
+        if not_asked:
+            raise ValueError(
+                f"the objective did not ask for {', '.join(map(repr, not_asked))}, which the "
+                f"study's trials have. {_GIVE_THE_SAME}"
+            )
+
+    def value_outside(
+        self,
+        known: StudyExperiment,
+        trial: FrozenTrial,
+        arm: int,
+        name: str,
+        value: Any,
+        distribution: BaseDistribution,
+    ) -> Any:
+        """Raise ValueError: the objective has other parameters or ranges than the study's."""
+        candidate = self._shortlist.candidates[arm]
+        if name in candidate.params:
+            raise ValueError(
+                f"{name}={value!r} of {candidate.name} is not a value of the objective's "
+                f"{distribution}. {_GIVE_THE_SAME}"
+            )
+        raise ValueError(
+            f"the objective asks for {name!r}, which {candidate.name} of the study does not have: "
+            f"its parameters are {sorted(candidate.params)}. {_GIVE_THE_SAME}"
+        )
+
+    def progress(self, known: StudyExperiment) -> Progress:
+        """Return candidates left, evaluations, and the leader with its interval."""
+        answer = known.answer().certificate
+        assert answer is not None
+        left = sum(one.standing not in ("worse", "failed") for one in answer.candidates)
+        leader = "none, every candidate failed"
+        if answer.winner is not None:
+            first = answer.candidates[answer.winner]
+            leader = f"{first.name}, {first.mean:.4g}, within {answer.within:.3g}"
+        total = answer.evaluations + (math.inf if answer.remaining is None else answer.remaining)
+        return Progress(
+            phase="certify",
+            configurations=f"{left}/{len(answer.candidates)} candidates left",
+            leader=leader,
+            spent=answer.evaluations,
+            total=total if math.isfinite(total) else None,
+            unit="evaluations",
+            is_guess=True,
+            has_end=False,  # `certify` returns what is known, so that nothing is cut short
+        )
+
+    def content(self, known: StudyExperiment, answer: Answer) -> dict[str, Any]:
+        """Return the certificate as the record has it, with the arm by which answers are known."""
+        assert answer.certificate is not None
+        return {**answer.certificate.to_dict(), "arm": answer.arm}
+
+    def promise(self, known: StudyExperiment, answer: Answer) -> float:
+        """Return the mean of a certificate, and else the pessimistic end of its interval."""
+        if answer.certified or answer.arm is None:
+            return answer.mean
+        low, high = _contest(known).interval(answer.arm)
+        return low if known.sign > 0.0 else high
+
+    def is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
+        """Return whether an earlier answer, as recorded, says all that this one says."""
+        if any(earlier[name] != now[name] for name in ("winner", "certified", "delta", "epsilon")):
+            return False
+        # Workers that end after the certificate change the mean a little, but not the claim.
+        return bool(now["certified"] or earlier["evaluations"] == now["evaluations"])
+
+    def lack(self, known: StudyExperiment, answer: Answer) -> str | None:
+        """Return why there is no answer at the end (see `Kind.lack`).
+
+        None where no noise is seen: `certify` says that.
+        """
+        return None if noise_is_hidden(known) else super().lack(known, answer)
+
+
+def noise_is_hidden(known: StudyExperiment) -> bool:
+    """Return whether all evaluations of each candidate gave exactly the same value."""
+    return _contest(known).noise_is_hidden
+
+
+def _contest(known: StudyExperiment) -> Certification:
+    runner = known.experiment.runner
+    assert isinstance(runner, ShortlistRunner)
+    return runner.contest
