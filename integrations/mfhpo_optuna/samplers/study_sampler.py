@@ -65,6 +65,7 @@ class StudySampler(BaseSampler):
         Name of the option `arm_sampler`.
     """
 
+    _experiment: type[StudyExperiment] = StudyExperiment
     # What `mfhpo.racing.options.runs` sets.
     _policy_class: Callable[..., Any]
     _options_type: type
@@ -582,7 +583,7 @@ class StudySampler(BaseSampler):
         if objection:
             raise ValueError(f"study {study.study_name!r} {objection}")
         arguments = self._settings.digest if self._arguments else None
-        return StudyExperiment(study, self._kind, self._seed_of(study), self._lease, arguments)
+        return self._experiment(study, self._kind, self._seed_of(study), self._lease, arguments)
 
     def _seed_of(self, study: optuna.Study) -> int:
         # Without a seed, the study's name gives one that all its workers agree on.
