@@ -44,15 +44,13 @@ class ReportRounds:
         Name of the data that it is measured on, as LightGBM has it. None: the only ones besides the
         training data.
     every
-        Number of rounds between two reports, at least 1. The last planned round is reported as
-        well. Where early stopping ends the training before, the last report is that of the last
-        multiple of `every`.
+        Number of rounds between two reports, at least 1. The last planned round is reported, too.
 
     Raises
     ------
-    TypeError, ValueError
-        If `every` is no whole number from 1 on; and in the first report, if no metric or more than
-        one fits, or if the study minimises what LightGBM maximises, or the other way round.
+    ValueError
+        In the first report, if no metric or more than one fits, or if the study's direction is not
+        that of the metric.
     optuna.TrialPruned
         From the training, when the pruner stops the trial.
 
@@ -184,8 +182,8 @@ def train_from_checkpoint(
 
     Notes
     -----
-    What goes on draws its bagging and its columns anew, so that a model that was trained in parts
-    differs a little from one that was trained at once where it uses any.
+    Bagging and columns are drawn anew where a training goes on, so that a model that was trained in
+    parts differs a little from one that was trained at once.
 
     Examples
     --------

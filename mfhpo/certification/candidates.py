@@ -88,9 +88,9 @@ class CandidateResult(Candidate):
         "certified"; "best so far", if it leads without being certified; "not told apart" from the
         leader; "worse" than another candidate; "failed", if it left because its evaluations fail
         too often: it was not compared.
-    values, failures
-        Number of new evaluations with and without a value. The mean and the interval are those of
-        evaluations that do not fail.
+    values, failures, stops
+        Number of new evaluations with a value, that failed, and that were stopped at a time limit.
+        The mean and the interval are those of evaluations with a value.
     """
 
     evaluations: int
@@ -101,6 +101,7 @@ class CandidateResult(Candidate):
     standing: Standing
     values: int = 0
     failures: int = 0
+    stops: int = 0
 
     @classmethod
     def of(
@@ -114,6 +115,7 @@ class CandidateResult(Candidate):
         standing: Standing,
         values: int | None = None,
         failures: int = 0,
+        stops: int = 0,
     ) -> CandidateResult:
         """Compare a promise with new evaluations; `sign` is -1 where values are minimised."""
         mean = mean if count else math.nan
@@ -129,9 +131,12 @@ class CandidateResult(Candidate):
             standing=standing,
             values=count if values is None else values,
             failures=failures,
+            stops=stops,
         )
 
     @property
     def outcomes(self) -> str:
-        """How many of its evaluations failed, such as "failed 3 of 13"."""
-        return outcomes_in_words(self.values, self.failures)
+        """How many of its evaluations gave no value, such as "failed 3 of 13"; empty for none."""
+        if not self.failures + self.stops:
+            return ""
+        return outcomes_in_words(self.values, self.failures, self.stops)

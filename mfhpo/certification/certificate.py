@@ -221,11 +221,15 @@ class Certificate:
         return [words, f"              {amount}"]
 
     def _cost_in_words(self) -> list[str]:
-        failures = sum(result.failures for result in self.candidates)
+        failures, stops = (
+            sum(getattr(result, name) for result in self.candidates)
+            for name in ("failures", "stops")
+        )
         cost = f"  cost        {self.evaluations} evaluations"
-        if failures:
+        if failures + stops:
             values = sum(result.values for result in self.candidates)
-            cost += f"; {outcomes_in_words(values, failures)}, all values are those of the others"
+            outcomes = outcomes_in_words(values, failures, stops)
+            cost += f"; {outcomes}, all values are those of the others"
         if self.certified or self.remaining is None:
             return [cost]
         if math.isinf(self.remaining):
@@ -248,7 +252,7 @@ def _value(result: CandidateResult) -> str:
 
 def _evaluations(result: CandidateResult) -> str:
     words = f"{result.evaluations} new evaluation{'s' * (result.evaluations != 1)}"
-    return f"{words} ({result.outcomes})" if result.failures else words
+    return f"{words} ({result.outcomes})" if result.outcomes else words
 
 
 def _table(results: tuple[CandidateResult, ...]) -> list[str]:
@@ -263,7 +267,7 @@ def _table(results: tuple[CandidateResult, ...]) -> list[str]:
                 f"{result.mean:.5g}" if result.evaluations else "-",
                 f"[{low:.5g}, {high:.5g}]" if _is_known(result) else "-",
                 result.standing,
-                result.outcomes if result.failures else "",
+                result.outcomes,
             )
         )
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -138,6 +138,7 @@ class Certification:
         self.candidates = tuple(candidates)
         self.counts: IntArray = np.zeros(n, dtype=np.int64)
         self.failures: IntArray = np.zeros(n, dtype=np.int64)
+        self.stops: IntArray = np.zeros(n, dtype=np.int64)
         self._values: list[list[float]] = [[] for _ in candidates]
         self._ruled_out: Counter[int] = Counter()  # worst values
         self._luckiest = luckiest
@@ -174,19 +175,24 @@ class Certification:
         pulls = self.policy.ask(1, pending)
         return pulls[0] if pulls else None
 
-    def tell(self, pull: Pull, value: float | None) -> None:
+    def tell(self, pull: Pull, value: float | None, stopped_at: float | None = None) -> None:
         """Learn from an evaluation that was asked for; None or what is not finite is a failure.
+
+        One that was stopped at a limit, in seconds, is none, and has no value.
 
         Values of a candidate belong in the order in which their evaluations were begun (see
         `mfhpo.racing.in_order`); in blocks, and for candidates, any order does.
         """
-        observation = Observation(None if value is None else self._sign * value)
+        signed = None if value is None else self._sign * value
+        observation = Observation(signed, censored_at=stopped_at)
         self.policy.tell(pull, observation)
-        if value is None or observation.failed:
+        if stopped_at is not None:
+            self.stops[pull.arm] += 1
+        elif value is None or observation.failed:
             self.failures[pull.arm] += 1
-            return
-        self.counts[pull.arm] += 1
-        self._values[pull.arm].append(value)
+        else:
+            self.counts[pull.arm] += 1
+            self._values[pull.arm].append(value)
 
     def rule_out(self, arm: int) -> None:
         """Note an evaluation that gave the worst value: -inf where values are maximised.
@@ -201,7 +207,8 @@ class Certification:
     @property
     def evaluations(self) -> int:
         """How many evaluations were told, failures included."""
-        return int(self.counts.sum() + self.failures.sum()) + self._ruled_out.total()
+        told = self.counts + self.failures + self.stops
+        return int(told.sum()) + self._ruled_out.total()
 
     @property
     def finished(self) -> bool:
@@ -316,6 +323,7 @@ class Certification:
                     standing=standings[arm].item(),
                     values=int(self.counts[arm]),
                     failures=int(self.failures[arm]),
+                    stops=int(self.stops[arm]),
                 )
             )
         return tuple(results)

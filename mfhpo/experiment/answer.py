@@ -129,7 +129,7 @@ class Answer:
     # Of games.
     dissatisfaction: Mapping[str, Dissatisfaction] | None = None
     utilities: Mapping[str, Utility] = field(default_factory=dict)
-    probability: float = math.nan
+    probability: float = 0.0
     at_most: float = math.inf
     budget: float = math.inf
     evaluations: int = 0
@@ -323,6 +323,7 @@ def _limits_in_words(answer: Answer, censored: float) -> list[str]:
         f"  cost        {answer.seconds:.4g} s in {answer.trials} trials, {censored:.0%} of them "
         f"stopped",
     ]
+    lines += [f"  notice      {notice}" for notice in answer.notices]
     return lines + [f"  rests on    {assumption}" for assumption in answer.assumptions]
 
 

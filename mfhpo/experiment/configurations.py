@@ -139,11 +139,7 @@ class Configurations:
         arm = self.find(values)
         if arm is not None:
             return arm
-        return next((arm for arm in range(len(self)) if self._has(arm, values)), None)
-
-    def are_equal(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-        """Tell whether two configurations are equal, as far as they are known."""
-        return key_of(one, self._describe) == key_of(other, self._describe)
+        return next((arm for arm in range(len(self)) if self.has(arm, values)), None)
 
     def note(self, arm: int, values: Mapping[str, Any]) -> None:
         """Note values of a draw that are known before it was evaluated; the first ones hold."""
@@ -174,9 +170,10 @@ class Configurations:
             return self._agrees(self._fixed.get(arm, {}), configuration)
         if is_whole:
             return self.find(configuration) == arm
-        return self._has(arm, configuration)
+        return self.has(arm, configuration)
 
-    def _has(self, arm: int, values: Mapping[str, Any]) -> bool:
+    def has(self, arm: int, values: Mapping[str, Any]) -> bool:
+        """Tell whether an arm is known to have some values."""
         known = self._known[arm]
         return values.keys() <= known.keys() and self._agrees(known, values)
 

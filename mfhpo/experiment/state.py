@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from copy import deepcopy
@@ -67,6 +68,7 @@ class State:
         n_expected = getattr(settings, "n_arms", None) or 0
         self._most_early = max(_MOST_EARLY_FAILURES, n_expected, len(runner.configurations))
         self._claimed: set[int] = set()  # arms
+        self._seen: set[tuple[int, int, int]] = set()  # arms, levels and blocks of values
         self._merged: set[int] = set()  # draws that turned out equal to earlier arms
         self._is_exhausted = False
         self._lost_cost = 0.0
@@ -201,7 +203,8 @@ class State:
         if level >= runner.n_levels:
             return Refused(f"level {level} is none of the {runner.n_levels} levels")
         block = None if runner.open_block is None else runner.open_block(arm, pending)
-        pull = runner.limited(Pull(arm, level, block=block), pending)
+        pull = Pull(arm, level, block=block)
+        pull = pull if runner.limited is None else runner.limited(pull, pending)
         if not runner.fits(pull, pending):
             return Refused(
                 "what is left of the budget does not pay for it beside what is under way"
@@ -218,7 +221,8 @@ class State:
             return None
         draws = (arm for arm in range(len(known)) if known.draw_of(arm) is not None)
         free = next((arm for arm in draws if arm not in self._claimed), None)
-        return len(known) if free is None and self.runner.adds else free
+        may_be_new = free is None and len(known) < self.runner.n_arms
+        return len(known) if may_be_new else free
 
     def _completed(self, pull: Pull, part: Mapping[str, Any], wanted: Wanted | None) -> Wanted:
         """Return an enqueued pull with what the policy chooses besides the values of the user."""
@@ -298,7 +302,7 @@ class State:
         answer = self._with_assumptions(self.runner.answer())
         if answer.finished and self._is_held_up:
             answer = replace(answer, finished=False)
-        if self._is_hopeless:
+        if self._is_hopeless and not answer.finished:
             why = f"all of the first {self._early_failures} evaluations failed"
             return replace(answer, finished=True, reason=why)
         if self._is_cut_off:
@@ -348,16 +352,11 @@ class State:
 
     def _conditions(self) -> tuple[str, ...]:
         """Return what must be true about evaluations that a claim would rest on, and were lost."""
-        seen = {
-            (result.pull.arm, result.pull.fidelity, result.pull.block)
-            for result in self.history
-            if result.pull.block is not None and getattr(result.observation, "has_value", False)
-        }
         missing = [
             id
             for id, claim in self.ledger.lost.items()
             if claim.begun.purpose in _OF_CLAIMS
-            and (claim.pull.arm, claim.pull.fidelity, claim.pull.block) not in seen
+            and (claim.pull.arm, claim.pull.fidelity, claim.pull.block) not in self._seen
         ]
         has_unsure = not self._unsure.isdisjoint(missing)
         return (
@@ -403,7 +402,10 @@ class State:
         return None
 
     def _has_rival(self, begun: Begun, arm: int) -> bool:
-        """Tell whether a claim should move, because an earlier one is equal and under way."""
+        """Tell whether a claim should move, because an earlier one is equal.
+
+        That is under way, or has given the value of a block.
+        """
         if begun.draw is not None and self._has_rival_of_draw(begun, arm):
             return True
         if begun.origin == "enqueued":
@@ -412,6 +414,9 @@ class State:
             return True
         if begun.block is None and begun.purpose != "search":  # one more value, on new replicates
             return begun.replicate in self._replicates[begun.purpose]
+        levels = begun.levels or ()
+        if begun.purpose != "search" and any((arm, m, begun.block) in self._seen for m in levels):
+            return True
         return any(
             claim.pull.arm == arm
             and claim.begun.block == begun.block
@@ -420,13 +425,14 @@ class State:
         )
 
     def _has_rival_of_draw(self, begun: Begun, arm: int) -> bool:
-        """Tell whether an earlier claim of a draw does not know its values, or begins it, too."""
-        same = self.runner.configurations.are_equal
-        others = [claim.begun for claim in self.ledger.open.values() if claim.pull.arm == arm]
-        if any(not same(other.configuration, begun.configuration) for other in others):
+        """Tell whether a claim lacks values of its draw, brings other ones, or begins it, too."""
+        known, own = self.runner.configurations[arm], begun.configuration
+        is_shared = any(claim.pull.arm == arm for claim in self.ledger.open.values())
+        if not known.keys() <= own.keys():
             return True
-        shares = begun.purpose != "search" or (begun.origin == "enqueued" and begun.configuration)
-        return bool(others) and not shares
+        if begun.origin == "enqueued" and own:
+            return is_shared and not self.runner.configurations.has(arm, own)
+        return is_shared and begun.purpose == "search"
 
     def _end(self, ended: Ended) -> None:
         claim = self.ledger.open.get(ended.id)
@@ -481,20 +487,27 @@ class State:
             self.runner.inform(ended.parameters, points)
 
     def _identify(self, arm: int, level: int, ended: Ended) -> None:
-        """Learn what a draw is; one that is equal to an earlier arm leaves, and it gets the values.
+        """Learn what a draw is; one that is equal to an earlier arm leaves.
 
         Cheaper levels may ask for fewer parameters, so that arms may only look the same there.
         """
         if ended.configuration is None or not ended.has_value:
             return
         configurations = self.runner.configurations
-        if level < self.runner.n_levels - 1:
+        if level < self.runner.n_levels - 1 or self.runner.withdraw is None:
             configurations.fix(arm, ended.configuration)
             return
         owner = configurations.bind(arm, ended.configuration)
-        if owner != arm and arm not in self._merged:
-            self._merged.add(arm)
-            self.runner.merge(arm, owner)
+        if owner == arm or arm in self._merged:
+            return
+        if not self._merged and not self.runner.draws:
+            warnings.warn(
+                f"configurations {owner} and {arm} were drawn equal, {configurations[owner]!r}: "
+                f"they are merged, and so will be others",
+                stacklevel=7,
+            )
+        self._merged.add(arm)
+        self.runner.withdraw(arm, owner)
 
     def _lose(self, lost: Lost) -> None:
         if lost.id in self._ended:
@@ -548,12 +561,14 @@ class State:
         self._unlearned[event.id, level] = cost
 
     def _learn(self, results: list[Result]) -> None:
-        for result in map(self._owned, results):
+        for result in filter(None, map(self._counted, results)):
             self.history.append(result)
             stopped_at = getattr(result.observation, "censored_at", None)
             self._n_stopped += stopped_at is not None and result.purpose in self.runner.of_means
             if getattr(result.observation, "has_value", True):
                 self._early_failures = None
+                if result.pull.block is not None:
+                    self._seen.add((result.pull.arm, result.pull.fidelity, result.pull.block))
             elif self._early_failures is not None and stopped_at is None:
                 self._early_failures += 1
             self.runner.learn(result.pull, result.observation, result.purpose)
@@ -564,11 +579,19 @@ class State:
             answer = self._answer() if self.runner.finished else None
             self._certificate = answer if answer is not None and answer.certified else None
 
-    def _owned(self, result: Result) -> Result:
-        """Return a result of the arm that it counts for."""
+    def _counted(self, result: Result) -> Result | None:
+        """Return a result of the arm that it counts for; None if it is paid only.
+
+        A mean has the values of its own claims alone, because these have one order.
+        """
         pull = result.pull
         if pull.arm not in self._merged or pull.fidelity < self.runner.n_levels - 1:
             return result
+        if result.purpose in self.runner.of_means:
+            cost = self.runner.cost_of(pull, result.observation)
+            self._unlearned[result.id, pull.fidelity] = cost
+            self._lost_cost += cost
+            return None
         pull = replace(pull, arm=self.runner.configurations.owner(pull.arm))
         return replace(result, pull=pull)
 

@@ -57,6 +57,11 @@ def unseen_in_words(
     return f"outcomes rarer than {joined(words)}"
 
 
-def outcomes_in_words(values: int, failures: int) -> str:
-    """Say how many of an arm's evaluations failed, such as "failed 9 of 22"."""
-    return f"failed {failures} of {values + failures}"
+def outcomes_in_words(values: int, failures: int, stops: int = 0) -> str:
+    """Say how many of an arm's evaluations failed or were stopped, such as "failed 9 of 22"."""
+    n = values + failures + stops
+    stopped = f"was stopped at a time limit in {stops} of {n}"
+    failed = f"failed {failures} of {n}"
+    if not stops:
+        return failed
+    return f"{failed} and {stopped}" if failures else stopped

@@ -74,7 +74,8 @@ class Race(Policy):
         See `mfhpo.racing.options.BestArmOptions`. The default asks for no evaluations beyond those
         that decide.
     max_failures
-        See `mfhpo.racing.options.BestArmOptions`. A timeout counts as a failure.
+        See `mfhpo.racing.options.BestArmOptions`. A timeout is no failure; an arm leaves by those
+        that give no value, whatever the reason.
     radius
         Confidence radius, or one per fidelity. None: the tightest one whose assumptions hold for
         ``problem.noise``.
@@ -159,6 +160,7 @@ class Race(Policy):
             waits=audit is True and problem.n_arms > 1 and needs.waits,
             max_failures=check_count("max_failures", max_failures, 1),
             failures=np.zeros((problem.n_arms, problem.n_fidelities), dtype=np.int64),
+            stops=np.zeros((problem.n_arms, problem.n_fidelities), dtype=np.int64),
         )
         order = np.random.default_rng(seed).permutation(problem.n_arms)
         self._pilot = Pilot(

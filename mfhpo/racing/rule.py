@@ -126,7 +126,8 @@ class Known:
     measure: int  # number of evaluations that the winner gets at the target
     waits: bool  # whether a certificate waits for values that show what a few cannot
     max_failures: int
-    failures: IntArray  # pulls without a value, shape (K, M)
+    failures: IntArray  # pulls that failed, shape (K, M)
+    stops: IntArray  # pulls that were stopped at a limit, shape (K, M)
     # Whether it waits for repeats that show whether a declared sigma is too small.
     waits_for_repeats: bool = True
     costs: FloatArray = field(default_factory=lambda: np.zeros(0))  # to plan with, shape (M,)
@@ -141,6 +142,11 @@ class Known:
     def arms(self) -> IntArray:
         """The arms in the race, shape (n,)."""
         return self.roster.arms
+
+    @property
+    def missing(self) -> IntArray:
+        """The pulls without a value, shape (K, M): an arm that gives none cannot be compared."""
+        return np.asarray(self.failures + self.stops)
 
     @property
     def epsilon(self) -> float:
@@ -242,5 +248,5 @@ class Intake(Protocol):
     def n_values(self) -> IntArray:
         """Number of values of each arm, shape (K,)."""
 
-    def lost_leader(self, roster: Roster, failures: IntArray, winner: int) -> int | None:
+    def lost_leader(self, roster: Roster, missing: IntArray, winner: int) -> int | None:
         """Return an arm that left for failures, and was or would be the best."""

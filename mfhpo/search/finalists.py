@@ -45,7 +45,7 @@ class Finalists:
         self._search, self._budget, self._params = search, budget, params
         self._certifier = None if blocks else certifier
         self._certification: Certification | None = None
-        self._replicates: list[tuple[Replicate, float | None]] = []
+        self._replicates: list[tuple[Replicate, float | None, float | None]] = []
         # Raises for a bad delta, epsilon or sigma now, not when the search has spent its share.
         self._compare([Candidate("arm", {}, 0.0)] * 2, 0)
 
@@ -61,23 +61,24 @@ class Finalists:
     def tell(self, pull: Replicate, observation: Observation) -> None:
         """Learn from a new evaluation; the first one decides on the shortlist."""
         value = observation.value if observation.has_value else None
-        self._note(pull, None if value is None else self.sign * float(value))
+        signed = None if value is None else self.sign * float(value)
+        self._note(pull, signed, observation.censored_at)
 
     def rule_out(self, pull: Replicate) -> None:
         """Learn that a new evaluation gave the worst value, -inf."""
         self._note(pull, -math.inf)
 
-    def _note(self, pull: Replicate, value: float | None) -> None:
+    def _note(self, pull: Replicate, value: float | None, stopped_at: float | None = None) -> None:
         if not self.shortlist:
             self.agree(pull.shortlist)
-        self._replicates.append((pull, value))
+        self._replicates.append((pull, value, stopped_at))
         if self._certification is not None:
-            self._count(self._certification, pull, value)
+            self._count(self._certification, pull, value, stopped_at)
 
     def certification(self) -> Certification | None:
         """Return the race among the shortlist; None until it was told something."""
         if self._certification is None and any(
-            pull.arm in self.shortlist for pull, _ in self._replicates
+            pull.arm in self.shortlist for pull, *_ in self._replicates
         ):
             claims = [self._search.mean(arm, self._search.target) for arm in self.shortlist]
             word = "candidate" if self._search.n_given else "arm"
@@ -87,14 +88,14 @@ class Finalists:
             ]
             luckiest = int(np.argmax(np.nan_to_num(claims, nan=-np.inf)))
             self._certification = self._compare(candidates, luckiest)
-            for pull, value in self._replicates:
-                self._count(self._certification, pull, value)
+            for told in self._replicates:
+                self._count(self._certification, *told)
         return self._certification
 
     def fresh_values(self) -> dict[int, list[float]]:
         """Return the new values, larger is better, of arms that the search knows at the target."""
         fresh: dict[int, list[float]] = {}
-        for pull, value in self._replicates:
+        for pull, value, _ in self._replicates:
             if value is None or math.isinf(value):
                 continue
             if self._search.count(pull.arm, self._search.target):
@@ -133,14 +134,20 @@ class Finalists:
             return None
         return chosen
 
-    def _count(self, certification: Certification, pull: Replicate, value: float | None) -> None:
+    def _count(
+        self,
+        certification: Certification,
+        pull: Replicate,
+        value: float | None,
+        stopped_at: float | None,
+    ) -> None:
         if pull.arm not in self.shortlist:
             return
         candidate = self._candidate(self.shortlist, pull)
         if value == -math.inf:
             certification.rule_out(candidate.arm)
         else:
-            certification.tell(candidate, value)
+            certification.tell(candidate, value, stopped_at)
 
     def _candidate(self, shortlist: Sequence[int], pull: Replicate) -> Pull:
         """Return a replicate's pull in the shortlist's race, whose first block is 0."""

@@ -85,21 +85,21 @@ class NashStudy(StudyExperiment):
 
     def reply_to(self, trial: FrozenTrial) -> Reply:
         """Return what a trial that begins is to do; nobody waits, for losses are paid, too."""
-        reply = super().reply_to(trial) if self.policy is None else self._reply_to(trial)
+        reply = super().reply_to(trial)
         return Done(_PROMISED) if isinstance(reply, Wait) else reply
 
-    def _reply_to(self, trial: FrozenTrial) -> Reply:
-        inherited, fixed = self._inherited(trial), parameters_before(trial)
-        if inherited is not None:
-            return inherited
-        chosen = self.experiment.next()
-        if fixed is None or not isinstance(chosen, Assignment):
+    def _next(self, trial: FrozenTrial, moving: str | None = None) -> Reply:
+        fixed = parameters_before(trial)
+        if fixed is None or self.policy is None:
+            return super()._next(trial, moving)
+        chosen = self.experiment.next(moving=moving)
+        if not isinstance(chosen, Assignment):
             return chosen
         note = self._note_for(trial, chosen, {})
         query = self.trials.query_of(trial.number, fixed, note)
         if query is None:
             return Refused(f"{fixed} is no profile at one of the levels, within the ranges")
-        return self.experiment.next(fixed=query)
+        return self.experiment.next(fixed=query, moving=moving)
 
     def claim(
         self,

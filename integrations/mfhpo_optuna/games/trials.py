@@ -236,10 +236,15 @@ class GameTrials(Translation):
         return []
 
     def outcome(self, trial: FrozenTrial, note: PullNote, end: End) -> Event:
-        """Return the event that a trial ends with; without a claim, a failure is no loss."""
+        """Return the event that a trial ends with; without a claim, a failure is no loss.
+
+        A trial that was lost before it had asked for all parameters has cost nothing.
+        """
         if note.worker is None:
             return self._ended(trial, note, end, note.order if end.order is None else end.order)
-        return super().outcome(trial, note, end)
+        outcome = super().outcome(trial, note, end)
+        has_run = all(name in trial.params for name in self.kind.players.parameters)
+        return outcome if has_run or isinstance(outcome, Ended) else replace(outcome, cost=0.0)
 
     def _ended(self, trial: FrozenTrial, note: PullNote, end: End, order: int) -> Ended:
         level = None

@@ -52,12 +52,12 @@ class Kind(abc.ABC):
         Whether Optuna's usual pruner gets in the way.
     answers_so_far
         Whether answers are added before the end.
-    chooses
-        What it chooses besides configurations, in words: others' claims are not its own.
     is_whole
         Whether configurations are given with all parameters that an objective may ask for.
     about_pruning
         What to say about a trial that was pruned without a limit.
+    chooses
+        What it chooses besides configurations, in words: others' claims are not its own.
     answered_by
         The sampler's method that answers.
     """
@@ -69,12 +69,12 @@ class Kind(abc.ABC):
     has_one_objective = True
     replaces_pruner = False
     answers_so_far = True
-    chooses = "levels of a fidelity"
     is_whole = False
     about_pruning = (
         "Make the study with pruner=optuna.pruners.NopPruner(); the race itself decides what is "
         "not worth finishing."
     )
+    chooses = "levels of a fidelity"
     answered_by = "recommendation"
 
     @property
@@ -118,9 +118,6 @@ class Kind(abc.ABC):
 
     def check(self, known: StudyExperiment) -> None:
         """Raise or warn if the experiment cannot go on as it is."""
-
-    def check_name(self, arm: int, name: str) -> None:
-        """Raise ValueError if an objective asks for what a configuration cannot have."""
 
     @abc.abstractmethod
     def progress(self, known: StudyExperiment) -> Progress:
@@ -194,7 +191,8 @@ class Kind(abc.ABC):
     ) -> Any:
         """Return another value where that of a configuration is none that is asked for.
 
-        Raises ValueError for one that users have given.
+        Raises ValueError for one that users have given, and for one that is missing in a whole
+        configuration.
         """
         if known.trials.values.is_declared:
             raise ValueError(
@@ -220,7 +218,7 @@ class Kind(abc.ABC):
         return False
 
     def counts_as_single(self, trial: FrozenTrial) -> bool:
-        """Return whether a trial that claims nothing is a single evaluation, and so no answer."""
+        """Return whether a trial is a single evaluation, and so no answer."""
         return self.fidelity is None or self.fidelity.name in trial.params
 
     def attributes(self, assignment: Assignment) -> dict[str, Any]:
@@ -240,7 +238,3 @@ class Kind(abc.ABC):
     def announcement(self, known: StudyExperiment) -> str:
         """Return what the log is to say once about how a study is run; empty for nothing."""
         return ""
-
-    def end(self, end: End, note: PullNote, trial: FrozenTrial) -> End:
-        """Return the end of a trial as it counts."""
-        return end

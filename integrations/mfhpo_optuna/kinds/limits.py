@@ -108,7 +108,8 @@ class LimitKind(Kind):
 
         Others may have noted them before it ended; a trial that is tried again inherits them.
         """
-        return read_attribute(trial, ENFORCER_KEY) == "time_limited"
+        enforcer: str | None = read_attribute(trial, ENFORCER_KEY)
+        return enforcer == "time_limited"
 
     def warn_at_end(self, known: StudyExperiment, trial: FrozenTrial, state: TrialState) -> None:
         """Say once that a trial that ended had a limit which nobody enforced."""

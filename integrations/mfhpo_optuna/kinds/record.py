@@ -11,7 +11,9 @@ import optuna
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial
 
+from mfhpo.certification.certification import Certification
 from mfhpo.experiment import Answer, Assignment, ShortlistSettings, key_of
+from mfhpo.experiment.kinds.shortlist import ShortlistRunner
 from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.forgotten import ForgottenReplicate
 from mfhpo_optuna.study.levels import described
@@ -85,15 +87,6 @@ class RecordKind(Kind):
                 f"study's trials have. {_GIVE_THE_SAME}"
             )
 
-    def check_name(self, arm: int, name: str) -> None:
-        """Raise ValueError if an objective asks for what a candidate does not have."""
-        candidate = self._shortlist.candidates[arm]
-        if name not in candidate.params:
-            raise ValueError(
-                f"the objective asks for {name!r}, which {candidate.name} of the study does not "
-                f"have: its parameters are {sorted(candidate.params)}. {_GIVE_THE_SAME}"
-            )
-
     def value_outside(
         self,
         known: StudyExperiment,
@@ -103,10 +96,16 @@ class RecordKind(Kind):
         value: Any,
         distribution: BaseDistribution,
     ) -> Any:
-        """Raise ValueError: the objective has another range than the study's."""
+        """Raise ValueError: the objective has other parameters or ranges than the study's."""
+        candidate = self._shortlist.candidates[arm]
+        if name in candidate.params:
+            raise ValueError(
+                f"{name}={value!r} of {candidate.name} is not a value of the objective's "
+                f"{distribution}. {_GIVE_THE_SAME}"
+            )
         raise ValueError(
-            f"{name}={value!r} of {self._shortlist.candidates[arm].name} is not a value of the "
-            f"objective's {distribution}. {_GIVE_THE_SAME}"
+            f"the objective asks for {name!r}, which {candidate.name} of the study does not have: "
+            f"its parameters are {sorted(candidate.params)}. {_GIVE_THE_SAME}"
         )
 
     def progress(self, known: StudyExperiment) -> Progress:
@@ -139,7 +138,7 @@ class RecordKind(Kind):
         """Return the mean of a certificate, and else the pessimistic end of its interval."""
         if answer.certified or answer.arm is None:
             return answer.mean
-        low, high = known.experiment.runner.contest.interval(answer.arm)
+        low, high = _contest(known).interval(answer.arm)
         return low if known.sign > 0.0 else high
 
     def is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
@@ -159,4 +158,10 @@ class RecordKind(Kind):
 
 def noise_is_hidden(known: StudyExperiment) -> bool:
     """Return whether all evaluations of each candidate gave exactly the same value."""
-    return bool(known.experiment.runner.contest.noise_is_hidden)
+    return _contest(known).noise_is_hidden
+
+
+def _contest(known: StudyExperiment) -> Certification:
+    runner = known.experiment.runner
+    assert isinstance(runner, ShortlistRunner)
+    return runner.contest

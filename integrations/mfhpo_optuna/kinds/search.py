@@ -64,7 +64,9 @@ class SearchKind(FidelityKind):
             )
 
         if self.fidelity is None or self.fidelity.levels:
-            return of_levels((None,) if self.fidelity is None else tuple(self.fidelity.levels or ()))
+            return of_levels(
+                (None,) if self.fidelity is None else tuple(self.fidelity.levels or ())
+            )
         first = self._declared.race((), seed=seed, sign=sign, kind=self._kind).ask()
         return LateSettings(
             fidelity=self.fidelity.name,

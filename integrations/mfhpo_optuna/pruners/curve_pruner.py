@@ -6,6 +6,7 @@ import abc
 import math
 import threading
 import warnings
+from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -17,7 +18,6 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import check_count, check_names
 from mfhpo.identification.curves.curves import (
-    Verdict,
     check_reduction_factor,
     check_steps,
     read_curve,
@@ -25,13 +25,26 @@ from mfhpo.identification.curves.curves import (
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo_optuna.study.trials.news import TrialNews
 
-_ENOUGH = 3  # COMPLETE trials show how long curves are
+# COMPLETE trials that show how long curves are, and how many of them are long.
+_ENOUGH, _MANY = 3, 20
 
 
 class CurvePruner(BasePruner):
     """Judges trials by their reports at a few steps, with no state but the study's trials.
 
-    For the arguments see `IISEPruner`.
+    Parameters
+    ----------
+    n_warmup_steps
+        Nothing is stopped, and nothing is learned, at earlier steps.
+    reduction_factor
+        The checked steps are the final step divided by this factor once, twice and so on, down to
+        1; above 1. A report counts for the last checked step before it.
+    final_step
+        The step at which a curve is finished. None: the largest step that any COMPLETE trial has
+        reported. Declare it when trials may report beyond it, or end earlier by themselves, as with
+        patience: the curves that end before do not count. A warning says which step would do.
+    replicate_params
+        Names of parameters that distinguish repeats of one arm, such as a seed or a fold.
     """
 
     def __init__(
@@ -56,9 +69,9 @@ class CurvePruner(BasePruner):
     def _new_race(self, steps: Sequence[int], sign: float) -> Any:
         """Begin a race of curves with these steps; `sign` is -1 where the study minimises."""
 
-    @abc.abstractmethod
-    def _judge(self, history: CurveHistory, trial: FrozenTrial, curve: FloatArray) -> Verdict:
-        """Return what the race says about a curve, by the last check that it has passed."""
+    def _stops(self, history: CurveHistory, trial: FrozenTrial, curve: FloatArray) -> bool:
+        """Return whether the race stops a curve, by the last check that it has passed."""
+        return bool(history.race.judge(self._arm(trial), *last_check(curve)).stop)
 
     def _begin(self, history: CurveHistory, curve: FloatArray) -> None:
         """Take note of a trial that came past the first check, and may have been stopped."""
@@ -139,8 +152,7 @@ class CurveHistory:
         self._pruner = pruner
         self.sign = sign
         self.warned: set[int] = set()  # steps whose declared bounds were contradicted
-        self._n_complete = 0
-        self._longest = 0
+        self._lengths: list[int] = []  # of COMPLETE trials, sorted
         self._warned_of_steps = False
         self._running: list[FrozenTrial] = []  # those that have reported something
         self._begin(pruner._final_step or 0)
@@ -156,7 +168,7 @@ class CurveHistory:
         is_early = self._pruner._n_startup(self) < self._pruner._n_startup_trials
         if is_early or np.isnan(curve).all() or not np.isnan(curve[-1]):
             return False
-        return self._pruner._judge(self, trial, curve).stop
+        return self._pruner._stops(self, trial, curve)
 
     def update(self, study: Study) -> None:
         """Read the trials that have finished since the last call."""
@@ -191,16 +203,27 @@ class CurveHistory:
         return self.sign * read_curve(trial.intermediate_values, self.steps)
 
     def _warn_of_steps(self, lengths: Sequence[int]) -> None:
-        """Warn once, after a few trials, of curves that end before there is a step to check."""
-        self._n_complete += len(lengths)
-        self._longest = max(self._longest, *lengths, 0)
-        if self._n_complete < _ENOUGH or self._warned_of_steps or not self._longest:
+        """Warn once of curves that end before there is a step to check, or mostly too early."""
+        self._lengths = sorted([*self._lengths, *lengths])
+        n, pruner = len(self._lengths), self._pruner
+        if n < _ENOUGH or self._warned_of_steps:
             return
-        least = max(self._longest, self._pruner._least_final_step())
-        steps = self._pruner._steps(self._pruner._final_step or least)
-        if len(steps) == 1 or self._longest < steps[0]:
+        longest, middle = self._lengths[-1], self._lengths[(n - 1) // 2]
+        final = pruner._final_step or max(longest, pruner._least_final_step())
+        n_finished = n - bisect_left(self._lengths, final)
+        message = ""
+        if longest < pruner._steps(final)[0] or len(pruner._steps(final)) == 1:
+            message = pruner._nothing_to_check(longest)
+        elif n >= _MANY and 2 * n_finished < n:
+            message = (
+                f"little is stopped: {n_finished} of {n} COMPLETE trials have reported step "
+                f"{final}, and only such curves count as finished. Where trials end early by "
+                f"themselves, give {type(pruner).__name__} final_step={middle}, which half of them "
+                f"reach."
+            )
+        if message:
             self._warned_of_steps = True
-            warnings.warn(self._pruner._nothing_to_check(self._longest), stacklevel=5)
+            warnings.warn(message, stacklevel=5)
 
     def _begin(self, final_step: int) -> None:
         self._final_step = final_step

@@ -9,7 +9,6 @@ from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_count, check_nonnegative
 from mfhpo.identification.curves.curve_elimination import BoundedCurves, PhasedCurves
-from mfhpo.identification.curves.curves import Verdict
 from mfhpo.identification.curves.gains import Bound, checked_bounds, gains_of
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.bias import BiasContradictedWarning
@@ -24,7 +23,7 @@ class MFEliminationPruner(CurvePruner):
 
     A trial is one arm, trained through its fidelities with ``trial.report(value, step)``. The idea
     is from "Multi-Fidelity Multi-Armed Bandits Revisited" (NeurIPS 2023), but this is not Algorithm
-    3 of that paper: see the notes. It comes in two kinds.
+    3 of that paper: see the notes.
 
     **With declared bounds it is safe.** ``bias={step: bound}`` says that, from this step on, no
     reported value is farther than the bound from what the trial ends with. A trial stops when its
@@ -56,15 +55,6 @@ class MFEliminationPruner(CurvePruner):
     n_startup_trials
         Nothing is stopped before this many trials have ended past the first checked step. None: 0
         with bounds, 10 without.
-    n_warmup_steps
-        Nothing is stopped at earlier steps, and what is reported there is not used.
-    reduction_factor
-        As in `IISEPruner`, without ``{step: bound}``. A report counts for the last check before it.
-    final_step
-        As in `IISEPruner`, but trials that end while `bias` still allows them to gain or lose are
-        no finished curves.
-    replicate_params
-        As in `IISEPruner`; an arm is never stopped by its own repeats.
 
     Raises
     ------
@@ -75,14 +65,12 @@ class MFEliminationPruner(CurvePruner):
 
     Notes
     -----
-    * `MFEliminationSampler` runs Algorithm 3. That evaluates each arm many times at the target,
-      halves its tolerance after each phase, and then plays the remaining arms where it is cheap.
-      The pruner compares values below the target. In the heuristic, checked steps take the place
-      of phases, and W is measured; in Algorithm 3 it is the known width of the values.
+    * `MFEliminationSampler` runs Algorithm 3, which compares values at the target. In the
+      heuristic, checked steps take the place of its phases, and W is measured instead of known.
     * COMPLETE trials that reported the final step count against a trial, and RUNNING ones by what
       they have shown so far, even if their worker has died. Give the storage a
       ``heartbeat_interval``, so that Optuna marks such trials as failed. PRUNED trials count for
-      the spread W alone.
+      the spread W alone. Trials that end while `bias` lets them gain or lose are not finished.
     * "Would have ended" is about arms' mean final values, and not about single noisy ones.
     * Where a finished curve contradicts a bound beyond the noise, a `mfhpo.BiasContradictedWarning`
       says so once for each checked step, and the bound is widened as far as the curves need.
@@ -128,10 +116,9 @@ class MFEliminationPruner(CurvePruner):
         if self._bias is None:
             history.race.begin(curve)
 
-    def _judge(self, history: CurveHistory, trial: FrozenTrial, curve: FloatArray) -> Verdict:
+    def _stops(self, history: CurveHistory, trial: FrozenTrial, curve: FloatArray) -> bool:
         shown = last_check(curve) if self._bias is None else (curve,)
-        verdict: Verdict = history.race.judge(self._arm(trial), *shown, history.others(trial))
-        return verdict
+        return bool(history.race.judge(self._arm(trial), *shown, history.others(trial)).stop)
 
     def _add(self, history: CurveHistory, trial: FrozenTrial, curve: FloatArray) -> None:
         contradicted = history.race.add(self._arm(trial), curve)

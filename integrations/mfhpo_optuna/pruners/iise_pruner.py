@@ -2,12 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from optuna.trial import FrozenTrial
-
 from mfhpo._validation import check_probability
-from mfhpo.identification.curves.curves import CurveRace, Verdict
-from mfhpo.knowledge.arrays import FloatArray
-from mfhpo_optuna.pruners.curve_pruner import CurveHistory, CurvePruner, last_check
+from mfhpo.identification.curves.curves import CurveRace
+from mfhpo_optuna.pruners.curve_pruner import CurveHistory, CurvePruner
 
 
 class IISEPruner(CurvePruner):
@@ -39,17 +36,6 @@ class IISEPruner(CurvePruner):
         0.95.
     n_startup_trials
         Nothing is stopped before this many curves have finished.
-    n_warmup_steps
-        Nothing is stopped, and nothing is learned, at earlier steps. The lowest steps often order
-        the arms wrongly; then their bounds are wide, but they still cost confidence.
-    reduction_factor
-        The checked steps are the final step divided by this factor once, twice and so on, down to
-        1; above 1. A trial is checked at its first report at or after such a step.
-    final_step
-        The step at which a curve is finished. None: the largest step that any COMPLETE trial has
-        reported. Declare it when trials may report beyond it, or end earlier.
-    replicate_params
-        Names of parameters that distinguish repeats of the same arm, such as a seed or a fold.
 
     Notes
     -----
@@ -58,8 +44,7 @@ class IISEPruner(CurvePruner):
     would have won: where slow learners end higher, about half of the would-be winners were stopped
     at coverage 0.8 in a simulation. If late bloomers matter, raise `coverage` or `n_warmup_steps`.
 
-    A finished curve is a COMPLETE trial that reported the final step, with a finite value there. A
-    trial is not stopped while its latest report is NaN. All trials should report at the same steps.
+    A trial is not stopped while its latest report is NaN. All should report at the same steps.
 
     Examples
     --------
@@ -99,10 +84,6 @@ class IISEPruner(CurvePruner):
 
     def _new_race(self, steps: Sequence[int], sign: float) -> CurveRace:
         return CurveRace(len(steps), self._coverage)
-
-    def _judge(self, history: CurveHistory, trial: FrozenTrial, curve: FloatArray) -> Verdict:
-        verdict: Verdict = history.race.judge(self._arm(trial), *last_check(curve))
-        return verdict
 
     def _n_startup(self, history: CurveHistory) -> int:
         n_finished: int = history.race.n_curves

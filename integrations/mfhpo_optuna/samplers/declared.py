@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
+from mfhpo import Policy, Problem
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import with_defaults
 from mfhpo_optuna.kinds.race import MakePolicy, RaceKind
@@ -35,8 +37,14 @@ def race(
         arms,
         own,
         given,
-        make or (lambda problem, sign, options: policy(problem, **options)),
+        make or partial(_as_given, policy),
         compares="" if looks else policy.__name__,
         draws=host["arm_sampler"] is not None,
     )
     return kind, host
+
+
+def _as_given(
+    policy: Callable[..., Policy], problem: Problem, sign: float, options: Mapping[str, Any]
+) -> Policy:
+    return policy(problem, **options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import optuna
 
@@ -145,9 +145,6 @@ class ZoomingRCUCBSampler(StudySampler):
     def best_limit(self, study: optuna.Study) -> float:
         """Return the recommended time limit in seconds; see `RCUCBSampler.best_limit`."""
         return _best_limit(self, study)
-
-
-LimitSampler: TypeAlias = RCUCBSampler | ZoomingRCUCBSampler
 
 
 def _choice(

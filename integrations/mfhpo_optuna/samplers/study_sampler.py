@@ -30,8 +30,9 @@ from mfhpo_optuna.study.attributes import (
     write_attribute,
     write_note,
 )
-from mfhpo_optuna.study.levels import check_choices, contains
+from mfhpo_optuna.study.levels import check_choices, contains, own_value
 from mfhpo_optuna.study.loop.end_of_optimize import call_at_end
+from mfhpo_optuna.study.loop.left_running import end_with_optimize, note_end
 from mfhpo_optuna.study.loop.report import ProgressLike, ProgressReport
 from mfhpo_optuna.study.loop.storage_errors import mark_if_spoilt
 from mfhpo_optuna.study.places import drawn
@@ -63,6 +64,11 @@ class StudySampler(BaseSampler):
     drawn_by
         Name of the option `arm_sampler`.
     """
+
+    # What `mfhpo.racing.options.runs` sets.
+    _policy_class: Callable[..., Any]
+    _options_type: type
+    _defaults: dict[str, Any]
 
     def __init__(
         self,
@@ -201,6 +207,7 @@ class StudySampler(BaseSampler):
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Choose what the trial evaluates, and note it where other workers see it."""
+        end_with_optimize(study, trial)
         self._leave_median_pruner(study)
         if self.objection_to(study):
             return  # the first suggestion raises; raising here would leave the trial running
@@ -229,6 +236,7 @@ class StudySampler(BaseSampler):
         values: Sequence[float] | None,
     ) -> None:
         """Learn from the trial, and add the answer so far; at the end stop the study."""
+        note_end(study, trial, state, values)
         if self.objection_to(study):
             return
         mark_if_spoilt(study, trial, state)
@@ -283,11 +291,7 @@ class StudySampler(BaseSampler):
                     # The clock of one that waited would tell what it costs wrongly.
                     known.idle.add(trial.number)
                     return reply
-            try:
-                self._sleep(_PERIOD)
-            except KeyboardInterrupt:
-                study.tell(trial.number, state=TrialState.FAIL)  # Optuna would leave it running
-                raise
+            self._sleep(_PERIOD)
 
     def _may_wait(self, study: optuna.Study, trial: FrozenTrial) -> bool:
         return study._thread_local.in_optimize_loop and parameters_before(trial) is None
@@ -358,14 +362,15 @@ class StudySampler(BaseSampler):
             return known.replicate_for(trial, distribution)
         arm = known.trials.arm_of(note)
         assert arm is not None
-        self._kind.check_name(arm, name)
         params = values[arm].params
+        if self._kind.is_whole and name not in params:
+            return self._kind.value_outside(known, trial, arm, name, None, distribution)
         if self._arm_sampler is not None and name not in params:
             view = arms_only_study(study, known)
             params[name] = self._arm_sampler.sample_independent(view, trial, name, distribution)
         value = values.suggest(arm, name, distribution, note.point)
         if contains(distribution, value):
-            return value
+            return own_value(distribution, value)
         return self._kind.value_outside(known, trial, arm, name, value, distribution)
 
     def _anything(self, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:
@@ -394,8 +399,6 @@ class StudySampler(BaseSampler):
                 self._answers.wait_for_others(study, trial, self._sleep)
             except KeyboardInterrupt:
                 self._answers.add(study, known)
-                if trial.number in known.over:  # Optuna would leave it running
-                    study.tell(trial.number, state=TrialState.FAIL)
                 raise
         with self._lock:
             known = self._read(study)
@@ -556,7 +559,12 @@ class StudySampler(BaseSampler):
         """Return what is known about a study, with its news; the lock is held."""
         self._check_study(study)
         known = self._of(study)
-        if not known.read(study):
+        try:
+            is_read = known.read(study)
+        except ValueError:
+            del self._known[self._key(study)]  # whoever reads it again hears the same
+            raise
+        if not is_read:
             anew = self._new(study)
             anew.take_over(known)
             anew.read(study)

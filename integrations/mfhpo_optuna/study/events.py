@@ -16,6 +16,7 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo.experiment import Begun, Ended, Event, Found, Lost, key_of
 from mfhpo.search import Point
 from mfhpo_optuna.kinds.kind import Kind
+from mfhpo_optuna.study.arms import Params
 from mfhpo_optuna.study.attributes import (
     ARM_KEY,
     LIMIT_KEY,
@@ -64,6 +65,7 @@ class Translation:
         self.warned: set[str] = set()
         self.retried: set[int] = set()  # trials that others repeat
         self._has_replicates = False
+        self._begun_as: dict[tuple[int, int], Params] = {}  # draws, by trial and counter
         self._told: dict[str, Any] = {}  # parameters as a model was told about them
         self._distributions: dict[str, BaseDistribution] = {}
 
@@ -122,7 +124,7 @@ class Translation:
         Another sampler's arguments may have had other configurations, or other levels.
         """
         arm, level = self.arm_of(note), note.fidelity
-        if note.arguments not in (None, self._arguments):
+        if self.kind.fidelity is not None and note.arguments not in (None, self._arguments):
             level = self.level_of(trial)
         if self.replicates is not None and note.block is None:
             self._warn_of_no_replicate(trial)
@@ -137,7 +139,7 @@ class Translation:
         return Begun(
             id=str(trial.number),
             order=note.order,
-            configuration=dict(self.given[arm]) if self.values.is_declared else {},
+            configuration=self._claimed(trial, note, arm),
             draw=None if self.values.is_declared else arm,
             levels=None if level is None else (level,),
             point=note.point,
@@ -149,6 +151,17 @@ class Translation:
             retry_of=None if note.retry_of is None else str(note.retry_of),
             worker=note.worker or "",
         )
+
+    def _claimed(self, trial: FrozenTrial, note: PullNote, arm: int) -> Params:
+        """Return the configuration that is claimed: of a draw, what was known when it began."""
+        if self.values.is_declared:
+            return dict(self.given[arm])
+        if (trial.number, note.order) not in self._begun_as:
+            enqueued = self.values.configuration(trial.system_attrs.get("fixed_params") or {})
+            self.values.expect(arm, enqueued)
+            known = {**self.values[arm].params, **enqueued}
+            self._begun_as[trial.number, note.order] = known
+        return dict(self._begun_as[trial.number, note.order])
 
     def found(self, trial: FrozenTrial, note: PullNote) -> list[Event]:
         """Return what a trial tells about levels and replicates that nobody had declared."""
@@ -177,6 +190,9 @@ class Translation:
         says so. Whoever fails it need not have noted a counter: it counts from its beginning then.
         """
         id, order = str(trial.number), note.order + 1 if end.order is None else end.order
+        arm = self.arm_of(note)
+        if arm is not None and not end.values:  # whoever evaluates it again evaluates the same
+            self.values.see(arm, trial, trial.params)
         is_lost = end.state == TrialState.FAIL and (end.worker is None or end.worker != note.worker)
         if is_spoilt(trial, end.state):
             return Lost(id=id, order=order, why="its storage failed", cost=None)
@@ -186,7 +202,12 @@ class Translation:
             return Lost(
                 id=id, order=order, why="its process died", cost=None, will_retry=will_retry
             )
-        return self._ended(trial, note, self.kind.end(end, note, trial), order)
+        if end.values and not self._has_asked_for_fidelity(trial):
+            self._warn_of_no_fidelity(trial)
+            if self.fidelity_distribution is None:  # nobody may ever ask: it is no evaluation
+                why = "it asked for no fidelity"
+                return Lost(id=id, order=order, why=why, is_withdrawn=True)
+        return self._ended(trial, note, end, order)
 
     def _ended(self, trial: FrozenTrial, note: PullNote, end: End, order: int) -> Ended:
         arm = self.arm_of(note)
@@ -254,8 +275,7 @@ class Translation:
         if self.replicates is not None and not self._is_of_block(trial, note):
             return False
         if self.values.end(arm, -1 if level is None else level, trial):
-            if level in (None, target):
-                self._warn_of_names(arm, trial)
+            self._warn_of_names(arm, trial, level in (None, target))
             return True
         outside = "" if is_in_range(trial) else ", which is outside the objective's ranges,"
         instead = self.values[arm].params
@@ -269,9 +289,11 @@ class Translation:
 
     def _has_asked_for_fidelity(self, trial: FrozenTrial) -> bool:
         fidelity = self.kind.fidelity
-        if fidelity is None or fidelity.name in trial.params:
-            return True
-        name = fidelity.name
+        return fidelity is None or fidelity.name in trial.params
+
+    def _warn_of_no_fidelity(self, trial: FrozenTrial) -> None:
+        assert self.kind.fidelity is not None
+        name = self.kind.fidelity.name
         self.n_without_fidelity += 1
         self.missing_fidelity = (
             f"fidelity={name!r}, but the objective did not ask for it in trial {trial.number}; it "
@@ -280,7 +302,6 @@ class Translation:
             f"parameter.{did_you_mean(name, trial.params, 'fidelity=')}"
         )
         self.warn("no fidelity", self.missing_fidelity)
-        return False
 
     def _warn_of_no_replicate(self, trial: FrozenTrial) -> None:
         self.warn(
@@ -302,16 +323,20 @@ class Translation:
         )
         return False
 
-    def _warn_of_names(self, arm: int, trial: FrozenTrial) -> None:
-        """Say once that an objective did not ask for names that it was given values for."""
-        enqueued = self.values.configuration(parameters_before(trial) or {})
-        for what, given in (("arms contain", self.values.named(arm)), ("trial was", enqueued)):
-            missing = sorted(set(given) - set(trial.params))
-            if missing:
-                named = what if given is not enqueued else f"trial {trial.number} was enqueued with"
+    def _warn_of_names(self, arm: int, trial: FrozenTrial, is_at_target: bool) -> None:
+        """Say once that an objective did not ask for names that it was given values for.
+
+        Below the target it may not ask for all, but hardly for names that it never asked for.
+        """
+        asked = set(trial.params) if is_at_target else {*trial.params, *self.names()}
+        option = self.kind.arms_option
+        enqueued = f"trial {trial.number} was enqueued with", parameters_before(trial) or {}
+        for what, given in ((f"{option} contain", self.values.named(arm)), enqueued):
+            missing = sorted({name for name in given if name not in self.values.owned} - asked)
+            if missing and (is_at_target or not self.values.is_declared):
                 self.warn(
                     "names",
-                    f"{named} {', '.join(map(repr, missing))}, which the objective did not ask for "
+                    f"{what} {', '.join(map(repr, missing))}, which the objective did not ask for "
                     f"in trial {trial.number}; it asked for {sorted(trial.params)}. Rename it "
                     f"there, or suggest it in the objective."
                     f"{did_you_mean(missing[0], trial.params)}",

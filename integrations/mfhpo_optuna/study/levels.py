@@ -88,6 +88,16 @@ def contains(distribution: BaseDistribution, value: Any) -> bool:
     return bool(abs(steps - round(steps)) < 1e-8)
 
 
+def own_value(distribution: BaseDistribution, value: Any) -> Any:
+    """Return the value of a distribution that equals one it contains.
+
+    Optuna tells a list, which a storage made of a tuple, from the objective's choice.
+    """
+    if not isinstance(distribution, CategoricalDistribution):
+        return value
+    return next(own for own in distribution.choices if described(own) == described(value))
+
+
 def _derived(distribution: BaseDistribution) -> tuple[Any, ...]:
     if isinstance(distribution, CategoricalDistribution):
         return tuple(distribution.choices)

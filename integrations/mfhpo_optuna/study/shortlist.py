@@ -194,11 +194,11 @@ def _group(
         group.levels.append(level)
     if fidelity is not None:
         found = [group.params[fidelity.name] for group in groups.values()]
-        targets = {repr(described(target)): repr(target) for target in found}
+        targets = sorted({repr(described(target)): repr(target) for target in found}.values())
         if len(targets) > 1:
             raise ValueError(
                 f"fidelity={shown(fidelity.name)} has several upper bounds in study "
-                f"{study.study_name!r}: {', '.join(sorted(targets.values()))}. Say which is the target: "
+                f"{study.study_name!r}: {', '.join(targets)}. Say which is the target: "
                 f"fidelity=Fidelity({fidelity.name!r}, levels=[...]), whose last level counts."
             )
     return list(groups.values())

@@ -204,11 +204,12 @@ class StudyExperiment:
     def reply_to(self, trial: FrozenTrial) -> Reply:
         """Return what a trial that begins is to do."""
         inherited = self._inherited(trial)
-        if inherited is not None:
-            return inherited
+        return self._next(trial) if inherited is None else inherited
+
+    def _next(self, trial: FrozenTrial, moving: str | None = None) -> Reply:
         fixed = parameters_before(trial)
         if not fixed:
-            return self.experiment.next()
+            return self.experiment.next(moving=moving)
         fidelity, level = self.kind.fidelity, None
         if fidelity is not None and fidelity.name in fixed and self.trials.levels:
             levels = [described(each) for each in self.trials.levels]
@@ -219,7 +220,8 @@ class StudyExperiment:
                     f"enqueue one of the levels, or leave {fidelity.name!r} to the sampler"
                 )
             level = levels.index(described(asked))
-        reply = self.experiment.next(fixed=(self.trials.values.configuration(fixed), level))
+        part = self.trials.values.configuration(fixed), level
+        reply = self.experiment.next(fixed=part, moving=moving)
         own = limit_of(trial)  # enqueued with it
         if own is None or not isinstance(reply, Assignment):
             return reply
@@ -256,17 +258,22 @@ class StudyExperiment:
         assignment: Assignment,
         signature: Mapping[str, str],
     ) -> None:
-        """Write down what a trial evaluates, and move it while an earlier claim is equal."""
+        """Write down what a trial evaluates, and move it while an earlier claim is equal.
+
+        Others may have chosen the same meanwhile: what they wrote before is earlier.
+        """
         self.begun_here[trial.number] = self.clock()
         for _ in range(_CHOICES):
+            is_shared = _may_be_equal(assignment)
+            if is_shared:
+                self.read(study)
             self._write_claim(study, trial, assignment, signature)
-            is_alone = assignment.block is None and assignment.purpose == "given"
-            if is_alone or assignment.origin != "chosen":
+            if not is_shared:
                 return
             self.read(study)
             if self.experiment.settle(str(trial.number)) is not None:
                 return
-            other = self.experiment.next(moving=str(trial.number))
+            other = self._next(trial, moving=str(trial.number))
             if not isinstance(other, Assignment) or _is_same(other, assignment):
                 return
             assignment = other
@@ -392,7 +399,7 @@ class StudyExperiment:
         self._ended[trial.number] = end
         for event in self._end(trial, note, end):
             self.experiment.apply(event)
-        return True
+        return self.kind.counts_as_single(trial)
 
     def seconds_of(self, study: optuna.Study, trial: FrozenTrial) -> float | None:
         """Return how long a trial that ends now took, and note it where seconds are the cost."""
@@ -435,7 +442,9 @@ class StudyExperiment:
         With a lease that is a condition of the answer; where no order counts nothing depends on it.
         """
         promises_nothing = self.experiment.runner.counts_late
-        return self.lease is not None or promises_nothing or self._claims[number].purpose == "search"
+        return (
+            self.lease is not None or promises_nothing or self._claims[number].purpose == "search"
+        )
 
     def seconds_under_way(self, number: int) -> float:
         """Return how long a trial has been running."""
@@ -504,6 +513,8 @@ class StudyExperiment:
     def answer(self) -> Answer:
         """Return the best answer so far."""
         answer = self.experiment.answer()
+        if answer.arm is not None:
+            answer = replace(answer, params=self.params_of(answer))
         notices = (self.forgotten.notice,) if self.forgotten.notice else ()
         if self.n_outside:
             which = "1 trial does" if self.n_outside == 1 else f"{self.n_outside} trials do"
@@ -517,7 +528,11 @@ class StudyExperiment:
 
     def params_of(self, answer: Answer) -> dict[str, Any]:
         """Return all that is known about the configuration of an answer."""
-        return {} if answer.arm is None else dict(self.values_of(answer.arm).params)
+        if answer.arm is None:
+            return {}
+        what = self.values_of(answer.arm)
+        named = self.trials.values.named(self.number_of_arm(answer.arm)) | what.distributions.keys()
+        return {name: value for name, value in what.params.items() if name in named}
 
     def values_of(self, arm: int) -> Any:
         """Return what is known about an arm of the experiment."""
@@ -557,6 +572,13 @@ class StudyExperiment:
 def _is_same(one: Assignment, other: Assignment) -> bool:
     """Tell whether two assignments differ only in how often they were made."""
     return replace(one, repeat=0, replicate=0) == replace(other, repeat=0, replicate=0)
+
+
+def _may_be_equal(assignment: Assignment) -> bool:
+    """Return whether others may claim the same at this moment, and one of them has to move."""
+    if assignment.origin == "chosen":
+        return assignment.block is not None or assignment.purpose != "given"
+    return assignment.origin == "enqueued" and assignment.draw is not None
 
 
 def replace_distributions(trial: FrozenTrial, more: Mapping[str, BaseDistribution]) -> FrozenTrial:

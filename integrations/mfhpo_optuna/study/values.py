@@ -104,13 +104,18 @@ class Values:
     def see(self, arm: int, trial: FrozenTrial, params: Mapping[str, Any]) -> None:
         """Learn from a trial what a configuration is; its first trial has its way."""
         known, told = self[arm], self.configuration(params)
-        if known.told_by is None or trial.number < known.told_by:
+        if told and (known.told_by is None or trial.number < known.told_by):
             known.told_by = trial.number
             known.params |= {n: v for n, v in told.items() if n not in self.named(arm)}
         for name, value in told.items():
             known.params.setdefault(name, value)
         for name in told.keys() & trial.distributions.keys():
             known.distributions.setdefault(name, trial.distributions[name])
+
+    def expect(self, arm: int, params: Params) -> None:
+        """Learn what the objective will be given for a draw, unless a trial has said otherwise."""
+        for name, value in params.items():
+            self[arm].params.setdefault(name, value)
 
     def end(self, arm: int, level: int, trial: FrozenTrial) -> bool:
         """Learn from a trial with a value; False if it evaluated something else.
@@ -136,4 +141,4 @@ def is_in_range(trial: FrozenTrial) -> bool:
 
 
 def _same(one: Params, other: Params) -> bool:
-    return described(one) == described(other)
+    return bool(described(one) == described(other))

@@ -2,7 +2,7 @@
 
 import pickle
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -69,25 +69,38 @@ class _LooksLike:
 
 
 def pack_value(value: Any) -> bytes:
-    """Pack what an objective returned.
+    """Pack what an objective returned: numbers, or what only looks like the value.
 
-    What cannot be pickled crosses as a number if it can be made one, or else as something that only
-    looks like it: Optuna then raises its own error. So does a text, which Optuna itself may take
-    for a number, and then leaves the trial running.
+    Optuna then raises its own error, and fails the trial. Given a text that reads like a number, an
+    integer beyond all floats or what cannot be shown, it would leave the trial running.
     """
-    of = value if isinstance(value, (list, tuple)) else [value]
-    is_text = any(isinstance(item, (str, bytes)) for item in of)
-    for make in () if is_text else (lambda: value, lambda: float(value)):
+    packed: Any = None
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         with suppress(Exception):
-            return pickle.dumps(make(), pickle.HIGHEST_PROTOCOL)
-    return pickle.dumps(_LooksLike(_text(repr, value)))
+            packed = [_number(item) for item in value]
+    return pickle.dumps(_number(value) if packed is None else packed, pickle.HIGHEST_PROTOCOL)
+
+
+def _number(value: Any) -> Any:
+    if not isinstance(value, str | bytes):
+        with suppress(Exception):
+            return float(value)
+    return _LooksLike(_text(repr, value))
 
 
 def pack_error(error: BaseException, of_storage: bool = False) -> PackedError:
     """Pack an exception with its traceback, whatever it is.
 
     `of_storage` says that it is that of a trial's storage; what was raised from such a one is, too.
+    One that would end the program, as `sys.exit` raises it, becomes a RuntimeError, because Optuna
+    would leave the trial running.
     """
+    if not isinstance(error, Exception | KeyboardInterrupt):
+        ending, shown = error, _text(repr, error)
+        error = RuntimeError(
+            f"the objective raised {shown}, which ends a program, instead of returning a value."
+        )
+        error.__cause__ = ending
     of_storage |= any(getattr(each, OF_STORAGE, False) for each in with_causes(error))
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     try:

@@ -78,7 +78,7 @@ class TimeLimited:
     use ``trial.set_user_attr(...)``. Threads of the objective may use its trial, its child
     processes may not. `trial.study` can be read and stopped. Exceptions come out with their type
     and traceback, or as the nearest of their classes that can be pickled. When the process ends by
-    itself, as by a segmentation fault, RuntimeError is raised and the trial FAILs.
+    itself, as by a segmentation fault or `sys.exit`, RuntimeError is raised and the trial FAILs.
 
     **Ctrl-C** ends the trial, which FAILs, and the study. With ``n_jobs`` above 1 Optuna waits for
     the running trials, at most until their limits; the second Ctrl-C ends the program.
@@ -227,7 +227,10 @@ class TimeLimited:
         if self._memory_limit is None and not self._warned:
             self._warned = True
             warnings.warn(
-                f"trial {trial.number} has no limit: {_how_to_limit(trial)}.", stacklevel=3
+                f"trial {trial.number} has no limit: time_limited(objective, limit=60) gives each "
+                f"trial 60 seconds. Its sampler may set one, too, in the user attribute "
+                f"{attributes.LIMIT_KEY!r} (RCUCBSampler from its first trial on with longest=60).",
+                stacklevel=3,
             )
         return math.inf
 
@@ -242,19 +245,6 @@ def _check_picklable(objective: Objective, start_method: str) -> None:
             f"(no lambda, not replaced there by what time_limited returns), or use "
             f'start_method="fork".'
         ) from error
-
-
-def _how_to_limit(trial: BaseTrial) -> str:
-    note = attributes.pull_note(trial)
-    if note is not None and note.fidelity is None:  # of a sampler that chooses limits
-        return (
-            "its sampler derives its limits from the first trials, which none of them stops; give "
-            "the sampler longest=60, or time_limited(objective, limit=60), for 60 seconds"
-        )
-    return (
-        f"time_limited(objective, limit=60) gives each trial 60 seconds; a sampler may also set "
-        f"one, in the user attribute {attributes.LIMIT_KEY!r} of each trial"
-    )
 
 
 def _uses_openmp() -> bool:

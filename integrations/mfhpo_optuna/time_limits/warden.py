@@ -11,17 +11,18 @@ study's process is gone, which closes its end of the keeper's connection.
 from __future__ import annotations
 
 import gc
+import math
 import os
 import pickle
 import signal
 import socket
 import time
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 
 from mfhpo._memory import memory_below, surely
-from mfhpo_optuna.time_limits.channel import Channel, close_in_forked_children, private_pair
+from mfhpo_optuna.time_limits.channel import Channel, close_in_forked_children
 from mfhpo_optuna.time_limits.crossing import pack_error
 from mfhpo_optuna.time_limits.processes import (
     adopt_orphans,
@@ -61,8 +62,8 @@ class OutOfMemory:
     used: int  # bytes
 
 
-_LOOK_FOR_PARENT = 1.0  # seconds; only where a foreign process holds our end of a connection
-_LOOK_AT_MEMORY = 0.05  # seconds
+_LOOK_AT_KEEPERS = 0.5  # seconds, and
+_LOOK_AT_WORKER = 0.05  # seconds between two looks: at its end, its memory, and the warden
 _MEMORY_DUTY = 10.0  # looking at the memory takes at most this part of the time
 _KEPT_MEMORY = 0.1  # part of its limit that a worker may keep from one trial to the next
 _LET_KEEPERS_END = 0.5  # seconds
@@ -74,15 +75,15 @@ def guard(lifeline: socket.socket, objective: Objective, memory_limit: float | N
     parent = os.getppid()
     os.setsid()
     gc.freeze()  # collecting garbage would copy the pages that are shared with the workers
-    with lifeline, closing(_begin_to_guard(lifeline)) as news:
+    _begin_to_guard(lifeline)
+    with lifeline:
         Channel(lifeline).send(None)
         keepers: set[int] = set()
         while os.getppid() == parent:
-            ready = wait([lifeline, news.woken], _LOOK_FOR_PARENT)
-            news.read()
+            ready = wait([lifeline], _LOOK_AT_KEEPERS)
             reap(lambda pid, status: keepers.discard(pid))
             end_strays(keepers)  # of a keeper that was killed from outside
-            if lifeline in ready:
+            if ready:
                 order, handles, _, _ = socket.recv_fds(lifeline, 1, 1)
                 if not order:
                     break
@@ -119,26 +120,25 @@ class _Keeper:
         self._memory_limit = memory_limit
         self._warden = os.getpid()
         self._worker: int | None = None
-        self._look_after: float | None = None  # seconds until the memory is looked at
+        self._look_at = math.inf  # when the memory is looked at
 
     def keep(self) -> None:
         """Serve the study's process until it closes the connection, or the warden ends."""
-        news = _begin_to_guard(self._control)
-        with self._control, closing(news), suppress(ConnectionError):
-            self._serve(news)
+        _begin_to_guard(self._control)
+        with self._control, suppress(ConnectionError):
+            self._serve()
         self._end_worker()
 
-    def _serve(self, news: _News) -> None:
+    def _serve(self) -> None:
         while os.getppid() == self._warden:
-            ready = wait([self._control, news.woken], self._look_after or _LOOK_FOR_PARENT)
-            news.read()
+            ready = wait([self._control], _LOOK_AT_WORKER)
             reap(self._note_end)
-            if self._control in ready:
+            if ready:
                 order, handles, _, _ = socket.recv_fds(self._control, 1, 1)
                 if not order:
                     break
                 self._obey(order, handles)
-            elif self._look_after is not None:
+            elif time.monotonic() >= self._look_at:
                 self._look_at_memory()
 
     def _obey(self, order: bytes, handles: list[int]) -> None:
@@ -151,11 +151,11 @@ class _Keeper:
             self._end_worker()
             self._reports.send(Exited(signal.SIGKILL))
         elif order == WATCH:
-            self._look_after = _LOOK_AT_MEMORY
+            self._look_at = time.monotonic()
         elif order == REST:
             self._look_at_memory(_KEPT_MEMORY)
             if self._worker is not None:
-                self._look_after = None
+                self._look_at = math.inf
                 self._reports.send(Rested())
 
     def _note_end(self, pid: int, status: int) -> None:
@@ -169,7 +169,8 @@ class _Keeper:
         began = time.monotonic()
         allowed = part * self._memory_limit
         used = surely(memory_below, allowed)
-        self._look_after = max(_LOOK_AT_MEMORY, _MEMORY_DUTY * (time.monotonic() - began))
+        now = time.monotonic()
+        self._look_at = now + _MEMORY_DUTY * (now - began)
         if used > allowed:
             self._end_worker()
             self._reports.send(OutOfMemory(used))
@@ -179,37 +180,14 @@ class _Keeper:
             return
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._worker, signal.SIGKILL)  # those that fork at this very moment, too
-        self._worker, self._look_after = None, None
+        self._worker, self._look_at = None, math.inf
         end_all(_END_WITHIN)
 
 
-class _News:
-    """Has a socket that becomes readable when a child has ended."""
-
-    def __init__(self) -> None:
-        self.woken, self._waker = private_pair()
-        close_in_forked_children(self._waker)
-        self.woken.setblocking(False)
-        self._waker.setblocking(False)
-        signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda number, frame: None)
-
-    def read(self) -> None:
-        with suppress(BlockingIOError):
-            while self.woken.recv(4096):
-                pass
-
-    def close(self) -> None:
-        signal.set_wakeup_fd(-1)
-        self.woken.close()
-        self._waker.close()
-
-
-def _begin_to_guard(end: socket.socket) -> _News:
+def _begin_to_guard(end: socket.socket) -> None:
     """Make this process one that outlives what happens around it."""
     close_in_forked_children(end)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     adopt_orphans()
-    return _News()

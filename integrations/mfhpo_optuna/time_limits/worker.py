@@ -54,15 +54,14 @@ def work(end: socket.socket, objective: Objective) -> None:
     """Run trials until the process of the study closes its end of the connection."""
     die_with_parent()
     os.setsid()
-    signal.set_wakeup_fd(-1)
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
+    for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     _empty_standard_input()
     close_in_forked_children(end)
-    channel, streams = Channel(end), _usable_streams()
+    channel = Channel(end)
     try:
-        while _usable_streams() == streams:  # else the next trial could not print
+        while True:
             channel.send(_run(channel, objective, channel.receive()))
     except (EOFError, OSError):
         if not _is_open(end.fileno()):
@@ -91,26 +90,12 @@ def _run(channel: Channel, objective: Objective, order: Order) -> Done:
 
 def _exit_with(error: BaseException) -> NoReturn:
     """End a child that left the objective which forked it, as a program of its own would end."""
-    code = 1
-    if not isinstance(error, SystemExit):
-        traceback.print_exception(type(error), error, error.__traceback__)
-    elif error.code is None or isinstance(error.code, int):
-        code = error.code or 0
-    else:
-        print(error.code, file=sys.stderr)
+    code = error.code if isinstance(error, SystemExit) else "an error"
+    if not isinstance(code, int | None):
+        traceback.print_exception(error)
+        code = 1
     flush_output()
-    os._exit(code & 0xFF)
-
-
-def _usable_streams() -> list[bool]:
-    """Return which standard streams are open, by descriptor and as Python knows them."""
-    usable = [_is_open(number) for number in range(3)]
-    for stream in (sys.stdin, sys.stdout, sys.stderr):
-        try:
-            usable.append(stream is not None and not getattr(stream, "closed", False))
-        except ValueError:  # it was detached
-            usable.append(False)
-    return usable
+    os._exit((code or 0) & 0xFF)
 
 
 def _is_open(descriptor: int) -> bool:

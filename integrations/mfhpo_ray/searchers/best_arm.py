@@ -189,6 +189,7 @@ class MFSearch(ExperimentSearch):
             n_arms = len(settings.candidates)
             return PolicyChoice(BudgetedSearch, self._race.in_words(n_arms))
         assert isinstance(settings, RaceSettings)
+        assert not isinstance(settings.candidates, int)
         if settings.in_blocks:
             return choose_blocks()
         n_arms, levels = len(settings.candidates), settings.fidelity.levels or ()

@@ -13,7 +13,7 @@ from ray.tune.search import Searcher
 
 from mfhpo import Observation
 from mfhpo._validation import MOST_SEED, check_count, check_dictionaries, shown
-from mfhpo.experiment import Answer, Done, Found, Wait
+from mfhpo.experiment import Answer, Assignment, Done, Found, Wait
 from mfhpo_ray.experiment.encoding import decode, described, encode
 from mfhpo_ray.experiment.event_log import SHARED, EventLog, Records
 from mfhpo_ray.experiment.journal import Journal, check_state
@@ -147,6 +147,7 @@ class ExperimentSearch(Searcher):
             if wanted.is_held_up and self._notices.are_new(wanted.why.partition(" of ")[0]):
                 _logger.warning(notices.WAITS, wanted.why)
             return None
+        assert isinstance(wanted, Assignment)  # nothing is enqueued
         config = self._trials.configured(wanted, experiment.runner.configurations, self._seed)
         evaluations.begin(trial_id, wanted, config)
         return config

@@ -54,6 +54,8 @@ class BlindRunner(Runner):
         self.purpose = purpose
         self.search_replicate = SEARCH_BLOCK if purpose == "search" else None
         self.draws = not len(configurations)
+        self.n_arms = math.inf if self.draws else len(configurations)
+        self.limited = self._limited
         if in_blocks:
             self.open_block = self._open_block
         self._limit = limit
@@ -95,8 +97,8 @@ class BlindRunner(Runner):
             return SEARCH_BLOCK
         return sum(pull.arm == arm for pull in pending)
 
-    def limited(self, pull: Pull, pending: Sequence[Pull]) -> Pull:
-        """Return a pull without a level, with the next limit (see `Runner.limited`)."""
+    def _limited(self, pull: Pull, pending: Sequence[Pull]) -> Pull:
+        """Return a pull without a level, with the next limit."""
         return replace(pull, fidelity=-1, limit=self.limit)
 
     def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:

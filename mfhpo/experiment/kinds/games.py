@@ -61,6 +61,7 @@ class GameRunner(Runner):
     """
 
     purpose = "search"
+    n_arms = math.inf
 
     def __init__(self, policy: GamePolicy, signs: Sequence[float]) -> None:
         self.policy = policy
@@ -90,11 +91,6 @@ class GameRunner(Runner):
 
     def _query(self, pull: Pull) -> Query:
         return Query(self.configurations[pull.arm], self._levels(pull.fidelity))
-
-    @property
-    def adds(self) -> bool:
-        """True: any profile may be evaluated."""
-        return True
 
     @property
     def finished(self) -> bool:

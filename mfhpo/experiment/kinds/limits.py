@@ -32,9 +32,13 @@ class LimitRunner(Runner):
 
     n_levels = 1
     counts_late = True
+    policy: CensoredPolicy
 
     def __init__(self, policy: CensoredPolicy, configurations: Configurations, sign: float) -> None:
         self.policy = policy
+        self.n_arms = policy.n_arms
+        self.limited = self._limited
+        self.withdraw = policy.withdraw
         self.configurations = configurations
         self.labels = policy.labels = Labels(
             configurations.label,
@@ -43,13 +47,8 @@ class LimitRunner(Runner):
         self.observe = partial(maximised, sign=sign)  # a timeout is an observation
         self._sign = sign
 
-    @property
-    def adds(self) -> bool:
-        """True if configurations are expected that are not known yet (see `Runner.adds`)."""
-        return len(self.configurations) < self.policy.n_arms
-
-    def limited(self, pull: Pull, pending: Sequence[Pull]) -> Pull:
-        """Return a pull with the largest limit (see `Runner.limited`)."""
+    def _limited(self, pull: Pull, pending: Sequence[Pull]) -> Pull:
+        """Return a pull with the largest limit."""
         return replace(pull, limit=self.policy.largest_limit)
 
     @property
@@ -79,7 +78,7 @@ class LimitRunner(Runner):
 
     def adopt(self, begun: Begun) -> Pull | None:
         """Return the pull of a claim (see `Runner.adopt`); what was expected becomes an arm."""
-        if self.adds and begun.draw is None:
+        if len(self.configurations) < self.n_arms and begun.draw is None:
             self.configurations.add(begun.configuration)
         return pull_of(begun, self.configurations)
 

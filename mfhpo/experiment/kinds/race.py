@@ -69,17 +69,13 @@ class RaceRunner(Runner):
         self.replicated = policy
         self.stop_measuring = policy.stop_measuring
         self.drop_from = self._drop_from
-        self._n_arms = policy.problem.n_arms
+        self.n_arms: int = policy.problem.n_arms
+        self.withdraw = policy.withdraw
         self._sign = sign
         self._in_blocks = in_blocks
         self._paid: dict[int, tuple[int, float]] = {}  # by level, how many have cost how much
         self._n_worst = 0  # evaluations that gave -inf, of which the policy was not told
         self._worst_cost = 0.0
-
-    @property
-    def adds(self) -> bool:
-        """True if configurations are expected that are not known yet (see `Runner.adds`)."""
-        return len(self.configurations) < self._n_arms
 
     @property
     def finished(self) -> bool:
@@ -101,10 +97,10 @@ class RaceRunner(Runner):
         return Wanted(pull, configuration, "given", draw=self.configurations.draw_of(pull.arm))
 
     def _drop_from(self, n: int) -> None:
-        for arm in range(n, self._n_arms):
+        for arm in range(n, self.n_arms):
             if arm in self.policy.active:
                 self.policy.withdraw(arm, duplicate_of=0)
-        self._n_arms = n
+        self.n_arms = n
 
     def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
         """Tell whether a pull fits beside what is open, and what was paid."""
@@ -126,7 +122,7 @@ class RaceRunner(Runner):
 
         A configuration that was expected becomes the next arm.
         """
-        if self.adds and begun.draw is None:
+        if len(self.configurations) < self.n_arms and begun.draw is None:
             self.configurations.add(begun.configuration)
         return pull_of(begun, self.configurations, self.n_levels - 1, self._in_blocks)
 

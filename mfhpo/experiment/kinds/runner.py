@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -56,6 +55,8 @@ class Runner(abc.ABC):
         Whether what was given up counts if it ends after all; then no order may matter.
     purpose
         Of evaluations that a user enqueues.
+    n_arms
+        How many arms there may be: infinite where new configurations are begun.
     draws
         Whether new arms are draws of the host's.
     observe
@@ -75,6 +76,12 @@ class Runner(abc.ABC):
     note_resumption
         Is told whether evaluations go on from a configuration's last level, and the budget if it is
         another one then; None: both are declared.
+    limited
+        Returns what a user has enqueued with the limit that it gets, given what is under way; None:
+        there are no limits.
+    withdraw
+        Is told of a draw that turned out to be equal to another one, which gets its values; None:
+        none does.
     inform
         Is told what parameters and draws are to a model (see `mfhpo.experiment.Ended`); None:
         there is no model.
@@ -97,6 +104,7 @@ class Runner(abc.ABC):
     of_means: frozenset[str] = frozenset()
     counts_late: bool = False
     purpose: Purpose = "given"
+    n_arms: float = 0
     draws: bool = False
     observe: Callable[[Ended], Any]
     search_replicate: int | None = None
@@ -106,18 +114,13 @@ class Runner(abc.ABC):
     drop: Callable[[int], None] | None = None
     stop_measuring: Callable[[], None] | None = None
     note_resumption: Callable[[bool, float | None], None] | None = None
+    limited: Callable[[Pull, Sequence[Pull]], Pull] | None = None
+    withdraw: Callable[[int, int], None] | None = None
     inform: Callable[[Mapping[str, Numeric | OneOf], Mapping[int, Point]], None] | None = None
     available: Available | None = None
     lost_cost: float = 0.0
     held: Counter[Pull]
     unlearned_cost: float = 0.0
-    policy: Any
-    _warned_of_merging = False
-
-    @property
-    def adds(self) -> bool:
-        """True if a configuration that nobody has named may become an arm."""
-        return self.draws
 
     @property
     @abc.abstractmethod
@@ -143,21 +146,6 @@ class Runner(abc.ABC):
     @abc.abstractmethod
     def adopt(self, begun: Begun) -> Pull | None:
         """Return the pull of a claim; None if it is none of this experiment's."""
-
-    def limited(self, pull: Pull, pending: Sequence[Pull]) -> Pull:
-        """Return what a user has enqueued with the limit that it gets."""
-        return pull
-
-    def merge(self, arm: int, owner: int) -> None:
-        """Let a draw leave that turned out to be equal to another arm, which gets its values."""
-        if not self._warned_of_merging:
-            self._warned_of_merging = True
-            warnings.warn(
-                f"configurations {owner} and {arm} were drawn equal, "
-                f"{self.configurations[owner]!r}: they are merged, and so will be others",
-                stacklevel=8,
-            )
-        self.policy.withdraw(arm, duplicate_of=owner)
 
     @abc.abstractmethod
     def learn(self, pull: Pull, observation: Any, purpose: str) -> None:

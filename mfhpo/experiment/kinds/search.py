@@ -7,6 +7,7 @@ the certificate begins with what is left of the budget.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -93,6 +94,8 @@ class SearchRunner(Runner):
         self._levels = levels
         self._space = space
         self.draws = space is None and not len(configurations)
+        given = space is None and not self.draws
+        self.n_arms = len(configurations) if given else math.inf
         self._planned: dict[int, Point] = {}  # where draws are to lie, as the search chose
         self._sign = sign
         self._seed = seed
@@ -102,6 +105,8 @@ class SearchRunner(Runner):
         self.note_resumption = self.policy.plan_anew
         self.drop = self.policy.search.drop
         self.inform = self._inform
+        self.limited = self.policy.limited
+        self.withdraw = self.policy.withdraw
         # By number of known arms, new arm and point: whether none was drawn that is new.
         self._exhausted: set[tuple[int, int, str]] = set()
         self._n_again = 0  # evaluations of the only configuration, on fresh replicates
@@ -120,11 +125,6 @@ class SearchRunner(Runner):
             else:
                 self.configurations.add(drawn[0])
                 search.describe(arm, drawn[1])
-
-    @property
-    def adds(self) -> bool:
-        """True unless all configurations are given (see `Runner.adds`)."""
-        return self.draws or self._space is not None
 
     @property
     def finished(self) -> bool:
@@ -234,7 +234,7 @@ class SearchRunner(Runner):
         known = len(self.configurations)
         arm = arm_of(begun, self.configurations)
         if arm is None:
-            if not self.adds or self.draws != (begun.draw is not None):
+            if known >= self.n_arms or self.draws != (begun.draw is not None):
                 return None
             if begun.draw is None:
                 arm = self.configurations.add(begun.configuration)
@@ -252,10 +252,6 @@ class SearchRunner(Runner):
             return Replicate(arm, level, begun.limit, begun.block, shortlist=shortlist)
         return Pull(arm, level, begun.limit, begun.block)
 
-    def limited(self, pull: Pull, pending: Sequence[Pull]) -> Pull:
-        """Return a pull with a limit that stops it only if it hangs (see `Runner.limited`)."""
-        return self.policy.limited(pull, pending)
-
     def _inform(
         self, parameters: Mapping[str, Numeric | OneOf], points: Mapping[int, Point]
     ) -> None:
@@ -269,13 +265,6 @@ class SearchRunner(Runner):
             if arm is not None:
                 search.describe(arm, dict(point))
                 self._planned.pop(arm, None)
-
-    def merge(self, arm: int, owner: int) -> None:
-        """Let a draw leave (see `Runner.merge`), which is no surprise where there is no end."""
-        if self.draws:
-            self.policy.withdraw(arm, duplicate_of=owner)
-        else:
-            super().merge(arm, owner)
 
     def learn(self, pull: Pull, observation: Observation, purpose: str) -> None:
         """Learn a result (see `Runner.learn`)."""

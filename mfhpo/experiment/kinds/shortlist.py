@@ -89,7 +89,8 @@ class ShortlistRunner(Runner):
         if is_worst(observation):
             self.contest.rule_out(pull.arm)
         else:
-            self.contest.tell(pull, None if value is None else self._sign * value)
+            signed = None if value is None else self._sign * value
+            self.contest.tell(pull, signed, observation.censored_at)
 
     def cost_of(self, pull: Pull, observation: Observation) -> float:
         """Return 1: evaluations are counted."""

@@ -279,9 +279,9 @@ class Blocks:
         means = np.where(present, values, 0.0).sum(axis=1) / np.maximum(counts, 1)
         return np.where(counts > 0, means, -np.inf)
 
-    def lost_leader(self, roster: Roster, failures: IntArray, winner: int) -> int | None:
+    def lost_leader(self, roster: Roster, missing: IntArray, winner: int) -> int | None:
         """Return an arm that left for failures, and is better in shared blocks, or led then."""
-        for arm in np.flatnonzero(roster.withdrawn & failures.any(axis=1)).tolist():
+        for arm in np.flatnonzero(roster.withdrawn & missing.any(axis=1)).tolist():
             differences = self.values[arm] - self.values[winner]
             shared = differences[~np.isnan(differences)]
             if shared.mean() > 0.0 if shared.size else roster.led[arm]:

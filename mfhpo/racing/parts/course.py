@@ -46,7 +46,7 @@ class Course:
         if not says:
             return
         if observation.value is None or not observation.has_value:
-            self._count_failure(arm, fidelity)
+            self._count_missing(arm, fidelity, observation.failed)
         elif intake is None or not intake.in_order:
             self._learn(arm, fidelity, float(observation.value))
         elif not self._take_due(arm):
@@ -141,9 +141,10 @@ class Course:
         else:
             self.judge(None)
 
-    def _count_failure(self, arm: int, fidelity: int) -> None:
+    def _count_missing(self, arm: int, fidelity: int, failed: bool) -> None:
         self._take_due(arm)  # the gap before them may never be filled
-        self.known.failures[arm, fidelity] += 1
+        counts = self.known.failures if failed else self.known.stops
+        counts[arm, fidelity] += 1
         self._leave_if_failing(arm, fidelity)
         if self.known.needs.judges_failures and not self.known.piloting:
             self.judge(self.known.problem.target)

@@ -18,7 +18,7 @@ _LEVEL = 0.01
 
 
 def fails_too_often(values: int, failures: int, max_failures: int, elsewhere: int = 0) -> bool:
-    """Tell whether an arm leaves because its evaluations at a fidelity fail.
+    """Tell whether an arm leaves because its evaluations at a fidelity give no value.
 
     An arm without values leaves after `max_failures` failures. One with values leaves once its
     failure rate at a fidelity is confidently above one half. `elsewhere` counts values at other
@@ -56,9 +56,15 @@ def n_values(known: Known) -> IntArray:
     return np.asarray(known.evidence.counts.sum(axis=1))
 
 
+def outcomes(known: Known, arm: int) -> str:
+    """Say how many of an arm's evaluations gave no value, and why."""
+    failures, stops = int(known.failures[arm].sum()), int(known.stops[arm].sum())
+    return outcomes_in_words(int(n_values(known)[arm]), failures, stops)
+
+
 def why_it_leaves(known: Known, arm: int, fidelity: int) -> str:
     """Say why an arm leaves the race, given where it failed last; empty if it stays."""
-    counted, intake = known.failures[arm].copy(), known.needs.intake
+    counted, intake = known.missing[arm], known.needs.intake
     if intake is not None and intake.in_blocks:
         counted[known.problem.target] = intake.failures_of(arm)
     counts = known.evidence.counts[arm]
@@ -67,9 +73,9 @@ def why_it_leaves(known: Known, arm: int, fidelity: int) -> str:
     leaves = fails_too_often(values, failures, known.max_failures, at_all - values)
     if not leaves or known.roster.withdrawn[arm]:
         return ""
-    failed, given = int(known.failures[arm].sum()), int(n_values(known)[arm])
+    missing, given = int(known.missing[arm].sum()), int(n_values(known)[arm])
     return (
-        f"{known.labels.arm(arm)} leaves the race: {failed} of {failed + given} pulls gave no "
+        f"{known.labels.arm(arm)} leaves the race: {missing} of {missing + given} pulls gave no "
         f"value (they failed, were pruned, ran out of time or gave no number of a size up to "
         f"1e50), the last at {known.labels.fidelity(fidelity)}; mend the objective for this "
         f"configuration, or raise max_failures={known.max_failures}"
@@ -78,18 +84,17 @@ def why_it_leaves(known: Known, arm: int, fidelity: int) -> str:
 
 def why_nothing_is_certified(known: Known, winner: int) -> str:
     """Say which arm left for its failures that was or would be the best; empty if none."""
-    failures, intake = known.failures, known.needs.intake
+    missing, intake = known.missing, known.needs.intake
     if intake is not None and intake.in_blocks:
-        lost = intake.lost_leader(known.roster, failures, winner)
+        lost = intake.lost_leader(known.roster, missing, winner)
     else:
         lost = _lost_leader(known, winner)
     if lost is None:
         return ""
-    outcomes = outcomes_in_words(int(n_values(known)[lost]), int(failures[lost].sum()))
     return (
         f"{known.labels.arm(lost)} led when it left the race, or would lead by its values: it "
-        f"{outcomes} evaluations, so that it could not be compared; mend the objective for it, or "
-        f"leave it out"
+        f"{outcomes(known, lost)} evaluations, so that it could not be compared; mend the "
+        f"objective for it, or leave it out"
     )
 
 
@@ -100,7 +105,7 @@ def _lost_leader(known: Known, winner: int) -> int | None:
     is compared where both have values.
     """
     counts, roster = known.evidence.counts, known.roster
-    for arm in np.flatnonzero(roster.withdrawn & known.failures.any(axis=1)).tolist():
+    for arm in np.flatnonzero(roster.withdrawn & known.missing.any(axis=1)).tolist():
         shared = [m for m in known.compared if counts[arm, m] and counts[winner, m]]
         if shared:
             own, best = known.evidence.means(np.array([arm, winner]), shared[-1])

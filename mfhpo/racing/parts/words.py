@@ -8,9 +8,9 @@ import numpy as np
 from mfhpo.knowledge.noise import within_range
 from mfhpo.problem import Recommendation
 from mfhpo.racing.answer import notices, remaining_pulls
-from mfhpo.racing.claims import joined, outcomes_in_words, unseen_in_words, unseen_share
+from mfhpo.racing.claims import joined, unseen_in_words, unseen_share
 from mfhpo.racing.noise_evidence import LEAST_REPEATS
-from mfhpo.racing.parts.failures import n_values, why_nothing_is_certified
+from mfhpo.racing.parts.failures import outcomes, why_nothing_is_certified
 from mfhpo.racing.parts.measuring import is_short_at_target, lacking
 from mfhpo.racing.rule import Known, Words
 
@@ -212,9 +212,9 @@ def _bias_in_words(known: Known) -> str:
 
 
 def _not_compared(known: Known) -> tuple[str, ...]:
-    values, labels = n_values(known), known.labels
+    labels = known.labels
     return tuple(
-        f"{labels.arm(arm)}: {outcomes_in_words(int(values[arm]), int(known.failures[arm].sum()))}"
+        f"{labels.arm(arm)}: {outcomes(known, arm)}"
         for arm in np.flatnonzero(known.roster.withdrawn).tolist()
     )
 

@@ -37,8 +37,7 @@ def test_smallest_tolerance_is_where_the_policy_certifies():
         race = race_of(Certification, 3, sigma=1.0, epsilon=epsilon, measure=0)
         for arm in (2, 1, 0):  # all values at once, so that none is certified on the way
             tell_sum(race.policy, Pull(arm, 0), values.shape[1], values[arm].sum())
-            for value in values[arm]:
-                race.note(arm, value)
+            race._values[arm] = values[arm].tolist()
         return race.certificate("", "")
 
     within = after_all(0.0).within
@@ -86,3 +85,16 @@ def test_failures_are_paid_and_reported():
     assert math.isinf(answer.within)
     assert answer.evaluations <= 9
     json.dumps(answer.to_dict())
+
+
+def test_d8_what_was_stopped_is_paid_and_no_failure():
+    race = race_of(Certification, epsilon=1.0, max_failures=3, budget=9)
+    for arm, value, limit in ((0, None, 2.0), (0, None, None), (1, 0.5, None)):
+        race.tell(Pull(arm, 0), value, limit)
+    answer = race.certificate("two", "by hand")
+    assert answer.evaluations == 3
+    assert [(each.values, each.failures, each.stops) for each in answer.candidates] == [
+        (0, 1, 1),
+        (1, 0, 0),
+    ]
+    assert "failed 1 of 3 and was stopped at a time limit in 1 of 3, all values" in str(answer)

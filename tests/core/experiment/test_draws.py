@@ -44,7 +44,8 @@ def test_a_draw_is_its_number_and_a_claim_keeps_its_place_as_values_become_known
     assert story.learned == []
 
 
-def test_r5_draws_that_turn_out_equal_are_merged_at_the_target_with_one_warning():
+def test_r5_r14_draws_that_turn_out_equal_are_merged_at_the_target_with_one_warning():
+    """A mean has the values of its own claims alone; those of the repeat are paid."""
     story = Drawn(race(1, levels=LEVELS))
     story = Drawn(RaceSettings.of(4, **{"fidelity": story.settings.fidelity, "bias": [0.0] * 3}))
     story.of("0", 0, x=1)
@@ -54,7 +55,8 @@ def test_r5_draws_that_turn_out_equal_are_merged_at_the_target_with_one_warning(
     story.of("3", 0, x=1, level=2, value=3.0)
     with pytest.warns(UserWarning, match="configurations 1 and 0 were drawn equal, {'x': 1}"):
         history = story.experiment.history()
-    assert [result.pull.arm for result in history] == [0, 1, 1, 1]
+    assert [result.pull.arm for result in history] == [0, 1, 1]
+    assert story.answer.cost == 1 + 1 + 9 + 9
     assert story.experiment.runner.policy.active.tolist() == [1, 2, 3]
 
 

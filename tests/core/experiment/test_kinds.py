@@ -1,11 +1,16 @@
 """Each kind of experiment with one worker decides as its policy alone."""
 
+import json
+import math
+
 import numpy as np
 import pytest
 
 from mfhpo import RCUCB, Bias, Fidelity, Observation, Problem, SubGaussian, recommend_policy
 from mfhpo.experiment import (
     Answer,
+    Begun,
+    DistributionSpace,
     Done,
     Ended,
     Experiment,
@@ -126,6 +131,20 @@ def test_a_game():
     assert experiment.answer() == Answer.of_game(found, dict(found.profile), found.reason)
 
 
+def test_a_game_that_only_fails_ends_and_knows_what_is_none_of_its_queries():
+    players = {"row": {"x": Numeric()}, "column": {"y": Numeric()}}
+    given = {"costs": (1.0, 4.0), "budget": 400.0, "options": {"joint": True}}
+    settings = GameSettings(players=players, **given)
+    experiment = Experiment(settings)
+    profile = {"x": 0.5, "y": 0.5}
+    for id, (configuration, level) in enumerate([(profile, 1), ({"x": 0.5}, 3), (profile, 3)]):
+        begun = Begun(id=str(id), order=0, configuration=configuration, levels=(level,))
+        experiment.apply(begun)
+    assert experiment.open == ["2"]
+    assert len(play(experiment, lambda work: {"value": None, "values": (None, math.nan)})) == 30
+    assert experiment.answer().reason == "all of the first 30 evaluations failed"
+
+
 @pytest.mark.parametrize(
     "declared",
     [
@@ -162,8 +181,6 @@ def test_an_end_without_its_cost_ends_nothing(kind):
 
 
 def test_a_search_with_nothing_left_is_over():
-    from mfhpo.experiment import DistributionSpace
-
     declared = DeclaredSearch.of(Fidelity("epochs", levels=LEVELS), budget=90.0)
     space = DistributionSpace({"x": [1, 2, 3]})
     settings = SearchSettings(declared=declared, levels=LEVELS, space=space)
@@ -173,3 +190,21 @@ def test_a_search_with_nothing_left_is_over():
     assert answer.finished
     assert answer.cost < 90.0
     assert answer.reason.startswith("nothing is left to evaluate; ")
+
+
+def test_an_answer_has_in_json_what_belongs_to_its_kind():
+    players = {"a": {"x": Numeric()}, "b": {"y": OneOf(3)}}
+    declared = DeclaredSearch.of(Fidelity("epochs", levels=LEVELS), budget=90.0)
+    kinds = {
+        "compared": RaceSettings.of(CANDIDATES),
+        "tried": SearchSettings(
+            declared=declared, levels=LEVELS, space=DistributionSpace({"x": [1, 2]})
+        ),
+        "gain": LimitSettings(candidates=CANDIDATES, limits=[1.0, 2.0]),
+        "dissatisfaction": GameSettings(players=players, costs=(1.0, 4.0), budget=40.0),
+    }
+    for kind, settings in kinds.items():
+        content = json.loads(json.dumps(Experiment(settings).answer().to_dict(), allow_nan=False))
+        assert {"params", "reason", "trials"} < content.keys()
+        own = {"compared", "tried"} if kind == "tried" else {kind}
+        assert kinds.keys() & content.keys() == own

@@ -176,7 +176,8 @@ def explore(kind, examples, longest):
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("kind", KINDS)
 def test_workers_agree(kind):
-    explore(kind, {"game": 4, "search": 8, "search_without_blocks": 8}.get(kind, 12), 25)
+    slow = {"game": 4, "blind_search_of_draws": 4, "search": 8, "search_without_blocks": 8}
+    explore(kind, slow.get(kind, 12), 25)
 
 
 @pytest.mark.slow

@@ -167,6 +167,15 @@ def test_r9_r14_a_claim_of_unknown_level_overlaps_all_of_its_cell():
     ]
 
 
+def test_r9_what_was_evaluated_meanwhile_is_evaluated_in_another_block():
+    story = Story(race(2, sigma=None, shares_replicates=True))
+    story.begin("0", block=0)
+    story.end("0")
+    story.begin("1", block=0)
+    story.begin("2", x=1, block=0)
+    assert [story.experiment.settle(str(n)) is None for n in (1, 2)] == [True, False]
+
+
 def test_r33_the_first_number_of_replicates_holds():
     events = [Found(id=str(n), order=n, replicates=8 + n) for n in range(3)]
     for told in (events, events[::-1]):

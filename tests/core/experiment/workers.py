@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from mfhpo.experiment import (
     Experiment,
     Found,
     GameSettings,
+    LateSettings,
     LimitSettings,
     Lost,
     RaceSettings,
@@ -28,6 +30,7 @@ CANDIDATES = [
     {"x": x, "kind": kind} for x, kind in ((0.1, "a"), (0.4, "a"), (0.8, "b"), (0.9, "b"))
 ]
 LEVELS = (1, 3, 9)
+DRAWN = (0.1, 0.4, 0.8, 0.9, 0.3, 0.6)
 EPOCHS = Fidelity("epochs", levels=LEVELS)
 
 
@@ -72,6 +75,34 @@ def finalists():
     return race(bias=None, sigma=None, budget=100.0, shares_replicates=True)
 
 
+def race_of_draws(**options):
+    """The host draws each parameter when it is asked for; some draws are equal."""
+    declared = {"bias": (0.1, 0.03, 0.0), "sigma": 0.1, "epsilon": 0.05, "budget": 300.0}
+    return RaceSettings.of(6, **{"fidelity": EPOCHS} | declared | options)
+
+
+def search_of_draws(levels=LEVELS):
+    """What there is to search becomes known by evaluations."""
+    declared = DeclaredSearch.of(EPOCHS, budget=90.0, certify_share=0.5)
+    return SearchSettings(declared=declared, levels=levels, seed=3)
+
+
+def blind_search_of_draws():
+    """The levels are found late."""
+    return LateSettings(fidelity="epochs", make=search_of_draws, candidates=None, first_limit=2.0)
+
+
+def blind_draws():
+    """A race of draws or a search for finalists: the levels tell."""
+    known = {"bias": None, "sigma": None, "shares_replicates": True}
+    return race_of_draws(fidelity=Fidelity("epochs"), **known)
+
+
+def limits_of_draws():
+    """Which draw to run, for how long."""
+    return LimitSettings(candidates=4, limits=(1.0, 2.0, 4.0))
+
+
 def limits():
     """Which candidate to run, for how long."""
     return LimitSettings(candidates=CANDIDATES, limits=(1.0, 2.0, 4.0), sign=1.0)
@@ -94,6 +125,11 @@ KINDS = {
         blind_race,
         search,
         search_without_blocks,
+        race_of_draws,
+        search_of_draws,
+        blind_search_of_draws,
+        blind_draws,
+        limits_of_draws,
         finalists,
         limits,
         game,
@@ -103,6 +139,12 @@ KINDS = {
 
 def content_of(begun, level):
     """Return what an evaluation gives, and what it costs."""
+    if begun.draw is not None:
+        x = begun.configuration.get("x", DRAWN[begun.draw % len(DRAWN)])
+        begun = replace(begun, configuration={"x": x, "kind": "a"})
+        told = {"parameters": {"x": Numeric()}, "points": {begun.draw: {"x": x}}}
+        told["configuration"] = begun.configuration
+        return {"value": value_of(begun, level), "cost": float(LEVELS[level])} | told
     if "y" not in begun.configuration:
         return {"value": value_of(begun, level), "cost": float(LEVELS[level])}
     x, y = begun.configuration["x"], begun.configuration["y"]

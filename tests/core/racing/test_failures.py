@@ -5,6 +5,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import binom
 
+from mfhpo import IISE, Observation, Problem, Pull, SubGaussian
 from mfhpo.racing.parts.failures import evidence_of_failing, fails_too_often
 
 
@@ -57,3 +58,16 @@ def test_an_arm_that_nearly_always_fails_leaves_soon():
             failed = rng.random() < 0.9
             values, failures = values + (not failed), failures + failed
         assert values + failures < 60
+
+
+def test_d8_an_evaluation_that_was_stopped_is_no_failure_and_an_arm_without_values_leaves():
+    problem = Problem(3, costs=(1.0,), noise=SubGaussian(1.0))
+    race = IISE(problem, epsilon=0.5)
+    race.tell(Pull(0, 0), Observation(None))
+    for _ in range(2):
+        race.tell(Pull(0, 0), Observation(None, censored_at=2.0))
+    answer = race.recommend()
+    assert (answer.failures, answer.cost, answer.pulls) == (1, 3.0, 0)
+    assert answer.not_compared == (
+        "arm 0: failed 1 of 3 and was stopped at a time limit in 2 of 3",
+    )

@@ -308,3 +308,42 @@ def test_threads_share_the_work_until_the_timeout():
     assert not answer.finished
     found = values_by_candidate(record_of(study, answer))
     assert answer.evaluations == sum(map(len, found.values())) > 3
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+@pytest.mark.filterwarnings("ignore:Choices for a categorical")
+def test_choices_are_equal_by_type_and_representation(is_stored, tmp_path):
+    choices = [math.nan, None, (1, "a"), {"b": 1, "a": math.nan}]
+
+    def objective(trial):
+        kind = trial.suggest_categorical("kind", choices)
+        place = [choice is kind for choice in choices].index(True)
+        return place + noise(trial.number)
+
+    storage = f"sqlite:///{tmp_path / 'study.db'}" if is_stored else None
+    sampler = optuna.samplers.RandomSampler(seed=0)
+    study = optuna.create_study(storage=storage, study_name="kinds", sampler=sampler)
+    study.optimize(objective, n_trials=20)
+    answer = certify(study, objective, top=4, epsilon=0.5)
+    assert (answer.certified, len(answer.candidates)) == (True, 4)
+    assert math.isnan(answer.params["kind"])
+    found = values_by_candidate(record_of(study, answer))
+    assert answer.evaluations == sum(map(len, found.values()))
+
+
+def test_a_reader_writes_nothing():
+    def written():
+        names = optuna.get_all_study_names(study._storage)
+        studies = [optuna.load_study(study_name=name, storage=study._storage) for name in names]
+        return [(each.study_name, each.trials, each.user_attrs) for each in studies]
+
+    study = searched()
+    before = written()
+    answer = certify(study, bowl, top=3, timeout=0)
+    assert (answer.evaluations, answer.finished) == (0, False)
+    assert written() == before
+    certify(study, bowl, top=3, budget=5)
+    before = written()
+    # By its own budget it is over, and the record has no such answer.
+    assert certify(study, bowl, top=3, budget=4, timeout=0).finished
+    assert written() == before

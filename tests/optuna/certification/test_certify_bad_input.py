@@ -57,3 +57,12 @@ def test_too_few_configurations():
 def test_another_objective(study, other, words, request):
     with pytest.raises(ValueError, match=words):
         certify(study, other, top=2, name=request.node.callspec.id)
+
+
+def test_a_mended_objective_goes_on_and_what_was_evaluated_wrongly_is_paid(study):
+    for _ in range(2):
+        with pytest.raises(ValueError, match="did not ask for 'epochs'"):
+            certify(study, lambda t: t.suggest_float("x", -1, 1), top=2, name="mended")
+    answer = certify(study, objective, top=2, budget=7, name="mended")
+    assert sum(result.values for result in answer.candidates) == 5
+    assert [result.failures for result in answer.candidates] == [0, 0]

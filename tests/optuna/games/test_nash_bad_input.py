@@ -2,6 +2,7 @@ import math
 
 import optuna
 import pytest
+from optuna.samplers import PartialFixedSampler
 
 from mfhpo_optuna import NashSampler
 from tests.optuna.games.nash_games import PLAYERS, on_a_grid, play, tracking, tracking_by_level
@@ -78,3 +79,57 @@ def test_a_study_that_fails_always_stops():
     ):
         study = play(objective, budget=500)
     assert len(study.trials) < 60
+
+
+@pytest.mark.filterwarnings("ignore:Choices for a categorical distribution")
+@pytest.mark.parametrize("choices", [[1.0, math.nan, None], [(1, 2), {"a": [1]}, [1, 3]]])
+def test_choices_of_any_kind(choices, tmp_path):
+    """A database brings NaN as another object, and tuples as lists."""
+
+    def objective(trial):
+        chosen = trial.suggest_categorical("x", choices)
+        place = next(i for i, each in enumerate(choices) if each is chosen or each == chosen)
+        column = trial.suggest_float("y", 0.0, 1.0, step=0.25)
+        return (place - 1) ** 2 + 0.1 * column, (column - 0.5) ** 2
+
+    sampler = NashSampler(PLAYERS, budget=8, seed=0)
+    path = f"sqlite:///{tmp_path / 'game.db'}"
+    study = optuna.create_study(storage=path, directions=["minimize"] * 2, sampler=sampler)
+    study.optimize(objective, n_trials=20)
+    assert len(study.trials) == 8
+    answer = sampler.equilibrium(study)
+    assert repr(answer.params["x"]) == repr(choices[1])
+    assert answer.trials == 8
+
+
+def test_choices_that_are_equal_to_optuna_are_refused_at_once():
+    def objective(trial):
+        return trial.suggest_categorical("x", [0, False]), trial.suggest_float("y", 0.0, 1.0)
+
+    with pytest.raises(ValueError, match="choices of 'x' have 0 and False"):
+        play(objective)
+
+
+def fixed(budget, value):
+    """A game in which something else than its sampler sets what the row does."""
+    sampler = NashSampler(PLAYERS, budget=budget, seed=0)
+    by_user = PartialFixedSampler({"x": value}, sampler)
+    study = optuna.create_study(directions=["minimize"] * 2, sampler=by_user)
+    study.optimize(on_a_grid, n_trials=50)
+    return study, sampler.equilibrium(study)
+
+
+@pytest.mark.filterwarnings("ignore:Fixed parameter")
+def test_a_game_whose_trials_do_not_count_ends():
+    with pytest.warns(UserWarning, match="trial 0 was evaluated at .* outside the ranges"):
+        study, answer = fixed(5, 5.0)
+    assert len(study.trials) == 5
+    assert (answer.finished, answer.cost, answer.trials) == (True, 5, 0)
+    assert "5 trials do not count, as they were none of this game" in answer.reason
+    with pytest.raises(ValueError, match="last 10 evaluations were of something else"):
+        fixed(50, 5.0)
+
+
+def test_what_is_fixed_within_the_ranges_counts():
+    study, answer = fixed(5, 0.5)
+    assert (answer.finished, answer.trials, len(study.trials)) == (True, 5, 5)

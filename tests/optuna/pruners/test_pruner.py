@@ -1,6 +1,7 @@
 import math
 import pickle
 import sys
+import warnings
 from collections import Counter
 from functools import partial
 
@@ -79,6 +80,30 @@ def test_a_longer_curve_moves_the_final_step_and_a_declared_one_stays():
     for k in range(20):
         add(moved, 30 + k, (0.0, 0.5, 1.0), (1, 3, 27))
     assert verdict(moved, -1.0)
+
+
+@pytest.mark.parametrize(
+    "make", [small, MFEliminationPruner, partial(MFEliminationPruner, bias={1: 9.0, 3: 1.0})]
+)
+def test_where_few_curves_are_long_one_warning_says_which_final_step_would_do(make):
+    """Trials that end by patience: few reach the longest one's end."""
+    endings = [5, 27, 9, 7, 12] * 6
+
+    def study_with(pruner):
+        study = optuna.create_study(direction="maximize", pruner=pruner)
+        for x, last in enumerate(endings):
+            add(study, x, [x + 2.0 - 2.0 / step for step in range(1, last + 1)], range(1, last + 1))
+            pruner.prune(study, running(0.0))
+        return study
+
+    with pytest.warns(
+        UserWarning, match=r"of 20 COMPLETE .* give \w+Pruner final_step=9"
+    ) as caught:
+        study_with(make())
+    assert len(caught) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert verdict(study_with(make(final_step=9)), 1.0, step=3)
 
 
 def test_warmup_steps_are_not_checked():

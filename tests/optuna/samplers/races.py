@@ -61,6 +61,14 @@ class Clock:
             self._happens()
 
 
+CLOCK = Clock()
+
+
+def takes(seconds):
+    """Have an objective take so many seconds."""
+    CLOCK.sleep(float(seconds))
+
+
 def ended(trial):
     """The number of pulls that have ended, which is a trial's number without the answers."""
     trials = trial.study.get_trials(deepcopy=False)
@@ -110,7 +118,7 @@ def pulls(study):
 def chosen(trial, key=PULL):
     """What a trial was to evaluate, whoever has chosen it with which arguments."""
     note = trial.user_attrs[key]
-    own = {"trial", "order", "worker", "arguments", "retry_of", "origin"}
+    own = {"trial", "study", "order", "worker", "arguments", "retry_of", "origin"}
     return {name: note[name] for name in note if name not in own}
 
 

@@ -72,7 +72,7 @@ def test_at_the_end_it_is_the_mean_or_the_end_of_the_interval_or_beyond(
     own = promised(answer, sign)
     assert study.best_trial == last
     assert last.user_attrs[CERTIFICATE]["certified"] == answer.certified
-    if not math.isfinite(answer.interval[0]) and getattr(answer, "certificate", None):
+    if not math.isfinite(answer.interval[0]) and answer.certificate:
         own = study.best_value  # the end of an interval that is too wide to be printed
         assert sign * own >= sign * answer.mean
     is_better = sign * own < sign * earlier

@@ -231,7 +231,8 @@ def test_a_certificate_is_refused_as_well(storage):
     record = optuna.load_study(study_name=first.study_name, storage=storage)
     record.set_user_attr(SAMPLER_KEY, {**record.user_attrs[SAMPLER_KEY], "digest": "theirs"})
     trial = record.ask()
-    tag = {"arm": 0, "worker": another_process(os.getppid()), "arguments": "theirs"}
+    tag = {**pulls(record)[-1].user_attrs[PULL], "trial": trial.number, "arguments": "theirs"}
+    tag["worker"] = another_process(os.getppid())
     storage.set_trial_user_attr(trial._trial_id, PULL, tag)
     for catch in ((), (Exception,)):
         with pytest.raises(ValueError, match=rf"{REFUSED}.* It has budget=5, and this one budget"):

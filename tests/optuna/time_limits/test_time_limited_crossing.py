@@ -6,7 +6,9 @@ import re
 import signal
 import sys
 import threading
+import time
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 import optuna
@@ -29,11 +31,12 @@ class Tensor:
         return 0.75
 
 
-LONG = np.ones(MEGABYTE)  # longer than one piece of a message
+LONG = "x" * 2 * MEGABYTE  # longer than one piece of a message
 NUMBERS = [True, np.float32(0.5), np.array(3.0), math.inf, Tensor()]
+OTHERS = [None, np.ones(MEGABYTE), threading.Lock(), [1.0, None], {"loss": 1.0}]
 
 
-@pytest.mark.parametrize("value", [*NUMBERS, None, LONG, threading.Lock()], ids=type)
+@pytest.mark.parametrize("value", [*NUMBERS, *OTHERS], ids=type)
 def test_values_and_what_is_none_are_taken_as_without_limits(value):
     def objective(trial):
         return value if trial.number == 0 else 1.0
@@ -44,6 +47,27 @@ def test_values_and_what_is_none_are_taken_as_without_limits(value):
     assert expected[1] == (TrialState.COMPLETE, 1.0)
     limited = run(objective, n_trials=2, limit=30.0)
     assert [(trial.state, trial.value) for trial in limited.trials] == expected
+
+
+class Unreadable:
+    def __float__(self):
+        raise RuntimeError("no number")
+
+    __repr__ = __float__
+
+
+class Endless(Sequence):
+    def __len__(self):
+        return 1
+
+    def __getitem__(self, index):
+        raise RuntimeError("no item")
+
+
+@pytest.mark.parametrize("value", ["0.5", 10**400, Unreadable(), [10**400], Endless()], ids=type)
+def test_what_optuna_would_leave_running_fails_and_the_study_goes_on(value):
+    study = run(lambda trial: value if trial.number == 0 else 1.0, n_trials=2, limit=30.0)
+    assert [trial.state for trial in study.trials] == [TrialState.FAIL, TrialState.COMPLETE]
 
 
 def test_several_objectives():
@@ -78,7 +102,8 @@ class Unshowable(Exception):
         (lambda: Odd(1, 2), Odd, "1 and 2"),
         (lambda: Unshowable(5), RuntimeError, "code 5"),
         (lambda: type("Local", (KeyError,), {})("k"), KeyError, "Local: 'k'"),
-        (lambda: SystemExit(3), SystemExit, "3"),
+        (lambda: SystemExit(3), RuntimeError, "SystemExit(3), which ends a program"),
+        (lambda: GeneratorExit(), RuntimeError, "GeneratorExit(), which ends a program"),
         (lambda: KeyboardInterrupt("stop"), KeyboardInterrupt, "stop"),
     ],
 )
@@ -93,9 +118,7 @@ def test_exceptions_cross(make, kind, shown):
     assert "in objective" in str(raised.value.__cause__)
     assert "raise make()" in str(raised.value.__cause__)
     assert SECONDS_KEY in study.trials[0].user_attrs
-    # Optuna leaves a trial running when the program is to exit.
-    expected = TrialState.RUNNING if kind is SystemExit else TrialState.FAIL
-    assert [trial.state for trial in study.trials] == [expected]
+    assert [trial.state for trial in study.trials] == [TrialState.FAIL]
 
 
 def test_an_exception_that_only_the_other_process_knows():
@@ -135,6 +158,8 @@ def test_the_trial_is_like_the_real_one():
         trial.report(np.float32(0.5), np.int64(1))
         assert trial.should_prune() is False
         trial.set_user_attr("seen", seen)
+        trial.set_user_attr("long", LONG)
+        assert trial.user_attrs["long"] == LONG
         assert trial.user_attrs["seen"] == seen
         trial.set_constraint("c", np.float64(-2.0))
         assert trial.constraints == {"c": -2.0}
@@ -219,7 +244,7 @@ def test_interrupted_calls_leave_the_connection_whole():
                 trial.suggest_float(f"x{i}", i, i + 0.5)
         return trial.suggest_float("y", 10.0, 11.0)
 
-    assert 10.0 <= only(run(objective, limit=30.0, sampler=SlowSampler())).value <= 11.0
+    assert 10.0 <= only(run(objective, limit=30.0, sampler=SlowSampler(time.sleep))).value <= 11.0
 
 
 def test_late_threads_and_children_are_refused():

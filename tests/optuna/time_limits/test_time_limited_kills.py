@@ -15,6 +15,7 @@ from sqlalchemy.exc import IntegrityError
 
 from mfhpo_optuna import time_limited
 from mfhpo_optuna.study.attributes import CENSORED_KEY, MEMORY_KEY, SECONDS_KEY
+from mfhpo_optuna.time_limits import supervision
 from tests.optuna.time_limits.processes import LIMIT, SOON, Notes, alive, below, only, run, until
 
 # Said where a test before this one has loaded a library with OpenMP.
@@ -43,9 +44,9 @@ def waits_for_a_thread_that_hangs(trial):
     return 0.0
 
 
-def hangs_while_its_value_is_pickled(trial):
+def hangs_while_its_value_is_read(trial):
     class Slow:
-        def __reduce__(self):
+        def __float__(self):
             time.sleep(3600.0)
 
     return Slow()
@@ -57,7 +58,7 @@ def hangs_while_its_value_is_pickled(trial):
         holds_the_interpreter_in_c,
         ignores_signals,
         stops_itself,
-        hangs_while_its_value_is_pickled,
+        hangs_while_its_value_is_read,
     ],
 )
 def test_a_hang_ends_at_its_limit(hang):
@@ -104,7 +105,7 @@ def becomes_a_daemon(trial):
 
 @pytest.mark.parametrize("child", [leaves_the_session, becomes_a_daemon])
 @pytest.mark.parametrize("ending", ["hangs", "exits", "is dismissed"])
-def test_children_end_with_the_objective(child, ending, tmp_path):
+def test_children_end_with_the_objective(child, ending, tmp_path, shared_clock):
     notes = Notes(tmp_path / "pids")
 
     def objective(trial):
@@ -116,13 +117,12 @@ def test_children_end_with_the_objective(child, ending, tmp_path):
         enough = 3 if child is becomes_a_daemon else 2
         until(lambda: len(notes.read()) >= enough)
         if ending == "hangs":
-            time.sleep(3600.0)
+            shared_clock.hang(trial)
         if ending == "exits":
             os._exit(7)
         return 0.0
 
-    limit = 1.0 if ending == "hangs" else 60.0
-    trial = only(run(objective, limit=limit, warm=False, catch=(RuntimeError,)))
+    trial = only(run(objective, warm=False, catch=(RuntimeError,)))
     states = {"hangs": "PRUNED", "exits": "FAIL", "is dismissed": "COMPLETE"}
     assert trial.state.name == states[ending]
     assert len(notes.read()) >= 2
@@ -142,7 +142,10 @@ def test_children_end_with_the_objective(child, ending, tmp_path):
     ],
     ids=["exit", "segfault", "kill", "real-time", "close and sleep", "close", "close all"],
 )
-def test_a_process_that_ends_by_itself_fails_its_trial(end, shown, capfd):
+def test_a_process_that_ends_by_itself_fails_its_trial(end, shown, capfd, monkeypatch):
+    last_words = 0.1 if shown == "closed its connection" else 60.0  # of the one that says none
+    monkeypatch.setattr(supervision, "_LAST_WORDS", last_words)
+
     def objective(trial):
         value = trial.suggest_float("x", 0.0, 1.0)
         if trial.number == 0:
@@ -158,31 +161,6 @@ def test_a_process_that_ends_by_itself_fails_its_trial(end, shown, capfd):
     assert [trial.state.name for trial in study.trials] == ["FAIL", "COMPLETE"]
     assert "x" in study.trials[0].params
     assert "Traceback" not in capfd.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "close",
-    [
-        lambda: [os.close(number) for number in range(3)],
-        lambda: (sys.stdout.close(), sys.stderr.close()),
-        lambda: sys.stdout.detach(),
-    ],
-    ids=["descriptors", "files", "detached"],
-)
-def test_standard_streams_that_an_objective_closes_are_whole_in_the_next_trial(close, capfd):
-    def objective(trial):
-        print(f"trial {trial.number} is here", flush=True)
-        if trial.number == 1:
-            close()
-        return float(trial.number)
-
-    study = optuna.create_study()
-    with time_limited(objective, limit=30.0) as limited:
-        study.optimize(limited, n_trials=4)
-    assert [trial.value for trial in study.trials] == [0.0, 1.0, 2.0, 3.0]
-    printed = capfd.readouterr()
-    assert printed.out.splitlines() == [f"trial {number} is here" for number in range(4)]
-    assert "Traceback" not in printed.err
 
 
 @pytest.mark.parametrize("victim", ["warden", "keeper", "worker"])

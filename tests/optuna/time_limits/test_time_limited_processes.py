@@ -19,21 +19,23 @@ from tests.optuna.time_limits.processes import (
     only,
     process_number,
     run,
-    sleeps,
     until,
 )
 
 
-def test_a_first_trial_that_hangs_may_be_due_to_the_fork(monkeypatch):
+def test_a_first_trial_that_hangs_may_be_due_to_the_fork(monkeypatch, shared_clock):
+    def second_hangs(trial):
+        return shared_clock.hang(trial) if trial.number else 0.0
+
     uses = [False]
     monkeypatch.setattr("mfhpo_optuna.time_limits.time_limited._uses_openmp", lambda: uses[0])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        run(sleeps, limit=0.1)
+        run(shared_clock.hang)
         uses[0] = True
-        run(hangs_if_odd, n_trials=2, limit=0.1)
+        run(second_hangs, n_trials=2)
     with pytest.warns(UserWarning, match='start_method="forkserver"') as caught:
-        run(sleeps, n_trials=2, limit=0.1)
+        run(shared_clock.hang, n_trials=2)
     assert len(caught) == 1
 
 

@@ -4,13 +4,13 @@ import ctypes
 import signal
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
 from ray import tune
 
 from mfhpo_ray.experiment.limits import CENSORED_KEY
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
+from tests.optuna.time_limits.processes import alive, until
 from tests.ray.experiments import tuner_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
@@ -20,12 +20,15 @@ LONG = 100  # seconds, and more than any of these tests may take
 
 
 class Watched(PullScheduler):
-    """Notes how long slots were held after the ends of their trials; may be away for a while."""
+    """Notes how long slots were held after the ends of their trials; may be away for a while.
 
-    def __init__(self):
+    It is away once, from when a trial of this kind is timed, and says so in a file.
+    """
+
+    def __init__(self, away=None):
         super().__init__(limit=LIMIT)
         self.held = {}
-        self.was_away = False
+        self._away = away
         self._is_timed = False
         self._leaving = {}
 
@@ -40,8 +43,8 @@ class Watched(PullScheduler):
             if actor not in controller._actor_manager.live_actors:
                 self.held[kind] = time.monotonic() - since
                 del self._leaving[kind]
-        if self._is_timed and not self.was_away:
-            self.was_away = True
+        if self._is_timed and not self._away.exists():
+            self._away.touch()
             time.sleep(2.0 * LIMIT)
         super().choose_trial_to_run(tune_controller)
         running = {trial.config["kind"] for trial in controller._running_trials}
@@ -98,12 +101,12 @@ def test_trials_that_hang_end_at_their_limits_and_others_take_their_places(ray_c
     reported = {kind for kind in KINDS if "acc" in metrics[kind]}
     assert reported == {"after_a_report", "while_reporting", "not_at_all"}
     assert metrics["while_reporting"]["time_total_s"] > LIMIT
-    # Slots are free within a second; no killed process is left, or used again.
-    assert max(scheduler.held[kind] for kind in KILLED) < 1.0
+    # Slots are free soon (in .02 s where nothing else runs); no killed process is left or used.
+    assert max(scheduler.held[kind] for kind in KILLED) < 10.0
     killed = {metrics[kind]["pid"] for kind in KILLED}
     assert len(killed) == len(KILLED)
     assert metrics["not_at_all"]["pid"] not in killed
-    assert not any(is_running(process) for process in killed)
+    assert not any(alive(process) for process in killed)
     # What Ray has saved says the same.
     restored = tune.Tuner.restore(results.experiment_path, trainable=steps()).get_results()
     assert restored.num_errors == 0
@@ -114,7 +117,7 @@ def test_trials_that_hang_end_at_their_limits_and_others_take_their_places(ray_c
 def test_a_function_is_killed_with_its_children_and_a_busy_driver_is_not_charged(
     ray_cluster, tmp_path
 ):
-    started = tmp_path / "started"
+    started, away = tmp_path / "started", tmp_path / "away"
 
     def train(config):
         if config["kind"] == "hangs":
@@ -123,28 +126,18 @@ def test_a_function_is_killed_with_its_children_and_a_busy_driver_is_not_charged
             started.write_text(f"{shell.pid} {int(shell.stdout.readline())}")
             time.sleep(LONG)
         # The driver hears of it when more than the limit has passed.
-        time.sleep(0.5 * LIMIT)
+        while not away.exists():
+            time.sleep(0.01)
         tune.report({"acc": 0.5})
 
-    scheduler = Watched()
+    scheduler = Watched(away)
     space = {"kind": tune.grid_search(["hangs", "while_the_driver_is_away"])}
     options = {"scheduler": scheduler, "reuse_actors": False}
     results = tuner_of(train, tmp_path, space=space, **options).fit()
     assert results.num_errors == 0
-    assert scheduler.was_away
+    assert away.exists()
     censored = {result.config["kind"]: result.metrics.get(CENSORED_KEY) for result in results}
     assert censored == {"hangs": LIMIT, "while_the_driver_is_away": None}
     children = [int(process) for process in started.read_text().split()]
     assert len(children) == 2
-    deadline = time.monotonic() + 10.0
-    while any(map(is_running, children)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(map(is_running, children))
-
-
-def is_running(process):
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
+    assert until(lambda: not any(map(alive, children)))

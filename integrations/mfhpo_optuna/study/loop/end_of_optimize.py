@@ -1,12 +1,14 @@
 """What is to be done when ``study.optimize`` ends, however it ends."""
 
 import sys
+import traceback
 from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
 import optuna
+from optuna.study._optimize import _run_trial
 from optuna.study.study import _ThreadLocalStudyAttribute
 
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
@@ -20,29 +22,27 @@ class _Watched(_ThreadLocalStudyAttribute):
     def __setattr__(self, name: str, value: object) -> None:
         super().__setattr__(name, value)
         if name == "in_optimize_loop" and not value:
-            error = _error_that_leaves(sys._getframe(1))
-            _call_each(_then.pop(self, {}).values(), error)
+            raised = _error_that_leaves(sys._getframe(1))
+            error = _call_each(_then.pop(self, {}).values(), _behind(raised))
+            if error is not None and error is not raised:
+                raise error
 
 
-def _call_each(functions: Iterable[AtEnd], error: BaseException | None) -> None:
-    """Call all, whichever fails, and then raise an interrupt, or else the first failure.
+def _call_each(functions: Iterable[AtEnd], error: BaseException | None) -> BaseException | None:
+    """Call all, whichever fails; return the study's own error, or else the first failure.
 
-    A failure that may not be raised is logged: a second one, or one beside the study's own error.
+    Other failures are logged.
     """
-    failures: list[BaseException] = []
+    leaving = error
     for then in functions:
         try:
             then(error)
-        except (Exception, KeyboardInterrupt) as failure:
-            failures.append(failure)
-    failures.sort(key=lambda failure: isinstance(failure, Exception))
-    first = None
-    if failures and (error is None or isinstance(failures[0], KeyboardInterrupt)):
-        first = failures.pop(0)
-    for other in failures:
-        _logger.warning(f"At the end of optimize(), this failed too: {other!r}")
-    if first is not None:
-        raise first
+        except Exception as failure:
+            if leaving is None:
+                leaving = failure
+            else:
+                _logger.warning(f"At the end of optimize(), this failed too: {failure!r}")
+    return leaving
 
 
 def _error_that_leaves(loop: FrameType) -> BaseException | None:
@@ -50,6 +50,15 @@ def _error_that_leaves(loop: FrameType) -> BaseException | None:
     error = sys.exc_info()[1]
     trace = None if error is None else error.__traceback__
     return error if trace is not None and trace.tb_frame is loop else None
+
+
+def _behind(error: BaseException | None) -> BaseException | None:
+    """Return the error that Optuna's loop hides, failing itself, while it tells of a trial."""
+    if not isinstance(error, AssertionError | UnboundLocalError):
+        return error
+    *_, (raised_in, _) = traceback.walk_tb(error.__traceback__)
+    is_optunas = raised_in.f_code is _run_trial.__code__
+    return error.__context__ or error if is_optunas else error
 
 
 # For each study what is called, by whoever wants it.

@@ -5,11 +5,11 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import optuna
 
-from mfhpo._validation import shown
+from mfhpo._validation import check_instance
 from mfhpo.knowledge.fidelity import native
 from mfhpo_optuna.study.loop.state import Progress
 
@@ -25,15 +25,6 @@ _EARLIEST_GUESS = 2.0
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 
-def _checked(wanted: Any) -> ProgressLike:
-    """Return what a sampler was given as `progress`, or raise TypeError."""
-    wanted = native(wanted)
-    if wanted is None or isinstance(wanted, bool):
-        return wanted
-    is_gone = ", which is gone: True shows one line" if shown(wanted) == "'live'" else ""
-    raise TypeError(f"progress must be True, False or None, got {shown(wanted)}{is_gone}.")
-
-
 class ProgressReport:
     """Shows now and then where a study stands, from its first trial to the end of `optimize`.
 
@@ -42,7 +33,8 @@ class ProgressReport:
     """
 
     def __init__(self, wanted: ProgressLike) -> None:
-        self._wanted = _checked(wanted)
+        self._wanted = native(wanted)
+        check_instance("progress", self._wanted, bool | None, "True, False or None")
         self._is_shown = self._has_line = False
         self._is_over = False
         self._shown_at = -math.inf

@@ -14,7 +14,6 @@ from optuna.study._optimize import _run_trial
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo_optuna.study.attributes import STORAGE_FAILED_KEY, read_attribute, write_attribute
-from mfhpo_optuna.study.loop.end_of_optimize import call_at_end
 
 # What a storage raises if it does not take what it is given. A storage that is damaged raises
 # ValueErrors, too.
@@ -38,19 +37,14 @@ def mark_if_spoilt(study: optuna.Study, trial: FrozenTrial, state: TrialState) -
     """Note on a trial that `optimize` ends at this moment whether its storage has made it fail.
 
     The storage may still fail: it is asked again for a minute, and then what it raises is raised.
-    With n_jobs=1, Ctrl-C ends that minute and `optimize`, and the trial counts as failed.
     """
     if state != TrialState.FAIL or is_spoilt(trial, state):
         return
     if not is_of_storage(_error_of_objective(), study._storage):
         return
     until = time.monotonic() + _PATIENCE
-    try:
-        while not _is_written(study, trial, until):
-            time.sleep(_PERIOD)
-    except KeyboardInterrupt:
-        study.stop()  # Optuna's loop does not end well by an interrupt that comes from here
-        call_at_end(study, mark_if_spoilt, _interrupt)
+    while not _is_written(study, trial, until):
+        time.sleep(_PERIOD)
 
 
 def _is_written(study: optuna.Study, trial: FrozenTrial, until: float) -> bool:
@@ -61,10 +55,6 @@ def _is_written(study: optuna.Study, trial: FrozenTrial, until: float) -> bool:
             raise
         return False
     return True
-
-
-def _interrupt(error: BaseException | None) -> None:
-    raise KeyboardInterrupt from None  # it is not the storage's, whatever its cause
 
 
 def is_of_storage(error: BaseException | None, storage: BaseStorage) -> bool:

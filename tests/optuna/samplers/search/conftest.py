@@ -1,10 +1,10 @@
 import pytest
 
+from mfhpo_optuna.study.study_experiment import StudyExperiment
+from tests.optuna.samplers.races import CLOCK
+
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Trials take what their objective notes of them, and no time passes."""
-    monkeypatch.setattr(
-        "mfhpo_optuna.study.trials.under_way.UnderWay.seconds_since_beginning",
-        lambda race, trial: float(trial.user_attrs.get("takes", 0.0)),
-    )
+    """No time passes but what objectives take by `takes`."""
+    monkeypatch.setattr(StudyExperiment, "clock", CLOCK.monotonic)

@@ -78,7 +78,7 @@ def test_finalists_are_chosen_by_cheap_levels_and_compared_anew_by_the_policy_of
     assert sum(answer.left.values()) + answer.at_target == N
     assert answer.compared == n <= 4
     assert plot_race(study) is not None
-    assert type(sampler._read(study).policy._finalists.certification().policy).__name__ == name
+    assert type(sampler.known(study).policy._finalists.certification().policy).__name__ == name
     if make is MFSampler:
         assert sampler.choice(study).policy is BudgetedSearch
         assert f"comparing all {N} configurations" in sampler.choice(study).reason
@@ -114,7 +114,7 @@ def test_workers_and_resumed_studies_agree():
     answer = sampler().recommendation(study)
     assert answer.finished
     assert answer.cost <= BUDGET
-    assert isinstance(sampler()._read(study).policy.search, ModelSearch)
+    assert isinstance(sampler().known(study).policy.search, ModelSearch)
     assert str(answer) == str(study.sampler.recommendation(study))
 
 
@@ -166,7 +166,7 @@ def test_a_certificate_has_no_split_of_the_search_after_early_failures():
         and ARM_KEY in t.user_attrs
         and "shortlist" not in t.user_attrs[ARM_KEY]
     ]
-    race = sampler._read(study).policy
+    race = sampler.known(study).policy
     # What the first one evaluated on the certificate's split counts for nothing in the search.
     assert sum(len(values) for level in race.search._values for values in level.values()) == sum(
         t.value is not None and ARM_KEY in t.user_attrs and "shortlist" not in t.user_attrs[ARM_KEY]
@@ -192,4 +192,4 @@ def test_all_are_compared_where_that_is_paid_for_or_something_is_declared(make, 
     sampler = make(fidelity, N, seed=0, **options)
     study = run(sampler, n_trials=3)
     assert not sampler.searches(study)
-    assert not isinstance(sampler._read(study).policy, BudgetedSearch)
+    assert not isinstance(sampler.known(study).policy, BudgetedSearch)

@@ -10,13 +10,14 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
 from mfhpo_optuna import SearchSampler, plot_race, training_of
-from mfhpo_optuna.study.trials.under_way import UnderWay
 from tests.optuna.samplers.races import (
     PULL,
     answers,
     configurations,
     noise,
     pulls,
+    sequence,
+    takes,
     valley,
 )
 
@@ -38,7 +39,9 @@ def paid(study, name="epochs"):
 
 
 def replicates(study):
-    return [trial for trial in pulls(study) if "shortlist" in trial.user_attrs[PULL]]
+    return [
+        trial for trial in pulls(study) if trial.user_attrs[PULL].get("purpose") == "certificate"
+    ]
 
 
 @pytest.mark.parametrize("proposer", [None, RandomSampler(seed=0)], ids=["model", "random"])
@@ -83,8 +86,7 @@ def test_maximising_is_the_mirror_image():
         lambda trial: -valley(trial),
         direction="maximize",
     )
-    assert [t.params for t in pulls(up)] == [t.params for t in pulls(down)]
-    assert [t.user_attrs for t in pulls(up)] == [t.user_attrs for t in pulls(down)]
+    assert sequence(up) == sequence(down)
     assert up.best_params == down.best_params
     assert up.best_value == pytest.approx(-down.best_value)
     low, high = down.sampler.recommendation(down).interval
@@ -116,15 +118,19 @@ def test_budgets_in_trials_are_kept_exactly(trials, fidelity):
     assert study.sampler.recommendation(study).level == (None if fidelity is None else 9)
 
 
-def test_a_budget_in_seconds_without_a_fidelity(monkeypatch):
-    def seconds_of(race, trial):
+def test_a_budget_in_seconds_without_a_fidelity(clock):
+    def seconds_of(trial):
         return 1.0 + abs(trial.params["x"])
 
-    monkeypatch.setattr(UnderWay, "seconds_since_beginning", seconds_of)
+    def timed(trial):
+        value = flat(trial)
+        takes(seconds_of(trial))
+        return value
+
     options = {"seconds": 60.0, "certify_share": 0.5, "sigma": 0.05, "seed": 0}
-    study = run(SearchSampler(**options), flat)
-    seconds = [seconds_of(None, trial) for trial in pulls(study)]
-    again = [seconds_of(None, trial) for trial in replicates(study)]
+    study = run(SearchSampler(**options), timed)
+    seconds = [seconds_of(trial) for trial in pulls(study)]
+    again = [seconds_of(trial) for trial in replicates(study)]
     assert 28.0 < sum(seconds) - sum(again) <= 32.0
     assert len(again) >= 10
     assert sum(again) <= 32.0
@@ -295,11 +301,12 @@ def test_asking_beyond_the_end_changes_nothing():
     study = optuna.create_study(sampler=sampler)
     study.optimize(valley, n_trials=100)
     before, best = sampler.recommendation(study), study.best_trial
-    with pytest.warns(UserWarning, match=r"has no share in the budget.*runs, but does not count"):
+    with pytest.warns(UserWarning, match=r"has nothing to evaluate.*runs, but does not count"):
         trial = study.ask()
     valley(trial)
     study.tell(trial, -100.0)
-    assert sampler.recommendation(study) == before
+    after = sampler.recommendation(study)
+    assert (after.arm, after.mean, after.cost) == (before.arm, before.mean, before.cost)
     assert study.best_trial == best
 
 

@@ -2,8 +2,10 @@ import numpy as np
 import optuna
 import pytest
 
-from mfhpo_optuna import SearchSampler
+from mfhpo_optuna import IISESampler, SearchSampler
 from mfhpo_optuna.study.attributes import ARM_KEY
+from mfhpo_optuna.study.study_experiment import StudyExperiment
+from tests.optuna.samplers.races import worker
 
 
 def search(fidelity=None, **options):
@@ -20,7 +22,7 @@ def test_an_enqueued_trial_beyond_the_budget_does_not_end_the_search():
     study = search("epochs", budget=60)
     for x in (0.1, 0.5, 0.9):
         study.enqueue_trial({"x": x, "epochs": 27})
-    with pytest.warns(UserWarning, match="what is left of the budget does not do for it"):
+    with pytest.warns(UserWarning, match="what is left of the budget does not pay for it"):
         study.optimize(loss, n_trials=50)
     answer = study.sampler.recommendation(study)
     assert answer.finished
@@ -38,11 +40,61 @@ def test_what_is_enqueued_while_a_shortlist_is_certified_is_in_the_block_of_the_
     shortlist = ()
     while not shortlist:
         study.optimize(noisy, n_trials=1)
-        race = study.sampler._of(study)
-        shortlist = race.race.shortlist
-    arm = race.race.ask()[0].arm
-    study.enqueue_trial({"x": race.arms.params(arm)["x"]})
+        known = study.sampler.known(study)
+        shortlist = known.policy.shortlist
+    arm = known.policy.ask()[0].arm
+    study.enqueue_trial({"x": known.values_of(arm).params["x"]})
     study.optimize(noisy, n_trials=1)
     [trial] = [trial for trial in study.trials if "fixed_params" in trial.system_attrs]
     assert trial.user_attrs[ARM_KEY]["arm"] == arm
     assert trial.user_attrs[ARM_KEY]["block"] == 0
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: SearchSampler("epochs", seed=0), lambda: IISESampler("epochs", arms=1, seed=0)],
+)
+def test_two_that_evaluate_what_was_enqueued_evaluate_the_same(make):
+    storage = optuna.storages.InMemoryStorage()
+    one, other = worker(storage, make()), worker(storage, make())
+    for _ in range(2):
+        one.enqueue_trial({"x": 0.123})
+    trials = [one.ask(), other.ask()]
+    values = [loss(trial) for trial in reversed(trials)]  # the later one asks for x first
+    if isinstance(one.sampler, IISESampler):
+        one.tell(trials[0], values[1])
+        trials.append(other.ask())
+        loss(trials[-1])
+    assert {trial.user_attrs[ARM_KEY]["arm"] for trial in trials} == {0}
+    assert {trial.params["x"] for trial in trials} == {0.123}
+
+
+@pytest.mark.parametrize("x", [0.1, 0.2])
+def test_two_that_begin_something_enqueued_at_once_begin_two(x):
+    storage = optuna.storages.InMemoryStorage()
+    one, other = (worker(storage, SearchSampler("epochs", seed=0)) for _ in range(2))
+    one.enqueue_trial({"x": 0.1})
+    late, claim = [], StudyExperiment.claim
+
+    def claim_late(self, *arguments):
+        if not late:
+            other.enqueue_trial({"x": x})
+            late.append(None)
+            late[0] = other.ask()
+        claim(self, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StudyExperiment, "claim", claim_late)
+        trials = [one.ask(), late[0]]
+    for trial in trials:
+        one.tell(trial, loss(trial))
+    assert len({trial.user_attrs[ARM_KEY]["arm"] for trial in trials}) == len({0.1, x})
+    assert one.sampler.recommendation(one).trials == 2
+
+
+def test_a_misspelt_name_is_no_part_of_the_answer():
+    study = search("epochs", budget=60)
+    study.enqueue_trial({"x": 0.3, "y": 1.0})
+    with pytest.warns(UserWarning, match="'y', which the objective did not ask for"):
+        study.optimize(loss)
+    assert study.sampler.recommendation(study).params.keys() == {"x"}

@@ -9,7 +9,7 @@ import pytest
 from optuna.trial import TrialState
 
 from mfhpo_optuna import SearchSampler, TimeLimitPruner, time_limited
-from tests.optuna.samplers.races import pulls, run
+from tests.optuna.samplers.races import pulls, run, takes
 
 LIMIT, STOPPED_AT, ARM = "mfhpo:limit", "mfhpo:censored_at", "mfhpo:pull"
 
@@ -24,7 +24,7 @@ def obedient(trial):
     epochs = trial.suggest_int("epochs", 1, 27)
     seconds = float(epochs * (50 if is_slow(x) else 1))
     limit = trial.user_attrs.get(LIMIT, seconds)
-    trial.set_user_attr("takes", min(seconds, limit))
+    takes(min(seconds, limit))
     if seconds > limit:
         trial.set_user_attr(STOPPED_AT, limit)
         raise optuna.TrialPruned
@@ -46,7 +46,7 @@ def test_trials_that_are_stopped_are_no_failures(clock):
     assert answer.saved > 0.0
     assert f"stopped     {answer.stopped} trials" in str(answer)
     assert abs(answer.params["x"] - 0.3) < 0.1
-    assert sum(trial.user_attrs["takes"] for trial in pulls(study)) < 1200.0
+    assert sum(trial.user_attrs["mfhpo:seconds"] for trial in pulls(study)) < 1200.0
 
 
 def test_who_reads_the_study_later_knows_the_prices_and_the_limits(clock):
@@ -67,7 +67,7 @@ def test_a_configuration_that_needs_too_much_memory_is_not_tried_again(clock):
     def objective(trial):
         x = trial.suggest_float("x", -1, 1)
         epochs = trial.suggest_int("epochs", 1, 27)
-        trial.set_user_attr("takes", float(epochs))
+        takes(epochs)
         if is_slow(x):
             trial.set_user_attr("mfhpo:memory_limit", 1e9)
             trial.set_user_attr(STOPPED_AT, 60.0)

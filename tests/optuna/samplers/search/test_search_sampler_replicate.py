@@ -7,6 +7,7 @@ from optuna.samplers import RandomSampler
 
 from mfhpo.search import Replicate
 from mfhpo_optuna import SearchSampler
+from mfhpo_optuna.study.study_experiment import StudyExperiment
 from tests.optuna.samplers.races import PULL, pulls, worker
 
 
@@ -77,11 +78,11 @@ def test_workers_that_choose_at_the_same_moment_evaluate_different_replicates(is
     storage = optuna.storages.InMemoryStorage()
 
     one, other = worker(storage, make()), worker(storage, make())
-    while not isinstance(one.sampler._read(one).policy.ask()[0], Replicate) if pulls(one) else True:
+    while not isinstance(one.sampler.known(one).policy.ask()[0], Replicate) if pulls(one) else True:
         one.optimize(objective, n_trials=1)
     # The second looks before the first has written, and writes before the first looks again.
-    sampler, trials = one.sampler, []
-    write = type(sampler)._write
+    trials = []
+    write = StudyExperiment.claim
 
     def write_late(self, *arguments):
         if not trials:
@@ -92,7 +93,7 @@ def test_workers_that_choose_at_the_same_moment_evaluate_different_replicates(is
         write(self, *arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(sampler), "_write", write_late)
+        patch.setattr(StudyExperiment, "claim", write_late)
         first = one.ask()
     tags = [trial.user_attrs[PULL] for trial in (first, trials[0])]
     assert tags[0]["shortlist"] == tags[1]["shortlist"]

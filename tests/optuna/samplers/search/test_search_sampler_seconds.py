@@ -6,19 +6,15 @@ from optuna.trial import TrialState
 
 from mfhpo import Fidelity
 from mfhpo_optuna import IISESampler, SearchSampler
-from tests.optuna.samplers.races import PULL, pulls, run
+from tests.optuna.samplers.races import PULL, pulls, run, takes
 
 SECONDS = "mfhpo:seconds"
-
-
-def takes(trial, seconds):
-    trial.set_user_attr("takes", float(seconds))
 
 
 def valley(trial):
     x = trial.suggest_float("x", -1, 1)
     epochs = trial.suggest_int("epochs", 1, 27)
-    takes(trial, 2.0 + 0.5 * epochs)
+    takes(2.0 + 0.5 * epochs)
     return (x - 0.3) ** 2 + 0.2 / epochs
 
 
@@ -31,7 +27,7 @@ def test_trials_that_fail_before_they_ask_for_the_fidelity_are_paid_for(clock):
     def objective(trial):
         if trial.number < 5:
             trial.suggest_float("x", -1, 1)
-            takes(trial, 10.0)
+            takes(10.0)
             raise ArithmeticError
         return valley(trial)
 

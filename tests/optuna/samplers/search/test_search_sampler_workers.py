@@ -80,9 +80,9 @@ def test_of_two_shortlists_that_of_the_first_trial_holds():
     storage = InMemoryStorage()
     options = {"trials": 60, "certify_share": 0.5, "top": 2, "sigma": 0.05}
     one, two = workers(storage, **options)
-    while not isinstance(one.sampler._read(one).policy.ask()[0], Replicate):
+    while not isinstance(one.sampler.known(one).policy.ask()[0], Replicate):
         one.optimize(valley, n_trials=1)
-    two.sampler._read(two)
+    two.sampler.known(two)
     first = one.ask()
     assert first.user_attrs[PULL]["shortlist"]
     holds = tuple(first.user_attrs[PULL]["shortlist"])
@@ -95,12 +95,12 @@ def test_of_two_shortlists_that_of_the_first_trial_holds():
     fresh_two.sampler.recommendation(fresh_two)
     one.tell(first, valley(first))
     for study in (one, two, fresh_one, fresh_two, *workers(storage, 1, **options)):
-        race = study.sampler._read(study).policy
+        race = study.sampler.known(study).policy
         assert race.shortlist == holds
         assert sum(r.evaluations for r in race.certificate().candidates) == 2
 
 
-@pytest.mark.filterwarnings("ignore:trial .* has no share in the budget")
+@pytest.mark.filterwarnings("ignore:trial .* has nothing to evaluate")
 def test_replicates_count_in_the_order_in_which_they_were_begun():
     """Eight workers, and good values come quickly: the first to arrive are no sample."""
     sampler = SearchSampler(trials=60, certify_share=0.7, top=2, epsilon=1e-9, seed=0)
@@ -127,15 +127,9 @@ def test_replicates_count_in_the_order_in_which_they_were_begun():
         running.remove((value, trial))
         study.tell(trial, value)
     told = {}
-
-    def listen(race):
-        def note(number, pull, seen):
-            if isinstance(pull, Replicate):
-                told.setdefault(pull.arm, []).append(-seen.value)
-
-        return note
-
-    sampler.replay(study, listen)
+    for result in sampler.known(study).experiment.history():
+        if isinstance(result.pull, Replicate):
+            told.setdefault(result.pull.arm, []).append(-result.observation.value)
     assert told == begun
     shown = sampler.recommendation(study).certificate
     for arm, values in begun.items():

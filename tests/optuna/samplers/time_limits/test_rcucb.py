@@ -6,12 +6,13 @@ import optuna
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from optuna.trial import TrialState
+from optuna.trial import TrialState, create_trial
 
 from mfhpo import Observation
 from mfhpo.censored import RCUCB, Linear, ZoomingRCUCB
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo_optuna import IISESampler, ZoomingRCUCBSampler
+from mfhpo_optuna.study.study_experiment import StudyExperiment
 from tests.optuna.samplers.races import CERTIFICATE, answers
 from tests.optuna.samplers.time_limits.timed import (
     ARMS,
@@ -22,6 +23,7 @@ from tests.optuna.samplers.time_limits.timed import (
     PULL,
     SECONDS,
     end,
+    history,
     make,
     outcome,
     pulls,
@@ -125,16 +127,14 @@ def test_limits_are_derived_from_the_first_durations(longest):
 
 
 def test_what_nobody_stopped_counts_as_stopped_at_its_limit(monkeypatch):
-    monkeypatch.setattr(
-        "mfhpo_optuna.study.trials.under_way.UnderWay.seconds_since_beginning",
-        lambda race, trial: trial.user_attrs["takes"],
-    )
+    now = [0.0]
+    monkeypatch.setattr(StudyExperiment, "clock", staticmethod(lambda: now[0]))
 
     def unenforced(trial):
         x = trial.suggest_float("x", 0.0, 1.0)
         begun = pulls(trial.study)
         value, seconds = outcome(x, sum(t.params.get("x") == x for t in begun) - 1)
-        trial.set_user_attr("takes", seconds)
+        now[0] += seconds
         return value
 
     with pytest.warns(UserWarning, match="trial 0 had a limit .* nobody enforces it") as caught:
@@ -170,8 +170,7 @@ def test_a_limit_of_the_enforcer_s_own_counts_as_the_sampler_s():
         study = run(sampler, objective, 30)
     assert len(caught) == 1
     assert str(caught[0].message).startswith(f"trial {pulls(study)[2].number} was stopped")
-    worst = sampler.replay(study, lambda race: lambda *_: None).policy
-    assert worst.survival(2).tolist() == [1.0, 1.0]
+    assert sampler.known(study).policy.survival(2).tolist() == [1.0, 1.0]
     assert sampler.recommendation(study).params == {"x": 0.5}
 
 
@@ -184,8 +183,8 @@ def test_a_trial_pruned_for_another_reason_is_a_failure():
         return end(trial, x, 0.5)
 
     with (
-        pytest.warns(UserWarning, match="was pruned.*in time.*NopPruner") as caught,
-        pytest.warns(ArmWithdrawnWarning, match=r"arm 2 \{'x': 0\.9\} leaves"),
+        pytest.warns(UserWarning, match="was pruned.*NopPruner") as caught,
+        pytest.warns(ArmWithdrawnWarning, match=r"candidate 2 \{'x': 0\.9\} leaves"),
     ):
         study = run(make(), objective, 30)
     answer = study.sampler.recommendation(study)
@@ -209,11 +208,40 @@ def test_memory_counts_as_the_limit_of_time_in_force():
 
     sampler = make()
     study = run(sampler, objective, 20)
-    survival = sampler.replay(study, lambda race: lambda *_: None).policy.survival(2)
-    assert survival.tolist() == [1.0, 1.0, 1.0]
+    assert sampler.known(study).policy.survival(2).tolist() == [1.0, 1.0, 1.0]
     with pytest.warns(UserWarning) as caught:  # noqa: PT030  (which ones, is what is checked)
         study = run(make(limits=3), objective, 20)
     assert {w.category for w in caught} == {ArmWithdrawnWarning}
+
+
+@pytest.mark.parametrize(("options", "largest"), [({}, 4.0), ({"limits": 3, "longest": 7.0}, 7.0)])
+def test_what_is_enqueued_has_a_limit_of_its_own_or_the_largest(options, largest):
+    study = optuna.create_study(direction="maximize", sampler=make(**options))
+    for x in (0.9, 0.3):  # an arm, and none, which may hang all the same
+        study.enqueue_trial({"x": x})
+        study.enqueue_trial({"x": x}, user_attrs={LIMIT: 2.5})
+    with pytest.warns(UserWarning, match="none of the 3 configurations: it runs, but does not"):
+        trials = [study.ask() for _ in range(4)]
+    assert [trial.suggest_float("x", 0.0, 1.0) for trial in trials] == [0.9, 0.9, 0.3, 0.3]
+    assert [trial.user_attrs[LIMIT] for trial in trials] == [largest, 2.5] * 2
+    for trial in trials:
+        with pytest.raises(optuna.TrialPruned):
+            end(trial, 1.0, 10.0)
+        study.tell(trial, state=TrialState.PRUNED)
+    told = [(each.pull.arm, each.observation.censored_at) for each in history(study)]
+    assert told == [(2, largest), (2, 2.5)]
+    study.add_trial(create_trial(value=1.0))
+    assert "notice      1 trial does not count" in str(study.sampler.recommendation(study))
+
+
+def test_an_arm_that_was_only_stopped_is_shown_as_far_as_it_is_known():
+    def hangs(trial):
+        trial.suggest_float("x", 0.0, 1.0)
+        return end(trial, 1.0, 10.0)
+
+    study = run(make(arms=2, limits=[1.0], horizon=6), hangs)
+    answer = study.sampler.recommendation(study)
+    assert answer.params == study.best_params == study.trials[answer.arm].params != {}
 
 
 @both_directions
@@ -231,8 +259,9 @@ def test_the_answer_says_how_many_values_contradict_the_declared_range(direction
     n = ((values < 0.0) | (values > 0.5)).sum()
     words = f"contradicted by {n} of 20, which count as the nearest value inside"
     assert words in study.sampler.recommendation(study).assumptions[0]
-    # Whoever reads the study later says the same.
-    with pytest.warns(UserWarning, match="outside reward_range"):
+    # Whoever reads the study later says the same, but does not warn again.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
         assert words in str(make(**declared).recommendation(study))
 
 
@@ -284,6 +313,8 @@ def test_samplers_of_levels_and_of_limits_refuse_each_other_s_studies():
     with pytest.raises(ValueError, match="trial 0 was run by a sampler that chooses time limits"):
         study.optimize(with_epochs)
     assert study.trials[-1].state == TrialState.FAIL
+    with pytest.raises(ValueError, match="trial 0 was run by a sampler that chooses time limits"):
+        study.sampler.recommendation(study)
 
     study = optuna.create_study(sampler=IISESampler("epochs", ARMS))
     study.optimize(with_epochs, n_trials=3)

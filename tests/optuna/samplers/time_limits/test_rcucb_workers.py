@@ -12,6 +12,7 @@ from tests.optuna.samplers.time_limits.timed import (
     LIMITS,
     PULL,
     end,
+    history,
     make,
     pulls,
     score,
@@ -51,6 +52,17 @@ def test_a_study_whose_worker_was_killed_goes_on_as_if_nothing_had_happened(unin
     assert answer == whole
 
 
+def test_what_ends_after_its_lease_counts_as_well():
+    study = optuna.create_study(direction="maximize", sampler=make(lease=1e-6))
+    late, again = study.ask(), study.ask()
+    assert again.user_attrs[PULL]["arm"] == late.user_attrs[PULL]["arm"]
+    for trial, value in ((again, 0.6), (late, 0.5)):
+        trial.suggest_float("x", 0.0, 1.0)
+        study.tell(trial, end(trial, value, 0.5))
+    for sampler in (study.sampler, make()):
+        assert [result.observation.value for result in history(study, sampler)] == [0.6, 0.5]
+
+
 def test_a_zombie_does_not_delay_the_end():
     study = optuna.create_study(direction="maximize", sampler=make(horizon=HORIZON))
     study.ask()
@@ -58,20 +70,19 @@ def test_a_zombie_does_not_delay_the_end():
     assert len(pulls(study)) == HORIZON + 1
 
 
-def test_a_trial_that_is_tried_again_obeys_the_limit_that_it_inherits():
+def test_a_trial_that_was_copied_obeys_the_limit_that_came_with_it():
     """While limits are derived, the sampler gives none; the enforcer still reads the old one."""
     study = optuna.create_study(direction="maximize", sampler=RCUCBSampler(ARMS))
-    study.enqueue_trial({}, user_attrs={LIMIT: 0.7, PULL: {"arm": 2}})
+    of_other_study = {"trial": 0, "study": "another", "order": 1, "arm": 2, "key": "x"}
+    study.enqueue_trial({}, user_attrs={LIMIT: 0.7, PULL: of_other_study})
     trial = study.ask()
     assert trial.user_attrs[PULL]["arm"] == 0
     trial.suggest_float("x", 0.0, 1.0)
     with pytest.raises(optuna.TrialPruned):
         end(trial, 0.5, 1.0)
     study.tell(trial, state=TrialState.PRUNED)
-    heard = []
-    study.sampler.replay(study, lambda race: lambda number, pull, seen: heard.append((pull, seen)))
-    [(pull, observation)] = heard
-    assert (pull.arm, pull.limit, observation.censored_at) == (0, 0.7, 0.7)
+    [result] = history(study)
+    assert (result.pull.arm, result.pull.limit, result.observation.censored_at) == (0, 0.7, 0.7)
 
 
 @pytest.mark.parametrize("hours", [1, -1])
@@ -86,15 +97,15 @@ def test_a_clock_that_was_set_makes_no_trial_longer_or_shorter_than_nothing(hour
     study.tell(trial, 0.5)
     told = study.trials[0]
     assert 0.05 <= told.user_attrs["mfhpo:seconds"] < 60.0
-    noted = {**told.user_attrs, "mfhpo:seconds": -3599.0}
+    noted = {**told.user_attrs, PULL: {**told.user_attrs[PULL], "trial": len(study.trials)}}
+    noted["mfhpo:seconds"] = -3599.0
     parts = told.params, told.distributions
     study.add_trial(
         create_trial(value=0.5, params=parts[0], distributions=parts[1], user_attrs=noted)
     )
     for sampler in (study.sampler, make(horizon=HORIZON)):
-        heard = []
-        sampler.replay(study, lambda race, heard=heard: lambda *told: heard.append(told[2]))
-        assert [seen.value for seen in heard] == [0.5, 0.5]
-        assert all(seen.cost >= 0.0 for seen in heard)
+        seen = [result.observation for result in history(study, sampler)]
+        assert [each.value for each in seen] == [0.5, 0.5]
+        assert all(each.cost >= 0.0 for each in seen)
     study.optimize(score)
     assert study.sampler.recommendation(study).trials == HORIZON

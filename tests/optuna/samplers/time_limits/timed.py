@@ -62,6 +62,11 @@ def pulls(study):
     return [trial for trial in study.get_trials(deepcopy=False) if PULL in trial.user_attrs]
 
 
+def history(study, sampler=None):
+    """What the sampler has learned, in its order."""
+    return (sampler or study.sampler).known(study).experiment.history()
+
+
 def sequence(study):
     return [
         (t.user_attrs[PULL]["arm"], t.user_attrs.get(LIMIT), t.params, t.value, t.state)

@@ -118,7 +118,8 @@ def race(**options):
 def test_a_race_that_is_cut_short_says_once_what_is_left_and_known(log):
     study = race(budget=900.0)
     study.optimize(quadratic, n_trials=9)
-    state = study.sampler._of(study).progress()
+    known = study.sampler.known(study)
+    state = known.kind.progress(known)
     [said] = warned(log)
     assert state.left in said
     assert f"So far the leader is {state.leader}, not certified. Call" in said

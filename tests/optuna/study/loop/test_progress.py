@@ -57,7 +57,8 @@ def clock(monkeypatch):
 def progress_of(sampler, objective=quadratic, n_trials=20, directions=("minimize",)):
     study = optuna.create_study(directions=directions, sampler=sampler)
     study.optimize(objective, n_trials=n_trials)
-    return study.sampler._of(study).progress()
+    known = study.sampler.known(study)
+    return known.kind.progress(known)
 
 
 def test_a_line_has_phase_configurations_leader_spending_and_end():
@@ -71,10 +72,8 @@ def test_escape_sequences_are_not_obeyed():
     assert shown == r"search | \x1b[31mtrial 3 | cost 50/100"
 
 
-def test_a_flag_of_numpy_is_one_and_the_view_that_is_gone_says_so():
+def test_a_flag_of_numpy_is_one():
     IISESampler("epochs", arms=4, progress=np.True_)
-    with pytest.raises(TypeError, match="'live', which is gone: True shows one line"):
-        IISESampler("epochs", arms=4, progress="live")
 
 
 def test_a_terminal_s_line_is_rewritten_and_ended(monkeypatch, clock):

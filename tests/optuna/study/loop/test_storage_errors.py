@@ -41,7 +41,7 @@ class Unreliable(InMemoryStorage):
     def __init__(self):
         super().__init__()
         self.broken = lambda of: False
-        self.takes = 0.0  # seconds, until it fails
+        self.before_failing = lambda: None
         self.attributes_to_fail = 0
 
     def set_trial_param(self, trial_id, param_name, *value):
@@ -60,7 +60,7 @@ class Unreliable(InMemoryStorage):
 
     def _check(self, trial_id):
         if self.broken(self.get_trial(trial_id)):
-            time.sleep(self.takes)
+            self.before_failing()
             raise OSError("database is locked")
 
 
@@ -131,7 +131,8 @@ def test_the_game_ends_though_the_storage_never_works_again():
     study.optimize(on_a_grid, n_trials=51, catch=(Exception,))
     storage.broken = lambda trial: True
     study.optimize(on_a_grid, catch=(Exception,))
-    assert len(study.trials) == 50 + 4 + 100
+    # What never ran costs nothing, but from the eleventh on, losses of a profile are failures.
+    assert len(study.trials) == 50 + 1 + (11 + 1) + 11
 
 
 def reporting(trial):
@@ -139,14 +140,15 @@ def reporting(trial):
     return bowl(trial)
 
 
-def test_a_storage_that_blocks_until_the_limit_censors_nothing():
+def test_a_storage_that_blocks_until_the_limit_censors_nothing(shared_clock):
     storage = Unreliable()
     study = study_of("arms", storage)
-    storage.broken, storage.takes = lambda trial: len(trial.params) == 2, 0.5
-    with time_limited(reporting, limit=0.4) as limited:
+    storage.broken = lambda trial: len(trial.params) == 2
+    storage.before_failing = lambda: shared_clock.sleep(90.0)
+    with time_limited(reporting, limit=60.0) as limited:
         study.optimize(limited, n_trials=1, catch=(OSError,))
     assert study.trials[0].state == TrialState.FAIL
-    assert study.trials[0].user_attrs.keys() == {PULL, "mfhpo:seconds", FAILED}
+    assert study.trials[0].user_attrs.keys() == {PULL, "mfhpo:end", "mfhpo:seconds", FAILED}
 
 
 def caught(trial):
