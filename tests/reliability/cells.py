@@ -186,18 +186,13 @@ def _is_answer(trial):
 def _counted(study, name):
     """Trials from whose values the race has learned, each evaluation of a block once."""
     counted, blocks = set(), set()
-
-    def listen_to_race(number, pull, seen):
+    for result in study.sampler.known(study).experiment.history():
+        pull, seen = result.pull, result.observation
         place = (pull.arm, pull.block)
-        if seen.has_value and (pull.block is None or pull.block < 0 or place not in blocks):
-            counted.add(number)
+        is_first = pull.block is None or result.purpose == "search" or place not in blocks
+        if name == "NashSampler" or (seen.has_value and is_first):
+            counted.add(int(result.id))
             blocks.add(place)
-
-    def listen_to_game(trial, query, values):
-        counted.add(trial.number)
-
-    listener = listen_to_game if name == "NashSampler" else listen_to_race
-    study.sampler.replay(study, lambda read: listener)
     return counted
 
 
