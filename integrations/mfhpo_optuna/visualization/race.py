@@ -126,7 +126,7 @@ class _RaceReplay(Replay):
         new = self.evaluations[-len(learned) :]
         self._note_exits(runner, [evaluation.arm for evaluation in new if evaluation.failed])
 
-    def _note_exits(self, runner: Runner, failed: Sequence[int]) -> None:
+    def _note_exits(self, runner: Any, failed: Sequence[int]) -> None:
         arms, active = runner.configurations, set(runner.policy.active.tolist())
         for arm in active & self.exits.keys():
             del self.exits[arm]  # an audit put it back
