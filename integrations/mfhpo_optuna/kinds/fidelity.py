@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import optuna
+from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo.experiment import Answer, LateSettings
 from mfhpo.experiment.events import Purpose
@@ -61,7 +62,7 @@ class FidelityKind(Kind):
         """Return the limit of evaluations before the levels are known, in seconds."""
         return None
 
-    def check(self, known: StudyExperiment) -> None:
+    def check(self, known: StudyExperiment, trial: FrozenTrial, state: TrialState) -> None:
         """Raise ValueError if no trial with a value has asked for the fidelity."""
         trials = known.trials
         is_silent = trials.fidelity_distribution is None and trials.missing_fidelity

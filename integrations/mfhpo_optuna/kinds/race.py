@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mfhpo import Problem
 from mfhpo.certification.choice import LOSSES_ARE_MAXIMISED
 from mfhpo.experiment import RaceSettings
-from mfhpo.experiment.declared_race import DeclaredRace
+from mfhpo.experiment.races.declared import DeclaredRace
 from mfhpo.experiment.settings import Settings
 from mfhpo.regret import MFElimination
 from mfhpo_optuna.kinds.fidelity import FidelityKind

@@ -16,7 +16,6 @@ from mfhpo import Observation, Pull
 from mfhpo.experiment import Answer, Assignment, Done, Event, Experiment, Refused, Wait
 from mfhpo.knowledge.statistics import PullStatistics
 from mfhpo.search import BudgetedSearch
-from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.attributes import (
     ARM_KEY,
     END_KEY,
@@ -31,6 +30,7 @@ from mfhpo_optuna.study.attributes import (
     read_attribute,
     write_attribute,
 )
+from mfhpo_optuna.study.declared import Declared
 from mfhpo_optuna.study.ends import End, end_of, values_of
 from mfhpo_optuna.study.events import Translation, limit_of, lost_of
 from mfhpo_optuna.study.forgotten import ForgottenReplicateWarning
@@ -70,7 +70,7 @@ class StudyExperiment:
     def __init__(
         self,
         study: optuna.Study,
-        kind: Kind,
+        kind: Declared,
         seed: int,
         lease: float | None,
         arguments: str | None,
@@ -393,7 +393,6 @@ class StudyExperiment:
         end = End(state, values_of(state, values), order, worker, seconds)
         mark = EndNote(trial.number, order, worker, state.name)
         write_attribute(study, trial, END_KEY, mark.to_dict())
-        self.kind.warn_at_end(self, trial, state)
         self._is_stale |= trial.number in self._ended  # its end could not be stored before
         self._ended[trial.number] = end
         for event in self._end(trial, note, end):

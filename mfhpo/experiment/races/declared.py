@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mfhpo.certification.choice import check_blocks, make_block_elimination
-from mfhpo.experiment.race_settings import RaceSettings
+from mfhpo.experiment.races.settings import RaceSettings
 from mfhpo.experiment.settings import Candidates, MakePolicy, SearchSettings, Settings
 from mfhpo.knowledge.bias import Kind as BiasKind
 from mfhpo.knowledge.candidates import CandidatesLike
