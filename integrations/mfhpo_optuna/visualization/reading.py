@@ -110,7 +110,7 @@ def told(
     check_instance("study", study, optuna.Study, "an optuna.Study")
     why, found = "", sampler
     try:
-        found = sampler or reading_sampler(study)
+        found = reading_sampler(study) if sampler is None else sampler
     except ValueError as error:
         why = str(error)
     if isinstance(found, StudySampler) and isinstance(found.kind, kind):
