@@ -87,6 +87,7 @@ def plot_race(study: optuna.Study, *, sampler: StudySampler | None = None) -> go
     'cost of the race'
     """
     style.require_plotly("plot_race")
+    check_instance("study", study, optuna.Study, "an optuna.Study")
     try:
         needed = "a sampler that runs races, such as IISESampler"
         known, answer = told(study, sampler, FidelityKind, "plot_race", needed)
