@@ -41,10 +41,10 @@ class NashStudy(StudyExperiment):
     # Reading.
 
     def read(self, study: optuna.Study) -> bool:
-        """Take in what is new (see `StudyExperiment.read`)."""
+        """Take in what is new (see `StudyExperiment.read`); ValueError if it is another game."""
+        is_right = bool(self.trials.trouble) or super().read(study)
         if self.trials.trouble:
-            return True
-        is_right = super().read(study)
+            raise ValueError(self.trials.trouble)
         if self.trials.fault:
             fault, self.trials.fault = self.trials.fault, ""
             self.trials.warn("fault", f"{fault} It does not count, nor do others like it.")
@@ -133,7 +133,7 @@ class NashStudy(StudyExperiment):
             self.experiment.apply(event)
 
     def _note_for(
-        self, trial: FrozenTrial, assignment: Assignment, signature: Mapping[str, str]
+        self, trial: FrozenTrial, assignment: Assignment, signature: Mapping[str, Any]
     ) -> PullNote:
         is_retry = assignment.origin == "retry"
         return PullNote(
@@ -162,10 +162,9 @@ class NashStudy(StudyExperiment):
             raise ValueError(f"trial {trial.number}: {change}")
         note = self.claim_of(trial.number)
         if name in measured.names:
-            levels = levels_in(measured.fidelities[measured.names.index(name)], distribution)
-            chosen = [0] if note is None else trials.tag_of(note)["levels"]
-            level = chosen[0 if measured.joint else measured.names.index(name)]
-            return levels[min(level, len(levels) - 1)]
+            position = measured.names.index(name)
+            levels = levels_in(measured.fidelities[position], distribution)
+            return levels[min(trials.levels_of(note)[position], len(levels) - 1)]
         if note is None or not note.point or name not in note.point:
             return drawn(trials.seed, trial.number, name, distribution)
         return trials.space.value(name, note.point[name], distribution)
@@ -196,6 +195,8 @@ class NashStudy(StudyExperiment):
 
     def note(self, study: optuna.Study) -> None:
         """Leave word in the study of the game that is played in it."""
-        if not self._is_noted and self.policy is not None:
-            write_note(study, GAME_KEY, {**self.trials.earlier, **self.trials.note})
-            self._is_noted = True
+        if self._is_noted or self.policy is None:
+            return
+        self._is_noted, now = True, self.trials.note
+        if now != self.trials.earlier:
+            write_note(study, GAME_KEY, now)

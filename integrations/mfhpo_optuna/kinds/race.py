@@ -1,145 +1,71 @@
-"""A race as a sampler declares it, in which cheap levels may choose finalists."""
+"""A race as a kind of experiment on a study, in which cheap levels may choose finalists."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import optuna
-
-from mfhpo import Policy, Problem
-from mfhpo.certification.choice import LOSSES_ARE_MAXIMISED, check_blocks, make_block_elimination
-from mfhpo.experiment import LateSettings, RaceSettings, SearchSettings
-from mfhpo.experiment.kinds.race import MakePolicy
+from mfhpo import Problem
+from mfhpo.certification.choice import LOSSES_ARE_MAXIMISED
+from mfhpo.experiment import RaceSettings
+from mfhpo.experiment.kinds.declared_race import DeclaredRace
 from mfhpo.experiment.kinds.settings import Settings
-from mfhpo.knowledge.bias import Kind as BiasKind
-from mfhpo.racing.declaration import Declaration, as_fidelity
 from mfhpo.regret import MFElimination
-from mfhpo.search.declared import (
-    certifier_of,
-    cheap_levels_in_words,
-    declared_shortlist,
-    makes_shortlist,
-)
 from mfhpo_optuna.kinds.fidelity import FidelityKind
 from mfhpo_optuna.study.arms import ArmsLike, Params, given_arms
-from mfhpo_optuna.study.levels import described
 
 if TYPE_CHECKING:
-    from mfhpo.knowledge.fidelity import Fidelity
     from mfhpo_optuna.study.study_experiment import StudyExperiment
 
 
 class RaceKind(FidelityKind):
-    """Compares given configurations by a policy, or has cheap levels choose which are compared.
+    """Compares configurations; what is declared has the unit and direction of the objective.
 
-    Values are maximised inside. What is declared about them has the unit and the direction of the
-    objective, and is mirrored for a study that minimises. Options are tried at once, so that
-    wrong ones raise here and not in the first trial.
+    Options are tried at once, so that wrong ones raise here and not in the first trial.
 
     Parameters
     ----------
-    fidelity, arms
+    declared
+        The race.
+    arms
         See `IISESampler`.
-    options
-        All options of the policy; `given` are those that the user has given.
-    make
-        Makes the policy.
-    compares
-        Name of the policy that compares finalists; "" for a few planned looks.
-    draws
-        Whether another sampler draws the configurations.
+    races
+        Whether all configurations are compared, as another sampler draws them.
     """
 
-    def __init__(
-        self,
-        fidelity: str | Fidelity,
-        arms: ArmsLike,
-        options: Mapping[str, Any],
-        given: Mapping[str, Any],
-        make: MakePolicy,
-        *,
-        compares: str,
-        draws: bool,
-    ) -> None:
-        own = dict(options)
-        self.replicate = own.pop("replicate", None)
-        self.fidelity = as_fidelity(fidelity)
-        if self.replicate is not None:
-            check_blocks(self.replicate, self.fidelity.name, {"bias": self.fidelity.bias} | given)
-        kind: BiasKind = "order" if own.get("variant") == "order" else "max"
-        sigma, bias = own.pop("sigma"), own.pop("bias", None)
-        self._declaration = Declaration.of(self.fidelity, sigma, bias, kind)
-        self._arms, self._draws, self._make = arms, draws, make
-        self.compares = compares
-        self.options = own
+    def __init__(self, declared: DeclaredRace, arms: ArmsLike, *, races: bool) -> None:
+        self.declared = declared
+        self.fidelity = declared.fidelity
+        self.replicate = declared.replicate
+        self._arms, self._races = arms, races
         self._warned_of_losses = False
         # Adds to what the log is to say, given these words.
         self.announces: Callable[[StudyExperiment, str], str] | None = None
-        self.in_seconds = self.fidelity.costs == "measured"
-        given_arms(arms, self.owned, 0)  # raises for bad arms before any study exists
-        levels = self.fidelity.levels or ()
-        self._declaration.rehearse(self._policy, own, levels, (1.0, -1.0))
-        objection = self._declaration.objection_to(own["budget"], levels)
+        self.in_seconds = declared.fidelity.costs == "measured"
+        self._listed = given_arms(arms, self.owned, 0)  # raises for bad ones before any study
+        objection = declared.rehearse(declared.fidelity.levels or (), (1.0, -1.0))
         if objection is not None:
             warnings.warn(objection, stacklevel=4)
 
     def given(self, seed: int) -> int | list[Params]:
         """Return the configurations, or how many are drawn."""
-        return given_arms(self._arms, self.owned, seed)
+        is_drawn = isinstance(self._arms, Mapping)
+        return given_arms(self._arms, self.owned, seed) if is_drawn else self._listed
 
-    def settings(self, study: optuna.Study, seed: int, lease: float | None) -> Settings:
+    def of_levels(self, levels: Sequence[Any], common: Mapping[str, Any]) -> Settings:
         """Return the settings of the race, or of the search for its finalists."""
-        sign = 1.0 if study.direction == optuna.study.StudyDirection.MAXIMIZE else -1.0
-        candidates, levels = self.given(seed), tuple(self.fidelity.levels or ())
-        common = {"seed": seed, "sign": sign, "lease_seconds": lease, "describe": described}
-        if levels:
-            return self._settings(candidates, levels, common)
-        return LateSettings(
-            fidelity=self.fidelity.name,
-            make=lambda levels: self._settings(candidates, levels, common),
-            candidates=candidates,
-            in_blocks=self.replicate is not None,
-            **common,
-        )
-
-    def _settings(
-        self, candidates: int | list[Params], levels: Sequence[Any], common: dict[str, Any]
-    ) -> Settings:
-        n_arms = candidates if isinstance(candidates, int) else len(candidates)
-        sign, costs = common["sign"], self.fidelity.costs_of(levels)
-        declaration, options = self._declaration, self.options
-        if not self._draws and makes_shortlist(self._whole, n_arms, costs):
-            return SearchSettings(
-                declared=declared_shortlist(
-                    declaration, options, candidates, levels, self.replicate
-                ),
-                levels=levels,
-                candidates=() if isinstance(candidates, int) else candidates,
-                make_certifier=certifier_of(self._make, options, sign) if self.compares else None,
-                **common,
-            )
-        settings = RaceSettings(
-            candidates=candidates,
-            fidelity=replace(self.fidelity, levels=levels, bias=None),
-            declaration=declaration,
-            options={**options, "seed": common["seed"]},
-            make=self._policy,
-            in_blocks=self.replicate is not None,
-            **common,
-        )
-        is_loss = sign < 0.0 and isinstance(settings.runner().policy, MFElimination)
-        if is_loss and not self._warned_of_losses:
-            self._warned_of_losses = True
-            warnings.warn(LOSSES_ARE_MAXIMISED.format("the objective"), stacklevel=4)
+        candidates = self.given(common["seed"])
+        settings = self.declared.settings(candidates, levels, races=self._races, **common)
+        self._warn_of_losses(settings)
         return settings
 
-    def _policy(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
-        if self.replicate is None:
-            return self._make(problem, sign, options)
-        return make_block_elimination(problem, options)
+    def _warn_of_losses(self, settings: Settings) -> None:
+        if self._warned_of_losses or settings.sign > 0.0 or not isinstance(settings, RaceSettings):
+            return
+        if isinstance(settings.runner().policy, MFElimination):
+            self._warned_of_losses = True
+            warnings.warn(LOSSES_ARE_MAXIMISED.format("the objective"), stacklevel=4)
 
     def announcement(self, known: StudyExperiment) -> str:
         """Return what the log is to say once about how a study is run; empty for nothing."""
@@ -148,18 +74,10 @@ class RaceKind(FidelityKind):
 
     def cheap_levels_in_words(self, known: StudyExperiment) -> str:
         """Say what cheap levels are used for; empty where users have declared that."""
-        if self._draws:
-            return ""
         n_arms = len(known.experiment.runner.configurations)
-        costs = self.fidelity.costs_of(known.trials.levels)
-        compares = "" if self.replicate is not None else self.compares
-        return cheap_levels_in_words(self._whole, n_arms, costs, compares)
+        return "" if self._races else self.declared.in_words(n_arms, known.trials.levels)
 
     def problem(self, known: StudyExperiment) -> Problem:
         """Return the problem of a study's race."""
         n_arms = len(known.experiment.runner.configurations)
-        return self._declaration.problem(n_arms, known.trials.levels, known.sign)
-
-    @property
-    def _whole(self) -> dict[str, Any]:
-        return {**self.options, "bias": self._declaration.bias, "sigma": self._declaration.noise}
+        return self.declared.declaration.problem(n_arms, known.trials.levels, known.sign)

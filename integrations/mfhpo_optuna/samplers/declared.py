@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from mfhpo import Policy, Problem
+from mfhpo.experiment.kinds.declared_race import DeclaredRace
 from mfhpo.experiment.kinds.race import MakePolicy
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import with_defaults
@@ -33,16 +34,9 @@ def race(
     host = {name: own.pop(name) for name in SamplerOptions.__annotations__}
     policy = sampler._policy_class
     given = {name: value for name, value in options.items() if name not in host}
-    kind = RaceKind(
-        fidelity,
-        arms,
-        own,
-        given,
-        make or partial(_as_given, policy),
-        compares="" if looks else policy.__name__,
-        draws=host["arm_sampler"] is not None,
-    )
-    return kind, host
+    making, compares = make or partial(_as_given, policy), "" if looks else policy.__name__
+    declared = DeclaredRace.of(fidelity, own, given, making, compares)
+    return RaceKind(declared, arms, races=host["arm_sampler"] is not None), host
 
 
 def _as_given(

@@ -65,6 +65,7 @@ class StudySampler(BaseSampler):
         Name of the option `arm_sampler`.
     """
 
+    _experiment: type[StudyExperiment] = StudyExperiment
     # What `mfhpo.racing.options.runs` sets.
     _policy_class: Callable[..., Any]
     _options_type: type
@@ -170,7 +171,7 @@ class StudySampler(BaseSampler):
             values = known.trials.values
             if values.is_declared or values[note.arm].params:
                 return {}  # another trial has decided what the arm is
-            view = arms_only_study(study, known)
+            view = arms_only_study(study, known, self._kind)
             space = self._arm_sampler.infer_relative_search_space(view, trial)
             return {name: d for name, d in space.items() if name not in self._kind.owned}
 
@@ -247,7 +248,7 @@ class StudySampler(BaseSampler):
             known = self._read(study)
             if known.end(study, trial, state, values):
                 self._mark_as_no_answer(study, trial)
-            self._kind.check(known)
+            self._kind.check(known, trial, state)
             known.give_up_lost(study)
             if known.policy is None:
                 self._stop_if_hopeless(study, known)
@@ -366,7 +367,7 @@ class StudySampler(BaseSampler):
         if self._kind.is_whole and name not in params:
             return self._kind.value_outside(known, trial, arm, name, None, distribution)
         if self._arm_sampler is not None and name not in params:
-            view = arms_only_study(study, known)
+            view = arms_only_study(study, known, self._kind)
             params[name] = self._arm_sampler.sample_independent(view, trial, name, distribution)
         value = values.suggest(arm, name, distribution, note.point)
         if contains(distribution, value):
@@ -378,7 +379,7 @@ class StudySampler(BaseSampler):
 
     def _arms_only(self, study: optuna.Study) -> ArmsOnlyStudy:
         with self._lock:
-            return arms_only_study(study, self._of(study))
+            return arms_only_study(study, self._of(study), self._kind)
 
     # Answering.
 
@@ -582,7 +583,7 @@ class StudySampler(BaseSampler):
         if objection:
             raise ValueError(f"study {study.study_name!r} {objection}")
         arguments = self._settings.digest if self._arguments else None
-        return StudyExperiment(study, self._kind, self._seed_of(study), self._lease, arguments)
+        return self._experiment(study, self._kind, self._seed_of(study), self._lease, arguments)
 
     def _seed_of(self, study: optuna.Study) -> int:
         # Without a seed, the study's name gives one that all its workers agree on.

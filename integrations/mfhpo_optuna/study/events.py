@@ -15,7 +15,6 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo.experiment import Begun, Ended, Event, Found, Lost, key_of
 from mfhpo.search import Point
-from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.arms import Params
 from mfhpo_optuna.study.attributes import (
     ARM_KEY,
@@ -29,6 +28,7 @@ from mfhpo_optuna.study.attributes import (
     read_attribute,
     warn_of_attribute,
 )
+from mfhpo_optuna.study.declared import Declared
 from mfhpo_optuna.study.ends import End
 from mfhpo_optuna.study.levels import Replicates, described, did_you_mean, levels_in
 from mfhpo_optuna.study.loop.storage_errors import is_spoilt
@@ -44,7 +44,7 @@ class Translation:
     """Turns the trials of one study into events, in the terms of its kind of experiment."""
 
     def __init__(
-        self, study: optuna.Study, kind: Kind, seed: int, arguments: str | None = None
+        self, study: optuna.Study, kind: Declared, seed: int, arguments: str | None = None
     ) -> None:
         self.kind = kind
         self._arguments = arguments  # a digest of the sampler's
@@ -212,7 +212,7 @@ class Translation:
     def _ended(self, trial: FrozenTrial, note: PullNote, end: End, order: int) -> Ended:
         arm = self.arm_of(note)
         assert arm is not None
-        stopped_at = self.kind.stopped_at(self, trial, end)
+        stopped_at = self.kind.stopped_at(trial, end, self.warn)
         if end.state == TrialState.PRUNED and stopped_at is None:
             self._warn_of_pruning(trial)
         level = self.level_of(trial)

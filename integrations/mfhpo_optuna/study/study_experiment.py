@@ -16,7 +16,6 @@ from mfhpo import Observation, Pull
 from mfhpo.experiment import Answer, Assignment, Done, Event, Experiment, Refused, Wait
 from mfhpo.knowledge.statistics import PullStatistics
 from mfhpo.search import BudgetedSearch
-from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.attributes import (
     ARM_KEY,
     END_KEY,
@@ -31,6 +30,7 @@ from mfhpo_optuna.study.attributes import (
     read_attribute,
     write_attribute,
 )
+from mfhpo_optuna.study.declared import Declared
 from mfhpo_optuna.study.ends import End, end_of, values_of
 from mfhpo_optuna.study.events import Translation, limit_of, lost_of
 from mfhpo_optuna.study.forgotten import ForgottenReplicateWarning
@@ -70,7 +70,7 @@ class StudyExperiment:
     def __init__(
         self,
         study: optuna.Study,
-        kind: Kind,
+        kind: Declared,
         seed: int,
         lease: float | None,
         arguments: str | None,
@@ -171,10 +171,9 @@ class StudyExperiment:
         return [*events, *self._end(trial, note, end_of(trial))]
 
     def _end(self, trial: FrozenTrial, note: PullNote, end: End) -> list[Event]:
-        for known in (self._claims, self._since, self._looks):
-            known.pop(trial.number, None)
-        arm = self._arm_of(note)
-        known = self.trials.values[arm]
+        for of_running in (self._claims, self._since, self._looks):
+            of_running.pop(trial.number, None)
+        known = self.trials.values[self._arm_of(note)]
         known.first = known.first or trial
         self._look_for_replicate(trial, end)
         outcome = self.trials.outcome(trial, note, end)
@@ -394,7 +393,6 @@ class StudyExperiment:
         end = End(state, values_of(state, values), order, worker, seconds)
         mark = EndNote(trial.number, order, worker, state.name)
         write_attribute(study, trial, END_KEY, mark.to_dict())
-        self.kind.warn_at_end(self, trial, state)
         self._is_stale |= trial.number in self._ended  # its end could not be stored before
         self._ended[trial.number] = end
         for event in self._end(trial, note, end):
@@ -515,10 +513,12 @@ class StudyExperiment:
         answer = self.experiment.answer()
         if answer.arm is not None:
             answer = replace(answer, params=self.params_of(answer))
-        notices = (self.forgotten.notice,) if self.forgotten.notice else ()
+        notices = [self.forgotten.notice] if self.forgotten.notice else []
         if self.n_outside:
             which = "1 trial does" if self.n_outside == 1 else f"{self.n_outside} trials do"
-            notices += (f"{which} not count, because this experiment has not chosen what they are",)
+            notices.append(
+                f"{which} not count, because this experiment has not chosen what they are"
+            )
         if not notices:
             return answer
         certificate = answer.certificate

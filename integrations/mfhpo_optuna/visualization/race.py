@@ -87,6 +87,7 @@ def plot_race(study: optuna.Study, *, sampler: StudySampler | None = None) -> go
     'cost of the race'
     """
     style.require_plotly("plot_race")
+    check_instance("study", study, optuna.Study, "an optuna.Study")
     try:
         needed = "a sampler that runs races, such as IISESampler"
         known, answer = told(study, sampler, FidelityKind, "plot_race", needed)
@@ -126,7 +127,7 @@ class _RaceReplay(Replay):
         new = self.evaluations[-len(learned) :]
         self._note_exits(runner, [evaluation.arm for evaluation in new if evaluation.failed])
 
-    def _note_exits(self, runner: Runner, failed: Sequence[int]) -> None:
+    def _note_exits(self, runner: Any, failed: Sequence[int]) -> None:
         arms, active = runner.configurations, set(runner.policy.active.tolist())
         for arm in active & self.exits.keys():
             del self.exits[arm]  # an audit put it back

@@ -139,7 +139,8 @@ class State:
             self._closed[begun.id] = Claim(begun, Pull(0, level))
             return
         self.claimed.add(pull.arm)
-        if inherited is None and self.rivals.has_rival(begun, pull.arm):
+        must_move = self.rivals.has_rival(begun, pull.arm) or self._exceeds(begun, pull)
+        if inherited is None and must_move:
             self.rivals.ids.add(begun.id)
         else:
             self.runner.configurations.note(pull.arm, begun.configuration)
@@ -148,6 +149,13 @@ class State:
         if inherited is not None:
             self._closed[inherited.begun.id] = inherited
         self.ledger.begin(begun, pull, inherited)
+
+    def _exceeds(self, begun: Begun, pull: Pull) -> bool:
+        """Tell whether a claim should move, because earlier ones take what is left for it."""
+        if begun.origin != "chosen" or not self.runner.keeps_budget:
+            return False
+        self.tell_costs()
+        return not self.runner.fits(pull, self.ledger.pending())
 
     def _inherited(self, begun: Begun, pull: Pull | None) -> Claim | None:
         """Return the open claim whose place another one takes; one that differs gives it up."""

@@ -57,7 +57,13 @@ WRONG = {
     **dict.fromkeys(
         ("END_KEY", "LOST_KEY"), [3, {}, {"trial": 1}, {"trial": -1, "order": 2}, {"order": True}]
     ),
-    "QUERY_KEY": ["x", {"levels": 3}, {"levels": [-1]}, {"profile": {"x": math.nan}}],
+    "QUERY_KEY": [
+        "x",
+        {"levels": 3},
+        {"levels": [-1]},
+        {"order": -1},
+        {"profile": {"x": math.nan}},
+    ],
     "GAME_KEY": [[], {"players": 3}, {"players": {"row": "x"}, "fidelity": []}, {"players": {}}],
     "ANSWERING_KEY": [3, "", "9" * 10**6],
     "CERTIFICATE_KEY": [
