@@ -110,7 +110,6 @@ class BlindRunner(Runner):
         self._n_begun = 0
         self._n_failures = 0
         self._n_stopped = 0
-        self._paid = 0.0
 
     @property
     def finished(self) -> bool:
@@ -158,7 +157,7 @@ class BlindRunner(Runner):
         """Count what gave nothing (see `Runner.learn`)."""
         self._n_stopped += observation.censored_at is not None
         self._n_failures += not observation.has_value
-        self._paid += observation.cost or 0.0
+        self.apart_cost += observation.cost or 0.0
 
     def cost_of(self, pull: Pull, observation: Observation) -> float:
         """Return what an evaluation has cost, if that is known (see `Runner.cost_of`)."""
@@ -175,15 +174,10 @@ class BlindRunner(Runner):
             params={},
             finished=self.finished,
             reason=reason,
-            cost=self._paid + self.unlearned_cost,
+            cost=self.apart_cost + self.unlearned_cost,
             trials=self._n_failures,
             failures=self._n_failures,
         )
-
-    @property
-    def cost(self) -> float:
-        """The cost paid (see `Runner.cost`)."""
-        return self._paid
 
 
 def with_levels(settings: Settings, levels: Sequence[Any]) -> Settings:

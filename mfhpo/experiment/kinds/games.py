@@ -177,8 +177,3 @@ class GameRunner(Runner):
         found = self.policy.recommend().mirrored(signs)
         found = replace(found, cost=found.cost + self.unlearned_cost)
         return Answer.of_game(found, dict(found.profile), found.reason)
-
-    @property
-    def cost(self) -> float:
-        """The cost paid."""
-        return self.policy.cost

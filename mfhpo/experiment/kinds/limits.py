@@ -121,8 +121,3 @@ class LimitRunner(Runner):
         answer = replace(answer, cost=answer.cost + self.unlearned_cost)
         configuration = {} if answer.arm is None else self.configurations[answer.arm]
         return Answer.of(answer, self.sign, configuration, answer.limit, certifies=False)
-
-    @property
-    def cost(self) -> float:
-        """The seconds that were paid."""
-        return self.policy.cost

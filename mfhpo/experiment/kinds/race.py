@@ -221,12 +221,11 @@ class RaceRunner(Runner):
         self.withdraw = policy.withdraw
         self._paid: dict[int, tuple[int, float]] = {}  # by level, how many have cost how much
         self._n_worst = 0  # evaluations that gave -inf, of which the policy was not told
-        self._worst_cost = 0.0
 
     @property
     def finished(self) -> bool:
         """True if the race is over (see `Runner.finished`)."""
-        self.policy.held_cost = self.unlearned_cost + self._worst_cost
+        self.policy.held_cost = self.unlearned_cost + self.apart_cost
         return self.policy.finished
 
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
@@ -290,7 +289,7 @@ class RaceRunner(Runner):
             self._paid[pull.fidelity] = n + 1, total + observation.cost
         if is_worst(observation) and pull.fidelity == self.n_levels - 1:
             self._n_worst += 1
-            self._worst_cost += self.cost_of(pull, observation)
+            self.apart_cost += self.cost_of(pull, observation)
             self.policy.rule_out(pull.arm)
         else:
             self.policy.tell(pull, observation)
@@ -301,7 +300,7 @@ class RaceRunner(Runner):
 
     def answer(self) -> Answer:
         """Return the best answer so far (see `Runner.answer`)."""
-        self.policy.held_cost = self.unlearned_cost + self._worst_cost
+        self.policy.held_cost = self.unlearned_cost + self.apart_cost
         self.policy.provisos = self.conditions
         answer = self.policy.recommend()
         configuration = {} if answer.arm is None else self.configurations[answer.arm]
@@ -312,11 +311,6 @@ class RaceRunner(Runner):
         )
         level, certifies = self._levels[answer.fidelity], self.policy.certifies
         return Answer.of(answer, self.sign, configuration, level, certifies)
-
-    @property
-    def cost(self) -> float:
-        """The cost paid (see `Runner.cost`)."""
-        return self.policy.cost + self._worst_cost
 
 
 def _best_arm(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:

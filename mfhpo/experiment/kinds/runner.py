@@ -91,6 +91,8 @@ class Runner(abc.ABC):
     held
         How many of the pending pulls take no more of the budget: results that wait for earlier
         ones, and pulls that are passed over.
+    apart_cost
+        What was paid for results that the policy was not told.
     unlearned_cost
         What was paid for results that wait, and for losses.
     """
@@ -119,6 +121,7 @@ class Runner(abc.ABC):
     available: Available | None = None
     lost_cost: float = 0.0
     held: Counter[Pull]
+    apart_cost: float = 0.0
     unlearned_cost: float = 0.0
 
     @property
@@ -162,9 +165,9 @@ class Runner(abc.ABC):
         """Return the best answer so far."""
 
     @property
-    @abc.abstractmethod
     def cost(self) -> float:
         """The cost of all results that were learned."""
+        return float(getattr(self.policy, "cost", 0.0)) + self.apart_cost
 
 
 def maximised(ended: Ended, sign: float) -> Observation:

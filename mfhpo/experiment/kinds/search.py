@@ -345,8 +345,3 @@ class SearchRunner(Runner):
         if len(search.finished_arms()) != 1 or not self._failed.issuperset(rivals):
             return False
         return self.next(()) is None
-
-    @property
-    def cost(self) -> float:
-        """The cost paid (see `Runner.cost`)."""
-        return self.policy.cost

@@ -99,6 +99,7 @@ class ShortlistRunner(Runner):
         value = observation.value
         if is_worst(observation):
             self.contest.rule_out(pull.arm)
+            self.apart_cost += 1.0
         else:
             signed = None if value is None else self.sign * value
             self.contest.tell(pull, signed, observation.censored_at)
@@ -125,8 +126,3 @@ class ShortlistRunner(Runner):
             cost=answer.cost + self.lost_cost,
             searched=True,
         )
-
-    @property
-    def cost(self) -> float:
-        """The number of evaluations."""
-        return float(self.contest.evaluations)
