@@ -116,7 +116,6 @@ class Experiment:
 
     def next(
         self,
-        now: float = 0.0,
         fixed: tuple[Mapping[str, object], int | None] | None = None,
         moving: str | None = None,
         available: Available | None = None,
@@ -125,8 +124,6 @@ class Experiment:
 
         Parameters
         ----------
-        now
-            In seconds, by the clock of `Begun.time`.
         fixed
             Values and level that the user has enqueued: they are not changed. Values that are not
             given, and a level of None, are chosen. Refused if that is no configuration of the
@@ -156,8 +153,7 @@ class Experiment:
             if wants(state, moving):
                 return Wait("what is wanted cannot be evaluated now")
             return Done(self.answer().reason)
-        seconds = self._seconds_to_lease(state, now)
-        return Wait(whom_it_waits_for(state), seconds, is_held_up=bool(state.ledger.full))
+        return Wait(whom_it_waits_for(state), is_held_up=bool(state.ledger.full))
 
     def settle(self, id: str) -> Begun | None:
         """Return the claim as it stands; None if an earlier one is equal, and it must move.
@@ -205,13 +201,6 @@ class Experiment:
     def runner(self) -> Runner:
         """The runner of this kind of experiment, for progress and pictures; only to be read."""
         return self._current().runner
-
-    def _seconds_to_lease(self, state: State, now: float) -> float | None:
-        lease = self.settings.lease_seconds
-        if lease is None or not state.ledger.open:
-            return None
-        first = min(self.claim(id).time for id in state.ledger.open)
-        return max(0.0, first + lease - now)
 
     def _current(self) -> State:
         """Return the state after all events."""
