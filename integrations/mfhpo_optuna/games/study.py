@@ -17,15 +17,15 @@ from mfhpo_optuna.games.trials import GameTrials
 from mfhpo_optuna.study.attributes import (
     GAME_KEY,
     QUERY_KEY,
-    PullNote,
     parameters_before,
     write_attribute,
     write_note,
 )
-from mfhpo_optuna.study.ends import End
 from mfhpo_optuna.study.levels import levels_in
 from mfhpo_optuna.study.places import drawn
 from mfhpo_optuna.study.study_experiment import Reply, StudyExperiment
+from mfhpo_optuna.study.trials.ends import End
+from mfhpo_optuna.study.trials.notes import PullNote
 
 _PROMISED = "the budget is spent, or promised to trials under way"
 
@@ -62,8 +62,8 @@ class NashStudy(StudyExperiment):
         return True
 
     def _events_of(self, trial: FrozenTrial) -> list[Event]:
-        if trial.number in self._claims and self.trials.note_of(trial) is None:
-            del self._claims[trial.number], self._since[trial.number]
+        if trial.number in self.under_way.claims and self.trials.note_of(trial) is None:
+            self.under_way.give_up(trial.number)
             why, order = "an earlier one is equal", self.experiment.order
             return [Lost(id=str(trial.number), order=order, why=why, is_withdrawn=True)]
         return super()._events_of(trial)

@@ -26,13 +26,13 @@ from mfhpo_optuna.study.attributes import (
     GAME_KEY,
     QUERY_KEY,
     WORKER,
-    PullNote,
     read_attribute,
     warn_of_attribute,
 )
-from mfhpo_optuna.study.ends import End
 from mfhpo_optuna.study.events import Translation
 from mfhpo_optuna.study.places import drawn
+from mfhpo_optuna.study.trials.ends import End
+from mfhpo_optuna.study.trials.notes import PullNote
 
 _ROUNDING = 1e-9  # of places
 

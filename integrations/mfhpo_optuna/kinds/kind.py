@@ -23,11 +23,11 @@ from mfhpo_optuna.study.attributes import (
     read_attribute,
 )
 from mfhpo_optuna.study.declared import Warn
-from mfhpo_optuna.study.ends import End
 from mfhpo_optuna.study.forgotten import ForgottenReplicate
 from mfhpo_optuna.study.loop.state import Progress
 from mfhpo_optuna.study.places import drawn
 from mfhpo_optuna.study.study_experiment import StudyExperiment
+from mfhpo_optuna.study.trials.ends import End
 
 
 class Kind(abc.ABC):

@@ -22,10 +22,10 @@ from mfhpo_optuna.study.attributes import (
     read_attribute,
 )
 from mfhpo_optuna.study.declared import Warn
-from mfhpo_optuna.study.ends import End
-from mfhpo_optuna.study.events import limit_of
 from mfhpo_optuna.study.levels import described
 from mfhpo_optuna.study.loop.state import Progress
+from mfhpo_optuna.study.trials.ends import End
+from mfhpo_optuna.study.trials.under_way import limit_of
 
 if TYPE_CHECKING:
     from mfhpo_optuna.study.study_experiment import StudyExperiment

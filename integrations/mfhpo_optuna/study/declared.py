@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from mfhpo.experiment.kinds.settings import Settings
     from mfhpo.knowledge.fidelity import Fidelity
     from mfhpo_optuna.study.arms import Params
-    from mfhpo_optuna.study.ends import End
     from mfhpo_optuna.study.forgotten import ForgottenReplicate
+    from mfhpo_optuna.study.trials.ends import End
 
 
 Warn: TypeAlias = Callable[[str, str], None]

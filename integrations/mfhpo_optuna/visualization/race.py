@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import optuna
 
+from mfhpo._validation import check_instance
 from mfhpo.experiment import Answer
 from mfhpo.experiment.kinds.runner import Runner
 from mfhpo.experiment.ledger import Result

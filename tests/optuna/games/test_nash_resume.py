@@ -185,5 +185,5 @@ def test_a_clock_that_was_set_forward_makes_no_lease_longer():
     study._storage._get_trial(trial._trial_id).datetime_start -= timedelta(hours=1)
     study.tell(trial, values)
     known = study.sampler._read(study)
-    assert known.is_expired(0)
-    assert known.chosen_by(-1) == []
+    assert known.under_way.is_expired(0)
+    assert known.under_way.chosen_by(-1) == []

@@ -54,9 +54,8 @@ def deep(n=5000):
 
 WRONG = {
     "ARM_KEY": [3, [], {}, {"arm": "1"}, {"arm": -1}, {"arm": 10**400}, {"arm": True}, deep()],
-    **dict.fromkeys(
-        ("END_KEY", "LOST_KEY"), [3, {}, {"trial": 1}, {"trial": -1, "order": 2}, {"order": True}]
-    ),
+    "END_KEY": [3, {}, {"trial": 1}, {"trial": -1, "order": 2}, {"trial": 1, "order": True}],
+    "LOST_KEY": [3, {}, {"order": 1}, {"trial": 1, "order": 2, "is_sure": 0}],
     "QUERY_KEY": [
         "x",
         {"levels": 3},
