@@ -242,8 +242,6 @@ class RaceRunner(Runner):
         return Wanted(pull, configuration, "given", draw=self.configurations.draw_of(pull.arm))
 
     def _find(self, found: Found) -> None:
-        if found.replicates is not None:
-            self.policy.most_blocks = found.replicates
         if found.arms is not None:
             for arm in range(found.arms, self.n_arms):
                 if arm in self.policy.active:

@@ -73,7 +73,7 @@ class Runner(abc.ABC):
     open_block
         Returns their block, given the arm and what is under way; None: they need none.
     find
-        Takes note of what was found out and not declared (see `mfhpo.experiment.Found`); None:
+        Takes note of what was found out besides replicates (see `mfhpo.experiment.Found`); None:
         nothing has a part in it.
     limited
         Returns what a user has enqueued with the limit that it gets, given what is under way; None:

@@ -149,8 +149,6 @@ class SearchRunner(Runner):
                 search.describe(arm, drawn[1])
 
     def _find(self, found: Found) -> None:
-        if found.replicates is not None:
-            self.policy.most_blocks = found.replicates
         if found.gone is not None:
             self.policy.search.drop(found.gone)
         if found.resumes is not None:

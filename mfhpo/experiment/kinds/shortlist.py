@@ -12,7 +12,7 @@ from mfhpo.certification.candidates import Shortlist
 from mfhpo.certification.certification import Certification
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
-from mfhpo.experiment.events import Begun, Found
+from mfhpo.experiment.events import Begun
 from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst, maximised, pull_of
 from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.problem import Observation, Pull
@@ -63,11 +63,6 @@ class ShortlistRunner(Runner):
         self.ordered = frozenset() if self._in_blocks else self.of_means
         self._budget = math.inf if options.get("budget") is None else options["budget"]
         self.observe = partial(maximised, sign=self.sign)
-        self.find = self._find
-
-    def _find(self, found: Found) -> None:
-        if found.replicates is not None:
-            self.policy.most_blocks = found.replicates
 
     @property
     def finished(self) -> bool:

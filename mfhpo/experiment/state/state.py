@@ -93,9 +93,9 @@ class State:
         return deepcopy(self, known)
 
     def _find(self, found: Found) -> None:
-        if found.replicates is not None:  # the first number holds
+        if found.replicates is not None and self.runner.of_means:  # the first number holds
             self._n_replicates = self._n_replicates or found.replicates
-            found = replace(found, replicates=self._n_replicates)
+            self.runner.policy.most_blocks = self._n_replicates
         self.is_exhausted |= found.is_exhausted
         if self.runner.find is not None:
             self.runner.find(found)
