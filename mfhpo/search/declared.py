@@ -234,6 +234,7 @@ def declared_shortlist(
     candidates: CandidatesLike,
     levels: Sequence[Any],
     replicate: str | None = None,
+    certify_share: float | None = None,
 ) -> DeclaredSearch:
     """Return the search of `BestArmOptions` in which cheap levels choose the finalists."""
     sigma: SigmaLike = declaration.noise
@@ -243,6 +244,7 @@ def declared_shortlist(
         replace(declaration.fidelity, bias=None),
         replicate=replicate,
         candidates=candidates,
+        certify_share=certify_share,
         sigma=None if isinstance(sigma, EstimatedNoise) else sigma,
         **{name: options[name] for name in ("budget", "delta", "epsilon", "max_failures")},
     )

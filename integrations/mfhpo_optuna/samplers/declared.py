@@ -7,8 +7,7 @@ from functools import partial
 from typing import Any
 
 from mfhpo import Policy, Problem
-from mfhpo.experiment.kinds.declared_race import DeclaredRace
-from mfhpo.experiment.kinds.race import MakePolicy
+from mfhpo.experiment.kinds.race import DeclaredRace, MakePolicy
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import with_defaults
 from mfhpo_optuna.kinds.race import RaceKind

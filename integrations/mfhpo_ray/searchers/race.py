@@ -7,8 +7,7 @@ from typing import Any
 
 from ray.tune.utils import flatten_dict
 
-from mfhpo.experiment.kinds.declared_race import DeclaredRace
-from mfhpo.experiment.kinds.race import MakePolicy
+from mfhpo.experiment.kinds.race import DeclaredRace, MakePolicy
 from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.knowledge.fidelity import Fidelity, native
 from mfhpo_ray.experiment.metric import check_aim

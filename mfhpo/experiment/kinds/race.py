@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from mfhpo._validation import check_limit
-from mfhpo.certification.choice import make_best_policy, make_block_elimination
+from mfhpo.certification.choice import check_blocks, make_best_policy, make_block_elimination
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import described
 from mfhpo.experiment.events import Begun, Found
@@ -18,12 +18,19 @@ from mfhpo.experiment.kinds.blind import LateSettings
 from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst, maximised, pull_of
 from mfhpo.experiment.kinds.search import SearchSettings
 from mfhpo.experiment.kinds.settings import Candidates, Settings, known_of, labels_of, numbered
+from mfhpo.knowledge.bias import Kind as BiasKind
+from mfhpo.knowledge.candidates import CandidatesLike
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.problem import Observation, Policy, Problem, Pull
-from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike
+from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike, as_fidelity
 from mfhpo.racing.options import EstimatedBias
 from mfhpo.racing.race import Race
-from mfhpo.search.declared import DeclaredSearch, certifier_of, makes_shortlist
+from mfhpo.search.declared import (
+    certifier_of,
+    cheap_levels_in_words,
+    declared_shortlist,
+    makes_shortlist,
+)
 
 MakePolicy = Callable[[Problem, float, Mapping[str, Any]], Policy]
 
@@ -82,7 +89,7 @@ class RaceSettings(Settings):
         shares_replicates: bool = False,
         make: MakePolicy | None = None,
         **others: Any,
-    ) -> RaceSettings | SearchSettings | LateSettings:
+    ) -> Settings:
         """Return the settings that suit what is declared about given configurations.
 
         Where nothing is declared about cheap levels, and the budget does not pay for comparing all
@@ -106,79 +113,41 @@ class RaceSettings(Settings):
             Of `RaceSettings`.
         """
         known = _ONE_LEVEL if fidelity is None else fidelity
-        levels, sign = tuple(known.levels or ()), 1.0 if maximise else -1.0
+        sign = 1.0 if maximise else -1.0
         check_limit("budget", budget, "")
-        declaration = Declaration.of(known, sigma, bias)
-        steers = estimated_bias == "steer"
-        in_blocks = shares_replicates and bias is None and sigma is None and steers
         options: dict[str, Any] = {
             "delta": delta,
             "epsilon": epsilon,
             "budget": budget,
             "measure": measure,
             "max_failures": max_failures,
-            "seed": seed,
+            "estimated_bias": estimated_bias,
         }
-        whole = {**options, "bias": bias, "estimated_bias": estimated_bias}
-        policy = _in_blocks if in_blocks else make or _best_arm
-        options |= {} if in_blocks else {"estimated_bias": estimated_bias}
+        declares = bias is not None or sigma is not None or estimated_bias != "steer"
+        declared = DeclaredRace(
+            Declaration.of(known, sigma, bias),
+            options,
+            make or _best_arm,
+            replicate=_REPLICATE if shares_replicates and not declares else None,
+            compares="" if make is None else "the policy",
+            certify_share=_CERTIFY_SHARE,
+        )
+
+        def of_levels(levels: Sequence[Any]) -> Settings:
+            return declared.settings(candidates, levels, seed=seed, sign=sign, **others)
+
         if known.levels is None:
-            declaration.rehearse(policy, options, (), (sign,))
-
-            def of_levels(levels: tuple[Any, ...]) -> RaceSettings | SearchSettings | LateSettings:
-                return cls.of(
-                    candidates,
-                    fidelity=replace(known, levels=levels),
-                    maximise=maximise,
-                    sigma=sigma,
-                    shares_replicates=shares_replicates,
-                    make=make,
-                    **whole,
-                    **others,
-                )
-
+            declared.rehearse((), (sign,))
             return LateSettings(
                 fidelity=known.name,
                 make=of_levels,
                 candidates=candidates,
-                in_blocks=in_blocks,
+                in_blocks=declared.replicate is not None,
                 seed=seed,
                 sign=sign,
                 **{name: others[name] for name in others.keys() - {"n_arms"}},
             )
-        arms = known_of(candidates, others.get("describe", described))
-        if makes_shortlist(whole, len(arms), known.costs_of(levels)):
-            declared = DeclaredSearch.of(
-                fidelity,
-                budget=budget,
-                replicate=_REPLICATE if shares_replicates and sigma is None else None,
-                certify_share=_CERTIFY_SHARE,
-                delta=delta,
-                epsilon=epsilon,
-                sigma=sigma,
-                max_failures=max_failures,
-                candidates=candidates if isinstance(candidates, int) else numbered(arms),
-            )
-            return SearchSettings(
-                declared=declared,
-                levels=levels,
-                candidates=() if isinstance(candidates, int) else candidates,
-                seed=seed,
-                make_certifier=None if make is None else certifier_of(make, {}, sign),
-                sign=sign,
-                **others,
-            )
-        settings = cls(
-            candidates=candidates,
-            fidelity=known,
-            declaration=declaration,
-            options=options,
-            make=policy,
-            in_blocks=in_blocks,
-            seed=seed,
-            sign=sign,
-            **others,
-        )
+        settings = of_levels(known.levels)
         settings.runner()  # raises for wrong options
         return settings
 
@@ -311,9 +280,120 @@ class RaceRunner(Runner):
         return Answer.of(answer, self.sign, configuration, level, certifies)
 
 
+@dataclass(frozen=True)
+class DeclaredRace:
+    """A race in which cheap levels may choose which configurations are compared.
+
+    They do where nothing is declared about their bias, and the budget does not pay for comparing
+    all configurations at the target.
+
+    Parameters
+    ----------
+    declaration
+        What is known about the fidelity, the bias and the noise.
+    options
+        Further options of the policy.
+    make
+        Makes the policy.
+    replicate
+        The parameter by which evaluations share replicates, or None.
+    compares
+        Name of the policy that compares finalists; "" for a few planned looks.
+    certify_share
+        Of the budget, where there are finalists; None: the usual one.
+    """
+
+    declaration: Declaration
+    options: Mapping[str, Any]
+    make: MakePolicy
+    replicate: str | None
+    compares: str
+    certify_share: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        fidelity: str | Fidelity,
+        options: Mapping[str, Any],
+        given: Mapping[str, Any],
+        make: MakePolicy,
+        compares: str,
+    ) -> DeclaredRace:
+        """Take all options of a policy, and those that its user has `given`."""
+        own = dict(options)
+        replicate, named = own.pop("replicate", None), as_fidelity(fidelity)
+        if replicate is not None:
+            check_blocks(replicate, named.name, {"bias": named.bias, **given})
+        kind: BiasKind = "order" if own.get("variant") == "order" else "max"
+        declared = Declaration.of(named, own.pop("sigma"), own.pop("bias", None), kind)
+        return cls(declared, own, make, replicate, "" if replicate is not None else compares)
+
+    @property
+    def fidelity(self) -> Fidelity:
+        """The parameter that sets the level."""
+        return self.declaration.fidelity
+
+    def rehearse(self, levels: Sequence[Any], signs: Sequence[float]) -> str | None:
+        """Try the options, so that wrong ones raise; return what is wrong with the budget."""
+        self.declaration.rehearse(self._policy, self.options, levels, signs)
+        return self.declaration.objection_to(self.options["budget"], levels)
+
+    def settings(
+        self,
+        candidates: Candidates,
+        levels: Sequence[Any],
+        *,
+        seed: int,
+        sign: float,
+        known: CandidatesLike = None,
+        races: bool = False,
+        **common: Any,
+    ) -> Settings:
+        """Return the settings over these levels.
+
+        `known` are the candidates as a model sees them; None: as they are. With `races`, cheap
+        levels choose no finalists.
+        """
+        arms = known_of(candidates, common.get("describe", described))
+        declaration, options = self.declaration, self.options
+        common |= {"seed": seed, "sign": sign}
+        if not races and makes_shortlist(self._whole, len(arms), self.fidelity.costs_of(levels)):
+            given = () if isinstance(candidates, int) else candidates
+            if known is None:
+                known = numbered(arms) if given else candidates
+            return SearchSettings(
+                declared=declared_shortlist(
+                    declaration, options, known, levels, self.replicate, self.certify_share
+                ),
+                levels=levels,
+                candidates=given,
+                make_certifier=certifier_of(self.make, options, sign) if self.compares else None,
+                **common,
+            )
+        return RaceSettings(
+            candidates=candidates,
+            fidelity=replace(self.fidelity, levels=tuple(levels), bias=None),
+            declaration=declaration,
+            options={**options, "seed": seed},
+            make=self._policy,
+            in_blocks=self.replicate is not None,
+            **common,
+        )
+
+    def in_words(self, n_arms: int, levels: Sequence[Any]) -> str:
+        """Say what cheap levels are used for; empty where users have declared that."""
+        costs = self.fidelity.costs_of(levels)
+        return cheap_levels_in_words(self._whole, n_arms, costs, self.compares)
+
+    def _policy(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+        if self.replicate is None:
+            return self.make(problem, sign, options)
+        return make_block_elimination(problem, options)
+
+    @property
+    def _whole(self) -> dict[str, Any]:
+        return {**self.options, "bias": self.declaration.bias, "sigma": self.declaration.noise}
+
+
 def _best_arm(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
     return make_best_policy(problem, sign, {**options, "aim": "best arm"})
-
-
-def _in_blocks(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
-    return make_block_elimination(problem, options)
