@@ -12,12 +12,12 @@ from mfhpo._validation import check_choice, check_limit, check_number, shown
 from mfhpo.identification.group_sequential import FIRST_LOOK, LEAST_FIRST_LOOK
 from mfhpo.knowledge.space import Point
 from mfhpo.problem import Observation, Pull
-from mfhpo.search.measured_costs import MeasuredCosts
-from mfhpo.search.parts.dear_arms import dearness_of
-from mfhpo.search.parts.next_arms import another
+from mfhpo.search.parts.measured_costs import MeasuredCosts
+from mfhpo.search.parts.prices import BEYOND, Prices
 from mfhpo.search.parts.steps import Begin, Replicate
 from mfhpo.search.policy import SearchPolicy
-from mfhpo.search.prices import BEYOND, Prices
+from mfhpo.search.promotions.dear_arms import dearness_of
+from mfhpo.search.promotions.next_arms import another
 
 BudgetUnit = Literal["cost", "evaluations"]
 

@@ -47,9 +47,10 @@ class SearchOptions(TypedDict, total=False):
         first evaluation above the lowest level may exceed it further, because its price is not
         known yet.
         Each evaluation has a limit of time, beyond which it is worth less per second than what
-        would be done in its place: see `mfhpo.search.prices.Prices`. Who enforces it is the user's
-        choice: ``time_limited(objective)`` or `TimeLimitPruner` in Optuna, ``search.scheduler()``
-        in Ray. While no price is known it is a tenth of the budget. What was stopped is no failure.
+        would be done in its place: see `mfhpo.search.parts.prices.Prices`. Who enforces it is the
+        user's choice: ``time_limited(objective)`` or `TimeLimitPruner` in Optuna,
+        ``search.scheduler()`` in Ray. While no price is known it is a tenth of the budget. What was
+        stopped is no failure.
         It is known to take longer, and is only tried again, with a larger limit, where that is
         worth it. With a `proposer` of configurations, others go on instead.
     certify_share, top, delta, epsilon, sigma, max_failures

@@ -7,11 +7,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from mfhpo.problem import Pull
-from mfhpo.search.parts.by_thirds import first_step, probe, promotion
-from mfhpo.search.parts.dear_arms import too_dear
-from mfhpo.search.parts.next_arms import next_failed, next_given
 from mfhpo.search.parts.steps import Begin
 from mfhpo.search.policy import SearchPolicy
+from mfhpo.search.promotions.by_thirds import first_step, probe, promotion
+from mfhpo.search.promotions.dear_arms import too_dear
+from mfhpo.search.promotions.next_arms import next_failed, next_given
 
 _LEAST_AGREEMENT = 0.2  # with the next level, of one that is not skipped
 _PRIOR_AGREEMENT, _PRIOR_ARMS = 0.5, 4

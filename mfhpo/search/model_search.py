@@ -17,11 +17,11 @@ from mfhpo.search.model.process import LevelData, LevelProcess
 from mfhpo.search.model.rows import Told
 from mfhpo.search.model.view import View
 from mfhpo.search.parts.beginning import FEWEST
-from mfhpo.search.parts.by_thirds import first_step, highest_open, promotion
-from mfhpo.search.parts.dear_arms import too_dear
-from mfhpo.search.parts.next_arms import next_level
 from mfhpo.search.parts.steps import Begin
 from mfhpo.search.policy import SearchPolicy
+from mfhpo.search.promotions.by_thirds import first_step, highest_open, promotion
+from mfhpo.search.promotions.dear_arms import too_dear
+from mfhpo.search.promotions.next_arms import next_level
 
 # Observations that the model is conditioned on, and that its parameters are fitted to: the time
 # for a suggestion stays the same however many trials there are.
@@ -60,7 +60,7 @@ class ModelSearch(SearchPolicy):
     expects of them.
 
     Where costs are measured, a configuration's expected improvement is divided by what that
-    configuration is expected to cost (`mfhpo.search.prices.Prices`).
+    configuration is expected to cost (`mfhpo.search.parts.prices.Prices`).
 
     With several workers, a pull under way counts as if it had told what is expected at its level
     (kriging believer: Ginsbourger, Le Riche and Carraro, Kriging is well-suited to parallelize

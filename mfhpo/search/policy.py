@@ -20,8 +20,8 @@ from mfhpo.knowledge.space import Point, SearchSpace
 from mfhpo.problem import Observation, Pull
 from mfhpo.search.parts.beginning import FEWEST, Beginning
 from mfhpo.search.parts.cheap_failures import CheapFailures
+from mfhpo.search.parts.prices import Prices
 from mfhpo.search.parts.steps import Begin
-from mfhpo.search.prices import Prices
 
 _MAX_FAILURES = 3
 # Once so many arms have failed for good, and none that failed had a value at the same level later,

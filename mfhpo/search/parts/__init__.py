@@ -1,1 +1,1 @@
-"""The parts of a search: its steps, its beginning, promotions, cheap failures, prices of arms."""
+"""The parts of a search: its steps, its beginning, prices, and failures at cheap levels."""

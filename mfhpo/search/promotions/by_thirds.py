@@ -6,10 +6,10 @@ from itertools import islice
 import numpy as np
 
 from mfhpo.problem import Pull
-from mfhpo.search.parts.dear_arms import dearness_of, too_dear
-from mfhpo.search.parts.next_arms import is_to_begin, next_level
 from mfhpo.search.parts.steps import Begin
 from mfhpo.search.policy import SearchPolicy
+from mfhpo.search.promotions.dear_arms import dearness_of, too_dear
+from mfhpo.search.promotions.next_arms import is_to_begin, next_level
 
 _REDUCTION = 3  # one in so many goes up
 _FAR_DEARER = 5.0  # than the median step is too dear while any arm would tell as much
