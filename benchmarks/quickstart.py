@@ -23,7 +23,7 @@ import optuna
 
 from benchmarks.provenance import provenance
 from mfhpo_optuna import Fidelity, IISESampler, MFSampler
-from mfhpo_optuna.study.attributes import ARM_KEY
+from mfhpo_optuna.study.trials.attributes import ARM_KEY
 
 SCRIPT = Path(__file__).parents[1] / "examples" / "quickstart.py"
 SHARED = "shared splits"

@@ -14,7 +14,7 @@ from benchmarks.assumptions.truth import Tally
 from benchmarks.assumptions.worlds import World
 from mfhpo import Fidelity
 from mfhpo_optuna import MFSampler, SearchSampler
-from mfhpo_optuna.study.attributes import ARM_KEY
+from mfhpo_optuna.study.trials.attributes import ARM_KEY
 from mfhpo_ray import MFSearch, SpaceSearch
 
 # An answer takes about as long as a trial, so not each one is looked at.

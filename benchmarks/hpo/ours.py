@@ -16,7 +16,7 @@ from benchmarks.hpo.problems.table import TableProblem
 from benchmarks.hpo.space import Configuration
 from benchmarks.peers.optuna import suggest, tell
 from mfhpo_optuna import Fidelity, SearchSampler
-from mfhpo_optuna.study.attributes import CENSORED_KEY, LIMIT_KEY, SECONDS_KEY
+from mfhpo_optuna.study.trials.attributes import CENSORED_KEY, LIMIT_KEY, SECONDS_KEY
 
 # Trials under way last for virtual time, which no lease in real seconds is to end.
 _NO_LEASE = 1e12

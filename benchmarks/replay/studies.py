@@ -13,7 +13,7 @@ from optuna.study import StudyDirection
 
 import mfhpo_optuna
 from benchmarks.replay.races import EPOCHS, RACES, TRIALS, loss, loss_on_grid, seconds
-from mfhpo_optuna.study.attributes import SO_FAR_KEY
+from mfhpo_optuna.study.trials.attributes import SO_FAR_KEY
 
 
 def _evaluation(trial: optuna.Trial) -> float:

@@ -16,7 +16,7 @@ from optuna.trial import FrozenTrial
 from benchmarks.overhead import objective
 from benchmarks.scale.contestants import LONG
 from benchmarks.scale.storages import STUDY
-from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY, END_KEY
+from mfhpo_optuna.study.trials.attributes import ARM_KEY, CERTIFICATE_KEY, END_KEY
 
 _FIDELITY = "fidelity"
 

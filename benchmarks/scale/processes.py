@@ -17,7 +17,7 @@ from benchmarks.overhead import objective
 from benchmarks.postgres import Postgres
 from benchmarks.scale.contestants import LONG
 from benchmarks.scale.storages import STUDY, opened
-from mfhpo_optuna.study.attributes import CERTIFICATE_KEY
+from mfhpo_optuna.study.trials.attributes import CERTIFICATE_KEY
 
 # Seconds that an evaluation takes, at random between these.
 SHORTEST, LONGEST = 0.05, 0.2

@@ -33,10 +33,10 @@ from mfhpo.racing.declaration import SigmaLike, as_fidelity
 from mfhpo_optuna.kinds.record import RecordKind, noise_is_hidden
 from mfhpo_optuna.samplers.answer import AnswerTrials
 from mfhpo_optuna.samplers.study_sampler import StudySampler
-from mfhpo_optuna.study import attributes
 from mfhpo_optuna.study.forgotten import ForgottenReplicate, ForgottenReplicateWarning
 from mfhpo_optuna.study.loop.report import ProgressLike
 from mfhpo_optuna.study.shortlist import StudyShortlist, shortlist_of
+from mfhpo_optuna.study.trials import attributes
 
 Objective: TypeAlias = Callable[[optuna.Trial], Any]
 StudyCertificate: TypeAlias = Certificate

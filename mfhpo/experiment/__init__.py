@@ -3,7 +3,16 @@
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.assignment import Assignment, Done, Refused, Wait
 from mfhpo.experiment.configurations import Configurations, key_of
-from mfhpo.experiment.events import Begun, Ended, Event, Found, Joined, Lost, event_of
+from mfhpo.experiment.events import (
+    Begun,
+    Concluded,
+    Ended,
+    Event,
+    Found,
+    Joined,
+    Lost,
+    event_of,
+)
 from mfhpo.experiment.experiment import Experiment
 from mfhpo.experiment.kinds.blind import LateSettings
 from mfhpo.experiment.kinds.games import GameSettings
@@ -17,6 +26,7 @@ __all__ = [
     "Answer",
     "Assignment",
     "Begun",
+    "Concluded",
     "Configurations",
     "DistributionSpace",
     "Done",

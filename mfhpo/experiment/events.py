@@ -269,8 +269,24 @@ class Lost(Event):
         _check_size("cost", self.cost)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Concluded(Event):
+    """A worker has given its answer, which what comes late is not to take back.
+
+    Its counter is larger than all that the worker knew.
+
+    Parameters
+    ----------
+    open
+        The claims that had not ended as far as it knew: what they give, or that they are lost,
+        comes after it, whatever their counters say.
+    """
+
+    open: tuple[str, ...] = ()
+
+
 _KINDS: dict[str, type[Event]] = {
-    kind.__name__: kind for kind in (Joined, Found, Begun, Ended, Lost)
+    kind.__name__: kind for kind in (Joined, Found, Begun, Ended, Lost, Concluded)
 }
 
 

@@ -88,6 +88,11 @@ class Experiment:
         return self._log.events
 
     @property
+    def concluded(self) -> int:
+        """The counter of the last answer that a worker has given (`Concluded`); -1 before."""
+        return self._log.concluded
+
+    @property
     def open(self) -> list[str]:
         """The claims that are under way."""
         return list(self._current().ledger.open)

@@ -9,10 +9,12 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from mfhpo.experiment.configurations import key_of
-from mfhpo.experiment.events import Begun, Ended, Event, Found, Joined
+from mfhpo.experiment.events import Begun, Concluded, Ended, Event, Found, Joined
 
 Place: TypeAlias = tuple[int, int, str, str, str]
 _Subject: TypeAlias = tuple[str, str]
+
+_FOR_READERS = (Joined, Concluded)
 
 # A claim that is told again keeps its place unless one of these changes, or a known level.
 _OF_PLACE = ("configuration", "draw", "block", "purpose", "replicate", "shortlist", "retry_of")
@@ -27,6 +29,8 @@ class Log:
         The events that change what is known, in their order.
     n_begun
         Number of evaluations that were begun.
+    concluded
+        The counter of the last answer that was given; -1 before.
     """
 
     def __init__(self) -> None:
@@ -36,6 +40,8 @@ class Log:
         self._versions: dict[_Subject, list[Event]] = {}
         self._holding: dict[_Subject, list[Event]] = {}
         self._latest = -1
+        self.concluded = -1
+        self._open_until: dict[str, int] = {}  # answers that claims were open at, by counter
 
     def add(self, event: Event) -> int:
         """Take an event, and return the first of them that has changed; -1 if all may have."""
@@ -50,9 +56,23 @@ class Log:
         else:
             versions.append(event)
         changed = self._renew(subject)
+        if isinstance(event, Concluded):
+            changed = min(changed, self._put_behind(event))
         if isinstance(event, Begun) and ("Ended", event.id) in self._versions:
             changed = min(changed, self._renew(("Ended", event.id)))
         return changed
+
+    def _put_behind(self, concluded: Concluded) -> int:
+        """Put the ends of claims that were open behind an answer; return the first change."""
+        self.concluded = max(self.concluded, concluded.order)
+        until = self._open_until
+        late = [id for id in concluded.open if until.get(id, -1) < concluded.order]
+        subjects = [(kind, id) for id in late for kind in ("Ended", "Lost")]
+        ends = [end for subject in subjects for end in self._holding.get(subject, ())]
+        changed = [self._remove(end) for end in ends]
+        until |= dict.fromkeys(late, concluded.order)
+        changed += [self._insert(end) for end in ends]
+        return min(changed, default=len(self.telling))
 
     def _renew(self, subject: _Subject) -> int:
         """Take in which events about a subject hold now, and return the first that changed."""
@@ -97,7 +117,7 @@ class Log:
         for subject, versions in self._versions.items():
             named = {event.level is None for event in versions if isinstance(event, Ended)}
             told = versions if len(named) > 1 else [versions[-1], *self._holding[subject]]
-            events |= {_place_of(event): event for event in told}
+            events |= {self._place_of(event): event for event in told}
         return [events[place] for place in sorted(events)]
 
     @property
@@ -123,9 +143,9 @@ class Log:
         return next(filter(None, found), None)
 
     def _insert(self, event: Event) -> int:
-        if isinstance(event, Joined):  # for readers only
+        if isinstance(event, _FOR_READERS):
             return len(self.telling)
-        place = _place_of(event)
+        place = self._place_of(event)
         position = len(self._places)
         if position and place < self._places[-1]:
             position = bisect_left(self._places, place)
@@ -134,20 +154,22 @@ class Log:
         return _first_changed(event, position)
 
     def _remove(self, event: Event) -> int:
-        if isinstance(event, Joined):
+        if isinstance(event, _FOR_READERS):
             return len(self.telling)
-        position = bisect_left(self._places, _place_of(event))
+        position = bisect_left(self._places, self._place_of(event))
         del self._places[position], self.telling[position]
         return _first_changed(event, position)
+
+    def _place_of(self, event: Event) -> Place:
+        order = event.order
+        if not isinstance(event, Begun):
+            order = max(order, self._open_until.get(event.id, -1))
+        return order, len(event.id), event.id, *event.subject
 
 
 def _first_changed(event: Event, position: int) -> int:
     """Return a position, or -1 for levels, which are known from the beginning."""
     return -1 if isinstance(event, Found) and event.levels else position
-
-
-def _place_of(event: Event) -> Place:
-    return event.order, len(event.id), event.id, *event.subject
 
 
 def _version(event: Event) -> tuple[int, str]:

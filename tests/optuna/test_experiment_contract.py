@@ -8,7 +8,7 @@ import optuna
 from optuna.trial import TrialState
 
 from mfhpo_optuna import MFSampler
-from mfhpo_optuna.study.attributes import CENSORED_KEY
+from mfhpo_optuna.study.trials.attributes import CENSORED_KEY
 from mfhpo_optuna.study.trials.under_way import UnderWay
 from tests.contract.experiment_contract import Host, conformance, settings_of_finalists
 from tests.optuna.samplers.races import PULL

@@ -13,7 +13,7 @@ from mfhpo_optuna.report.ledger import ledger_of
 from mfhpo_optuna.report.page import write_report
 from mfhpo_optuna.report.reading import StudyReading, read_study
 from mfhpo_optuna.report.summary import Summary, summary_of
-from mfhpo_optuna.study.attributes import certificate_of
+from mfhpo_optuna.study.trials.attributes import certificate_of
 
 OutputOption = Annotated[
     Path, typer.Option("--output", "-o", help="The file to write; one that exists is replaced.")

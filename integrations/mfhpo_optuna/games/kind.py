@@ -17,8 +17,8 @@ from mfhpo.games.costs import LevelCosts
 from mfhpo.search import Numeric, OneOf
 from mfhpo_optuna.games.declared import FidelityLike, GameFidelity, Players
 from mfhpo_optuna.kinds.kind import Kind
-from mfhpo_optuna.study.attributes import QUERY_KEY
 from mfhpo_optuna.study.loop.state import Progress
+from mfhpo_optuna.study.trials.attributes import QUERY_KEY
 
 if TYPE_CHECKING:
     from mfhpo_optuna.study.study_experiment import StudyExperiment

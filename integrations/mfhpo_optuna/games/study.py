@@ -14,16 +14,16 @@ from mfhpo.experiment import Answer, Assignment, Done, Event, Experiment, Lost, 
 from mfhpo.games import Equilibrium
 from mfhpo_optuna.games.faults import unowned
 from mfhpo_optuna.games.trials import GameTrials
-from mfhpo_optuna.study.attributes import (
+from mfhpo_optuna.study.levels import levels_in
+from mfhpo_optuna.study.places import drawn
+from mfhpo_optuna.study.study_experiment import Reply, StudyExperiment
+from mfhpo_optuna.study.trials.attributes import (
     GAME_KEY,
     QUERY_KEY,
     parameters_before,
     write_attribute,
     write_note,
 )
-from mfhpo_optuna.study.levels import levels_in
-from mfhpo_optuna.study.places import drawn
-from mfhpo_optuna.study.study_experiment import Reply, StudyExperiment
 from mfhpo_optuna.study.trials.ends import End
 from mfhpo_optuna.study.trials.notes import PullNote
 

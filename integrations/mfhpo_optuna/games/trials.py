@@ -21,7 +21,9 @@ from mfhpo_optuna.games.faults import fault_of, other_game
 from mfhpo_optuna.games.kind import GameKind
 from mfhpo_optuna.games.space import GameSpace, index_of
 from mfhpo_optuna.kinds.kind import Kind
-from mfhpo_optuna.study.attributes import (
+from mfhpo_optuna.study.events import Translation
+from mfhpo_optuna.study.places import drawn
+from mfhpo_optuna.study.trials.attributes import (
     ARGUMENTS,
     GAME_KEY,
     QUERY_KEY,
@@ -29,8 +31,6 @@ from mfhpo_optuna.study.attributes import (
     read_attribute,
     warn_of_attribute,
 )
-from mfhpo_optuna.study.events import Translation
-from mfhpo_optuna.study.places import drawn
 from mfhpo_optuna.study.trials.ends import End
 from mfhpo_optuna.study.trials.notes import PullNote
 

@@ -16,17 +16,17 @@ from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.search.declared import has_levels
 from mfhpo_optuna.study.arms import Params
-from mfhpo_optuna.study.attributes import (
-    CENSORED_KEY,
-    FIDELITY_KEY,
-    MEMORY_KEY,
-    read_attribute,
-)
 from mfhpo_optuna.study.declared import Warn
 from mfhpo_optuna.study.forgotten import ForgottenReplicate
 from mfhpo_optuna.study.loop.state import Progress
 from mfhpo_optuna.study.places import drawn
 from mfhpo_optuna.study.study_experiment import StudyExperiment
+from mfhpo_optuna.study.trials.attributes import (
+    CENSORED_KEY,
+    FIDELITY_KEY,
+    MEMORY_KEY,
+    read_attribute,
+)
 from mfhpo_optuna.study.trials.ends import End
 
 

@@ -15,15 +15,15 @@ from mfhpo.experiment import Answer, LimitSettings
 from mfhpo.racing.answer import cautious_value
 from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.arms import ArmsLike, Params, given_arms
-from mfhpo_optuna.study.attributes import (
+from mfhpo_optuna.study.declared import Warn
+from mfhpo_optuna.study.levels import described
+from mfhpo_optuna.study.loop.state import Progress
+from mfhpo_optuna.study.trials.attributes import (
     CENSORED_KEY,
     ENFORCER_KEY,
     LIMIT_KEY,
     read_attribute,
 )
-from mfhpo_optuna.study.declared import Warn
-from mfhpo_optuna.study.levels import described
-from mfhpo_optuna.study.loop.state import Progress
 from mfhpo_optuna.study.trials.ends import End
 from mfhpo_optuna.study.trials.under_way import limit_of
 

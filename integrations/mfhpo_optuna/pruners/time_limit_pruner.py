@@ -7,7 +7,7 @@ from optuna.pruners import BasePruner
 from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_instance, check_limit
-from mfhpo_optuna.study.attributes import (
+from mfhpo_optuna.study.trials.attributes import (
     CENSORED_KEY,
     ENFORCER_KEY,
     LIMIT_KEY,

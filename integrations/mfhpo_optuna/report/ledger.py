@@ -17,8 +17,8 @@ from mfhpo.problem import Observation, Pull
 from mfhpo.search import BudgetedSearch
 from mfhpo_optuna.games.kind import GameKind
 from mfhpo_optuna.report.reading import StudyReading
-from mfhpo_optuna.study import attributes
 from mfhpo_optuna.study.study_experiment import StudyExperiment
+from mfhpo_optuna.study.trials import attributes
 from mfhpo_optuna.visualization.replay import Replay
 
 COST_UNIT = "units of cost"  # of declared costs: nobody says what they are

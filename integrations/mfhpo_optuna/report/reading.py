@@ -14,8 +14,8 @@ from mfhpo.experiment import Answer
 from mfhpo_optuna.kinds.fidelity import FidelityKind
 from mfhpo_optuna.kinds.limits import LimitKind
 from mfhpo_optuna.samplers.study_sampler import StudySampler
-from mfhpo_optuna.study.attributes import certificate_of
 from mfhpo_optuna.study.study_experiment import StudyExperiment
+from mfhpo_optuna.study.trials.attributes import certificate_of
 from mfhpo_optuna.visualization.reading import (
     Record,
     last_answer,

@@ -27,7 +27,8 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from mfhpo.experiment import Answer
 from mfhpo_optuna.kinds.kind import Kind
-from mfhpo_optuna.study.attributes import (
+from mfhpo_optuna.study.study_experiment import StudyExperiment
+from mfhpo_optuna.study.trials.attributes import (
     ANSWERING_KEY,
     CERTIFICATE_KEY,
     SO_FAR_KEY,
@@ -36,7 +37,6 @@ from mfhpo_optuna.study.attributes import (
     read_attribute,
     write_attribute,
 )
-from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.study.trials.processes import is_surely_dead, worker_name
 
 # The answers of all samplers are of one class.
@@ -119,7 +119,7 @@ class AnswerTrials:
         if self._is_said(known, content):
             return
         promised = self._kind.promise(known, answer)
-        value = self._add(study, known, answer, promised, {})
+        value = self._add(study, known, answer, promised, known.concluding(answer))
         # The next number beyond a tie is no flattery.
         if promised == answer.mean and not math.isclose(value, promised, abs_tol=1e-12):
             warnings.warn(

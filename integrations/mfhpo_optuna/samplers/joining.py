@@ -11,7 +11,7 @@ from optuna.trial import FrozenTrial
 
 from mfhpo_optuna.arguments import Settings, objection_to_version
 from mfhpo_optuna.samplers.studies import key_of
-from mfhpo_optuna.study.attributes import (
+from mfhpo_optuna.study.trials.attributes import (
     ARGUMENTS,
     SAMPLER_KEY,
     WORKER,

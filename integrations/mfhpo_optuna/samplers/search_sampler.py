@@ -14,8 +14,8 @@ from mfhpo.racing.options import runs, with_defaults
 from mfhpo.search import BudgetedSearch, DeclaredSearch, SearchOptions
 from mfhpo_optuna.kinds.search import SearchKind
 from mfhpo_optuna.samplers.study_sampler import StudySampler
-from mfhpo_optuna.study.attributes import pull_note
 from mfhpo_optuna.study.loop.report import ProgressLike
+from mfhpo_optuna.study.trials.attributes import pull_note
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import optuna
@@ -49,11 +50,8 @@ class Studies:
     def read(self, study: optuna.Study) -> StudyExperiment:
         """Return what is known about a study, with its news."""
         known = self.of(study)
-        try:
+        with self.whole(study):
             is_read = known.read(study)
-        except ValueError:
-            del self._known[key_of(study)]  # whoever reads it again hears the same
-            raise
         if is_read:
             return known
         anew = self._make(study)
@@ -61,6 +59,18 @@ class Studies:
         anew.read(study)
         self._keep(study, anew)
         return anew
+
+    @contextmanager
+    def whole(self, study: optuna.Study) -> Iterator[None]:
+        """Forget what is known about a study if it is taken in by halves: it is read anew then.
+
+        That is so after Ctrl-C, an error of the storage, or trials that must not be read.
+        """
+        try:
+            yield
+        except BaseException:
+            self._known.pop(key_of(study), None)
+            raise
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_make": self._make}

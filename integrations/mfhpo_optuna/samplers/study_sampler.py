@@ -23,13 +23,6 @@ from mfhpo_optuna.samplers.delegate import ArmsOnlyStudy, arms_only_study
 from mfhpo_optuna.samplers.joining import Joining, stop
 from mfhpo_optuna.samplers.studies import Studies
 from mfhpo_optuna.study.asked import level_for, replicate_for
-from mfhpo_optuna.study.attributes import (
-    NO_ANSWER,
-    SAMPLER_KEY,
-    parameters_before,
-    read_attribute,
-    write_attribute,
-)
 from mfhpo_optuna.study.levels import check_choices, contains, own_value
 from mfhpo_optuna.study.loop.end_of_optimize import call_at_end
 from mfhpo_optuna.study.loop.left_running import end_with_optimize, note_end
@@ -37,6 +30,13 @@ from mfhpo_optuna.study.loop.report import ProgressLike, ProgressReport
 from mfhpo_optuna.study.loop.storage_errors import mark_if_spoilt
 from mfhpo_optuna.study.places import drawn
 from mfhpo_optuna.study.study_experiment import Reply, StudyExperiment
+from mfhpo_optuna.study.trials.attributes import (
+    NO_ANSWER,
+    SAMPLER_KEY,
+    parameters_before,
+    read_attribute,
+    write_attribute,
+)
 
 # Seconds within which a worker that runs a study begins its next trial, and between two looks.
 _BETWEEN_TRIALS, _PERIOD = 1.0, 0.2
@@ -245,7 +245,9 @@ class StudySampler(BaseSampler):
                 self._mark_as_no_answer(study, trial)
                 return
             known = self._read(study)
-            if known.end(study, trial, state, values):
+            with self._studies.whole(study):
+                is_single = known.end(study, trial, state, values)
+            if is_single:
                 self._mark_as_no_answer(study, trial)
             self._kind.check(known, trial, state)
             known.give_up_lost(study)
@@ -308,7 +310,8 @@ class StudySampler(BaseSampler):
             # A seeded sampler would repeat the draws that an earlier process made.
             self._arm_sampler.reseed_rng()
             known.is_resumed = False
-        known.claim(study, trial, assignment, self._joining.signature)
+        with self._studies.whole(study):
+            known.claim(study, trial, assignment, self._joining.signature)
 
     def _set_aside(
         self, study: optuna.Study, known: StudyExperiment, trial: FrozenTrial, reply: Reply
@@ -332,14 +335,14 @@ class StudySampler(BaseSampler):
         with self._lock:
             known = self._of(study)
             known.over.add(trial.number)
-            is_last = not known.under_way.goes_on
+            is_last = known.is_over or not known.under_way.goes_on
         if parameters_before(trial) is not None:
             warnings.warn(
                 f"trial {trial.number} was enqueued after the race ended: it is pruned. Enqueue "
                 f"configurations before the race, or begin another study.",
                 stacklevel=5,
             )
-        if is_last or known.is_over:
+        if is_last:
             self._conclude(study, trial)
 
     def _value_for(
@@ -398,7 +401,8 @@ class StudySampler(BaseSampler):
             try:
                 self._answers.wait_for_others(study, trial, self._sleep)
             except KeyboardInterrupt:
-                self._answers.add(study, known)
+                with self._lock:
+                    self._answers.add(study, self._read(study))
                 raise
         with self._lock:
             known = self._read(study)

@@ -12,11 +12,16 @@ from optuna.distributions import BaseDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo.experiment import Begun, Ended, Event, Found, Lost, key_of
+from mfhpo.experiment import Begun, Concluded, Ended, Event, Found, Lost, key_of
 from mfhpo.search import Point
 from mfhpo_optuna.study.arms import Params
-from mfhpo_optuna.study.attributes import (
+from mfhpo_optuna.study.declared import Declared
+from mfhpo_optuna.study.levels import Replicates, described, did_you_mean, levels_in
+from mfhpo_optuna.study.loop.storage_errors import is_spoilt
+from mfhpo_optuna.study.places import kind_of, point_of
+from mfhpo_optuna.study.trials.attributes import (
     ARM_KEY,
+    CONCLUDED_KEY,
     LOST_KEY,
     MEMORY_KEY,
     parameters_before,
@@ -24,10 +29,6 @@ from mfhpo_optuna.study.attributes import (
     read_attribute,
     warn_of_attribute,
 )
-from mfhpo_optuna.study.declared import Declared
-from mfhpo_optuna.study.levels import Replicates, described, did_you_mean, levels_in
-from mfhpo_optuna.study.loop.storage_errors import is_spoilt
-from mfhpo_optuna.study.places import kind_of, point_of
 from mfhpo_optuna.study.trials.ends import End
 from mfhpo_optuna.study.trials.notes import EndNote, PullNote
 from mfhpo_optuna.study.trials.under_way import limit_of
@@ -70,6 +71,12 @@ class Translation:
     def names(self) -> set[str]:
         """Return the names that objectives have asked for so far."""
         return {*self._distributions, *self.kind.owned}
+
+    @property
+    def knows_all(self) -> bool:
+        """True if trials have told all levels and replicates that nobody had declared."""
+        has_levels = self.kind.fidelity is None or self.fidelity_distribution is not None
+        return has_levels and (self.replicates is None or self._has_replicates)
 
     # Claims.
 
@@ -388,6 +395,15 @@ class Translation:
         if about not in self.warned:
             self.warned.add(about)
             warnings.warn(message, category, stacklevel=8)
+
+
+def concluded_by(trial: FrozenTrial, study: str) -> Concluded | None:
+    """Return that a study's worker has given a certified answer, which the trial shows."""
+    note = read_attribute(trial, CONCLUDED_KEY)
+    if note is None or note["study"] != study:
+        return None
+    open = tuple(map(str, note["open"]))
+    return Concluded(id=str(trial.number), order=note["order"], open=open)
 
 
 def lost_of(trial: FrozenTrial) -> Lost | None:

@@ -11,11 +11,16 @@ from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Observation, Pull
-from mfhpo.experiment import Answer, Assignment, Done, Event, Experiment, Refused, Wait
+from mfhpo.experiment import Answer, Assignment, Done, Event, Experiment, Lost, Refused, Wait
 from mfhpo.knowledge.statistics import PullStatistics
 from mfhpo.search import BudgetedSearch
-from mfhpo_optuna.study.attributes import (
+from mfhpo_optuna.study.declared import Declared
+from mfhpo_optuna.study.events import Translation, concluded_by, lost_of
+from mfhpo_optuna.study.forgotten import ForgottenReplicateWarning
+from mfhpo_optuna.study.levels import described, did_you_mean
+from mfhpo_optuna.study.trials.attributes import (
     ARM_KEY,
+    CONCLUDED_KEY,
     END_KEY,
     LIMIT_KEY,
     LOST_KEY,
@@ -26,10 +31,6 @@ from mfhpo_optuna.study.attributes import (
     read_attribute,
     write_attribute,
 )
-from mfhpo_optuna.study.declared import Declared
-from mfhpo_optuna.study.events import Translation, lost_of
-from mfhpo_optuna.study.forgotten import ForgottenReplicateWarning
-from mfhpo_optuna.study.levels import described, did_you_mean
 from mfhpo_optuna.study.trials.ends import End, end_of, values_of
 from mfhpo_optuna.study.trials.news import TrialNews
 from mfhpo_optuna.study.trials.notes import EndNote, PullNote
@@ -89,6 +90,8 @@ class StudyExperiment:
         self._looks: dict[int, object] = {}
         self._ended: dict[int, End] = {}  # told here before the study says so
         self._is_stale = False
+        self._is_new = True
+        self._lost: dict[int, tuple[FrozenTrial, PullNote, End]] = {}  # whom others may repeat
         self._news = TrialNews()
         self.under_way = UnderWay(self._news, lease, self._cost_of)
         self._n_counted = 0  # results that `at_target` has
@@ -101,15 +104,14 @@ class StudyExperiment:
 
         The study was deleted and made again then, or a trial has ended otherwise than was told.
         """
-        is_first = self._news.is_new
         news = None if self._is_stale else self._news.read(study)
-        if news is None or not self._is_still_right(news):
-            return False
-        for trial in news:
-            retried = trial.system_attrs.get("failed_trial")
-            if retried is not None:
-                self.trials.retried.add(retried)
-        events: list[Event] = []
+        is_right = news is not None and self._is_still_right(news) and self._take_in(news)
+        self._is_stale |= not is_right
+        return is_right
+
+    def _take_in(self, news: list[FrozenTrial]) -> bool:
+        """Take in trials; False if one has ended otherwise than was told."""
+        events = [*self._found_in(news), *self._retried_in(news)]
         for trial in news:
             if trial.state.is_finished() and trial.number in self._ended:
                 told, says = self._ended.pop(trial.number), end_of(trial)
@@ -117,13 +119,34 @@ class StudyExperiment:
                     return False
                 continue
             events += self._events_of(trial)
-        if is_first and len(events) > 1:
+        if self._is_new and len(events) > 1:
             self.experiment = Experiment.replay(self.experiment.settings, events)
             self.is_resumed = any(trial.state.is_finished() for trial in news)
         else:
             for event in events:
                 self.experiment.apply(event)
+        self._is_new = False
         return True
+
+    def _found_in(self, news: list[FrozenTrial]) -> list[Event]:
+        """Return what trials tell about levels and replicates, which all claims are read by."""
+        events: list[Event] = []
+        for trial in news:
+            if self.trials.knows_all:
+                break
+            note = self.trials.note_of(trial) if trial.distributions else None
+            events += [] if note is None else self.trials.found(trial, note)
+        return events
+
+    def _retried_in(self, news: list[FrozenTrial]) -> list[Event]:
+        """Return the losses that were read before the trials which take their place."""
+        numbers: set[int] = set()
+        for trial in news:
+            numbers.update(trial.system_attrs.get("retry_history") or ())
+            numbers.update({trial.system_attrs.get("failed_trial")} - {None})
+        self.trials.retried |= numbers
+        lost = (self._lost.pop(number, None) for number in sorted(numbers))
+        return [self.trials.outcome(*those) for those in lost if those is not None]
 
     def _is_still_right(self, news: list[FrozenTrial]) -> bool:
         """Return false if news tell what kind of experiment it is, after all."""
@@ -147,7 +170,8 @@ class StudyExperiment:
             return []
         if certificate_of(trial) is not None:
             self.certificates.append(trial)
-            return []
+            concluded = concluded_by(trial, self.trials.name)
+            return [] if concluded is None else [concluded]
         note = self.trials.note_of(trial)
         begun = None if note is None else self.trials.begun(trial, note)
         if note is None or begun is None:
@@ -170,6 +194,9 @@ class StudyExperiment:
         known.first = known.first or trial
         self._look_for_replicate(trial, end)
         outcome = self.trials.outcome(trial, note, end)
+        if isinstance(outcome, Lost) and not outcome.will_retry:
+            self._lost[trial.number] = trial, note, end
+        self._is_stale |= self.trials.values.is_overturned
         return [*self.trials.found(trial, note), outcome]
 
     def _cost_of(self, note: PullNote) -> float:
@@ -256,15 +283,15 @@ class StudyExperiment:
         """
         self.under_way.begun_here[trial.number] = self.under_way.clock()
         for _ in range(_CHOICES):
-            is_shared = _may_be_equal(assignment)
-            if is_shared:
+            if _may_be_equal(assignment):
                 self.read(study)
             self._write_claim(study, trial, assignment, signature)
-            if not is_shared:
-                return
             self.read(study)
-            if self.experiment.settle(str(trial.number)) is not None:
+            claim = self.experiment.settle(str(trial.number))
+            if claim is not None and claim.order > self.experiment.concluded:
                 return
+            if claim is not None:  # others have answered meanwhile, without this one
+                continue
             other = self._next(trial, moving=str(trial.number))
             if not isinstance(other, Assignment) or _is_same(other, assignment):
                 return
@@ -417,6 +444,13 @@ class StudyExperiment:
             certificate = replace(certificate, notices=(*certificate.notices, *notices))
         return replace(answer, notices=(*answer.notices, *notices), certificate=certificate)
 
+    def concluding(self, answer: Answer) -> dict[str, Any]:
+        """Return what the trial notes that shows a certified answer: what had not ended then."""
+        if not answer.certified:
+            return {}
+        order, open = self.experiment.order, sorted(map(int, self.experiment.open))
+        return {CONCLUDED_KEY: {"study": self.trials.name, "order": order, "open": open}}
+
     def params_of(self, answer: Answer) -> dict[str, Any]:
         """Return all that is known about the configuration of an answer."""
         if answer.arm is None:
@@ -465,6 +499,7 @@ def _is_same(one: Assignment, other: Assignment) -> bool:
 
 def _may_be_equal(assignment: Assignment) -> bool:
     """Return whether others may claim the same at this moment, and one of them has to move."""
-    if assignment.origin == "chosen":
-        return assignment.block is not None or assignment.purpose != "given"
-    return assignment.origin == "enqueued" and assignment.draw is not None
+    if assignment.origin == "retry":
+        return False
+    is_of_draw = assignment.origin == "enqueued" and assignment.draw is not None
+    return is_of_draw or assignment.block is not None or assignment.purpose != "given"

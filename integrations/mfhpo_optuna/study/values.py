@@ -48,6 +48,7 @@ class Values:
         self._known: dict[int, Known] = {}
         if not isinstance(given, int):
             self._known = {arm: Known(dict(params)) for arm, params in enumerate(given)}
+        self.is_overturned = False  # whether what was judged by is not the first trial's any more
         self._given = {arm: frozenset(known.params) for arm, known in self._known.items()}
 
     def __getitem__(self, arm: int) -> Known:
@@ -102,8 +103,16 @@ class Values:
         return {name: value for name, value in params.items() if name not in self.owned}
 
     def see(self, arm: int, trial: FrozenTrial, params: Mapping[str, Any]) -> None:
-        """Learn from a trial what a configuration is; its first trial has its way."""
+        """Learn from a trial what a configuration is; its first trial has its way.
+
+        What was enqueued outside the objective's ranges is no configuration's.
+        """
         known, told = self[arm], self.configuration(params)
+        outside = {name: told.pop(name) for name in _outside(trial) & told.keys()}
+        if not self.is_declared and known.told_by is None:
+            for name, value in outside.items():
+                if described(known.params.get(name)) == described(value):
+                    del known.params[name]  # it was expected
         if told and (known.told_by is None or trial.number < known.told_by):
             known.told_by = trial.number
             known.params |= {n: v for n, v in told.items() if n not in self.named(arm)}
@@ -125,6 +134,7 @@ class Values:
         known, now = self[arm], self.configuration(trial.params)
         number, first = known.whole.get(level, (trial.number, now))
         if number >= trial.number:
+            self.is_overturned |= not _same(now, first)
             known.whole[level] = trial.number, now
             first = now
         return _same(now, first) and self.is_of(arm, trial) and is_in_range(trial)
@@ -137,7 +147,12 @@ class Values:
 
 def is_in_range(trial: FrozenTrial) -> bool:
     """Return whether a trial lies in its ranges, as enqueued and added ones need not."""
-    return all(contains(trial.distributions[name], value) for name, value in trial.params.items())
+    return not _outside(trial)
+
+
+def _outside(trial: FrozenTrial) -> set[str]:
+    asked = trial.distributions
+    return {name for name, value in trial.params.items() if not contains(asked[name], value)}
 
 
 def _same(one: Params, other: Params) -> bool:

@@ -6,7 +6,7 @@ from contextvars import ContextVar
 
 from optuna.trial import BaseTrial
 
-from mfhpo_optuna.study.attributes import LIMIT_KEY, read_attribute
+from mfhpo_optuna.study.trials.attributes import LIMIT_KEY, read_attribute
 
 _clock: ContextVar[Callable[[], float] | None] = ContextVar("_clock", default=None)
 

@@ -17,7 +17,7 @@ import optuna
 from optuna.trial import BaseTrial
 
 from mfhpo._validation import check_choice, check_flag, check_instance, check_limit
-from mfhpo_optuna.study import attributes
+from mfhpo_optuna.study.trials import attributes
 from mfhpo_optuna.time_limits.crew import Crew
 from mfhpo_optuna.time_limits.crossing import PackedError, unpack
 from mfhpo_optuna.time_limits.limits import limit_of

@@ -15,13 +15,13 @@ from mfhpo._validation import check_instance, shown
 from mfhpo.experiment import Answer
 from mfhpo_optuna.arguments import from_json, objection_to_version
 from mfhpo_optuna.samplers.study_sampler import StudySampler
-from mfhpo_optuna.study.attributes import (
+from mfhpo_optuna.study.study_experiment import StudyExperiment
+from mfhpo_optuna.study.trials.attributes import (
     SAMPLER_KEY,
     SHORTLIST_KEY,
     certificate_of,
     read_attribute,
 )
-from mfhpo_optuna.study.study_experiment import StudyExperiment
 
 _CANNOT_BE_USED = "the study's note of its sampler cannot be used: {}"
 

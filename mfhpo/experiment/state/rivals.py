@@ -20,12 +20,15 @@ class Rivals:
     ----------
     ids
         Of claims that should move.
+    repeats
+        Of claims of a block whose evaluation an earlier one has begun: they give no value.
     replicates
         Those that were claimed, by purpose.
     """
 
     def __init__(self, configurations: Configurations, ledger: Ledger) -> None:
         self.ids: set[str] = set()
+        self.repeats: set[str] = set()
         self.replicates: defaultdict[str, set[int]] = defaultdict(set)
         self._configurations = configurations
         self._ledger = ledger
@@ -55,15 +58,26 @@ class Rivals:
         """
         if begun.draw is not None and self._has_rival_of_draw(begun, arm):
             return True
+        if begun.id in self.repeats:
+            return True
         if begun.origin == "enqueued":
             return False
         if begun.shortlist and self._configurations.key(arm) not in begun.shortlist:
             return True
         if begun.block is None and begun.purpose != "search":  # one more value, on new replicates
             return begun.replicate in self.replicates[begun.purpose]
+        return self._is_under_way(begun, arm)
+
+    def note_repeat(self, begun: Begun, arm: int) -> None:
+        """Take note of a claim of a block whose evaluation has begun; a search may repeat it."""
+        if begun.block is None or begun.purpose == "search":
+            return
         levels = begun.levels or ()
-        if begun.purpose != "search" and any((arm, m, begun.block) in self._seen for m in levels):
-            return True
+        has_value = any((arm, level, begun.block) in self._seen for level in levels)
+        if has_value or self._is_under_way(begun, arm):
+            self.repeats.add(begun.id)
+
+    def _is_under_way(self, begun: Begun, arm: int) -> bool:
         return any(
             claim.pull.arm == arm
             and claim.begun.block == begun.block

@@ -139,6 +139,8 @@ class State:
             self._closed[begun.id] = Claim(begun, Pull(0, level))
             return
         self.claimed.add(pull.arm)
+        if inherited is None:
+            self.rivals.note_repeat(begun, pull.arm)
         must_move = self.rivals.has_rival(begun, pull.arm) or self._exceeds(begun, pull)
         if inherited is None and must_move:
             self.rivals.ids.add(begun.id)
@@ -181,7 +183,9 @@ class State:
             self._closed[ended.id] = claim
         observation: Any = None
         level = claim.level_of(ended)
-        if level in claim.tickets and is_own:
+        if is_own and ended.id in self.rivals.repeats:
+            self._pay(ended, claim, level)
+        elif level in claim.tickets and is_own:
             self.setbacks.note_own()
             self._identify(claim.pull.arm, level, ended)
             observation = self.runner.observe(ended)

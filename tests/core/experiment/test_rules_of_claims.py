@@ -94,14 +94,19 @@ def test_r8_a_choice_depends_on_what_was_released_and_is_open_alone():
 
 
 @pytest.mark.parametrize("shares", [False, True])
-def test_r10_what_is_enqueued_is_not_moved_and_counts(shares):
+def test_r10_what_is_enqueued_keeps_its_configuration_and_level_and_counts(shares):
     sigma = None if shares else 1.0
     settings = race(2, sigma=sigma, shares_replicates=shares)
     first = Experiment(settings).next(fixed=({"x": 1}, 0)).begun("0", 0)
     second = Experiment(settings).next(fixed=({"x": 1}, 0)).begun("1", 0)
     story = Story(settings, [first, second])
     assert first.origin == "enqueued"
-    assert story.experiment.settle("1") == second
+    if shares:  # the same evaluation again: it moves to the next replicate
+        assert story.experiment.settle("1") is None
+        moved = story.experiment.next(fixed=({"x": 1}, 0), moving="1")
+        assert (moved.configuration, moved.level, moved.block) == ({"x": 1}, 0, 1)
+    else:
+        assert story.experiment.settle("1") == second
     assert story.experiment.next(fixed=({"x": 1}, 0)).block == (1 if shares else None)
     story.end("0", value=2.0)
     assert story.values == {"0": 2.0}

@@ -8,7 +8,7 @@ from optuna.trial import TrialState
 
 from mfhpo_optuna import RCUCBSampler, TimeLimitPruner, time_limited
 from mfhpo_optuna.pruners import time_limit_pruner
-from mfhpo_optuna.study.attributes import CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY, SECONDS_KEY
+from mfhpo_optuna.study.trials.attributes import CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY, SECONDS_KEY
 from tests.optuna.time_limits.processes import SlowSampler
 
 

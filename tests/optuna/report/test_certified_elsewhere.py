@@ -11,8 +11,8 @@ from mfhpo_optuna import SearchSampler, certify, plot_race, publish_to_dashboard
 from mfhpo_optuna.command_line.app import app
 from mfhpo_optuna.report.page import figures_of
 from mfhpo_optuna.report.reading import read_study
-from mfhpo_optuna.study import attributes as of_study
-from mfhpo_optuna.study.attributes import (
+from mfhpo_optuna.study.trials import attributes as of_study
+from mfhpo_optuna.study.trials.attributes import (
     ARM_KEY,
     CERTIFICATE_KEY,
     LIMIT_KEY,

@@ -11,7 +11,7 @@ import pytest
 
 from mfhpo_optuna import IISESampler, publish_to_dashboard
 from mfhpo_optuna.report import dashboard
-from mfhpo_optuna.study.attributes import CERTIFICATE_KEY
+from mfhpo_optuna.study.trials.attributes import CERTIFICATE_KEY
 from tests.optuna.report.conftest import SCRIPT, load, noisy, summarised
 
 optuna_dashboard = pytest.importorskip("optuna_dashboard")

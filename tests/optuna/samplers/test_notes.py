@@ -6,7 +6,7 @@ import optuna
 import pytest
 
 from mfhpo_optuna import IISESampler, SearchSampler
-from mfhpo_optuna.study.attributes import FIDELITY_KEY, SAMPLER_KEY
+from mfhpo_optuna.study.trials.attributes import FIDELITY_KEY, SAMPLER_KEY
 from tests.optuna.visualization.figures import quadratic
 
 

@@ -11,7 +11,7 @@ from optuna.trial import TrialState
 from mfhpo_optuna import IISESampler
 from mfhpo_optuna.samplers.answer import AnswerTrials
 from mfhpo_optuna.samplers.study_sampler import StudySampler
-from mfhpo_optuna.study.attributes import ANSWERING_KEY
+from mfhpo_optuna.study.trials.attributes import ANSWERING_KEY
 from tests.optuna.samplers.races import ARMS, CERTIFICATE, answers, bowl, pulls, worker
 from tests.optuna.study.test_joining import a_dead_process, another_process
 

@@ -15,7 +15,7 @@ from optuna.storages import InMemoryStorage, RetryHeartbeatStaleTrialCallback
 from optuna.trial import TrialState
 
 from mfhpo_optuna import IISESampler, MFSampler, NashSampler, RCUCBSampler, SearchSampler
-from mfhpo_optuna.study.attributes import LOST_KEY
+from mfhpo_optuna.study.trials.attributes import LOST_KEY
 from tests.optuna.games.nash_games import PLAYERS, QUERY
 from tests.optuna.samplers.races import PULL, worker
 

@@ -23,7 +23,7 @@ from mfhpo_optuna import (
     certify,
 )
 from mfhpo_optuna.arguments import STATE_VERSION, Settings
-from mfhpo_optuna.study.attributes import CERTIFICATE_KEY, SAMPLER_KEY
+from mfhpo_optuna.study.trials.attributes import CERTIFICATE_KEY, SAMPLER_KEY
 from mfhpo_optuna.study.trials.processes import worker_name
 from mfhpo_optuna.visualization.reading import stored_sampler
 from tests.optuna.games.nash_games import PLAYERS, QUERY, tracking

@@ -3,7 +3,7 @@ import optuna
 import pytest
 
 from mfhpo_optuna import Fidelity, IISESampler, SearchSampler
-from mfhpo_optuna.study.attributes import ARM_KEY
+from mfhpo_optuna.study.trials.attributes import ARM_KEY
 
 
 def racing(levels, n_arms=6):

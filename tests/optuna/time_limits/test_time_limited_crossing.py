@@ -16,7 +16,7 @@ import pytest
 from optuna.terminator import report_cross_validation_scores
 from optuna.trial import TrialState
 
-from mfhpo_optuna.study.attributes import SECONDS_KEY
+from mfhpo_optuna.study.trials.attributes import SECONDS_KEY
 from mfhpo_optuna.time_limits.crossing import pack_error
 from tests.optuna.time_limits.processes import MEGABYTE, SlowSampler, only, run
 

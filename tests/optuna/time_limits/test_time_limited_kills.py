@@ -14,7 +14,7 @@ from optuna.trial import TrialState
 from sqlalchemy.exc import IntegrityError
 
 from mfhpo_optuna import time_limited
-from mfhpo_optuna.study.attributes import CENSORED_KEY, MEMORY_KEY, SECONDS_KEY
+from mfhpo_optuna.study.trials.attributes import CENSORED_KEY, MEMORY_KEY, SECONDS_KEY
 from mfhpo_optuna.time_limits import supervision
 from tests.optuna.time_limits.processes import LIMIT, SOON, Notes, alive, below, only, run, until
 

@@ -8,7 +8,7 @@ import optuna
 import pytest
 
 from mfhpo_optuna import time_limited
-from mfhpo_optuna.study.attributes import CENSORED_KEY, MEMORY_KEY, SECONDS_KEY
+from mfhpo_optuna.study.trials.attributes import CENSORED_KEY, MEMORY_KEY, SECONDS_KEY
 from tests.optuna.time_limits.processes import (
     MEGABYTE,
     alive,

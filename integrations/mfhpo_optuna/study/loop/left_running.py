@@ -14,9 +14,9 @@ from weakref import WeakKeyDictionary
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo_optuna.study.attributes import STORAGE_FAILED_KEY, write_attribute
 from mfhpo_optuna.study.loop.end_of_optimize import call_at_end
 from mfhpo_optuna.study.loop.storage_errors import is_of_storage
+from mfhpo_optuna.study.trials.attributes import STORAGE_FAILED_KEY, write_attribute
 
 
 @dataclass

@@ -13,7 +13,7 @@ from optuna.storages import BaseStorage
 from optuna.study._optimize import _run_trial
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo_optuna.study.attributes import STORAGE_FAILED_KEY, read_attribute, write_attribute
+from mfhpo_optuna.study.trials.attributes import STORAGE_FAILED_KEY, read_attribute, write_attribute
 
 # What a storage raises if it does not take what it is given. A storage that is damaged raises
 # ValueErrors, too.

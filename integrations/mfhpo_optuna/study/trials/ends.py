@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo_optuna.study.attributes import END_KEY, read_attribute
+from mfhpo_optuna.study.trials.attributes import END_KEY, read_attribute
 from mfhpo_optuna.study.trials.news import seconds_of
 from mfhpo_optuna.study.trials.notes import EndNote
 

@@ -12,7 +12,7 @@ from optuna.storages import BaseStorage, InMemoryStorage, JournalStorage
 from optuna.storages._cached_storage import _CachedStorage
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo_optuna.study.attributes import SECONDS_KEY, read_attribute
+from mfhpo_optuna.study.trials.attributes import SECONDS_KEY, read_attribute
 
 StorageT = TypeVar("StorageT", bound=BaseStorage)
 

@@ -4,7 +4,7 @@ import numpy as np
 from optuna.trial import BaseTrial
 
 from mfhpo._validation import check_instance
-from mfhpo_optuna.study.attributes import pull_note
+from mfhpo_optuna.study.trials.attributes import pull_note
 
 # What a seed counts: a study's trials, or the blocks that share a replicate.
 _BY_TRIAL, _BY_BLOCK = 0, 1

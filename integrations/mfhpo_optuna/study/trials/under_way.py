@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from optuna.trial import FrozenTrial
 
-from mfhpo_optuna.study.attributes import LIMIT_KEY, read_attribute
+from mfhpo_optuna.study.trials.attributes import LIMIT_KEY, read_attribute
 from mfhpo_optuna.study.trials.news import TrialNews
 from mfhpo_optuna.study.trials.notes import PullNote
 from mfhpo_optuna.study.trials.processes import is_surely_alive, is_surely_dead, worker_name

@@ -16,7 +16,7 @@ from mfhpo_optuna import (
     plot_race,
     seed_of,
 )
-from mfhpo_optuna.study.attributes import ARM_KEY
+from mfhpo_optuna.study.trials.attributes import ARM_KEY
 
 FULL = 27  # epochs
 N = 40

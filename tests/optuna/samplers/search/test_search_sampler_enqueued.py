@@ -3,8 +3,8 @@ import optuna
 import pytest
 
 from mfhpo_optuna import IISESampler, SearchSampler
-from mfhpo_optuna.study.attributes import ARM_KEY
 from mfhpo_optuna.study.study_experiment import StudyExperiment
+from mfhpo_optuna.study.trials.attributes import ARM_KEY
 from tests.optuna.samplers.races import worker
 
 

@@ -14,8 +14,8 @@ from optuna.distributions import FloatDistribution, IntDistribution
 from optuna.trial import TrialState, create_trial
 
 from mfhpo_optuna import IISESampler, NashSampler, RCUCBSampler, SearchSampler, certify
-from mfhpo_optuna.study import attributes
-from mfhpo_optuna.study.attributes import attributes_for, read_attribute, write_note
+from mfhpo_optuna.study.trials import attributes
+from mfhpo_optuna.study.trials.attributes import attributes_for, read_attribute, write_note
 from tests.optuna.samplers.races import bowl
 
 _KEYS = {name: key for name, key in vars(attributes).items() if name.endswith("_KEY")}
@@ -73,6 +73,13 @@ WRONG = {
         deep(),
     ],
     "WITHHELD_KEY": ["no", 0],
+    "CONCLUDED_KEY": [
+        [],
+        {"study": "s", "order": 1},
+        {"study": "s", "order": -1, "open": []},
+        {"study": "s", "order": 1, "open": ["1"]},
+        {"study": 1, "order": 1, "open": []},
+    ],
     "SO_FAR_KEY": ["1", -1, 10**400, 0.5],
     "FIDELITY_KEY": ["", 3, ["epochs"]],
     "SAMPLER_KEY": [[], {"arguments": []}, {"arguments": {"arms": 10**9}}, {"version": "2"}],

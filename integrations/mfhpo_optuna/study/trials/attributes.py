@@ -26,6 +26,7 @@ QUERY_KEY = "mfhpo:query"  # of a game: the query that it is
 ANSWERING_KEY = "mfhpo:answering"  # the process that is about to add the answer
 CERTIFICATE_KEY = "mfhpo:certificate"  # of one that answers
 WITHHELD_KEY = "mfhpo:withheld"  # of an answer that was added while nothing was certified
+CONCLUDED_KEY = "mfhpo:concluded"  # of a certified answer: its counter, and what had not ended
 SO_FAR_KEY = "mfhpo:so_far"  # of an answer before the end: the number of evaluations behind it
 LIMIT_KEY = "mfhpo:limit"  # the seconds that it may take; a sampler writes them before the trial
 # The seconds that a trial really took. `time_limited` writes it, and samplers to which seconds are
@@ -315,6 +316,13 @@ def _is_candidate(value: Any) -> bool:
     return _has(value, name=_is_text) and "name" in value
 
 
+def _concluded(value: Any) -> Mapping[str, Any] | None:
+    is_right = _has(
+        value, study=_is_name, order=_is_whole, open=lambda those: _are(_is_whole, those)
+    )
+    return value if is_right and {"study", "order", "open"} <= value.keys() else None
+
+
 def _certificate(value: Any) -> Mapping[str, Any] | None:
     is_right = _is_plain(value) and _has(
         value,
@@ -378,6 +386,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     CERTIFICATE_KEY: _certificate,
     WITHHELD_KEY: _true,
     SO_FAR_KEY: _count,
+    CONCLUDED_KEY: _concluded,
     FIDELITY_KEY: _name,
     SAMPLER_KEY: _sampler,
     SHORTLIST_KEY: _shortlist,
