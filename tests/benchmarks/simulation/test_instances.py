@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 from scipy.stats import ks_2samp
@@ -43,3 +45,23 @@ def test_bias_bounds_are_the_smallest_that_hold():
     instance = GaussianInstance([[0.0, 0.75], [0.5, 1.0]], costs=[1.0, 2.0])
     assert instance.xi.tolist() == [0.5, 0.0]  # biases -.5 and -.25
     assert instance.gamma.tolist() == [0.25, 0.0]
+
+
+class TestErrors:
+    @pytest.mark.parametrize("means", [[1.0, 2.0], [[]], [[1.0, math.nan]]])
+    def test_means(self, means):
+        with pytest.raises(ValueError, match="means must be finite"):
+            GaussianInstance(means, [1.0])
+
+    def test_per_fidelity(self):
+        for name in ("costs", "xi", "gamma"):
+            with pytest.raises(ValueError, match=f"{name} must have one value per fidelity, 2"):
+                GaussianInstance(MEANS, **{"costs": COSTS, name: [1.0]})
+        with pytest.raises(ValueError, match="costs must increase"):
+            GaussianInstance(MEANS, [2.0, 1.0])
+        with pytest.raises(ValueError, match="costs must be positive"):
+            GaussianInstance(MEANS, [0.0, 1.0])
+
+    def test_probabilities(self):
+        with pytest.raises(ValueError, match="probabilities"):
+            BernoulliInstance([[0.5, 1.5]], [1.0])

@@ -224,7 +224,7 @@ class TestTies:
             asked.append(pull)
             self.tell_alike(policy, pull)
         assert np.ptp([policy.summary(arm)[0] for arm in range(n_arms)]) <= 60
-        for cut in range(0, 240, 18):
+        for cut in range(0, 240, 25):
             resumed = make()
             for pull in asked[:cut]:
                 self.tell_alike(resumed, pull)

@@ -50,6 +50,12 @@ def test_candidates_share_the_seeds_of_a_replicate():
     assert len(configs) < 0.7 * len(run(search_of(), value))
 
 
+def test_the_budget_counts_evaluations():
+    search = search_of(budget=9)
+    assert len(run(search, value)) == 9
+    assert not search.recommendation().certificate.certified
+
+
 def test_it_goes_on_with_other_arguments(tmp_path):
     first, again = search_of(budget=9), search_of(budget=20)
     journals = [Journal(LocalFileSystem(), f"{tmp_path}/mfhpo/{name}") for name in "12"]
