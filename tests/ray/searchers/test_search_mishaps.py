@@ -53,6 +53,19 @@ def test_arms_of_any_kind_are_restored(arms):
     assert copied.recommendation().trials == 1
 
 
+@pytest.mark.parametrize(
+    ("arms", "others"),
+    [
+        (lambda: [{"f": Block(1)}], lambda: [{"f": 1}]),
+        (lambda: [{"w": [1, 2]}], lambda: [{"w": [1, 2, 3]}]),
+        (lambda: [{"w": [1]}], lambda: [{"v": [1]}]),
+    ],
+)
+def test_other_arms_are_refused_where_that_can_be_seen(arms, others):
+    with pytest.raises(ValueError, match=r"arms: .*, but .* in what was saved"):
+        _restored(arms, others)
+
+
 @pytest.fixture
 def again():
     search, again = make(), make()
