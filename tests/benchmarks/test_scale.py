@@ -8,12 +8,11 @@ import pytest
 from benchmarks.overhead import objective
 from benchmarks.postgres import Postgres, postgres_programs
 from benchmarks.scale.contestants import CLOCKED
-from benchmarks.scale.engine import SILENT, history, one_more, replayed, settings
+from benchmarks.scale.engine import SILENT, history, one_more, settings
 from benchmarks.scale.history import played, repeated
 from benchmarks.scale.long_studies import Case, measure
 from benchmarks.scale.processes import LONGEST, SHORTEST, crew
 from benchmarks.scale.storages import STUDY, fill, opened
-from benchmarks.scale.virtual_workers import serve
 from mfhpo.experiment import Experiment
 
 needs_postgres = pytest.mark.skipif(
@@ -38,9 +37,6 @@ def arm_of(trial):
 
 
 class TestHistory:
-    def test_begins_as_it_was_played(self, searched):
-        assert list(repeated(searched, 30, others=True)) == searched[:30]
-
     def test_goes_on_with_other_configurations(self, searched):
         trials = list(repeated(searched, 100, others=True))
         assert [trial.number for trial in trials[40:]] == list(range(40, 100))
@@ -110,18 +106,6 @@ def test_a_study_is_gone_on_with(searched, tmp_path):
     assert 0.0 < found.mib_before <= found.mib_peak
 
 
-class TestVirtualWorkers:
-    def test_those_of_a_quick_driver_wait_as_long_as_it_is_busy(self):
-        found = serve("RandomSampler", 4, 1000.0, 30)
-        mean = found.waiting * 1000.0 * 1e3  # waiting is far below 1
-        assert found.driver_ms[0] / 2 < mean < 5 * found.driver_ms[1]
-        assert found.own_ms[0] < found.driver_ms[0]
-
-    def test_more_than_it_can_serve_wait_for_most_of_their_time(self):
-        found = serve("RandomSampler", 50, 1e-6, 50)
-        assert found.waiting > 0.9
-
-
 def at_once(what, do):
     return do()
 
@@ -159,13 +143,6 @@ class TestEngine:
             events, experiment = list(history(evaluations)), Experiment(settings(SILENT))
             counts.append(self.calls(partial(read, experiment, events)) / len(events))
         assert counts[1] < 1.2 * counts[0]
-
-    def test_measures(self):
-        found = replayed(SILENT, 1000)
-        assert found.events == 2000
-        assert found.replay_cpu_seconds < 20 * 0.04  # twenty times what it takes
-        assert found.event_ms[0] < 1.0
-        assert found.next_ms[0] < 1.0
 
 
 @needs_postgres

@@ -16,6 +16,8 @@ mlflow = pytest.importorskip("mlflow")
 wandb = pytest.importorskip("wandb")
 pytest.importorskip("optuna_integration")
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
@@ -47,7 +49,6 @@ def runs_of(experiment):
     return mlflow.search_runs(experiment_names=[experiment], output_format="list")
 
 
-@pytest.mark.slow
 def test_the_dashboard_has_note_plot_and_report(page):
     _, folder, _ = page
     study = optuna.load_study(study_name="race", storage=f"sqlite:///{folder / 'study.db'}")

@@ -16,10 +16,8 @@ from sklearn.model_selection import (
     KFold,
     LeaveOneGroupOut,
     ShuffleSplit,
-    TimeSeriesSplit,
 )
 
-from mfhpo import ArmWithdrawnWarning
 from mfhpo_sklearn import certify
 
 # Only there once the experiment is switched on.
@@ -142,25 +140,6 @@ def test_metric_that_refit_names_counts():
         certify(unclear, X, y)
 
 
-def test_setting_that_fails_leaves_and_others_go_on():
-    class Fragile(Noted):
-        def fit(self, X, y):
-            if self.worth == 0.4 and Fragile.breaks:
-                raise ValueError("too much")
-            return super().fit(X, y)
-
-    Fragile.breaks = False
-    search = GridSearchCV(Fragile(), {"worth": [0.1, 0.4, 0.2]}, cv=3).fit(X, y)
-    Fragile.breaks = True
-    with pytest.warns(ArmWithdrawnWarning, match=r"row 1 \{'worth': 0.4\} leaves the race"):
-        answer = certify(search, X, y, epsilon=0.02, random_state=0)
-    assert answer.certified
-    assert answer.best_params_ == {"worth": 0.2}
-    assert answer.luckiest_result.standing == "failed"
-    assert "of the best of the 2 compared, of the 3 best of 3 settings by the mean" in str(answer)
-    assert "not compared  row 1: failed 5 of 5 evaluations" in str(answer)  # two of them again
-
-
 def test_several_at_once_give_the_same_answer():
     search = GridSearchCV(LogisticRegression(), {"C": [0.01, 1.0]}).fit(X, y)
     one = certify(search, X, y, random_state=0)
@@ -207,22 +186,6 @@ def test_interrupt_gives_what_is_known(monkeypatch):
     monkeypatch.setattr(Interrupted, "fits_left", 0)
     with pytest.raises(KeyboardInterrupt):
         certify(search, X, y, **options)
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        ({"budget": 3}, ValueError, ["budget", "at least 4", "3"]),
-        ({"cv": 5}, ValueError, ["cv", "splitter", "random_state", "5"]),
-        ({"cv": TimeSeriesSplit(3)}, ValueError, ["cv", "no fresh ones", "future"]),
-        ({"cv": [([0], [1])] * 3}, ValueError, ["cv", "got a list of 3 given splits;"]),
-    ],
-)
-def test_bad_options(options, error, words):
-    with pytest.raises(error) as caught:
-        certify(searched(), X, y, **options)
-    for word in words:
-        assert word in str(caught.value)
 
 
 @pytest.mark.filterwarnings("ignore:The groups parameter is ignored:UserWarning")

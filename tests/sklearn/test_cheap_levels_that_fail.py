@@ -42,14 +42,6 @@ def test_they_are_tried_on_more(neighbours):
     assert n_failed < len(found.cv_results_["params"]) / 3
 
 
-def test_the_answer_says_from_which_level_on():
-    with pytest.warns(FitFailedWarning):
-        [notice] = search(SPACES["all fail"]).certificate_.notices
-    assert notice == (
-        "5 of 5 configurations failed at n_samples=44, so that new ones begin at n_samples=133"
-    )
-
-
 def test_what_fails_at_all_levels_is_given_up_with_the_levels_named():
     with pytest.raises(ValueError, match=r"all 30 fits failed \(24 at n_samples=20, .* at n_samp"):
         search(randint(1000, 2000))

@@ -5,11 +5,9 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import GridSearchCV
 
-from mfhpo.experiment import Configurations
 from mfhpo_sklearn import IISESearchCV, MFSearchCV, SpaceSearchCV, certify
 from mfhpo_sklearn.evaluation import Evaluation
 from mfhpo_sklearn.results import Results, Row
-from mfhpo_sklearn.shortlist import described
 
 X = np.random.default_rng(0).normal(size=(120, 2))
 y = np.arange(120) % 2
@@ -64,31 +62,6 @@ def test_equal_candidates_are_one_setting(place):
     assert answer.params["worth"] == 0.5
 
 
-@pytest.mark.parametrize("place", range(2))
-def test_a_race_among_equal_candidates_has_one_setting(place):
-    race = list(searches([{"worth": 0.5}] * 2, epsilon=0.0))[place].fit(X, y)
-    assert (race.best_params_, race.certificate_.compared) == ({"worth": 0.5}, 1)
-    assert race.certificate_.finished
-    assert race.certificate_.cost < 60  # it ends by itself
-    check_rows_are_equal(race, 0, 1)
-
-
-@pytest.mark.parametrize("kind", [MFSearchCV, IISESearchCV])
-def test_finalists_are_different(kind):
-    given = [{"worth": 0.1 * place} for place in range(10)] * 2
-    options = {"resource": "n_samples", "levels": [20, 60, 96], "budget": 30, "random_state": 0}
-    search = kind(Drawn(), given, **options).fit(X, y)
-    answer = search.certificate_
-    assert len(search.cv_results_["params"]) == 20
-    for row in range(10):
-        check_rows_are_equal(search, row, row + 10)
-    assert search.best_index_ < 10
-    finalists = [one.params["worth"] for one in answer.certificate.candidates]
-    assert len(set(finalists)) == len(finalists) > 1
-    assert answer.trials == search.cv_results_["n_fits"][:10].sum()
-    assert sum(answer.left.values()) + answer.at_target == 10
-
-
 def test_certify_compares_equal_settings_once():
     for worths, best in (([0.5, 0.1, 0.5], None), ([0.1, 0.5, 0.5, 0.3], None)):
         search = GridSearchCV(Drawn(), {"worth": worths}, cv=3).fit(X, y)
@@ -105,15 +78,6 @@ def test_certify_compares_equal_settings_once():
     same = GridSearchCV(Drawn(), {"worth": [0.5, 0.5]}).fit(X, y)
     with pytest.raises(ValueError, match="1 different settings"):
         certify(same, X, y)
-
-
-def test_which_settings_are_different():
-    nan, array = float("nan"), np.arange(3)
-    given = [{"a": nan}, {"a": True}, {"a": 1}, {"a": np.nan}, {"a": array}, {"a": array.copy()}]
-    arms = Configurations(given, described)
-    assert arms.entries == [0, 1, 2, 0, 3, 3]
-    for arm, first in enumerate([0, 1, 2, 4]):
-        assert arms[arm]["a"] is given[first]["a"]
 
 
 def test_a_table_has_a_row_for_each_of_equal_candidates():

@@ -132,22 +132,3 @@ def test_settings_may_be_estimators_or_look_alike():
     search = given(Columns(), twice * 2, levels=[20, 60, 120], budget=10).fit(flowers, species)
     assert len(search.cv_results_["params"]) == 6
     assert search.certificate_.finished
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"budget": None, "timeout": 0.5},
-        {"budget": 4 * N},
-        {"bias": [0.2, 0.1, 0.0]},
-        {"estimated_bias": "eliminate"},
-        {"resource": None, "levels": None},
-        {"levels": [450]},
-        {"candidates": {"max_depth": [1, 2, 3, 4]}, "budget": 6},
-    ],
-)
-def test_all_other_searches_have_no_finalists(options):
-    for kind in (MFSearchCV, IISESearchCV):
-        search = given(kind=kind, epsilon=0.05, **options).fit(X, y)
-        assert not makes_finalists(search)
-        assert "finalists" not in str(search.certificate_)

@@ -92,13 +92,6 @@ def test_all_score_minus_infinity(monkeypatch):
     assert answer.best_estimator_ is None
 
 
-def test_such_evaluations_are_paid(monkeypatch):
-    space = [{"worth": [0.2]}, {"worth": [0.3, 0.5], "share": [0.5]}]
-    for budget in (3, 4, 7):
-        answer = certified(monkeypatch, space, budget=budget, epsilon=0.0)
-        assert answer.evaluations == budget
-
-
 @pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
 @pytest.mark.parametrize("instead", [math.nan, math.inf])
 def test_no_number_and_plus_infinity_are_failures(monkeypatch, instead):

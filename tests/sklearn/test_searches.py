@@ -7,7 +7,6 @@ from typing import ClassVar
 import joblib
 import numpy as np
 import pytest
-import sklearn
 from scipy.stats import loguniform
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.cluster import KMeans
@@ -17,7 +16,6 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
-    GroupShuffleSplit,
     KFold,
     LeaveOneOut,
     ParameterGrid,
@@ -220,58 +218,6 @@ def test_all_fail(make):
         make(Fragile(fails=True), {"worth": [0.0, 1.0]}).fit(X, y)
     with pytest.raises(ValueError, match=r"all \d+ fits failed.*it fails"):
         make(Fragile(fails=True), {"worth": [0.0, 1.0]}, error_score=0.0).fit(X, y)
-
-
-@SEARCHES
-def test_fit_parameters_are_split_like_the_data(make):
-    calls = []
-    weights = np.arange(150.0)
-    search = make(Fragile(calls=calls), {"worth": [0.0, 1.0]}, cv=3).fit(
-        X, y, sample_weight=weights
-    )
-    *fits, last = calls
-    assert {(n, len(given)) for _, n, given in fits} == {(100, 100)}
-    assert last[1] == 150
-    assert (last[2] == weights).all()
-    assert len(fits) == search.certificate_.trials
-
-
-class Weighted(ClassifierMixin, BaseEstimator):
-    """Notes the sum of the weights that it gets."""
-
-    seen: ClassVar[list[float]] = []
-
-    def __init__(self, max_depth=1):
-        self.max_depth = max_depth
-
-    def fit(self, X, y, sample_weight=None):
-        Weighted.seen.append(np.sum(sample_weight))
-        self.tree_ = DecisionTreeClassifier(max_depth=self.max_depth, random_state=0)
-        self.tree_.fit(X, y, sample_weight)
-        self.classes_ = self.tree_.classes_
-        return self
-
-    def predict(self, X):
-        return self.tree_.predict(X)
-
-
-@SEARCHES
-def test_metadata_routing(make):
-    groups = np.repeat(np.arange(15), 10)
-    options = {"cv": GroupShuffleSplit(test_size=0.2), "budget": 12}
-    Weighted.seen.clear()
-    with sklearn.config_context(enable_metadata_routing=True):
-        tree = Weighted().set_fit_request(sample_weight="weights")
-        search = make(tree.set_score_request(sample_weight=False), **options)
-        search.fit(X, y, weights=np.full(150, 2.0), groups=groups)
-        with pytest.raises(TypeError, match=r"unexpected argument.*unknown"):
-            search.fit(X, y, unknown=1)
-    assert "by GroupShuffleSplit into 120 samples and 30" in str(search.certificate_)
-    *fits, last = Weighted.seen
-    assert set(fits) == {240.0}
-    assert last == 300.0
-    search = make(**options).fit(X, y, groups=groups)
-    assert "by GroupShuffleSplit into 120 samples and 30" in str(search.certificate_)
 
 
 @SEARCHES

@@ -136,17 +136,6 @@ def test_time_counts_pulls_or_rounds():
 
 
 class TestPlay:
-    def test_it_refuses_what_it_cannot_do(self):
-        bias, noise = Bias.max(0.1, 0.0), SubGaussian(1.0)
-        never = LongTapes(np.zeros((2, 2)), 0.0, 0).running_sums
-        for problem, options, message in (
-            (Problem(2, (1.0, 2.0), None, noise), {"estimated_bias": "eliminate"}, "declared bias"),
-            (Problem(2, (1.0, 2.0), bias, Bounded(0.0, 1.0)), {}, "depend on the values"),
-            (Problem(2, (1.0, 2.0), bias, noise), {"budget": 9.0}, "budget=None, got 9"),
-        ):
-            with pytest.raises(ValueError, match=message):
-                play(MFLUCB(problem, **options), never)
-
     def test_it_measures_the_winner_and_stops_at_most_pulls(self):
         instance = GaussianInstance([[0.0, 1.0], [0.0, 1.0]], [1.0, 9.0], variance=0.01)
         policy = MFLUCB(instance.problem(), measure=4, audit=False)

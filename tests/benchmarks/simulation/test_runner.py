@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.simulation.blocks import run_repeats, run_rounds
+from benchmarks.simulation.blocks import run_repeats
 from benchmarks.simulation.instances import GaussianInstance
 from benchmarks.simulation.runner import run
 from benchmarks.simulation.sums import tell_sum
@@ -37,19 +37,6 @@ class Scripted:
     @property
     def finished(self):
         return len(self.told) == len(self.pulls)
-
-
-class TestRounds:
-    def test_stops_a_race_between_equals(self):
-        twins = GaussianInstance([[1.0, 1.0]], [1.0])
-        result = run_rounds(
-            SuccessiveElimination(twins.problem(), delta=0.05),
-            twins,
-            np.random.default_rng(0),
-            max_pulls=10_000,
-        )
-        assert not result.certified
-        assert 10_000 <= result.pulls < 20_000
 
 
 class TestClock:
@@ -100,24 +87,6 @@ class TestRepeats:
             policy(problem, **options), SMALL, np.random.default_rng(1), resolution=0.0
         )
         assert repeats == run(policy(problem, **options), SMALL, np.random.default_rng(1))
-
-    def test_fewer_questions(self):
-        asked = 0
-
-        class Counting(MFTopTwo):
-            def ask(self, n=1, pending=()):
-                nonlocal asked
-                asked += 1
-                return super().ask(n, pending)
-
-        hard = GaussianInstance([[0.9, 1.0]], [1.0], variance=1.0)
-        result = run_repeats(
-            Counting(hard.problem(), delta=0.1), hard, np.random.default_rng(0), resolution=0.1
-        )
-        assert result.certified
-        assert result.pulls > 500
-        # 200 pulls at most one by one, then blocks that grow by a twentieth.
-        assert asked < result.pulls / 2
 
     @pytest.mark.parametrize("policy", [MFTopTwo, MFGrad, MFLUCB, IISE])
     @pytest.mark.parametrize("resolution", [0.0, 0.01, 0.5])

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.simulation.rcucb import play as play_at_once
 from mfhpo import Observation, Pull
 from mfhpo.censored import RCUCB, Linear
 from mfhpo.experiment import Answer
@@ -36,31 +35,6 @@ class TestDerivedLimits:
         assert limits_after([4.0, 1.0, 10.0, 2.0]) == pytest.approx([1.75, 3.625, 5.5])
         assert limits_after([4.0, 1.0, 10.0, 2.0], n_limits=2) == pytest.approx([1.75, 5.5])
 
-    def test_until_then(self):
-        policy = RCUCB(2, 3, **CHARGES)
-        assert policy.piloting
-        assert policy.limits is None
-        assert policy.ask(3) == [Pull(0, 0, None), Pull(1, 0, None), Pull(0, 0, None)]
-        assert policy.ask(1, [Pull(0, 0, None)]) == [Pull(1, 0, None)]
-        tell_seconds(policy, [4.0, 1.0, 10.0])
-        assert policy.limits is None
-        assert policy.recommend().arm is None
-        assert "still being derived" in policy.recommend().reason
-        assert policy.summary(0)[0] == 2
-        for unknown in (
-            lambda: policy.estimate(0),
-            lambda: policy.survival(0),
-            lambda: policy.plays,
-            lambda: policy.interval(0, 0),
-        ):
-            with pytest.raises(ValueError, match="limits are not known yet"):
-                unknown()
-        policy.tell(Pull(1, 0, None), Observation(0.5, cost=2.0))
-        assert not policy.piloting
-        assert policy.recommend().arm is not None
-        [words] = [words for words in policy.recommend().assumptions if "derived" in words]
-        assert words.startswith("limits derived from the first durations")
-
     @given(
         seconds=st.lists(
             st.lists(st.floats(0.1, 50.0), min_size=2, max_size=2), min_size=3, max_size=3
@@ -80,11 +54,6 @@ class TestDerivedLimits:
         if quartiles[0] < quartiles[1]:
             expected = np.linspace(*quartiles, 4)
             assert policy.limits == pytest.approx(np.maximum(expected, 1e-3 * expected[-1]))
-
-    def test_no_limit_above_the_longest(self):
-        limits = limits_after([1.0, 5.0, 5.0, None], longest=5.0)
-        assert limits[-1] == 5.0
-        assert limits_after([5.0] * 4, longest=7.0)[-1] == 7.0
 
     def test_a_clock_that_measured_nothing(self):
         limits = limits_after([0.0] * 4)
@@ -184,11 +153,6 @@ class TestTheRangeOfTheRewards:
         assert policy.reward_range == (2.0, 7.0)
         policy.tell(Pull(0, 0, 4.0), Observation(99.0, cost=6.0))
         assert policy.reward_range == (2.0, 7.0)
-
-    def test_rounds_at_once_need_a_declared_one(self):
-        policy = RCUCB(2, [1.0, 4.0], reward_range=None)
-        with pytest.raises(ValueError, match=r"reward_range=None: .* a declared one"):
-            play_at_once(policy, lambda arm, size: (np.ones(size), np.ones(size)), 10)
 
 
 def test_limits_are_derived_below_the_longest_where_nearly_all_pulls_were_stopped_there():

@@ -56,24 +56,6 @@ def test_every_arm_is_first_as_often_and_every_second_order_is_reversed(make):
 
 
 @in_many_races
-@pytest.mark.parametrize("n_arms", [2, pytest.param(3, marks=pytest.mark.slow)])
-def test_the_first_in_a_block_gets_a_bonus(make, n_arms):
-    wrong = 0
-    for seed in range(RACES):
-        rng, begun = np.random.default_rng(seed), set()
-        best = int(rng.integers(n_arms))
-
-        def draw(pull, rng=rng, begun=begun, best=best):
-            bonus = 0.05 * (pull.block not in begun)
-            begun.add(pull.block)
-            return 0.01 * (pull.arm == best) + bonus + 0.001 * rng.standard_normal()
-
-        answer = play(make(n_arms, epsilon=0.001, seed=seed), draw, 60)
-        wrong += answer.certified and answer.arm != best
-    assert wrong <= few(0.05)
-
-
-@in_many_races
 @pytest.mark.parametrize("delta", [0.05, pytest.param(0.01, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("epsilon", [0.0, pytest.param(0.001, marks=pytest.mark.slow)])
 def test_settings_nearly_alike_on_fifty_rows(make, delta, epsilon):
@@ -108,21 +90,3 @@ def test_accuracies_near_one(make, delta):
         assert (bounds[:, 1] > bounds[:, 0]).all()
         missed += bool(((truth < bounds[:, 0]) | (truth > bounds[:, 1])).any())
     assert missed <= few(delta)
-
-
-@in_many_races
-def test_the_best_fails_on_a_fixed_tenth_of_the_replicates(make):
-    stayed = 0
-    for seed in range(RACES):
-        rng = np.random.default_rng(seed)
-        fails, effects = rng.random(400) < 0.1, rng.normal(size=400)
-
-        def draw(pull, rng=rng, fails=fails, effects=effects):
-            if pull.arm == 1 and fails[pull.block]:
-                return np.nan
-            return 0.05 * pull.arm + effects[pull.block] + 0.1 * rng.standard_normal()
-
-        policy = make(2, epsilon=0.01, seed=seed)
-        play(policy, draw, 100)
-        stayed += 1 in policy.active
-    assert stayed >= 0.9 * RACES

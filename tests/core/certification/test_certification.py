@@ -60,16 +60,6 @@ def test_what_holds_comes_down_to_epsilon(noise, budget):
     assert max(truth) - truth[answer.winner] <= answer.within
 
 
-def test_epsilon_is_not_known_before_the_noise():
-    race = race_of(Certification)
-    tell(race, 0, 1.0)
-    answer = race.certificate("two", "by hand")
-    assert math.isnan(answer.epsilon)
-    assert math.isinf(answer.within)
-    assert "one standard deviation of the noise" in str(answer)
-    assert answer.to_dict()["epsilon"] is None
-
-
 def test_failures_are_paid_and_reported():
     race = race_of(Certification, maximise=False, epsilon=1.0, max_failures=2, budget=9)
     tell(race, 1, 0.5)

@@ -8,7 +8,6 @@ from mfhpo import Fidelity
 from mfhpo.experiment import (
     Assignment,
     Done,
-    Ended,
     Experiment,
     Found,
     LateSettings,
@@ -20,7 +19,7 @@ from mfhpo.experiment import (
 )
 from mfhpo.knowledge.space import Numeric, SearchSpace
 from mfhpo.search import DeclaredSearch, HalvingSearch
-from tests.core.experiment.story import LEVELS, Story, race
+from tests.core.experiment.story import LEVELS, Story
 
 EPOCHS = Fidelity("epochs", levels=LEVELS)
 
@@ -232,23 +231,3 @@ def test_what_is_enqueued_in_a_search_is_a_new_draw_which_moves_if_another_has_i
     assert (again.draw, again.repeat) == (1, 1)
     story.experiment.apply(again.begun("2", story.experiment.order))
     assert story.experiment.settle("2") is not None
-
-
-def test_r30_a_budget_refuses_what_is_enqueued():
-    story = Objective(search(budget=10.0))
-    story.run("0", story.experiment.next(fixed=({"x": 0.5}, 2)))
-    assert "budget" in story.experiment.next(fixed=({"x": 0.6}, 2)).why
-
-
-def test_a_late_end_after_a_lease_is_paid_and_the_condition_stays():
-    story = Story(race(lease_seconds=5.0))
-    for n in range(2):
-        story.begin(str(n), time=0.0)
-    assert story.experiment.overdue(6.0) == ["0", "1"]
-    story.end("1", value=1.0)
-    story.lose("0", is_sure=False)
-    assert story.learned == ["1"]
-    story.experiment.apply(Ended(id="0", order=story.experiment.order, value=5.0, cost=3.0))
-    assert story.learned == ["1"]
-    assert story.answer.cost == 4.0
-    assert "have no worker" in story.conditions or not story.answer.certified

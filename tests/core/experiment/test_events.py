@@ -17,7 +17,6 @@ from mfhpo.experiment import (
     Found,
     Joined,
     Lost,
-    RaceSettings,
     event_of,
     key_of,
 )
@@ -93,23 +92,6 @@ def test_r2_d1_equality_is_type_and_representation():
     for left, right in same:
         assert key_of({"a": left}) == key_of({"a": right})
     assert key_of({"a": {"b": 1, "c": 2}}) == key_of({"a": {"c": 2, "b": 1}})
-
-
-def test_r2_values_of_an_arm_with_nan_count():
-    settings = RaceSettings.of([{"x": math.nan}, {"x": None}], sigma=1.0, epsilon=0.1)
-    experiment = Experiment(settings)
-    experiment.apply(Begun(id="0", order=0, configuration={"x": float("nan")}, levels=(0,)))
-    experiment.apply(Ended(id="0", order=1, value=1.0, configuration={"x": np.float64("nan")}))
-    [result] = experiment.history()
-    assert (result.pull.arm, result.observation.value) == (0, 1.0)
-
-
-def test_r4_equal_entries_are_one_arm():
-    arms = Configurations([{"a": 1}, {"a": 2}, {"a": 1}])
-    assert arms.entries == [0, 1, 0]
-    assert len(arms) == 2
-    settings = RaceSettings.of([{"a": 1}, {"a": 2}, {"a": 1}], sigma=1.0, epsilon=0.1)
-    assert Experiment(settings).answer().compared == 2
 
 
 def versions():

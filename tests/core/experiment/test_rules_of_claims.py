@@ -7,8 +7,6 @@ from mfhpo.experiment import Assignment, Begun, Done, Ended, Experiment, Found, 
 from tests.core.experiment.story import Story, race
 from tests.core.experiment.workers import limits, search
 
-NAN = float("nan")
-
 
 def two_claims(settings, events=()):
     """Two workers choose at the same moment: return their experiments, and what they claim."""

@@ -1,8 +1,6 @@
 """What an experiment tells its host: whether it is over, how long a wait is, what was foreign."""
 
-import pytest
-
-from mfhpo.experiment import Ended, Experiment, LimitSettings, Lost, RaceSettings, Wait
+from mfhpo.experiment import Ended, Experiment, RaceSettings, Wait
 from mfhpo.regret.mf_ucb import MFUCB
 
 ARMS = [{"x": 0}, {"x": 1}]
@@ -45,26 +43,8 @@ def test_a_wait_for_one_that_holds_back_many_is_told_apart():
     assert wait.why.startswith("evaluation slow of candidate 0")
 
 
-def test_what_was_evaluated_instead_is_named():
-    experiment = _race()
-    for number in range(10):
-        _begin(experiment, str(number))
-        _end(experiment, str(number), configuration={"stopped by": "somebody"})
-    with pytest.raises(ValueError, match=r"claimed as \{'x': .\}: it was \{'stopped by'"):
-        experiment.next()
-
-
 def test_a_race_for_rewards_certifies_nothing():
     experiment = _race(make=lambda problem, sign, options: MFUCB(problem))
     _begin(experiment, "a")
     _end(experiment, "a")
     assert not experiment.answer().certifies
-
-
-def test_attempts_that_failed_are_part_of_the_seconds():
-    experiment = Experiment(LimitSettings(candidates=ARMS, limits=[5.0]))
-    _begin(experiment, "a")
-    order = experiment.order
-    experiment.apply(Lost(id="a", order=order, why="it failed", cost=2.0, will_retry=True))
-    _end(experiment, "a", value=0.5, cost=3.0)
-    assert experiment.answer().seconds == 5.0

@@ -127,8 +127,3 @@ def play(policy, game, most=1000):
         queries.append(query)
     assert policy.cost <= policy.budget * (1.0 + 1e-9)
     return queries
-
-
-def played_alike(left, right, game, n):
-    assert play(left, game, n) == play(right, game, n)
-    assert left.recommend() == right.recommend()

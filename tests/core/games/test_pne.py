@@ -8,11 +8,9 @@ from hypothesis import strategies as st
 from mfhpo.games import MFUCBPNE, UCBPNE, Hyperparameters, Query
 from mfhpo.search import Numeric, OneOf
 from tests.core.games.known_games import (
-    ON_A_GRID,
     TRACKING_EQUILIBRIUM,
     gains,
     play,
-    played_alike,
     tracking,
     two_players,
 )
@@ -98,36 +96,6 @@ def test_a_budget_that_is_just_enough_to_explore(budget):
     policy = searching(costs=(1, 100), budget=budget)
     queries = play(policy, tracking)
     assert [query.levels for query in queries] == [(0, 0), (1, 1)]
-
-
-@pytest.mark.parametrize(
-    ("kind", "options"),
-    [
-        (MFUCBPNE, {"players": ON_A_GRID}),  # fitted; for the others that is not what is looked at
-        (UCBPNE, {"hyperparameters": paper(), "joint": True}),
-    ],
-)
-def test_asking_changes_nothing(kind, options):
-    policy = searching(kind, budget=150, **options)
-    play(policy, tracking, most=4)
-
-    def known():
-        return [
-            (model.n, model.point_means.tolist(), model.point_variances.tolist())
-            for model in policy.models
-        ]
-
-    before = known()
-    first = policy.ask()
-    second = policy.ask([first])
-    assert policy.ask([first, second]) is not None
-    assert policy.ask([first]) == second
-    assert policy.ask() == first
-    assert policy.recommend() == policy.recommend()
-    assert known() == before
-    same = searching(kind, budget=150, **options)
-    play(same, tracking, most=4)
-    played_alike(policy, same, tracking, 3)
 
 
 def test_queries_at_the_target_are_those_of_ucb_pne():

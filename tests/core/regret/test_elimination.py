@@ -127,14 +127,6 @@ class TestBlocks:
             assert block.ask(7) == asking.ask(7)
             assert block.recommend().arm == asking.recommend().arm
 
-    def test_errors(self):
-        with pytest.raises(ValueError, match="blocks of plays need declared"):
-            play_at_once(MFElimination(Problem(2, (1.0, 4.0))), lambda *_: np.zeros((1, 1)), 10.0)
-        with pytest.raises(ValueError, match="capital must be finite where the policy has no bud"):
-            play_at_once(MFElimination(unit(2)), lambda *_: np.zeros((1, 1)))
-        with pytest.raises(ValueError, match="epsilon must be a finite number of at least 0"):
-            MFElimination(unit(2), epsilon=-1.0)
-
 
 @pytest.mark.filterwarnings("error")
 def test_costs_and_noise_are_found_out_by_a_pilot():

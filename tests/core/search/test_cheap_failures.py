@@ -183,26 +183,3 @@ def test_who_had_a_value_and_fails_above_it_leaves_as_before():
         search.tell(Pull(0, 1), Observation(None))
     assert 0 in search._out
     assert search.cheap_failures.given_up == set()
-
-
-@pytest.mark.parametrize("workers", [4, 12])
-def test_several_workers_find_it_as_well(workers):
-    played = Race(ModelSearch, FAILURES["most at the lowest"])
-    race, under_way = played.race, []
-    while True:
-        while len(under_way) < workers and (asked := race.ask(1, under_way)):
-            pull = asked[0]
-            if pull.arm not in played.points:
-                point = race.point_of(pull.arm)
-                played.points[pull.arm] = drawn(plane(), pull.arm) if point is None else dict(point)
-                race.search.describe(pull.arm, played.points[pull.arm])
-            under_way.append(pull)
-        if not under_way:
-            break
-        pull = under_way.pop(0)
-        point = played.points[pull.arm]
-        failed = played.fails(point, pull.fidelity)
-        value = None if failed else value_of(point, pull.fidelity)
-        race.tell(pull, Observation(value))
-    assert race.search.lowest == 1
-    assert abs(played.points[race.recommend().arm]["x"] - 0.8) < 0.2

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from ray.tune.experiment import Trial
 
 from benchmarks.tune_clock import ReplayedCurves, Step
-from mfhpo import BiasContradictedWarning
 from mfhpo.experiment import Begun, Ended
 from mfhpo_ray import MFEliminationScheduler
 from tests.ray.schedulers.races import Spoiled, Suggesting, events_of, record_of
@@ -36,15 +35,6 @@ def answer_of(scheduler):
 
 def third_fails(rule, rows=WORKED):
     return Spoiled(ReplayedCurves(rows), lambda config, at: config["arm"] == 2 and rule(at))
-
-
-def test_an_arm_that_is_lost_with_its_node_and_not_begun_again_is_left_out(monkeypatch):
-    monkeypatch.setattr("mfhpo_ray.schedulers.arm_scheduler.was_lost", lambda trial: True)
-    scheduler = scheduler_of()
-    raced(scheduler, third_fails(lambda at: True))
-    assert answer_of(scheduler) == ((0,), True)
-    condition = scheduler.recommendation().conditions[-1]
-    assert condition.startswith("the evaluation that was left out")
 
 
 def test_a_trial_that_hangs_is_stopped_at_the_limit_and_has_failed():
@@ -201,15 +191,3 @@ def test_after_a_restart_what_was_cut_short_has_not_failed(ended, certified):
     answer = scheduler.recommendation()
     assert (answer.config, answer.certified) == ({"arm": 2}, certified)
     assert answer.survivors == ((2,) if certified else (1, 2))
-
-
-@pytest.mark.usefixtures("shared_journal")
-def test_after_a_restart_no_warning_is_repeated():
-    rows = table((0.1, 0.55, 0.6), (0.3, 0.45, 0.5))
-    with pytest.warns(BiasContradictedWarning):
-        raced(scheduler_of(), rows, arms(2))
-    again = scheduler_of()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", BiasContradictedWarning)
-        raced(again, rows, arms(2))
-    assert "contradicted by 1 of the arms" in again.recommendation().reason

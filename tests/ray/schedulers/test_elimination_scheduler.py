@@ -1,20 +1,16 @@
 """MFEliminationScheduler: whom it stops by bounds, and what it answers."""
 
 import itertools
-import tempfile
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from ray import tune
 from ray.tune.experiment import Trial
 
 from benchmarks.tune_clock import ReplayedCurves, Step, simulate
 from mfhpo import BiasContradictedWarning
-from mfhpo_ray import MFEliminationScheduler, recommendation
-from tests.ray.experiments import tuner_of
+from mfhpo_ray import MFEliminationScheduler
 
 # Accuracies that gain at most .4 after iteration 1 and .1 after 3, and end at 9.
 BIAS = {1: (0.0, 0.4), 3: (0.0, 0.1)}
@@ -217,44 +213,3 @@ def test_nothing_is_stopped_before_enough_trials_have_begun():
         scheduler = MFEliminationScheduler(max_t=9, bias=BIAS, n_startup_trials=number)
         run = raced(scheduler, WORKED)
         assert (lengths(run) != [9, 9, 9]) == stops
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("saves", [True, False])
-@pytest.mark.usefixtures("ray_cluster")
-def test_a_real_run(tmp_path, saves):
-    log = tmp_path / "log"
-    log.mkdir()
-
-    def train(config):
-        begin = 1
-        checkpoint = tune.get_checkpoint()
-        if checkpoint is not None:
-            with checkpoint.as_directory() as folder:
-                begin = int(Path(folder, "epoch").read_text()) + 1
-        for epoch in range(begin, 10):
-            with open(log / str(config["height"]), "a") as file:
-                file.write(f"{epoch} ")
-            metrics = {"accuracy": config["height"] * (1 - 0.3 * (epoch < 9) / epoch)}
-            with tempfile.TemporaryDirectory() as folder:
-                Path(folder, "epoch").write_text(str(epoch))
-                checkpoint = tune.Checkpoint.from_directory(folder) if saves else None
-                tune.report(metrics, checkpoint=checkpoint)
-
-    heights = [0.2, 0.9, 0.3, 0.8, 0.4, 0.5, 0.6, 0.7]
-    scheduler = MFEliminationScheduler(max_t=9, bias={1: (0.0, 0.3), 3: (0.0, 0.1)})
-    space = {"height": tune.grid_search(heights)}
-    options = {"metric": "accuracy", "mode": "max", "scheduler": scheduler}
-    results = tuner_of(train, tmp_path / "results", space=space, **options).fit()
-    assert not results.errors
-    answer = recommendation(results)
-    assert (answer.certified, answer.config) == (True, {"height": 0.9})
-    assert answer.mean == pytest.approx(0.9)
-    trained = {float(path.name): path.read_text().split() for path in log.iterdir()}
-    assert trained[0.9] == [str(epoch) for epoch in range(1, 10)]
-    for epochs in trained.values():  # none was trained twice
-        assert epochs == [str(epoch) for epoch in range(1, len(epochs) + 1)]
-    if saves:
-        # By 0.2, 0.3, ... at the first level and 0.3 more, five never get to 0.9.
-        assert len(trained[0.2]) <= 2
-        assert sum(map(len, trained.values())) <= 45

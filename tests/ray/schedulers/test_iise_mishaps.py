@@ -26,18 +26,6 @@ from tests.ray.schedulers.races import (
 )
 
 
-def test_a_trial_that_hangs_ends_at_the_limit():
-    hung = {"arm": 3, "seed": 0}
-    curves = Spoiled(curves_of(), lambda config, at: config == hung and at == 2 and "hang")
-    scheduler = declared(limit=60.0)
-    run = race(scheduler, grid(5, 20), curves, checkpoints=True, time_budget=10_000.0)
-    assert run.makespan < 10_000.0
-    answer = scheduler.recommendation()
-    assert (answer.arm, answer.certified) == (3, True)
-    [failed] = [run.trial for run, _, told in scheduler.told if told.value is None]
-    assert (failed.config, failed.status) == (hung, Trial.TERMINATED)
-
-
 def test_a_crash_of_the_winner_does_not_cost_it_the_certificate():
     # Twelve replicates, all of which are to be measured at the end; one never comes there, and no
     # other arm is run in its place.
@@ -50,15 +38,6 @@ def test_a_crash_of_the_winner_does_not_cost_it_the_certificate():
     assert Counter(scheduler.pairs)[3, 3] == 12
     of_winner = [trial.trial_id for trial in run.trials if trial.config["arm"] == 3]
     assert sum(run.history(name)[-1].iteration == 27 for name in of_winner) == 11
-
-
-def test_where_all_fails_at_first_the_race_is_over():
-    scheduler = declared()
-    run = race(scheduler, grid(20, 5), Spoiled(curves_of([0.5] * 20), lambda *_: "crash"), slots=1)
-    answer = scheduler.recommendation()
-    assert answer.finished
-    assert "all of the first 30 evaluations failed" in answer.reason
-    assert len(started(run)) == 30
 
 
 def test_what_ray_tries_again_after_a_restart_goes_on(shared_journal):

@@ -6,7 +6,6 @@ from collections import Counter
 import numpy as np
 import pytest
 from ray.tune.search import ConcurrencyLimiter
-from scipy import stats
 
 from benchmarks.tune_clock import ReplayedCurves
 from mfhpo import (
@@ -126,14 +125,6 @@ def test_replicates_that_run_out_are_not_pulled_twice():
     assert run.iterations == 6 * 27
 
 
-def test_where_the_noise_is_estimated_a_certificate_takes_17_replicates():
-    for n_replicates, certified in ((3, False), (17, True)):
-        scheduler = declared(measure=None, sigma=None, bias=None)
-        race(scheduler, grid(2, n_replicates), curves_of([0.1, 0.9], sigma=0.02), checkpoints=True)
-        answer = scheduler.recommendation()
-        assert (answer.arm, answer.finished, answer.certified) == (1, True, certified)
-
-
 @pytest.mark.parametrize(
     ("num_samples", "limit", "checkpoints"), [(-1, None, True), (60, 1, False), (60, 3, True)]
 )
@@ -223,27 +214,6 @@ def test_measured_costs_are_seconds_and_prices_weigh_them():
     cost = seconds.recommendation().cost
     assert cost == pytest.approx(2.5 * run.iterations) == pytest.approx(run.slot_seconds)
     assert priced.recommendation().cost == pytest.approx(12 * cost)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::mfhpo.NoiseContradictedWarning")
-def test_wrong_certificates_are_as_rare_as_promised():
-    # Curves are within the declared bias: at the first level the best arm may look worst.
-    delta, n_races, sigma = 0.2, 60, 0.3
-    wrong = certified = 0
-    for seed in range(n_races):
-        rng = np.random.default_rng(seed)
-        finals = np.array([0.0, 0.0, rng.uniform(0.1, 0.6)])
-        values = np.column_stack([finals + rng.uniform(-0.1, 0.1, 3), finals])
-        scheduler = IISEScheduler(
-            levels=(1, 2), bias=(0.1, 0.0), sigma=sigma, delta=delta, epsilon=0.0, measure=1
-        )
-        race(scheduler, grid(3, 60), ReplayedCurves(values, sigma=sigma, seed=seed))
-        answer = scheduler.recommendation()
-        certified += answer.certified
-        wrong += answer.certified and answer.arm != 2
-    assert certified > n_races / 2
-    assert wrong <= stats.binom.ppf(0.999, n_races, delta)
 
 
 def test_levels_are_geometric_from_the_grace_period_on():

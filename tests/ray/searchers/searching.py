@@ -4,8 +4,6 @@ import json
 
 import numpy as np
 from ray import cloudpickle, tune
-from ray.tune.experiment import Experiment
-from ray.tune.search import ConcurrencyLimiter, SearchGenerator
 
 from mfhpo import Fidelity
 from mfhpo.censored import Linear
@@ -63,29 +61,6 @@ def run(search, objective=bowl, prefix="trial", at_most=3000):
             break
         configs.append(config)
         search.on_trial_complete(trial_id, {"loss": objective(config)})
-    return configs
-
-
-def in_tune(search, space, folder, workers, result):
-    """The configurations by Tune's own generator of trials, of which the first one ends first."""
-    generator = SearchGenerator(ConcurrencyLimiter(search, workers))
-    assert generator.set_search_properties(None, None, space)
-    experiment = Experiment(
-        "race", run=lambda config: None, config=space, num_samples=10**9, storage_path=str(folder)
-    )
-    generator.add_configurations([experiment])
-    under_way = []
-    configs = []
-    while not generator.is_finished():
-        trial = generator.next_trial()
-        if trial is not None:
-            configs.append({k: v for k, v in trial.config.items() if k != "constant"})
-            assert trial.config["constant"] == 1
-            under_way.append((trial.trial_id, configs[-1], len(configs)))
-        elif under_way and not generator.is_finished():
-            trial_id, config, number = under_way.pop(0)
-            reported = {**result(config, number), "training_iteration": 1}
-            generator.on_trial_complete(trial_id, result=reported)
     return configs
 
 

@@ -1,7 +1,6 @@
 """The searchers, driven by plain calls in the order in which Tune makes them."""
 
 import json
-import logging
 import math
 
 import numpy as np
@@ -19,7 +18,6 @@ from mfhpo_ray.experiment.encoding import decode
 from mfhpo_ray.experiment.recommendation import from_record
 from mfhpo_ray.searchers.trials import replicate_seed
 from tests.ray.searchers.searching import (
-    BEST_ARM,
     Memory,
     bowl,
     experiment_of,
@@ -27,22 +25,6 @@ from tests.ray.searchers.searching import (
     make,
     run,
 )
-
-
-@pytest.mark.parametrize("cls", BEST_ARM.values(), ids=BEST_ARM.keys())
-def test_a_race_ends_by_itself_with_the_best_arm(cls):
-    search = make(cls)
-    configs = run(search)
-    assert 0 < len(configs) < 3000
-    assert search.finished
-    assert search.suggest("late") == search.FINISHED
-    seeds = [config["seed"] for config in configs]
-    assert len(set(seeds)) == len(seeds)
-    answer = search.recommendation()
-    assert (answer.certified, answer.config) == (True, {"x": 0.0})
-    assert (answer.arm, answer.level, answer.trials) == (2, 9, len(configs))
-    assert answer.cost == sum(config["epochs"] for config in configs)
-    assert answer.interval[0] <= 0.1 / 9 <= answer.interval[1]  # the true mean
 
 
 @settings(max_examples=25, deadline=None)
@@ -229,18 +211,6 @@ def test_the_answer_is_written_every_five_seconds_at_the_end_and_when_it_is_save
     assert written[:4] == [0, 8, 13, 18]  # it was written with the fourth, too
     assert written[-1] == number
     assert from_record(journal.read()["recommendation"]).certified
-
-
-def test_a_storage_that_fails_does_not_end_the_race(caplog):
-    class Broken(Memory):
-        def write(self, name, record):
-            raise RuntimeError("disk full")
-
-    search = make()
-    search.connect(Broken())
-    with caplog.at_level(logging.WARNING, logger="mfhpo_ray"):
-        assert run(search) == run(make())
-    assert "1 records could not be written to the experiment's storage" in caplog.text
 
 
 FOLDS = {

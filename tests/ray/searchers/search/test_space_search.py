@@ -105,13 +105,3 @@ def test_it_chooses_among_candidates(kind):
     if kind == "list":
         assert tried <= {repr((each["x"], each["model"])) for each in given}
         assert true_loss(answer.config) < min(map(true_loss, given)) + 0.1
-
-
-def test_failures_at_a_cheap_level_do_not_condemn_the_target():
-    search = make(budget=200)
-    configs = run(search, lambda c: np.nan if c["epochs"] == 1 and c["x"] > -0.9 else loss(c))
-    answer = search.recommendation()
-    assert true_loss(answer.config) < 0.1
-    assert sum(config["epochs"] == 1 for config in configs) < 15
-    [notice] = answer.notices
-    assert notice.endswith("configurations failed at epochs=1, so that new ones begin at epochs=3")
