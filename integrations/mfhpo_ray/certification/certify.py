@@ -246,12 +246,9 @@ class ShortlistSearch(ExperimentSearch):
         self._begin(*((records, journals[-1].run) if records else ()))
         self.evaluations.leave_run()  # Tune begins another one
 
-    def _announce(self, settings: Any) -> None:
-        """Log nothing: all is declared."""
-
 
 class _ShortlistTrials(Trials):
     declared: ShortlistSettings
 
-    def settings(self, source: Source, seed: int, sign: float) -> ShortlistSettings:
-        return replace(self.declared, seed=seed, sign=sign)
+    def settings(self, source: Source, **common: Any) -> ShortlistSettings:
+        return replace(self.declared, **common)

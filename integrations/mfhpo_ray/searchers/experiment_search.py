@@ -5,7 +5,6 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -284,23 +283,19 @@ class ExperimentSearch(Searcher):
         if isinstance(candidates.given, list):
             digest[self._arms_name] = list(map(fingerprint, candidates.given))
         notes = {"drawn": encode(source)} if isinstance(candidates.given, int) else {}
-        settings = trials.settings(source, self._seed, -1.0 if self._mode == "min" else 1.0)
-        log = EventLog(replace(settings, describe=described), digest, self._notebook)
+        sign = -1.0 if self._mode == "min" else 1.0
+        settings = trials.settings(source, seed=self._seed, sign=sign, describe=described)
+        log = EventLog(settings, digest, self._notebook)
         n = None if trials.replicate is None else len(trials.replicates)
         log.tell(Found(id="replicates", order=log.experiment.order, replicates=n), **notes)
         self.evaluations.log = log
         if records is None:
-            self._announce(settings)
+            for words in trials.announcement(settings, str(self._metric)):
+                _logger.info(words)
         else:
             log.take_over(records, run)
             self._shown.relearn(log)
         return log
-
-    def _announce(self, settings: Any) -> None:
-        """Log what is done that nobody has declared, as the experiment begins."""
-        words = self._trials.in_words(len(settings.candidates))
-        if words:
-            _logger.info("%s: %s.", type(self).__name__, words)
 
     def _take(self, name: str, value: str | None) -> None:
         """Take a metric or a mode, unless there is another one."""

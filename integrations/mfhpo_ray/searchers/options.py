@@ -6,13 +6,6 @@ from collections.abc import Mapping
 from typing import Any, TypedDict
 
 from mfhpo.censored.options import RCUCBOptions, ZoomingRCUCBOptions
-from mfhpo.racing.options import (
-    BlockOptions,
-    ChoiceOptions,
-    IISEOptions,
-    MFGradOptions,
-    MFLUCBOptions,
-)
 from mfhpo.search import SearchOptions as BudgetOptions
 
 
@@ -69,22 +62,6 @@ class LimitSearchOptions(SearchOptions, total=False):
     """
 
     limit_key: str
-
-
-class IISESearchOptions(IISEOptions, BlockOptions, FidelitySearchOptions):
-    """Options of `IISESearch`."""
-
-
-class MFGradSearchOptions(MFGradOptions, BlockOptions, FidelitySearchOptions):
-    """Options of `MFGradSearch`."""
-
-
-class MFLUCBSearchOptions(MFLUCBOptions, BlockOptions, FidelitySearchOptions):
-    """Options of `MFLUCBSearch`."""
-
-
-class MFSearchOptions(ChoiceOptions, BlockOptions, FidelitySearchOptions):
-    """Options of `MFSearch`."""
 
 
 class SpaceSearchOptions(BudgetOptions, FidelitySearchOptions):

@@ -46,9 +46,9 @@ class _LimitTrials(Trials):
         self._policy_class = search._policy_class
         self._make(2, (), **own)
 
-    def settings(self, source: Source, seed: int, sign: float) -> LimitSettings:
+    def settings(self, source: Source, **common: Any) -> LimitSettings:
         assert isinstance(source, list)
-        return LimitSettings(candidates=source, options=self._options, make=self._make, sign=sign)
+        return LimitSettings(candidates=source, options=self._options, make=self._make, **common)
 
     def look_up(self, space: Mapping[str, Any]) -> None:
         """Find nothing: limits are not in the search space."""

@@ -123,16 +123,9 @@ class _SpaceTrials(Trials):
         self.listed = declared.candidates if isinstance(declared.candidates, list) else None
         self._declaration = Declaration.of(declared.fidelity, own["sigma"], None)
 
-    def settings(self, source: Source, seed: int, sign: float) -> SearchSettings:
-        space, listed = (None, source) if isinstance(source, list) else (source, [])
-        return SearchSettings(
-            declared=self._declared,
-            levels=self.levels,
-            space=space,
-            candidates=listed,
-            seed=seed,
-            sign=sign,
-        )
+    def settings(self, source: Source, **common: Any) -> SearchSettings:
+        common |= {"candidates": source} if isinstance(source, list) else {"space": source}
+        return SearchSettings(declared=self._declared, levels=self.levels, **common)
 
     def objection(self) -> str | None:
         options = self._declared.options
