@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import optuna
 
-from mfhpo import Policy, Problem
-from mfhpo.certification.choice import LOSSES_ARE_MAXIMISED, check_blocks, make_block_elimination
-from mfhpo.experiment import LateSettings, RaceSettings, SearchSettings
-from mfhpo.experiment.settings import Settings
-from mfhpo.knowledge.bias import Kind as BiasKind
-from mfhpo.racing.declaration import Declaration, as_fidelity
+from mfhpo import Problem
+from mfhpo.certification.choice import LOSSES_ARE_MAXIMISED
+from mfhpo.experiment import LateSettings, SearchSettings
+from mfhpo.experiment.race_settings import DeclaredRace
+from mfhpo.experiment.settings import MakePolicy, Settings
 from mfhpo.regret import MFElimination
-from mfhpo.search.declared import (
-    certifier_of,
-    cheap_levels_in_words,
-    declared_shortlist,
-    makes_shortlist,
-)
 from mfhpo_optuna.kinds.fidelity import FidelityKind
 from mfhpo_optuna.study.arms import ArmsLike, Params, given_arms
 from mfhpo_optuna.study.levels import described
@@ -29,8 +21,6 @@ from mfhpo_optuna.study.levels import described
 if TYPE_CHECKING:
     from mfhpo.knowledge.fidelity import Fidelity
     from mfhpo_optuna.study.study_experiment import StudyExperiment
-
-MakePolicy = Callable[[Problem, float, Mapping[str, Any]], Policy]
 
 
 class RaceKind(FidelityKind):
@@ -44,12 +34,8 @@ class RaceKind(FidelityKind):
     ----------
     fidelity, arms
         See `IISESampler`.
-    options
-        All options of the policy; `given` are those that the user has given.
-    make
-        Makes the policy.
-    compares
-        Name of the policy that compares finalists; "" for a few planned looks.
+    policy, options, given, make, looks
+        See `mfhpo.experiment.race_settings.DeclaredRace.of`.
     draws
         Whether another sampler draws the configurations.
     """
@@ -58,32 +44,24 @@ class RaceKind(FidelityKind):
         self,
         fidelity: str | Fidelity,
         arms: ArmsLike,
+        policy: type,
         options: Mapping[str, Any],
         given: Mapping[str, Any],
-        make: MakePolicy,
+        make: MakePolicy | None,
         *,
-        compares: str,
+        looks: bool,
         draws: bool,
     ) -> None:
-        own = dict(options)
-        self.replicate = own.pop("replicate", None)
-        self.fidelity = as_fidelity(fidelity)
-        if self.replicate is not None:
-            check_blocks(self.replicate, self.fidelity.name, {"bias": self.fidelity.bias} | given)
-        kind: BiasKind = "order" if own.get("variant") == "order" else "max"
-        sigma, bias = own.pop("sigma"), own.pop("bias", None)
-        self._declaration = Declaration.of(self.fidelity, sigma, bias, kind)
-        self._arms, self._draws, self._make = arms, draws, make
-        self.compares = compares
-        self.options = own
+        self.race = DeclaredRace.of(policy, fidelity, options, given, make, looks=looks)
+        self.replicate = self.race.replicate
+        self.fidelity = self.race.fidelity
+        self._arms, self._draws = arms, draws
         self._warned_of_losses = False
         # Adds to what the log is to say, given these words.
         self.announces: Callable[[StudyExperiment, str], str] | None = None
         self.in_seconds = self.fidelity.costs == "measured"
         given_arms(arms, self.owned, 0)  # raises for bad arms before any study exists
-        levels = self.fidelity.levels or ()
-        self._declaration.rehearse(self._policy, own, levels, (1.0, -1.0))
-        objection = self._declaration.objection_to(own["budget"], levels)
+        objection = self.race.objection(self.fidelity.levels or ())
         if objection is not None:
             warnings.warn(objection, stacklevel=4)
 
@@ -109,38 +87,14 @@ class RaceKind(FidelityKind):
     def _settings(
         self, candidates: int | list[Params], levels: Sequence[Any], common: dict[str, Any]
     ) -> Settings:
-        n_arms = candidates if isinstance(candidates, int) else len(candidates)
-        sign, costs = common["sign"], self.fidelity.costs_of(levels)
-        declaration, options = self._declaration, self.options
-        if not self._draws and makes_shortlist(self._whole, n_arms, costs):
-            return SearchSettings(
-                declared=declared_shortlist(
-                    declaration, options, candidates, levels, self.replicate
-                ),
-                levels=levels,
-                candidates=() if isinstance(candidates, int) else candidates,
-                make_certifier=certifier_of(self._make, options, sign) if self.compares else None,
-                **common,
-            )
-        settings = RaceSettings(
-            candidates=candidates,
-            fidelity=replace(self.fidelity, levels=levels, bias=None),
-            declaration=declaration,
-            options={**options, "seed": common["seed"]},
-            make=self._policy,
-            in_blocks=self.replicate is not None,
-            **common,
-        )
-        is_loss = sign < 0.0 and isinstance(settings.runner().policy, MFElimination)
+        settings = self.race.settings(candidates, levels, may_shortlist=not self._draws, **common)
+        if isinstance(settings, SearchSettings):
+            return settings
+        is_loss = settings.sign < 0.0 and isinstance(settings.runner().policy, MFElimination)
         if is_loss and not self._warned_of_losses:
             self._warned_of_losses = True
             warnings.warn(LOSSES_ARE_MAXIMISED.format("the objective"), stacklevel=4)
         return settings
-
-    def _policy(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
-        if self.replicate is None:
-            return self._make(problem, sign, options)
-        return make_block_elimination(problem, options)
 
     def announcement(self, known: StudyExperiment) -> str:
         """Return what the log is to say once about how a study is run; empty for nothing."""
@@ -152,15 +106,9 @@ class RaceKind(FidelityKind):
         if self._draws:
             return ""
         n_arms = len(known.experiment.runner.configurations)
-        costs = self.fidelity.costs_of(known.trials.levels)
-        compares = "" if self.replicate is not None else self.compares
-        return cheap_levels_in_words(self._whole, n_arms, costs, compares)
+        return self.race.in_words(n_arms, known.trials.levels)
 
     def problem(self, known: StudyExperiment) -> Problem:
         """Return the problem of a study's race."""
         n_arms = len(known.experiment.runner.configurations)
-        return self._declaration.problem(n_arms, known.trials.levels, known.sign)
-
-    @property
-    def _whole(self) -> dict[str, Any]:
-        return {**self.options, "bias": self._declaration.bias, "sigma": self._declaration.noise}
+        return self.race.declaration.problem(n_arms, known.trials.levels, known.sign)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
-from mfhpo import Policy, Problem
+from mfhpo.experiment.settings import MakePolicy
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import with_defaults
-from mfhpo_optuna.kinds.race import MakePolicy, RaceKind
+from mfhpo_optuna.kinds.race import RaceKind
 from mfhpo_optuna.samplers.options import SamplerOptions
 from mfhpo_optuna.study.arms import ArmsLike
 
@@ -30,21 +29,15 @@ def race(
     """
     own = with_defaults(type(sampler), options)
     host = {name: own.pop(name) for name in SamplerOptions.__annotations__}
-    policy = sampler._policy_class
     given = {name: value for name, value in options.items() if name not in host}
     kind = RaceKind(
         fidelity,
         arms,
+        sampler._policy_class,
         own,
         given,
-        make or partial(_as_given, policy),
-        compares="" if looks else policy.__name__,
+        make,
+        looks=looks,
         draws=host["arm_sampler"] is not None,
     )
     return kind, host
-
-
-def _as_given(
-    policy: Callable[..., Policy], problem: Problem, sign: float, options: Mapping[str, Any]
-) -> Policy:
-    return policy(problem, **options)

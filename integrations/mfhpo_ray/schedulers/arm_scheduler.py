@@ -22,10 +22,11 @@ from mfhpo._validation import check_count, check_names
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.settings import Settings
 from mfhpo_ray.experiment.checkpoints import can_be_saved, check_reuse
+from mfhpo_ray.experiment.event_log import Records, stored_in
+from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.limits import is_over_memory, unwrapped
 from mfhpo_ray.experiment.losses import is_tried_again, was_lost
 from mfhpo_ray.experiment.metric import check_aim, check_is_known, value_in
-from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.experiment.recommendation import in_terms_of_tune
 from mfhpo_ray.schedulers.claims import Claims, adapt, is_over, n_arms_in, told_in
 from mfhpo_ray.schedulers.level_race import LevelRace
@@ -42,7 +43,7 @@ from mfhpo_ray.schedulers.room import (
     slots_for,
     suggests,
 )
-from mfhpo_ray.schedulers.runs import Run, Runs, warn_if_redrawn
+from mfhpo_ray.schedulers.runs import Run, Runs
 
 Config: TypeAlias = Mapping[str, Any]
 Result: TypeAlias = dict[str, Any]
@@ -82,8 +83,9 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._runs = Runs((*self._replicate_keys, "__trial_index__"))  # Tune's Repeater's key
         limits = own.pop("limit", None), own.pop("memory_limit")
         self._slots = Slots(self._now, self._count, *limits)
-        self._notebook = Notebook()
-        self._claims = Claims(self._runs, self._notebook, self._cost_of)
+        self._journal: Journal | None = None
+        self._records: Records = {}  # of the journal, from before a restart
+        self._claims = Claims(self._runs, self._cost_of)
         self._course: LevelRace | None = None  # from the first choice on
         self._n_raced = 0  # arms in the race
         self._complete = self._closed = False  # no other trials will come; the race is over
@@ -144,7 +146,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         name, search = type(self).__name__, tune_controller.search_alg
         check_is_known(self._metric, self._mode, name)
         check_reuse(tune_controller, trial)
-        self._notebook.open(trial, name)
+        self._open(Journal.of(trial), name)
         self._idle_at = ()
         if trial in self._runs:  # it failed, and Ray tries it again
             if trial.status == Trial.PENDING:
@@ -152,7 +154,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             return
         check_ends(search, name)
         run = self._runs.add(trial)
-        record = self._notebook.records.get(trial.trial_id)
+        record = self._records.get(trial.trial_id)
         is_known = record is not None or trial.run_metadata.start_time is not None
         if trial.is_finished():
             run.is_over = True
@@ -283,27 +285,35 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     # What is done.
 
+    def _open(self, journal: Journal | None, owner: str) -> None:
+        """Connect to the experiment's journal, which must be the same for all trials."""
+        if not self._runs.n_arms:
+            self._journal = journal
+            self._records = {} if journal is None else stored_in(journal)
+        elif journal and self._journal and journal.folder != self._journal.folder:
+            raise ValueError(f"this {owner} has run another experiment; make a new one.")
+
     def _opened(self, search: Any) -> LevelRace | None:
         """Begin the race, or go on with it after a restart; None if trials are on their way."""
         if not (search.is_finished() or suggests(search)):
             return None
-        records, runs = self._notebook.records, self._runs
+        records, runs = self._records, self._runs
         n_arms = n_arms_in(records)
         if n_arms is None:
             n_arms = expected_arms(search, self._n_arms, runs.n_arms, type(self).__name__)
-            warn_if_redrawn(runs, self._replicate_keys)
         if n_arms == 0:
             return None
         # Arms that Ray has no trial of any more come on top, as the search knows none of them.
         self._n_raced = n_raced = n_arms + adapt(records, runs)
         candidates = [runs.configurations[arm] for arm in range(min(n_raced, runs.n_arms))]
-        self._claims.begin(self._settings(candidates, n_raced, search), n_arms)
+        settings = self._settings(candidates, n_raced, search)
+        self._claims.begin(settings, n_arms, self._journal, records)
         self._course = course = self._make_course()
         self._judge()
         self._claims.settle(self._out)
         for arm in range(runs.n_arms):
             self._note_gone(arm)
-        self._notebook.records = {}
+        self._records = {}
         for run in list(self._slots.busy.values()):  # suggested before the race began
             if run.arm in self._out:
                 self._doom(run)
@@ -389,9 +399,9 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     def _note_answer(self) -> None:
         begun, self._noted = self._clock(), self._claims.experiment.order
-        if self._notebook.is_kept:
+        if self._journal is not None:
             answer, names = self.recommendation(), self._runs.names
-            self._notebook.write_answer(answer, self._metric, self._mode, names)
+            self._claims.log.write_answer(answer, self._metric, self._mode, names)
         self._noted_until = begun + (self._clock() - begun) / _NOTE_SHARE
 
     def _now(self) -> float:

@@ -11,9 +11,8 @@ from mfhpo.experiment import Assignment, Begun, Ended, Event, Experiment, Found,
 from mfhpo.experiment.settings import Settings
 from mfhpo.problem import LARGEST
 from mfhpo_ray.experiment.encoding import encode
-from mfhpo_ray.experiment.event_log import DRIVER, EVENTS, SHARED, EventLog, events_in
-from mfhpo_ray.experiment.journal import of_this_version
-from mfhpo_ray.experiment.notebook import Notebook
+from mfhpo_ray.experiment.event_log import DRIVER, EVENTS, SHARED, EventLog, Records, events_in
+from mfhpo_ray.experiment.journal import Journal, of_this_version
 from mfhpo_ray.schedulers.runs import Run, Runs
 
 _AGAIN = "its trial is run again"
@@ -23,33 +22,27 @@ _RESUMPTION = "resumption"
 class Claims:
     """Tells an experiment where runs are sent, and what they show there.
 
-    Parameters
-    ----------
-    runs
-        What there is.
-    notebook
-        Where events are stored.
-    cost_of
-        Returns what a run has cost since that was asked for last.
+    `cost_of` returns what a run has cost since that was asked for last.
     """
 
-    def __init__(self, runs: Runs, notebook: Notebook, cost_of: Callable[[Run], float]) -> None:
+    def __init__(self, runs: Runs, cost_of: Callable[[Run], float]) -> None:
         self._runs = runs
-        self._notebook = notebook
         self._cost_of = cost_of
-        self._log: EventLog  # from `begin` on
+        self.log: EventLog  # from `begin` on
         self._found: list[dict[str, Any]] = []
         self._knows_resumption = False
 
     @property
     def experiment(self) -> Experiment:
         """The experiment, to be read."""
-        return self._log.experiment
+        return self.log.experiment
 
-    def begin(self, settings: Settings, n_arms: int) -> None:
+    def begin(
+        self, settings: Settings, n_arms: int, journal: Journal | None, records: Records
+    ) -> None:
         """Begin the experiment, or go on with what was told before a restart."""
-        self._log = EventLog(settings, {"n_arms": n_arms}, self._notebook)
-        self._log.take_over(self._notebook.records)
+        self.log = EventLog(settings, {"n_arms": n_arms}, journal)
+        self.log.take_over(records)
         for event in self.experiment.events:
             self._note(event)
 
@@ -83,7 +76,7 @@ class Claims:
     def send_again(self) -> Run | None:
         """Send a run again that failed on its way, or was on it when the driver died."""
         lost = [run for run in self._runs if run.begun is not None and run.waits]
-        first = min(lost, key=lambda run: self._log.experiment.claim(run.claim).order, default=None)
+        first = min(lost, key=lambda run: self.log.experiment.claim(run.claim).order, default=None)
         if first is not None and first.begun is not None:
             order, of = self.experiment.order, first.claim
             id = f"{first.trial.trial_id}:{order}"
@@ -121,7 +114,7 @@ class Claims:
             self._tell(Found(id=_RESUMPTION, order=order, resumes=resumes, budget=budget))
 
     def _tell(self, event: Event) -> None:
-        self._log.tell(event)
+        self.log.tell(event)
         self._note(event)
 
     def _note(self, event: Event) -> None:

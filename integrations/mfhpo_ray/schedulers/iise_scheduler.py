@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
-
-from ray.tune.search import Repeater
-from ray.tune.utils import flatten_dict
 
 from mfhpo import IISE
 from mfhpo._validation import check_count, check_name
 from mfhpo.certification.choice import make_elimination
 from mfhpo.experiment import RaceSettings
-from mfhpo.experiment.kinds.race import RaceRunner
 from mfhpo.experiment.settings import Settings
 from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.fidelity import Fidelity
@@ -24,7 +19,6 @@ from mfhpo_ray.experiment.encoding import described
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Config
 from mfhpo_ray.schedulers.levels import Meter, levels_of
 from mfhpo_ray.schedulers.options import IISESchedulerOptions
-from mfhpo_ray.schedulers.room import searchers_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -148,34 +142,18 @@ class IISEScheduler(ArmScheduler):
         return [name for name, is_missing in missing.items() if is_missing]
 
     def _check_replicates(self, n_arms: int, replicates: int) -> None:
-        needed = self._options["pilot_pulls"]
-        names = self._undeclared()
+        needed, names = self._options["pilot_pulls"], self._undeclared()
         if names and replicates < needed:
             key = self._replicate_keys[0]
             raise ValueError(
                 f"{' and '.join(names)} cannot be estimated: of the {n_arms} configurations, some "
                 f"have {replicates} of pilot_pulls={needed} replicates. Give param_space {key!r}: "
-                f"tune.grid_search(list(range(20))), or wrap search_alg in "
-                f"ray.tune.search.Repeater(..., repeat=20); or declare {'=..., '.join(names)}=..."
-            )
-
-    def _warn_if_not_repeated(self, search: Any) -> None:
-        names, first = self._undeclared(), next(iter(self._runs), None)
-        is_repeated = any(isinstance(each, Repeater) for each in searchers_of(search))
-        if not names or search.is_finished() or first is None or is_repeated:
-            return
-        if flatten_dict(first.trial.config).keys().isdisjoint(self._replicate_keys):
-            warnings.warn(
-                f"{' and '.join(names)} will be estimated from replicates, but nothing seems to "
-                f"repeat what the search algorithm suggests; wrap it in "
-                f"ray.tune.search.Repeater(..., repeat=20), or declare {'=..., '.join(names)}=...",
-                stacklevel=2,
+                f"tune.grid_search(list(range(20))), or declare {'=..., '.join(names)}=..."
             )
 
     # What `ArmScheduler` asks.
 
     def _settings(self, candidates: Sequence[Config], n_arms: int, search: Any) -> Settings:
-        self._warn_if_not_repeated(search)
         if len(candidates) < n_arms:
             return self._settings_for(candidates, n_arms, None)
         replicates = list(filter(None, self._runs.n_replicates[:n_arms]))
@@ -185,12 +163,3 @@ class IISEScheduler(ArmScheduler):
             return self._promoted(candidates, self._fidelity, noise, **self._options)
         self._check_replicates(n_arms, min(replicates))
         return self._settings_for(candidates, n_arms, min(replicates))
-
-    def _on_complete_search(self) -> None:
-        super()._on_complete_search()
-        runner = self._claims.experiment.runner
-        if not isinstance(runner, RaceRunner) or self._closed:
-            return
-        active, numbers = runner.policy.active.tolist(), self._runs.n_replicates
-        if runner.policy.piloting and active:
-            self._check_replicates(len(active), min(numbers[arm] for arm in active))

@@ -1,7 +1,6 @@
 """Which trials there are: each is one replicate of an arm, and how far it has come."""
 
 import math
-import warnings
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,10 +9,11 @@ from typing import Any
 from ray.tune.experiment import Trial
 from ray.tune.utils import flatten_dict
 
-from mfhpo.experiment.configurations import Configurations, key_of
+from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun, Ended, Event, Lost
 from mfhpo.problem import LARGEST
 from mfhpo_ray.experiment.encoding import described
+from mfhpo_ray.experiment.space import without
 
 ADDED = "_again"
 """The end of a trial's name that a scheduler has added, to evaluate its configuration again."""
@@ -79,7 +79,7 @@ class Runs:
     """The runs of an experiment; those of one arm differ in `replicate_keys` only."""
 
     def __init__(self, replicate_keys: Collection[str]) -> None:
-        self._replicate_keys = frozenset(replicate_keys)
+        self._replicate_keys = tuple(replicate_keys)
         self._by_trial: dict[str, Run] = {}
         self._by_arm: defaultdict[int, list[Run]] = defaultdict(list)
         self.configurations = Configurations(describe=described)
@@ -139,7 +139,7 @@ class Runs:
 
     def arm(self, config: Mapping[str, Any]) -> int:
         """Return the arm of a configuration; a new one if it was not seen before."""
-        return self.configurations.add(_without(config, self._replicate_keys))
+        return self.configurations.add(without(config, self._replicate_keys))
 
     def _put(self, run: Run) -> Run:
         self._by_trial[run.trial.trial_id] = run
@@ -147,46 +147,7 @@ class Runs:
         return run
 
 
-def warn_if_redrawn(runs: Runs, replicate_keys: Collection[str]) -> None:
-    """Warn if something was drawn anew for each replicate, so that no arm has two.
-
-    Replicates occur equally often then, and some key has more values than each has trials.
-    """
-    flat = [flatten_dict(run.trial.config) for run in runs]
-
-    def counts(names: Collection[str]) -> Counter[str]:
-        parts = ({name: config[name] for name in names if name in config} for config in flat)
-        return Counter(key_of(part, described) for part in parts)
-
-    if runs.n_arms < len(flat) or any(config.keys().isdisjoint(replicate_keys) for config in flat):
-        return
-    per_replicate = set(counts(replicate_keys).values())
-    if len(per_replicate) != 1:
-        return
-    n = per_replicate.pop()
-    others = sorted({name for config in flat for name in config}.difference(replicate_keys))
-    redrawn = [name for name in others if 1 < n < len(counts([name]))]
-    if redrawn:
-        warnings.warn(
-            f"{' and '.join(map(repr, redrawn))} differ from replicate to replicate, so that each "
-            f"of the {len(flat)} trials is a configuration of its own. Give "
-            f"search_alg=BasicVariantGenerator(constant_grid_search=True), or name what does not "
-            f"matter in replicate=...",
-            stacklevel=2,
-        )
-
-
 def _number(run: Run) -> float:
     """Return the number that Tune gives a trial, in its tag."""
     number = (run.trial.experiment_tag or "").partition("_")[0]
     return float(number) if number.isdigit() else math.inf
-
-
-def _without(config: Mapping[str, Any], keys: Collection[str], prefix: str = "") -> dict[str, Any]:
-    kept: dict[str, Any] = {}
-    for key, value in config.items():
-        path = f"{prefix}{key}"
-        if path not in keys:
-            nested = isinstance(value, Mapping)
-            kept[key] = _without(value, keys, f"{path}/") if nested else value
-    return kept

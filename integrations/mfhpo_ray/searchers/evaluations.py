@@ -198,7 +198,7 @@ class Evaluations:
     def leave_run(self) -> None:
         """Lose what is under way: another run begins, which makes none of its trials."""
         if not self.finished:
-            self._log.notebook.journal = None  # that of the earlier run stays as it is
+            self._log.journal = None  # that of the earlier run stays as it is
             self._log.lose_open()
         for kept in (self._running, self._again, self._awaited):
             kept.clear()
@@ -210,7 +210,7 @@ class Evaluations:
     def lose_awaited(self) -> None:
         """Lose what Tune does not run again, if that is known."""
         awaited, self._awaited = self._awaited, set()
-        if self._log.notebook.journal is not None:
+        if self._log.journal is not None:
             self._lose_all(awaited)
 
     def _lose_all(self, trial_ids: Collection[str]) -> None:
