@@ -55,10 +55,7 @@ _NOTE_SHARE = 0.1
 class ArmScheduler(FIFOScheduler, abc.ABC):
     """Runs trials that are replicates of arms: who starts, who goes on, who stops.
 
-    Parameters
-    ----------
-    own
-        All options by name; those of every scheduler are taken out.
+    Of all options by name, those of every scheduler are taken out of its `own`.
     """
 
     _supports_buffered_results = False  # decisions are about single results

@@ -69,13 +69,10 @@ class MFEliminationScheduler(ArmScheduler):
       is stopped. An arm's second trial starts only if its first has ended and the arm may still be
       the best.
     * Failures. A trial fails that crashes for good, runs into a limit, or reports a value that
-      is no finite number. An arm whose every trial failed counts against no other. If its trials
-      were lost with their processes, the answer has the condition that they were like the others.
+      is no finite number. An arm whose every trial failed counts against no other.
     * Contradictions. Where a trial contradicts the bounds beyond the noise, a
       `mfhpo.BiasContradictedWarning` says so. The bound is widened as far as needed, and nothing is
       certified any more.
-    * After a crash of the driver, ``Tuner.restore`` goes on with everything observed. The cost of
-      the answer is the time trained in the unit of `time_attr`, repeats included.
 
     Examples
     --------

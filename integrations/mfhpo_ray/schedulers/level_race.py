@@ -25,18 +25,9 @@ Choice: TypeAlias = tuple[Run, Assignment]
 class LevelRace:
     """Runs that pause at levels, and go on as an experiment assigns levels to configurations.
 
-    Parameters
-    ----------
-    claims, runs
-        Of an experiment that has begun, of any kind; the trials.
-    value_of
-        Returns the metric in a result; NaN if it is no number, None if it is not there.
-    meter
-        Knows the levels, and how far runs have come.
-    n_arms
-        Number of configurations in the race, some of which may be suggested later.
-    promotion
-        Adds trials that evaluate arms again at the last level. None: there are none.
+    The experiment of the `claims` has begun, with `n_arms` configurations, some of which may be
+    suggested later. `value_of` returns the metric in a result: NaN if it is no number, None if it
+    is not there. A `promotion` adds trials that evaluate arms again at the last level.
     """
 
     keeps_those_out = True  # an arm that is put back needs its trials that wait

@@ -59,13 +59,7 @@ def levels_of(
 
 
 class Meter:
-    """Follows runs by their results, and charges for increments.
-
-    Attributes
-    ----------
-    levels
-        The levels, in order.
-    """
+    """Follows runs by their results over levels, and charges for increments."""
 
     def __init__(self, fidelity: Fidelity, prices: Mapping[str, float] | None) -> None:
         self.levels = tuple(fidelity.levels or ())

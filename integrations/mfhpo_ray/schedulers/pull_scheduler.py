@@ -40,8 +40,7 @@ class PullScheduler(FIFOScheduler):
 
     Use it with random search, with Optuna's searcher or with those of this package, which make it
     by ``search.scheduler()``. A trial that is ended before it reported has a result without the
-    metric, on which other searchers, such as HEBO's, may fail. A search of this package writes
-    observations to the experiment's storage at once, so that no pull runs twice.
+    metric, on which other searchers, such as HEBO's, may fail.
 
     Parameters
     ----------
@@ -55,16 +54,11 @@ class PullScheduler(FIFOScheduler):
         Where the configuration of a trial has a limit of its own, which then counts instead of
         `limit`; None there means no limit. Nested keys are joined by ``"/"``.
 
-    Raises
-    ------
-    TypeError, ValueError
-        For wrong arguments; for a trial's own limit, when the trial is added.
-
     Notes
     -----
-    A limit is kept to about 0.1 seconds, while the driver is not busy otherwise. A trial that
-    reports beyond its limit is stopped as by any scheduler. One that does not report is killed with
-    its children, without ``finally`` or ``atexit``. The clock starts again when a trial runs again.
+    A limit is kept to about 0.1 seconds, while the driver is not busy otherwise. A trial that does
+    not report is killed with its children, without ``finally`` or ``atexit``. The clock starts
+    again when a trial runs again.
 
     Memory is measured four times a second, by an actor without a CPU on each node. The process
     itself counts, about 100 MB with Ray; memory that processes share is divided among them, on

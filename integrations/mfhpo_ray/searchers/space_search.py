@@ -28,14 +28,12 @@ class SpaceSearch(ExperimentSearch):
     When to use it: as you would use BOHB or Optuna with ASHA, for any space and a budget of some
     tens or hundreds of full evaluations. A model of all levels of the fidelity decides which
     configuration to begin and which to go on with. The end of the budget re-evaluates the finalists
-    from scratch. That gives the winner's value with an interval, and the probability that another
-    finalist is better. It is given to a Tuner as `IISESearch` is. A space of some tens of
-    configurations is better raced whole, by `MFSearch`.
+    from scratch. It is given to a Tuner as `IISESearch` is. A space of some tens of configurations
+    is better raced whole, by `MFSearch`.
 
     What it guarantees: with probability at least 1 - `delta`, no configuration of the shortlist is
     better than the certified one by more than `epsilon`. It says nothing about configurations
-    outside the shortlist. The intervals rest on the evaluations of the shortlist alone, never on
-    values that the search has selected. With `replicate` it is about the mean over replicates.
+    outside the shortlist. With `replicate` it is about the mean over replicates.
 
     Parameters
     ----------
@@ -62,10 +60,6 @@ class SpaceSearch(ExperimentSearch):
     before it had any value: then it may go on at the next level. Where most configurations fail at
     the lowest level, new ones begin above it. A trial whose process or node dies is paid for as
     well, and the configuration is evaluated again.
-
-    Where seconds are measured, each trial has a limit, beyond which something else is worth more.
-    The search's scheduler keeps it. A configuration that was stopped is evaluated again, with a
-    larger limit, once that is worth it.
 
     With `checkpoints`, ``config["training"]`` is the name of the training that a trial goes on
     with. Trials of one configuration at rising levels share it; each evaluation for the certificate

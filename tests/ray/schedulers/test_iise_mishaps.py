@@ -132,8 +132,10 @@ def test_every_race_ends_and_tells_only_what_was_reported(drawn):
         arms=n_arms if n_arms > 1 else None,
         pilot_pulls=2,
     )
-    if scheduler._declaration.bias is None and drawn["n_replicates"] < 2:
-        scheduler._declaration = replace(scheduler._declaration, bias=Bias.max(*BIAS))
+    known = scheduler._race.declaration
+    if known.bias is None and drawn["n_replicates"] < 2:
+        known = replace(known, bias=Bias.max(*BIAS))
+        scheduler._race = replace(scheduler._race, declaration=known)
     run = race(
         scheduler,
         trials,

@@ -159,7 +159,7 @@ def test_what_cannot_be_promoted_raises():
 
 def test_levels_are_as_long_as_those_of_tunes_schedulers():
     for scheduler in (IISEScheduler(), MFEliminationScheduler()):
-        assert list(scheduler._levels)[-1] == 100
+        assert scheduler._meter.levels[-1] == 100
     with pytest.raises(ValueError, match="give either max_t"):
         IISEScheduler(max_t=9, levels=(1, 9))
 
