@@ -72,12 +72,13 @@ class RaceKind(FidelityKind):
     def settings(self, study: optuna.Study, seed: int, lease: float | None) -> Settings:
         """Return the settings of the race, or of the search for its finalists."""
         sign = 1.0 if study.direction == optuna.study.StudyDirection.MAXIMIZE else -1.0
-        candidates, levels = self.given(seed), tuple(self.fidelity.levels or ())
-        common = {"seed": seed, "sign": sign, "lease_seconds": lease, "describe": described}
+        candidates, fidelity = self.given(seed), self.race.fidelity
+        common: dict[str, Any] = {"seed": seed, "sign": sign, "lease_seconds": lease}
+        common["describe"], levels = described, tuple(fidelity.levels or ())
         if levels:
             return self._settings(candidates, levels, common)
         return LateSettings(
-            fidelity=self.fidelity.name,
+            fidelity=fidelity.name,
             make=lambda levels: self._settings(candidates, levels, common),
             candidates=candidates,
             in_blocks=self.replicate is not None,

@@ -129,9 +129,11 @@ def certify(
     check_aim(metric, mode)
     timeout = check_limit("timeout", timeout)
     check_name("time_attr", time_attr, "the key of a result")
-    for argument, key in (("fidelity", fidelity), ("seed_key", seed_key), ("name", name)):
+    for argument, key in (("fidelity", fidelity), ("seed_key", seed_key)):
         if key is not None:
-            check_name(argument, key, "a name or None")
+            check_name(argument, key, "a key of the configuration or None")
+    if name is not None:
+        check_name("name", name, "the name of an experiment or None")
     if max_concurrent_trials is not None:
         check_count("max_concurrent_trials", max_concurrent_trials, 1)
     check_flag("reuse_actors", reuse_actors)

@@ -243,10 +243,8 @@ def _allows(domain: Any, categories: Sequence[Any] | None, level: Any) -> bool:
     low, high, step = bounds_of(domain)
     if not is_number(level) or not low <= level <= high:
         return False
-    if step is None:
-        return isinstance(domain, Float) or float(level).is_integer()
-    steps = (level - low) / step
-    return bool(abs(steps - round(steps)) < 1e-8)
+    step = step or (None if isinstance(domain, Float) else 1)
+    return step is None or abs((level - low) / step - round((level - low) / step)) < 1e-8
 
 
 def _shown(domain: Any) -> str:

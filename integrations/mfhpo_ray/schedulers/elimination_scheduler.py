@@ -123,9 +123,10 @@ class MFEliminationScheduler(ArmScheduler):
         if not isinstance(self._course, CurveRace):
             return super().recommendation()
         finished = self._closed or self._over or (self._all_known and self._runs.all_over)
-        cost = self._claims.experiment.answer().cost
+        experiment = self._course.experiment
+        cost = experiment.answer().cost
         answer = self._course.judge.recommend(cost, finished, self._all_known)
-        n_lost = len(self._claims.experiment.ledger.lost)
+        n_lost = len(experiment.ledger.lost)
         lost = losses_in_words(n_lost, None, may_have_worker=False)
         answer = replace(answer, conditions=(*answer.conditions, *lost))
         level = self._levels[answer.fidelity]
@@ -148,11 +149,11 @@ class MFEliminationScheduler(ArmScheduler):
             candidates=candidates, n_levels=len(self._levels), sign=self._sign, describe=described
         )
 
-    def _make_course(self) -> LevelRace:
+    def _make_course(self, *parts: Any) -> LevelRace:
         if self._promotion is not None:
-            return super()._make_course()
+            return super()._make_course(*parts)
         judge = self._make_judge(self._sign)
-        return CurveRace(*self._parts, judge=judge, slots=self._slots, sign=self._sign)
+        return CurveRace(*parts, judge=judge, slots=self._slots, sign=self._sign)
 
     @property
     def _over(self) -> bool:

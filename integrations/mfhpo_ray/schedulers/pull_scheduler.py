@@ -13,7 +13,7 @@ from ray.tune.stopper import CombinedStopper, NoopStopper, Stopper, TimeoutStopp
 from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import check_name
-from mfhpo_ray.experiment.checkpoints import check_reuse
+from mfhpo_ray.experiment.checkpoints import check_reuse, is_tried_again, was_lost
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.limits import (
     Limits,
@@ -23,7 +23,6 @@ from mfhpo_ray.experiment.limits import (
     stop_at_once,
     unwrapped,
 )
-from mfhpo_ray.experiment.losses import is_tried_again, was_lost
 from mfhpo_ray.experiment.prices import required_resources
 from mfhpo_ray.experiment.space import find, has
 from mfhpo_ray.schedulers.room import searchers_of
@@ -212,10 +211,19 @@ def stopped_by(
     """
     if result.get(TRAINING_ITERATION) == iteration:
         return None
-    for name, value in trial.stopping_criterion.items():
-        if name in result and result[name] >= value:
-            return f"RunConfig(stop={{{name!r}: {value!r}}})"
-    names = stoppers_in(getattr(unwrapped(tune_controller), "_stopper", None))
+    stopper = getattr(unwrapped(tune_controller), "_stopper", None)
+    return criterion_met(trial.stopping_criterion, result) or stopper_in_words(stopper)
+
+
+def criterion_met(stop: Mapping[str, Any], result: Mapping[str, Any]) -> str | None:
+    """Return the criterion of ``RunConfig(stop={...})`` that a result meets, in words, or None."""
+    met = (name for name, value in stop.items() if name in result and result[name] >= value)
+    return next((f"RunConfig(stop={{{name!r}: {stop[name]!r}}})" for name in met), None)
+
+
+def stopper_in_words(stopper: Stopper | None) -> str | None:
+    """Return a stopper that may end trials early, in words, or None."""
+    names = stoppers_in(stopper)
     return f"RunConfig(stop={names[0]})" if names else None
 
 

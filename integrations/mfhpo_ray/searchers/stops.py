@@ -12,7 +12,7 @@ from ray.tune.result import DONE
 from ray.tune.schedulers import FIFOScheduler
 
 from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
-from mfhpo_ray.schedulers.pull_scheduler import PullScheduler, stoppers_in
+from mfhpo_ray.schedulers.pull_scheduler import PullScheduler, criterion_met, stopper_in_words
 
 
 def cut_by(result: Mapping[str, Any] | None, iteration: Any, stop: Mapping[str, Any]) -> str | None:
@@ -29,10 +29,7 @@ def cut_by(result: Mapping[str, Any] | None, iteration: Any, stop: Mapping[str, 
         return _who_stops() or "another scheduler"
     if DONE not in result or result.get(TRAINING_ITERATION) == iteration:
         return None
-    for name, value in stop.items():
-        if name in result and result[name] >= value:
-            return f"RunConfig(stop={{{name!r}: {value!r}}})"
-    return _who_stops()
+    return criterion_met(stop, result) or _who_stops()
 
 
 def _who_stops() -> str | None:
@@ -47,6 +44,5 @@ def _who_stops() -> str | None:
         if scheduler is not None:
             if not (type(scheduler) is FIFOScheduler or isinstance(scheduler, PullScheduler)):
                 return type(scheduler).__name__
-            names = stoppers_in(getattr(caller, "_stopper", None))
-            return f"RunConfig(stop={names[0]})" if names else None
+            return stopper_in_words(getattr(caller, "_stopper", None))
     return None

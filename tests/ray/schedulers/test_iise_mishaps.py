@@ -175,6 +175,6 @@ def test_values_that_a_stop_cuts_are_of_the_levels_that_were_reached(make, n_rep
     cuts = [str(each.message) for each in caught if "has stopped trial" in str(each.message)]
     assert len(cuts) == 1
     assert cuts[0].startswith("RunConfig(stop={'training_iteration': 5})")
-    levels = {result.pull.fidelity for result in scheduler._claims.experiment.history()}
+    levels = {result.pull.fidelity for result in scheduler._course.experiment.history()}
     assert levels <= {0, 1}
     assert not scheduler.recommendation().certified
