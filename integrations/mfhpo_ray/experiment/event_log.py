@@ -22,6 +22,7 @@ Records: TypeAlias = Mapping[str, Mapping[str, Any]]
 DRIVER = "driver"  # the only worker that tells events
 SHARED = "experiment"  # the record of what is about no trial
 EVENTS = "events"
+LEFT = "the run that began it was left for another one"
 
 
 class EventLog:
@@ -117,10 +118,10 @@ class EventLog:
                     f"the search was saved in the run {earlier}, whose events cannot be read any "
                     f"more; restore it where the experiment's storage is."
                 )
-            self.lose_open({last})
+            self.lose(set(self.experiment.open) - {last}, LEFT)
         if last in self.experiment.open and self.experiment.settle(last) is None:
             # Killed before its first snapshot, an experiment begins with the same again.
-            self._lose(last, "it was made before", is_withdrawn=True)
+            self.lose([last], "it was made before", is_withdrawn=True)
         for name, record in self._records.items():
             if record != stored.get(name):
                 self._write(name, record)
@@ -150,13 +151,10 @@ class EventLog:
             self.experiment = Experiment.replay(self.experiment.settings, events)
         return len(news)
 
-    def lose_open(self, but: Collection[str | None] = ()) -> None:
-        """Lose all claims but these, which another run began."""
-        for id in sorted(set(self.experiment.open).difference(but)):
-            self._lose(id, "the run that began it was left for another one")
-
-    def _lose(self, id: str, why: str, **how: bool) -> None:
-        self.tell(Lost(id=id, order=self.experiment.order, why=why, **how))
+    def lose(self, ids: Collection[str], why: str, **how: bool) -> None:
+        """Lose claims, whatever they have cost."""
+        for id in sorted(ids):
+            self.tell(Lost(id=id, order=self.experiment.order, why=why, **how))
 
     def _check_digest(self, text: str) -> None:
         mine, stored = json.loads(self._digest), json.loads(text)

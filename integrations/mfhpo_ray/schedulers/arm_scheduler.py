@@ -30,7 +30,6 @@ from mfhpo_ray.experiment.recommendation import in_terms_of_tune
 from mfhpo_ray.schedulers.level_race import LevelRace
 from mfhpo_ray.schedulers.levels import Meter
 from mfhpo_ray.schedulers.promotion import Promotion
-from mfhpo_ray.schedulers.pull_scheduler import stopped_by
 from mfhpo_ray.schedulers.room import (
     Slots,
     check_ends,
@@ -42,6 +41,7 @@ from mfhpo_ray.schedulers.room import (
     suggests,
 )
 from mfhpo_ray.schedulers.runs import Run, Runs, adapt, is_over, n_arms_in, told_in
+from mfhpo_ray.schedulers.stops import stopped_by
 
 Config: TypeAlias = Mapping[str, Any]
 Result: TypeAlias = dict[str, Any]

@@ -15,9 +15,9 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import EstimatedNoise
 from mfhpo.racing.options import runs, with_defaults
 from mfhpo_ray.experiment.encoding import described
+from mfhpo_ray.experiment.options import IISESchedulerOptions
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Config
 from mfhpo_ray.schedulers.levels import Meter, levels_of
-from mfhpo_ray.schedulers.options import IISESchedulerOptions
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -49,7 +49,7 @@ class IISEScheduler(ArmScheduler):
         Cost of a trial up to each level; "measured" for seconds; None for proportional to the
         level. A trial that goes on from a checkpoint is charged with the increment.
     prices
-        See `mfhpo_ray.searchers.options.FidelitySearchOptions`. No other scheduler is needed.
+        See `mfhpo_ray.experiment.options.FidelitySearchOptions`. No other scheduler is needed.
     seed
         Of what is drawn: a pilot, or the choices of a model.
     **options

@@ -2,8 +2,7 @@
 
 import math
 import warnings
-from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -127,8 +126,7 @@ class LevelRace:
     def take_cut(self, run: Run, result: Mapping[str, Any], who: str) -> None:
         """Take in the last result of a trial that somebody has stopped: for levels it came to."""
         self._meter.note(run, result)
-        last = bisect_right(self._meter.levels, run.shown) - 1
-        value = self._value_of(result)
+        last, value = self._meter.stage(run), self._value_of(result)
         if run.begun is None or last < run.level or value is None:
             self._leave_out(run, who)
         else:
@@ -153,11 +151,7 @@ class LevelRace:
     # What is told.
 
     def end(self, run: Run, value: float | None, **how: Any) -> None:
-        """Tell what a run has shown; None: it failed.
-
-        If nothing else is told, that is at the level where it was sent to, and for what it has cost
-        so far (see `mfhpo.experiment.Ended`).
-        """
+        """Tell what a run has shown, at the level where it was sent to; None: it failed."""
         how = {"level": run.level, **how}
         if "cost" not in how:
             how["cost"] = self.cost_of(run)
@@ -184,8 +178,7 @@ class LevelRace:
                 run.is_sent = False
             else:
                 is_withdrawn = self.experiment.ledger.open[id].pull.arm in out
-                order = self.experiment.order
-                why = "the driver has died"
+                why, order = "the driver has died", self.experiment.order
                 self._record(Lost(id=id, order=order, why=why, is_withdrawn=is_withdrawn))
 
     def send_again(self) -> Run | None:
@@ -202,24 +195,16 @@ class LevelRace:
         """Return whether a trial was added, or is waiting, now that all are over."""
         return self._promotion is not None and self._choose() is not None
 
-    def _send(self, run: Run, work: Assignment | None = None) -> None:
-        first = run.reached + 1 if work is None else work.level
-        self._send_to(run, range(first, self._last + 1), work)
-
-    def _send_to(
-        self, run: Run, levels: Sequence[int], work: Assignment | None = None, **how: Any
-    ) -> None:
-        """Send a run to the first of these levels, as assigned or else as it was suggested."""
-        order = self.experiment.order
-        id = f"{run.trial.trial_id}:{order}"
+    def _send(self, run: Run, work: Assignment | None = None, **how: Any) -> None:
+        """Send a run to a level and those above it, as assigned or else as it was suggested."""
+        order, first = self.experiment.order, run.reached + 1 if work is None else work.level
+        id, levels = f"{run.trial.trial_id}:{order}", tuple(range(first, self._last + 1))
         if work is not None:
             self._record(work.begun(id, order, levels=levels))
             return
-        how |= {"purpose": self.experiment.runner.purpose, "origin": "enqueued"}
+        how |= {"purpose": self.experiment.runner.purpose, "origin": "enqueued", "levels": levels}
         configuration = self._runs.configurations[run.arm]
-        self._record(
-            Begun(id=id, order=order, configuration=configuration, levels=tuple(levels), **how)
-        )
+        self._record(Begun(id=id, order=order, configuration=configuration, **how))
 
     def _record(self, event: Event) -> None:
         self.log.tell(event)

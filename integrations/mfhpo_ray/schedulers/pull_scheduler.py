@@ -6,10 +6,8 @@ import time
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from ray.air.constants import TRAINING_ITERATION
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler
-from ray.tune.stopper import CombinedStopper, NoopStopper, Stopper, TimeoutStopper
 from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import check_name
@@ -26,6 +24,7 @@ from mfhpo_ray.experiment.limits import (
 from mfhpo_ray.experiment.prices import required_resources
 from mfhpo_ray.experiment.space import find, has
 from mfhpo_ray.schedulers.room import searchers_of
+from mfhpo_ray.schedulers.stops import stoppers_in
 
 Result: TypeAlias = dict[str, Any]
 
@@ -72,6 +71,8 @@ class PullScheduler(FIFOScheduler):
     >>> PullScheduler(limit=600).debug_string()
     'First in, first out; trials may run for 600 s; 0 were ended for their time.'
     """
+
+    ends_early = False  # that is, trials within their limits
 
     def __init__(
         self,
@@ -192,39 +193,6 @@ class PullScheduler(FIFOScheduler):
             limit = finite_limit(f"config[{self._limit_key!r}] of trial {trial.trial_id}", found)
         chosen = None if self._search is None else self._search.limit_of(trial.trial_id)
         return min((one for one in (limit, chosen) if one is not None), default=None)
-
-
-def stoppers_in(stopper: Stopper | None) -> list[str]:
-    """Return the classes of stoppers that may end trials early; a time budget ends all of them."""
-    if isinstance(stopper, CombinedStopper):
-        return [name for part in stopper._stoppers for name in stoppers_in(part)]
-    is_harmless = isinstance(stopper, NoopStopper | TimeoutStopper | None)
-    return [] if is_harmless else [type(stopper).__name__]
-
-
-def stopped_by(
-    tune_controller: Any, trial: Trial, result: Mapping[str, Any], iteration: Any
-) -> str | None:
-    """Return which stop of the RunConfig has ended a trial with this last flat result, or None.
-
-    A trial that ends by itself has its last result told again: schedulers have seen its iteration.
-    """
-    if result.get(TRAINING_ITERATION) == iteration:
-        return None
-    stopper = getattr(unwrapped(tune_controller), "_stopper", None)
-    return criterion_met(trial.stopping_criterion, result) or stopper_in_words(stopper)
-
-
-def criterion_met(stop: Mapping[str, Any], result: Mapping[str, Any]) -> str | None:
-    """Return the criterion of ``RunConfig(stop={...})`` that a result meets, in words, or None."""
-    met = (name for name, value in stop.items() if name in result and result[name] >= value)
-    return next((f"RunConfig(stop={{{name!r}: {stop[name]!r}}})" for name in met), None)
-
-
-def stopper_in_words(stopper: Stopper | None) -> str | None:
-    """Return a stopper that may end trials early, in words, or None."""
-    names = stoppers_in(stopper)
-    return f"RunConfig(stop={names[0]})" if names else None
 
 
 def _unfinished(tune_controller: Any) -> list[Trial]:

@@ -16,10 +16,10 @@ from mfhpo.racing.options import runs, with_defaults
 from mfhpo_ray.experiment.checkpoints import is_tried_again
 from mfhpo_ray.experiment.encoding import described
 from mfhpo_ray.experiment.limits import Limits
+from mfhpo_ray.experiment.options import RCUCBSchedulerOptions
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Config
 from mfhpo_ray.schedulers.level_race import LevelRace
 from mfhpo_ray.schedulers.levels import Meter
-from mfhpo_ray.schedulers.options import RCUCBSchedulerOptions
 from mfhpo_ray.schedulers.runs import Run
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class LimitRace(LevelRace):
     def send_first(self, run: Run) -> None:
         """Send a run that a search algorithm has suggested, with the largest limit."""
         runner: Any = self.experiment.runner
-        self._send_to(run, (0,), limit=_largest(runner.policy.limits, self._longest))
+        self._send(run, limit=_largest(runner.policy.limits, self._longest))
 
     def take(self, run: Run, result: Mapping[str, Any]) -> bool:
         """Return false: the last result counts alone."""

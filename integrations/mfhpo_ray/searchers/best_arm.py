@@ -30,9 +30,9 @@ from mfhpo.racing.options import (
     runs,
 )
 from mfhpo.regret import MFUCB, MFElimination
+from mfhpo_ray.experiment.options import FidelitySearchOptions
 from mfhpo_ray.searchers.candidates import ArmsLike
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
-from mfhpo_ray.searchers.options import FidelitySearchOptions
 from mfhpo_ray.searchers.race import RaceTrials
 
 if TYPE_CHECKING:

@@ -20,11 +20,11 @@ from mfhpo_ray.experiment.metric import as_number, check_aim, scalars
 from mfhpo_ray.experiment.recommendation import in_terms_of_tune
 from mfhpo_ray.experiment.space import fingerprint, placeholders_in
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
+from mfhpo_ray.schedulers.stops import cut_by
 from mfhpo_ray.searchers import notices
 from mfhpo_ray.searchers.candidates import ArmsLike, Candidates, Shown, check_arms
 from mfhpo_ray.searchers.evaluations import Evaluations
 from mfhpo_ray.searchers.notices import Notices
-from mfhpo_ray.searchers.stops import cut_by
 from mfhpo_ray.searchers.trials import Trials
 
 _STATE_VERSION = 3  # of saved states; those of mfhpo 0.1.4 have none

@@ -21,8 +21,8 @@ from mfhpo.knowledge.fidelity import Fidelity, native
 from mfhpo.regret import MFElimination
 from mfhpo.search import BudgetedSearch
 from mfhpo_ray.experiment.metric import check_aim
+from mfhpo_ray.experiment.options import FidelitySearchOptions
 from mfhpo_ray.experiment.space import Config
-from mfhpo_ray.searchers.options import FidelitySearchOptions
 from mfhpo_ray.searchers.trials import Source, Trials, own_and_host
 
 

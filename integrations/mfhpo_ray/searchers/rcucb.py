@@ -13,11 +13,15 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import runs
 from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.experiment.metric import as_number
+from mfhpo_ray.experiment.options import (
+    RCUCBSearchOptions,
+    SearchOptions,
+    ZoomingRCUCBSearchOptions,
+)
 from mfhpo_ray.experiment.space import Config, assign
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.searchers.candidates import ArmsLike
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
-from mfhpo_ray.searchers.options import RCUCBSearchOptions, SearchOptions, ZoomingRCUCBSearchOptions
 from mfhpo_ray.searchers.trials import Source, Trials, own_and_host
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import Declaration
 from mfhpo.racing.options import runs
 from mfhpo.search import BudgetedSearch, DeclaredSearch
+from mfhpo_ray.experiment.options import FidelitySearchOptions, SpaceSearchOptions
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
-from mfhpo_ray.searchers.options import FidelitySearchOptions, SpaceSearchOptions
 from mfhpo_ray.searchers.trials import Source, Trials, own_and_host
 
 if TYPE_CHECKING:
