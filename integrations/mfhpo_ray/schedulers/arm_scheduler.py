@@ -46,7 +46,8 @@ from mfhpo_ray.schedulers.stops import stopped_by
 Config: TypeAlias = Mapping[str, Any]
 Result: TypeAlias = dict[str, Any]
 
-_PERIOD = 5.0  # seconds: Ray tells nobody that it stops, so the answer is noted often
+# Ray tells nobody that it stops: the answer so far is noted often, in such a share of the time.
+_NOTE_SHARE = 0.1
 
 
 class ArmScheduler(FIFOScheduler, abc.ABC):
@@ -389,10 +390,11 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     def _note_answer(self) -> None:
         assert self._course is not None
-        self._noted, self._noted_until = self._course.experiment.order, self._clock() + _PERIOD
+        begun, self._noted = self._clock(), self._course.experiment.order
         if self._journal is not None:
             answer, names = self.recommendation(), self._runs.names
             self._course.log.write_answer(answer, self._metric, self._mode, names)
+        self._noted_until = begun + (self._clock() - begun) / _NOTE_SHARE
 
     def _now(self) -> float:
         return self._clock()
