@@ -18,7 +18,7 @@ from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import is_number
 from mfhpo.experiment import key_of
-from mfhpo.knowledge.fidelity import Fidelity, geometric_levels
+from mfhpo.knowledge.fidelity import Fidelity, geometric_levels, native
 from mfhpo_ray.experiment.encoding import described
 
 Config: TypeAlias = dict[str, Any]
@@ -87,6 +87,15 @@ def picked(config: Mapping[str, Any], names: Collection[str]) -> Config:
         if has(config, name):
             assign(part, name, find(config, name))
     return part
+
+
+def copied(value: Any) -> Any:
+    """Return a copy of nested containers with Python's numbers for NumPy's."""
+    if isinstance(value, Mapping):
+        return {name: copied(part) for name, part in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(copied, value))
+    return native(value)
 
 
 def fingerprint(config: Mapping[str, Any]) -> str:
