@@ -52,13 +52,13 @@ def history(evaluations: int) -> Iterator[Event]:
     rng, order, begun = random.Random(0), 0, 0
     values = np.random.default_rng(0).normal(size=evaluations)
     under_way: list[str] = []
-    candidates = settings(SILENT).candidates
+    candidates = settings(SILENT).runner().configurations
     while begun < evaluations or under_way:
         if begun < evaluations and len(under_way) < _WORKERS:
             yield Begun(
                 id=str(begun),
                 order=order,
-                configuration=rng.choice(candidates),
+                configuration=candidates[rng.randrange(_ARMS)],
                 levels=(rng.randrange(len(_LEVELS)),),
                 replicate=begun,
                 worker=str(begun % _WORKERS),

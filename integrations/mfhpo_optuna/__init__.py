@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from mfhpo_optuna.pruners.elimination_pruner import MFEliminationPruner
     from mfhpo_optuna.pruners.iise_pruner import IISEPruner
     from mfhpo_optuna.pruners.time_limit_pruner import TimeLimitPruner
-    from mfhpo_optuna.recommendations import (
+    from mfhpo_optuna.report.dashboard import publish_to_dashboard
+    from mfhpo_optuna.report.page import write_report
+    from mfhpo_optuna.samplers.answer import (
         SearchRecommendation,
         StudyLimitRecommendation,
         StudyRecommendation,
     )
-    from mfhpo_optuna.report.dashboard import publish_to_dashboard
-    from mfhpo_optuna.report.page import write_report
     from mfhpo_optuna.samplers.best_arm import (
         IISESampler,
         MFGradSampler,
@@ -92,13 +92,13 @@ _MODULES = {
     "MFUCBSampler": "mfhpo_optuna.samplers.reward",
     "NashSampler": "mfhpo_optuna.games.sampler",
     "RCUCBSampler": "mfhpo_optuna.samplers.rcucb",
-    "SearchRecommendation": "mfhpo_optuna.recommendations",
+    "SearchRecommendation": "mfhpo_optuna.samplers.answer",
     "SearchSampler": "mfhpo_optuna.samplers.search_sampler",
     "StudyCertificate": "mfhpo_optuna.certification",
     "StudyDeviation": "mfhpo_optuna.games.equilibrium",
     "StudyEquilibrium": "mfhpo_optuna.games.equilibrium",
-    "StudyLimitRecommendation": "mfhpo_optuna.recommendations",
-    "StudyRecommendation": "mfhpo_optuna.recommendations",
+    "StudyLimitRecommendation": "mfhpo_optuna.samplers.answer",
+    "StudyRecommendation": "mfhpo_optuna.samplers.answer",
     "TimeLimitPruner": "mfhpo_optuna.pruners.time_limit_pruner",
     "TimeLimited": "mfhpo_optuna.time_limits.time_limited",
     "ZoomingRCUCBSampler": "mfhpo_optuna.samplers.rcucb",

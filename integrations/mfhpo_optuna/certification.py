@@ -231,7 +231,7 @@ def _conclude(record: optuna.Study, sampler: StudySampler, kind: RecordKind) -> 
 
     Raises ValueError while other processes certify the same with other arguments.
     """
-    objection = sampler._objection_to_others(record)
+    objection = sampler.objection_to_others(record)
     if objection:
         raise ValueError(objection)
     known = sampler.known(record)

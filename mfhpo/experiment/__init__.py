@@ -5,7 +5,7 @@ from mfhpo.experiment.assignment import Assignment, Done, Refused, Wait
 from mfhpo.experiment.configurations import Configurations, key_of
 from mfhpo.experiment.events import Answered, Begun, Ended, Event, Found, Joined, Lost, event_of
 from mfhpo.experiment.experiment import Experiment
-from mfhpo.experiment.race_settings import RaceSettings
+from mfhpo.experiment.races.settings import RaceSettings
 from mfhpo.experiment.settings import (
     GameSettings,
     LateSettings,

@@ -379,7 +379,7 @@ class State:
             self._closed[begun.id] = Claim(begun, Pull(0, level))
             return
         self._claimed.add(pull.arm)
-        if inherited is None and self._has_rival(begun, pull.arm):
+        if inherited is None and (self._has_rival(begun, pull.arm) or self._exceeds(begun, pull)):
             self.rivals.add(begun.id)
         else:
             self.runner.configurations.note(pull.arm, begun.configuration)
@@ -423,6 +423,13 @@ class State:
             and (begun.levels is None or not claim.tickets.keys().isdisjoint(begun.levels))
             for claim in self.ledger.open.values()
         )
+
+    def _exceeds(self, begun: Begun, pull: Pull) -> bool:
+        """Tell whether a claim should move, because earlier ones take what is left for it."""
+        if begun.origin != "chosen" or not self.runner.keeps_budget:
+            return False
+        self._tell_costs()
+        return not self.runner.fits(pull, self.ledger.pending())
 
     def _has_rival_of_draw(self, begun: Begun, arm: int) -> bool:
         """Tell whether a claim lacks values of its draw, brings other ones, or begins it, too."""

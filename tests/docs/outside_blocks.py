@@ -122,7 +122,7 @@ GIVEN = {
     "README.md": "24 3.10 5 0.05",
     "docs/concepts/certificate.md": "0.05 0.03",
     "docs/concepts/cheap-levels.md": "1",
-    "docs/concepts/experiment.md": "1 1.0",
+    "docs/concepts/experiment.md": "1 1.0 32",
     "docs/concepts/pictures.md": "24 0",
     "docs/concepts/samplers.md": "0.8 40 100 0.4 0 60 20",
     "docs/concepts/stopped-trials.md": "20",

@@ -9,7 +9,7 @@ from optuna.trial import TrialState
 
 from mfhpo_optuna import MFSampler
 from mfhpo_optuna.study.attributes import CENSORED_KEY
-from mfhpo_optuna.study.study_experiment import StudyExperiment
+from mfhpo_optuna.study.trials.under_way import UnderWay
 from tests.contract.experiment_contract import Host, conformance, settings_of_finalists
 from tests.optuna.samplers.races import PULL
 
@@ -27,7 +27,7 @@ class Samplers(Host):
 
     def run(self, task, world):
         now, running, study = 0.0, {}, None
-        with mock.patch.object(StudyExperiment, "clock", staticmethod(lambda: now)):
+        with mock.patch.object(UnderWay, "clock", staticmethod(lambda: now)):
             while True:
                 study = self.study(task, study)
                 while len(running) < task.workers and (trial := study.ask()):

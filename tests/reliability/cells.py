@@ -154,7 +154,7 @@ def figures(storage, name, folder, **options):
     }
     if name == OPTUNA:
         return found | {"ended": len(evaluated) >= TRIALS}
-    counted = _counted(study, name)
+    counted = _counted(study)
     ended, right, claim = _answer(study, name)
     return found | {
         "wasted": len(evaluated) - len(counted & set(evaluated)),
@@ -183,21 +183,15 @@ def _is_answer(trial):
     return "mfhpo:certificate" in trial.user_attrs
 
 
-def _counted(study, name):
-    """Trials from whose values the race has learned, each evaluation of a block once."""
+def _counted(study):
+    """Trials from whose values the experiment has learned, each evaluation of a block once."""
     counted, blocks = set(), set()
-
-    def listen_to_race(number, pull, seen):
-        place = (pull.arm, pull.block)
-        if seen.has_value and (pull.block is None or pull.block < 0 or place not in blocks):
-            counted.add(number)
+    for result in study.sampler.known(study).experiment.history():
+        place = (result.pull.arm, result.pull.block)
+        in_block = result.pull.block is not None and result.pull.block >= 0
+        if result.observation.has_value and not (in_block and place in blocks):
+            counted.add(int(result.id))
             blocks.add(place)
-
-    def listen_to_game(trial, query, values):
-        counted.add(trial.number)
-
-    listener = listen_to_game if name == "NashSampler" else listen_to_race
-    study.sampler.replay(study, lambda read: listener)
     return counted
 
 

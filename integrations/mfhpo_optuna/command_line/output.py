@@ -1,7 +1,6 @@
 """What the commands print: JSON for programs, tables for people, one line for a mistake."""
 
 import json
-from collections.abc import Iterable
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -57,15 +56,11 @@ def print_summary(summary: Summary, heading: str) -> None:
     console = Console(highlight=False)
     console.print(Text(clean(heading), style="dim"))
     console.print(Text(str(summary), style=_STYLES[summary.status]))
-    if summary.rows:
-        console.print(facts_table(summary.rows))
-
-
-def facts_table(rows: Iterable[tuple[str, str]]) -> Table:
-    """Return a table of two columns as plain text: no value is taken for markup."""
+    if not summary.rows:
+        return
     table = Table.grid(padding=(0, 2))
     table.add_column(style="cyan", max_width=38)
     table.add_column()
-    for name, text in rows:
-        table.add_row(Text(name), Text(text))
-    return table
+    for name, text in summary.rows:
+        table.add_row(Text(name), Text(text))  # no value is taken for markup
+    console.print(table)

@@ -108,12 +108,15 @@ class GameFidelity:
                 return None
         return tuple(levels)
 
+    def of_players(self, levels: Sequence[tuple[Any, ...]]) -> list[tuple[str, tuple[Any, ...]]]:
+        """Return each player's fidelity and its levels; none at all without a fidelity."""
+        own = [*zip(self.names, levels, strict=True)]
+        return own * len(self._players) if self.joint else own
+
     def sizes(self, levels: Sequence[tuple[Any, ...]]) -> tuple[int, ...]:
         """Return how many levels each player has."""
-        if not levels:
-            return (1,) * len(self._players)
-        own = [*levels] * (len(self._players) if self.joint else 1)
-        return tuple(map(len, own))
+        found = tuple(len(known) for _, known in self.of_players(levels))
+        return found or (1,) * len(self._players)
 
     def costs(
         self, levels: Sequence[tuple[Any, ...]]

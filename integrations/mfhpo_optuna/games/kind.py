@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import optuna
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import check_flag, check_positive, check_probability
 from mfhpo.experiment import GameSettings, LateSettings
@@ -108,7 +108,7 @@ class GameKind(Kind):
         costs = LevelCosts(self.measured.costs(levels), self.players.names, self.measured.joint)
         return costs.of(levels_of(level, self.measured.sizes(levels)))
 
-    def check(self, known: StudyExperiment) -> None:
+    def check(self, known: StudyExperiment, trial: FrozenTrial, state: TrialState) -> None:
         """Warn if many trials gave a player no value."""
         told = [] if known.policy is None else known.policy.history
         n_told, n_failed = len(told), sum(None in each.utilities for each in told)

@@ -72,6 +72,8 @@ class NashSampler(StudySampler):
     >>> study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
     """
 
+    _experiment = NashStudy
+
     def __init__(
         self,
         players: Mapping[str, Sequence[str]],
@@ -115,7 +117,8 @@ class NashSampler(StudySampler):
         """
         check_instance("params", params, Mapping, "a dictionary of parameters")
         with self._lock:
-            return deviations_of(self._read(study), params)
+            self._read(study)
+            return deviations_of(self._of(study), params)
 
     # What Optuna calls.
 
@@ -130,7 +133,7 @@ class NashSampler(StudySampler):
         self._check_study(study)  # an objective that suggests nothing is told here
         super().after_trial(study, trial, state, values)
         with self._lock:
-            if not self._refusal(study, trial):
+            if not self._joining.refusal(study, trial):
                 self._of(study).note(study)
 
     def _value_for(
@@ -160,14 +163,3 @@ class NashSampler(StudySampler):
         game = super()._of(study)
         assert isinstance(game, NashStudy)
         return game
-
-    def _read(self, study: optuna.Study) -> NashStudy:
-        game = super()._read(study)
-        assert isinstance(game, NashStudy)
-        if game.trials.trouble:
-            raise ValueError(game.trials.trouble)
-        return game
-
-    def _new(self, study: optuna.Study) -> NashStudy:
-        digest = self._settings.digest
-        return NashStudy(study, self._kind, self._seed_of(study), self._lease, digest)

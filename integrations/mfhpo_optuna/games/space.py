@@ -1,6 +1,6 @@
 """The parameters of a game as its trials told about them, between Optuna's values and places."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
@@ -66,7 +66,7 @@ class GameSpace:
         if distribution.single():
             return 0.0
         if isinstance(distribution, CategoricalDistribution):
-            return float([*map(described, distribution.choices)].index(described(value)))
+            return index_of(value, distribution.choices)
         # Rounding may lead outside of the range of a number.
         return min(max(place_of(value, distribution), 0.0), 1.0)
 
@@ -87,8 +87,14 @@ class GameSpace:
         return place if found is None else found
 
 
+def index_of(value: Any, values: Sequence[Any]) -> int | None:
+    """Return the place of the first of some values that is equal; a storage may have brought it."""
+    known, sought = [*map(described, values)], described(value)
+    return known.index(sought) if sought in known else None
+
+
 def _is_same(one: BaseDistribution, other: BaseDistribution) -> bool:
     """Tell whether two distributions are equal; a storage makes lists of tuples."""
     if isinstance(one, CategoricalDistribution) and isinstance(other, CategoricalDistribution):
-        return described(one.choices) == described(other.choices)
-    return one == other
+        return bool(described(one.choices) == described(other.choices))
+    return bool(one == other)

@@ -17,15 +17,15 @@ from mfhpo_optuna.games.trials import GameTrials
 from mfhpo_optuna.study.attributes import (
     GAME_KEY,
     QUERY_KEY,
-    PullNote,
     parameters_before,
     write_attribute,
     write_note,
 )
-from mfhpo_optuna.study.ends import End
 from mfhpo_optuna.study.levels import levels_in
 from mfhpo_optuna.study.places import drawn
 from mfhpo_optuna.study.study_experiment import Reply, StudyExperiment
+from mfhpo_optuna.study.trials.ends import End
+from mfhpo_optuna.study.trials.notes import PullNote
 
 _PROMISED = "the budget is spent, or promised to trials under way"
 
@@ -41,10 +41,10 @@ class NashStudy(StudyExperiment):
     # Reading.
 
     def read(self, study: optuna.Study) -> bool:
-        """Take in what is new (see `StudyExperiment.read`)."""
+        """Take in what is new (see `StudyExperiment.read`); ValueError if it is another game."""
+        is_right = bool(self.trials.trouble) or super().read(study)
         if self.trials.trouble:
-            return True
-        is_right = super().read(study)
+            raise ValueError(self.trials.trouble)
         if self.trials.fault:
             fault, self.trials.fault = self.trials.fault, ""
             self.trials.warn("fault", f"{fault} It does not count, nor do others like it.")
@@ -62,8 +62,8 @@ class NashStudy(StudyExperiment):
         return True
 
     def _events_of(self, trial: FrozenTrial) -> list[Event]:
-        if trial.number in self._claims and self.trials.note_of(trial) is None:
-            del self._claims[trial.number], self._since[trial.number]
+        if trial.number in self.under_way.claims and self.trials.note_of(trial) is None:
+            self.under_way.give_up(trial.number)
             why, order = "an earlier one is equal", self.experiment.order
             return [Lost(id=str(trial.number), order=order, why=why, is_withdrawn=True)]
         return super()._events_of(trial)
@@ -133,7 +133,7 @@ class NashStudy(StudyExperiment):
             self.experiment.apply(event)
 
     def _note_for(
-        self, trial: FrozenTrial, assignment: Assignment, signature: Mapping[str, str]
+        self, trial: FrozenTrial, assignment: Assignment, signature: Mapping[str, Any]
     ) -> PullNote:
         is_retry = assignment.origin == "retry"
         return PullNote(
@@ -162,10 +162,9 @@ class NashStudy(StudyExperiment):
             raise ValueError(f"trial {trial.number}: {change}")
         note = self.claim_of(trial.number)
         if name in measured.names:
-            levels = levels_in(measured.fidelities[measured.names.index(name)], distribution)
-            chosen = [0] if note is None else trials.tag_of(note)["levels"]
-            level = chosen[0 if measured.joint else measured.names.index(name)]
-            return levels[min(level, len(levels) - 1)]
+            position = measured.names.index(name)
+            levels = levels_in(measured.fidelities[position], distribution)
+            return levels[min(trials.levels_of(note)[position], len(levels) - 1)]
         if note is None or not note.point or name not in note.point:
             return drawn(trials.seed, trial.number, name, distribution)
         return trials.space.value(name, note.point[name], distribution)
@@ -196,6 +195,8 @@ class NashStudy(StudyExperiment):
 
     def note(self, study: optuna.Study) -> None:
         """Leave word in the study of the game that is played in it."""
-        if not self._is_noted and self.policy is not None:
-            write_note(study, GAME_KEY, {**self.trials.earlier, **self.trials.note})
-            self._is_noted = True
+        if self._is_noted or self.policy is None:
+            return
+        self._is_noted, now = True, self.trials.note
+        if now != self.trials.earlier:
+            write_note(study, GAME_KEY, now)

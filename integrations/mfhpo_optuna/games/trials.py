@@ -14,26 +14,25 @@ import optuna
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
-from mfhpo.experiment import Begun, Ended, Event, GameSettings
+from mfhpo.experiment import Begun, Ended, Event, GameSettings, Lost
 from mfhpo.experiment.kinds.games import levels_of, number_of
 from mfhpo.search import Point
 from mfhpo_optuna.games.faults import fault_of, other_game
 from mfhpo_optuna.games.kind import GameKind
-from mfhpo_optuna.games.space import GameSpace
+from mfhpo_optuna.games.space import GameSpace, index_of
 from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.attributes import (
     ARGUMENTS,
     GAME_KEY,
     QUERY_KEY,
     WORKER,
-    PullNote,
     read_attribute,
     warn_of_attribute,
 )
-from mfhpo_optuna.study.ends import End
 from mfhpo_optuna.study.events import Translation
-from mfhpo_optuna.study.levels import described
 from mfhpo_optuna.study.places import drawn
+from mfhpo_optuna.study.trials.ends import End
+from mfhpo_optuna.study.trials.notes import PullNote
 
 _ROUNDING = 1e-9  # of places
 
@@ -141,10 +140,15 @@ class GameTrials(Translation):
     def tag_of(self, note: PullNote) -> dict[str, Any]:
         """Return a claim as a trial's note."""
         tag = note.to_dict()
-        levels = levels_of(note.fidelity or 0, self._sizes or (1,) * len(self.signs))
+        levels = self.levels_of(note)
         for name in ("arm", "fidelity", "purpose", "point"):
             tag.pop(name, None)
         return tag | {"levels": list(levels)} | ({"profile": note.point} if note.point else {})
+
+    def levels_of(self, note: PullNote | None) -> tuple[int, ...]:
+        """Return each player's level in a claim; the lowest where none is known."""
+        number = 0 if note is None else note.fidelity or 0
+        return levels_of(number, self._sizes or (1,) * len(self.signs))
 
     def note_of(self, trial: FrozenTrial) -> PullNote | None:
         """Return the claim of a trial, or what one without a claim has evaluated; else None."""
@@ -155,10 +159,10 @@ class GameTrials(Translation):
         is_over = tag.get("over") and tag.get("trial", trial.number) == trial.number
         if is_over or not trial.state.is_finished():
             return None
+        if trial.values is not None and self.game is not None and self._note_wrong(trial):
+            return None
         query = self.query_of(trial.number, _set_by(trial), None)
         if query is None:
-            if trial.values is not None and self.game is not None:
-                self._note_wrong(trial)
             return None
         profile, level = query
         number = trial.number
@@ -166,21 +170,13 @@ class GameTrials(Translation):
 
     def begun(self, trial: FrozenTrial, note: PullNote) -> Begun | None:
         """Return the claim of a trial as an event; of random values while the game is unknown."""
-        if self.game is None:
-            return super().begun(trial, note)
+        begun = super().begun(trial, replace(note, fidelity=None, point=None))
+        if self.game is None or begun is None:
+            return begun
         query = self.query_of(trial.number, trial.system_attrs.get("fixed_params", {}), note)
         if query is None:
             return None
-        return Begun(
-            id=str(trial.number),
-            order=note.order,
-            configuration=query[0],
-            levels=(query[1],),
-            purpose="search",
-            origin=note.origin,  # type: ignore[arg-type]  # it was checked when it was read
-            retry_of=None if note.retry_of is None else str(note.retry_of),
-            worker=note.worker or "",
-        )
+        return replace(begun, draw=None, configuration=query[0], levels=(query[1],))
 
     def query_of(
         self, number: int, set_by: Mapping[str, Any], note: PullNote | None
@@ -210,24 +206,16 @@ class GameTrials(Translation):
 
     def _level(self, set_by: Mapping[str, Any], note: PullNote | None) -> int | None:
         """Return the number of the players' levels; None if one is not given, or is none."""
-        claimed = None if note is None else note.fidelity
-        if not self.levels:
-            return 0
-        own = None if claimed is None else levels_of(claimed, self._sizes)
+        is_claimed = note is not None and note.fidelity is not None
         levels: list[int] = []
-        for player in range(len(self._sizes)):
-            position = 0 if self.kind.measured.joint else player
-            name, known = self.kind.measured.names[position], self.levels[position]
+        for player, (name, known) in enumerate(self.kind.measured.of_players(self.levels)):
+            level = self.levels_of(note)[player] if is_claimed else None
             if name in set_by:
-                texts, asked = [*map(described, known)], described(set_by[name])
-                if asked not in texts:
-                    return None
-                levels.append(texts.index(asked))
-            elif own is None:
+                level = index_of(set_by[name], known)
+            if level is None:
                 return None
-            else:
-                levels.append(own[player])
-        return number_of(levels, self._sizes)
+            levels.append(level)
+        return number_of(levels, self._sizes) if levels else 0
 
     # Ends.
 
@@ -244,7 +232,7 @@ class GameTrials(Translation):
             return self._ended(trial, note, end, note.order if end.order is None else end.order)
         outcome = super().outcome(trial, note, end)
         has_run = all(name in trial.params for name in self.kind.players.parameters)
-        return outcome if has_run or isinstance(outcome, Ended) else replace(outcome, cost=0.0)
+        return replace(outcome, cost=0.0) if isinstance(outcome, Lost) and not has_run else outcome
 
     def _ended(self, trial: FrozenTrial, note: PullNote, end: End, order: int) -> Ended:
         level = None
@@ -265,8 +253,7 @@ class GameTrials(Translation):
         distances = [abs(place - claim.configuration[name]) for name, place in profile.items()]
         if claim.levels == (level,) and max(distances) < _ROUNDING:
             return []
-        moved = replace(claim, order=outcome.order, configuration=profile, levels=(level,))
-        return [moved]
+        return [replace(claim, order=outcome.order, configuration=profile, levels=(level,))]
 
     def _note_wrong(self, trial: FrozenTrial) -> bool:
         """Tell whether a trial with values is no evaluation of the game, and remember why."""

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import abc
 import math
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mfhpo.experiment import Answer
+import optuna
+from optuna.trial import FrozenTrial, TrialState
+
+from mfhpo.experiment import Answer, LateSettings
+from mfhpo.experiment.events import Purpose
+from mfhpo.experiment.settings import Settings
 from mfhpo.racing.answer import cautious_value
 from mfhpo.racing.race import Race
 from mfhpo.search import BudgetedSearch
 from mfhpo_optuna.kinds.kind import Kind
+from mfhpo_optuna.study.levels import described
 from mfhpo_optuna.study.loop.state import Progress
 
 if TYPE_CHECKING:
@@ -20,8 +29,40 @@ class FidelityKind(Kind):
     """An experiment that chooses configurations and levels; cheap levels may choose finalists."""
 
     replaces_pruner = True
+    purpose: Purpose = "given"  # of evaluations before the levels are known
 
-    def check(self, known: StudyExperiment) -> None:
+    def settings(self, study: optuna.Study, seed: int, lease: float | None) -> Settings:
+        """Return the settings of the experiment, whose levels an objective may tell later."""
+        sign = 1.0 if study.direction == optuna.study.StudyDirection.MAXIMIZE else -1.0
+        common: dict[str, Any] = {
+            "seed": seed,
+            "sign": sign,
+            "lease_seconds": lease,
+            "describe": described,
+        }
+        if self.fidelity is None:
+            return self.of_levels((None,), common)
+        if self.fidelity.levels:
+            return self.of_levels(tuple(self.fidelity.levels), common)
+        return LateSettings(
+            fidelity=self.fidelity.name,
+            make=partial(self.of_levels, common=common),
+            candidates=self.given(seed) or None,
+            in_blocks=self.replicate is not None,
+            purpose=self.purpose,
+            first_limit=self.first_limit(seed, sign),
+            **common,
+        )
+
+    @abc.abstractmethod
+    def of_levels(self, levels: Sequence[Any], common: Mapping[str, Any]) -> Settings:
+        """Return the settings for known levels, with those that all kinds have."""
+
+    def first_limit(self, seed: int, sign: float) -> float | None:
+        """Return the limit of evaluations before the levels are known, in seconds."""
+        return None
+
+    def check(self, known: StudyExperiment, trial: FrozenTrial, state: TrialState) -> None:
         """Raise ValueError if no trial with a value has asked for the fidelity."""
         trials = known.trials
         is_silent = trials.fidelity_distribution is None and trials.missing_fidelity

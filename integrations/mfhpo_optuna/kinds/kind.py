@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution
@@ -15,21 +15,19 @@ from mfhpo.experiment import Answer, Assignment
 from mfhpo.experiment.settings import Settings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.search.declared import has_levels
+from mfhpo_optuna.study.arms import Params
 from mfhpo_optuna.study.attributes import (
     CENSORED_KEY,
     FIDELITY_KEY,
     MEMORY_KEY,
     read_attribute,
 )
-from mfhpo_optuna.study.ends import End
+from mfhpo_optuna.study.declared import Warn
 from mfhpo_optuna.study.forgotten import ForgottenReplicate
 from mfhpo_optuna.study.loop.state import Progress
 from mfhpo_optuna.study.places import drawn
-
-if TYPE_CHECKING:
-    from mfhpo_optuna.study.arms import Params
-    from mfhpo_optuna.study.events import Translation
-    from mfhpo_optuna.study.study_experiment import StudyExperiment
+from mfhpo_optuna.study.study_experiment import StudyExperiment
+from mfhpo_optuna.study.trials.ends import End
 
 
 class Kind(abc.ABC):
@@ -94,7 +92,7 @@ class Kind(abc.ABC):
         """Return why a study cannot be run, or nothing."""
         return ""
 
-    def stopped_at(self, trials: Translation, trial: FrozenTrial, end: End) -> float | None:
+    def stopped_at(self, trial: FrozenTrial, end: End, warn: Warn) -> float | None:
         """Return the limit at which a trial was stopped; None if it was not."""
         if end.state != TrialState.PRUNED:
             return None
@@ -115,8 +113,9 @@ class Kind(abc.ABC):
         """Return what finds a replicate that was not declared."""
         return ForgottenReplicate(self.owned)
 
-    def check(self, known: StudyExperiment) -> None:
-        """Raise or warn if the experiment cannot go on as it is."""
+    @abc.abstractmethod
+    def check(self, known: StudyExperiment, trial: FrozenTrial, state: TrialState) -> None:
+        """Raise or warn if something is wrong that shows when a trial has ended."""
 
     @abc.abstractmethod
     def progress(self, known: StudyExperiment) -> Progress:
@@ -175,9 +174,6 @@ class Kind(abc.ABC):
     def values_of_draws(self, known: StudyExperiment) -> list[tuple[int, float]]:
         """Return arms and their comparable values, for another sampler that draws arms."""
         return []
-
-    def warn_at_end(self, known: StudyExperiment, trial: FrozenTrial, state: TrialState) -> None:
-        """Say once what is wrong with how a trial was run."""
 
     def value_outside(
         self,

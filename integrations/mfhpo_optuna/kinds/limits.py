@@ -21,13 +21,13 @@ from mfhpo_optuna.study.attributes import (
     LIMIT_KEY,
     read_attribute,
 )
-from mfhpo_optuna.study.ends import End
-from mfhpo_optuna.study.events import limit_of
+from mfhpo_optuna.study.declared import Warn
 from mfhpo_optuna.study.levels import described
 from mfhpo_optuna.study.loop.state import Progress
+from mfhpo_optuna.study.trials.ends import End
+from mfhpo_optuna.study.trials.under_way import limit_of
 
 if TYPE_CHECKING:
-    from mfhpo_optuna.study.events import Translation
     from mfhpo_optuna.study.study_experiment import StudyExperiment
 
 
@@ -84,7 +84,7 @@ class LimitKind(Kind):
 
     # Ends.
 
-    def stopped_at(self, trials: Translation, trial: FrozenTrial, end: End) -> float | None:
+    def stopped_at(self, trial: FrozenTrial, end: End, warn: Warn) -> float | None:
         """Return the limit at which a trial was stopped, or should have been; None: it was not."""
         limit = limit_of(trial)
         if end.state != TrialState.PRUNED:
@@ -94,7 +94,7 @@ class LimitKind(Kind):
         if stopped_at is None or limit is None:
             return stopped_at
         if stopped_at < limit:
-            trials.warn(
+            warn(
                 "other limit",
                 f"trial {trial.number} was stopped at {stopped_at:g} seconds, below the limit of "
                 f"{limit:g} that the sampler set: it counts as stopped at the latter. Give "
@@ -111,7 +111,7 @@ class LimitKind(Kind):
         enforcer: str | None = read_attribute(trial, ENFORCER_KEY)
         return enforcer == "time_limited"
 
-    def warn_at_end(self, known: StudyExperiment, trial: FrozenTrial, state: TrialState) -> None:
+    def check(self, known: StudyExperiment, trial: FrozenTrial, state: TrialState) -> None:
         """Say once that a trial that ended had a limit which nobody enforced."""
         limit = limit_of(trial)
         if state == TrialState.FAIL or limit is None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo.certification.certification import Certification
 from mfhpo.experiment import Answer, Assignment, ShortlistSettings, key_of
@@ -78,7 +78,7 @@ class RecordKind(Kind):
         """Return the candidate's name."""
         return {"mfhpo:candidate": self._names[key_of(assignment.configuration, described)]}
 
-    def check(self, known: StudyExperiment) -> None:
+    def check(self, known: StudyExperiment, trial: FrozenTrial, state: TrialState) -> None:
         """Raise ValueError if the last evaluation was of something else than the study's trials."""
         not_asked = known.trials.not_asked
         if not_asked:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import optuna
-
-from mfhpo.experiment import LateSettings, SearchSettings
+from mfhpo.experiment import SearchSettings
 from mfhpo.experiment.settings import Settings
 from mfhpo.search import DeclaredSearch, HalvingSearch, ModelSearch, has_levels
 from mfhpo_optuna.kinds.fidelity import FidelityKind
 from mfhpo_optuna.study.arms import Params
-from mfhpo_optuna.study.levels import described
 
 if TYPE_CHECKING:
     from mfhpo_optuna.study.study_experiment import StudyExperiment
@@ -30,6 +27,7 @@ class SearchKind(FidelityKind):
     """
 
     arms_option = "candidates"
+    purpose = "search"
 
     def __init__(self, declared: DeclaredSearch, is_proposed: bool) -> None:
         self._declared = declared
@@ -43,40 +41,21 @@ class SearchKind(FidelityKind):
         candidates = self._declared.candidates or 0
         return candidates if isinstance(candidates, int) else list(map(dict, candidates))
 
-    def settings(self, study: optuna.Study, seed: int, lease: float | None) -> Settings:
-        """Return the settings of the search, whose levels an objective may tell later."""
-        sign = 1.0 if study.direction == optuna.study.StudyDirection.MAXIMIZE else -1.0
-        candidates = self.given(seed)
-        common: dict[str, Any] = {
-            "seed": seed,
-            "sign": sign,
-            "lease_seconds": lease,
-            "describe": described,
-        }
-
-        def of_levels(levels: tuple[Any, ...]) -> SearchSettings:
-            return SearchSettings(
-                declared=self._declared,
-                levels=levels,
-                candidates=() if isinstance(candidates, int) else candidates,
-                kind=self._kind,
-                **common,
-            )
-
-        if self.fidelity is None or self.fidelity.levels:
-            return of_levels(
-                (None,) if self.fidelity is None else tuple(self.fidelity.levels or ())
-            )
-        first = self._declared.race((), seed=seed, sign=sign, kind=self._kind).ask()
-        return LateSettings(
-            fidelity=self.fidelity.name,
-            make=of_levels,
-            candidates=candidates or None,
-            in_blocks=self.replicate is not None,
-            purpose="search",
-            first_limit=first[0].limit if first else None,
+    def of_levels(self, levels: Sequence[Any], common: Mapping[str, Any]) -> Settings:
+        """Return the settings of the search."""
+        candidates = self.given(common["seed"])
+        return SearchSettings(
+            declared=self._declared,
+            levels=levels,
+            candidates=() if isinstance(candidates, int) else candidates,
+            kind=self._kind,
             **common,
         )
+
+    def first_limit(self, seed: int, sign: float) -> float | None:
+        """Return the limit of evaluations before the levels are known, in seconds."""
+        first = self._declared.race((), seed=seed, sign=sign, kind=self._kind).ask()
+        return first[0].limit if first else None
 
     def is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
         """Return whether an earlier answer, as recorded, says all that this one says."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,7 +16,13 @@ from mfhpo_optuna.kinds.limits import LimitKind
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.attributes import certificate_of
 from mfhpo_optuna.study.study_experiment import StudyExperiment
-from mfhpo_optuna.visualization.reading import Record, last_answer, reading_sampler, record_of
+from mfhpo_optuna.visualization.reading import (
+    Record,
+    last_answer,
+    read_anew,
+    reading_sampler,
+    record_of,
+)
 
 Purpose = Literal["search", "race", "limits", "game", "trial"]
 
@@ -84,14 +89,12 @@ def read_study(study: optuna.Study, sampler: StudySampler | None = None) -> Stud
         answer = None if last is None else certificate_of(last)
         without, reason = str(error), _why_none(study, record)
     else:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                found = sampler.recommendation(study)
-                known, reason = sampler.known(study), found.reason
-                answer = found.to_dict() if _says_something(found) else None
-            except ValueError as error:
-                reason = str(error)
+        try:
+            known, found = read_anew(study, sampler)
+        except ValueError as error:
+            reason = str(error)
+        else:
+            reason, answer = found.reason, found.to_dict() if _says_something(found) else None
     if record is not None and record.answer is not None:
         certifies_less = answer is not None and answer.get("certified")
         if record.answer.get("certified") or not certifies_less:

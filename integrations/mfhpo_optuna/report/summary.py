@@ -129,12 +129,12 @@ def _of_race(answer: Mapping[str, Any], reading: StudyReading, ledger: Ledger) -
         worth = f"what the search saw{at}, not evaluated again"
     values = [Measured(worth, answer["mean"], tuple(answer["interval"]))]
     luckiest, luck = None if is_search else ledger.luckiest(reading.sign), ""
-    if luckiest is not None and luckiest.trial.value is not None:
+    if luckiest is not None:
         same = "the same arm" if luckiest.arm == answer["arm"] else f"arm {luckiest.arm}"
         which = f"what the luckiest trial had promised (trial {luckiest.trial.number}, {same})"
         values.append(Measured(which, luckiest.trial.value))
-        if answer["mean"] is not None and not math.isclose(luckiest.trial.value, answer["mean"]):
-            gap = reading.sign * (luckiest.trial.value - answer["mean"])
+        gap = reading.sign * ((luckiest.trial.value or 0.0) - answer["mean"])
+        if not math.isclose(gap, 0.0, abs_tol=1e-9 * abs(answer["mean"])):
             better = "better" if gap > 0.0 else "worse"
             luck = f"The luckiest trial looked {abs(gap):.3g} {better} than that."
     facts = [*_claim(answer, answer["interval"], status), *_paid(answer, ledger)]
@@ -229,16 +229,13 @@ def _of_limits(answer: Mapping[str, Any], reading: StudyReading) -> Summary:
 
 
 def _of_game(answer: Mapping[str, Any], ledger: Ledger) -> Summary:
-    gains = answer["dissatisfaction"]
     values = [
-        Measured(f"objective of {player}", utility["mean"], tuple(utility["interval"]))
-        for player, utility in answer["utilities"].items()
-    ]
-    values += [
-        Measured(
-            f"what {player} may gain by deviating alone", gain["mean"], tuple(gain["interval"])
+        Measured(of.format(player), one["mean"], tuple(one["interval"]))
+        for of, known in (
+            ("objective of {}", answer["utilities"]),
+            ("what {} may gain by deviating alone", answer["dissatisfaction"]),
         )
-        for player, gain in gains.items()
+        for player, one in known.items()
     ]
     who = _name(answer["params"], "the profile below")
     paid = f"{answer['cost']:.6g} of {answer['budget']:.6g} {ledger.unit}"

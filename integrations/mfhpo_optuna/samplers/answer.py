@@ -20,7 +20,7 @@ import math
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import optuna
 from optuna.trial import FrozenTrial, TrialState, create_trial
@@ -38,6 +38,11 @@ from mfhpo_optuna.study.attributes import (
 )
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.study.trials.processes import is_surely_dead, worker_name
+
+# The answers of all samplers are of one class.
+StudyRecommendation: TypeAlias = Answer
+SearchRecommendation: TypeAlias = Answer
+StudyLimitRecommendation: TypeAlias = Answer
 
 # Seconds that a worker is given to answer, since it may have died, and between two looks at it.
 _ANSWERING, _PERIOD = 2.0, 0.2

@@ -139,6 +139,11 @@ class MFTopTwoSampler(StudySampler):
 
     Arguments, guarantee, trials, workers, resuming and errors are as described for `IISESampler`;
     its further options are `mfhpo.racing.options.MFTopTwoOptions`.
+
+    Parameters
+    ----------
+    fidelity, arms
+        See `IISESampler`.
     """
 
     def __init__(
@@ -160,6 +165,11 @@ class MFGradSampler(StudySampler):
     Arguments, guarantee, trials, workers, resuming and errors are as described for `IISESampler`,
     but with ``stop="published"`` delta is not proven. Its further options are
     `mfhpo.racing.options.MFGradOptions`.
+
+    Parameters
+    ----------
+    fidelity, arms
+        See `IISESampler`.
     """
 
     def __init__(
@@ -181,6 +191,11 @@ class MFLUCBSampler(StudySampler):
     Arguments, guarantee, trials, workers, resuming and errors are as described for `IISESampler`.
     Its further options are `mfhpo.racing.options.MFLUCBOptions`. What is said about the two best
     means only chooses levels: if it is wrong the race costs more, and the certificate is as good.
+
+    Parameters
+    ----------
+    fidelity, arms
+        See `IISESampler`.
 
     Raises
     ------

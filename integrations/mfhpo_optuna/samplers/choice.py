@@ -94,7 +94,7 @@ class MFSampler(StudySampler):
             return PolicyChoice(BudgetedSearch, kind.cheap_levels_in_words(known))
         if kind.replicate is not None:
             return choose_blocks()
-        return recommend_policy(kind.problem(known), kind.race.options["aim"])
+        return recommend_policy(kind.problem(known), kind.declared.options["aim"])
 
     def _announcement(self, known: StudyExperiment, cheap: str) -> str:
         choice = self._choice_for(known)

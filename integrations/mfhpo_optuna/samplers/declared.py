@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
+from mfhpo import Policy, Problem
+from mfhpo.experiment.races.declared import DeclaredRace
 from mfhpo.experiment.settings import MakePolicy
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import with_defaults
@@ -29,15 +32,14 @@ def race(
     """
     own = with_defaults(type(sampler), options)
     host = {name: own.pop(name) for name in SamplerOptions.__annotations__}
+    policy = sampler._policy_class
     given = {name: value for name, value in options.items() if name not in host}
-    kind = RaceKind(
-        fidelity,
-        arms,
-        sampler._policy_class,
-        own,
-        given,
-        make,
-        looks=looks,
-        draws=host["arm_sampler"] is not None,
-    )
-    return kind, host
+    making, compares = make or partial(_as_given, policy), "" if looks else policy.__name__
+    declared = DeclaredRace.of(fidelity, own, given, making, compares)
+    return RaceKind(declared, arms, races=host["arm_sampler"] is not None), host
+
+
+def _as_given(
+    policy: Callable[..., Policy], problem: Problem, sign: float, options: Mapping[str, Any]
+) -> Policy:
+    return policy(problem, **options)

@@ -6,6 +6,7 @@ from collections.abc import Container
 import optuna
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
+from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 
 
@@ -35,19 +36,19 @@ class ArmsOnlyStudy(optuna.Study):
         return copy.deepcopy(chosen) if deepcopy else chosen
 
 
-def arms_only_study(study: optuna.Study, known: StudyExperiment) -> ArmsOnlyStudy:
+def arms_only_study(study: optuna.Study, known: StudyExperiment, kind: Kind) -> ArmsOnlyStudy:
     """Return a study with one trial for each of some configurations, with its value.
 
     The trials are made anew only when something was told: each parameter of a trial asks for them.
     """
     if known.shown is None or known.shown[0] != known.n_told:
-        known.shown = known.n_told, _trials(known)
+        known.shown = known.n_told, _trials(known, kind)
     return ArmsOnlyStudy(study, known.shown[1])
 
 
-def _trials(known: StudyExperiment) -> list[FrozenTrial]:
+def _trials(known: StudyExperiment, kind: Kind) -> list[FrozenTrial]:
     shown = []
-    for arm, value in known.kind.values_of_draws(known):
+    for arm, value in kind.values_of_draws(known):
         what = known.values_of(arm)
         trial = create_trial(
             value=value,

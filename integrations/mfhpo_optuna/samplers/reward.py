@@ -50,6 +50,11 @@ class MFUCBSampler(StudySampler):
     resuming and answers that promise less are as described for `IISESampler`; its further options
     are `mfhpo.racing.options.MFUCBOptions`.
 
+    Parameters
+    ----------
+    fidelity, arms
+        See `IISESampler`.
+
     Raises
     ------
     ValueError, TypeError
@@ -88,6 +93,11 @@ class MFEliminationSampler(StudySampler):
 
     When it ends, what ``study.best_trial`` is, arguments and errors are as described for
     `MFUCBSampler`; its further options are `mfhpo.racing.options.MFEliminationOptions`.
+
+    Parameters
+    ----------
+    fidelity, arms
+        See `IISESampler`.
     """
 
     def __init__(

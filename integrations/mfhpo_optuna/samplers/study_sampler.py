@@ -20,15 +20,15 @@ from mfhpo_optuna.arguments import Settings, objection_to_version
 from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.samplers.answer import AnswerTrials
 from mfhpo_optuna.samplers.delegate import ArmsOnlyStudy, arms_only_study
+from mfhpo_optuna.samplers.joining import Joining, stop
+from mfhpo_optuna.samplers.studies import Studies
+from mfhpo_optuna.study.asked import level_for, replicate_for
 from mfhpo_optuna.study.attributes import (
-    ARGUMENTS,
     NO_ANSWER,
     SAMPLER_KEY,
-    WORKER,
     parameters_before,
     read_attribute,
     write_attribute,
-    write_note,
 )
 from mfhpo_optuna.study.levels import check_choices, contains, own_value
 from mfhpo_optuna.study.loop.end_of_optimize import call_at_end
@@ -37,7 +37,6 @@ from mfhpo_optuna.study.loop.report import ProgressLike, ProgressReport
 from mfhpo_optuna.study.loop.storage_errors import mark_if_spoilt
 from mfhpo_optuna.study.places import drawn
 from mfhpo_optuna.study.study_experiment import Reply, StudyExperiment
-from mfhpo_optuna.study.trials.processes import described, worker_name
 
 # Seconds within which a worker that runs a study begins its next trial, and between two looks.
 _BETWEEN_TRIALS, _PERIOD = 1.0, 0.2
@@ -65,6 +64,7 @@ class StudySampler(BaseSampler):
         Name of the option `arm_sampler`.
     """
 
+    _experiment: type[StudyExperiment] = StudyExperiment
     # What `mfhpo.racing.options.runs` sets.
     _policy_class: Callable[..., Any]
     _options_type: type
@@ -88,12 +88,7 @@ class StudySampler(BaseSampler):
         self._lease = check_limit("lease", lease)
         self._seed = None if seed is None else check_count("seed", seed, 0, MOST_SEED)
         self._progress = ProgressReport(progress)
-        # Storages are kept along, so that no other one can take their identities.
-        self._known: dict[tuple[int, int], tuple[object, StudyExperiment]] = {}
-        self._lock = threading.RLock()
-        # Of trials that must not be run: why, by study and number.
-        self._refused: dict[tuple[int, int, int], str] = {}
-        self._noted: dict[tuple[int, int], object] = {}
+        self._studies = Studies(self._new)
 
     # What users call.
 
@@ -104,6 +99,10 @@ class StudySampler(BaseSampler):
         A study keeps them in its user attribute ``mfhpo:sampler``, from its first trial on.
         """
         return dict(self._arguments)
+
+    @property
+    def _lock(self) -> threading.RLock:
+        return self._studies.lock
 
     @property
     def kind(self) -> Kind:
@@ -170,7 +169,7 @@ class StudySampler(BaseSampler):
             values = known.trials.values
             if values.is_declared or values[note.arm].params:
                 return {}  # another trial has decided what the arm is
-            view = arms_only_study(study, known)
+            view = arms_only_study(study, known, self._kind)
             space = self._arm_sampler.infer_relative_search_space(view, trial)
             return {name: d for name, d in space.items() if name not in self._kind.owned}
 
@@ -199,7 +198,7 @@ class StudySampler(BaseSampler):
         """Return the value of a parameter: the configuration's, or what the sampler decides."""
         self._check_study(study)
         check_choices(param_name, param_distribution)
-        refusal = self._refusal(study, trial)
+        refusal = self._joining.refusal(study, trial)
         if refusal:
             raise ValueError(refusal)
         with self._lock:
@@ -212,12 +211,13 @@ class StudySampler(BaseSampler):
         if self.objection_to(study):
             return  # the first suggestion raises; raising here would leave the trial running
         call_at_end(study, self, lambda error: self._ended(study, error))
-        if not self._join(study, trial):
-            return
         try:
-            reply = self._reply(study, trial)
+            refusal = self.objection_to_others(study, trial.number)
+            reply = None if refusal else self._reply(study, trial)
         except ValueError as error:  # raising here would leave the trial running
-            self._refuse(study, trial, str(error))
+            refusal = str(error)
+        if refusal:
+            self._joining.refuse(study, trial, refusal)
             return
         if isinstance(reply, Done):
             self._end(study, trial)
@@ -241,13 +241,13 @@ class StudySampler(BaseSampler):
             return
         mark_if_spoilt(study, trial, state)
         with self._lock:
-            if self._refusal(study, trial):
+            if self._joining.refusal(study, trial):
                 self._mark_as_no_answer(study, trial)
                 return
             known = self._read(study)
             if known.end(study, trial, state, values):
                 self._mark_as_no_answer(study, trial)
-            self._kind.check(known)
+            self._kind.check(known, trial, state)
             known.give_up_lost(study)
             if known.policy is None:
                 self._stop_if_hopeless(study, known)
@@ -277,7 +277,7 @@ class StudySampler(BaseSampler):
                 if isinstance(reply, Assignment):
                     self._claim(study, known, trial, reply)
                     return reply
-                now = known.clock()
+                now = known.under_way.clock()
                 if not isinstance(reply, Wait) or not self._may_wait(study, trial):
                     self._set_aside(study, known, trial, reply)
                     return reply
@@ -308,7 +308,7 @@ class StudySampler(BaseSampler):
             # A seeded sampler would repeat the draws that an earlier process made.
             self._arm_sampler.reseed_rng()
             known.is_resumed = False
-        known.claim(study, trial, assignment, self._signature())
+        known.claim(study, trial, assignment, self._joining.signature)
 
     def _set_aside(
         self, study: optuna.Study, known: StudyExperiment, trial: FrozenTrial, reply: Reply
@@ -332,7 +332,7 @@ class StudySampler(BaseSampler):
         with self._lock:
             known = self._of(study)
             known.over.add(trial.number)
-            is_last = not known.goes_on
+            is_last = not known.under_way.goes_on
         if parameters_before(trial) is not None:
             warnings.warn(
                 f"trial {trial.number} was enqueued after the race ended: it is pruned. Enqueue "
@@ -355,18 +355,18 @@ class StudySampler(BaseSampler):
             return self._anything(trial, name, distribution)
         fidelity, values = self._kind.fidelity, known.trials.values
         if fidelity is not None and name == fidelity.name:
-            return known.level_for(trial, distribution)
+            return level_for(known, trial, distribution)
         if name == self._kind.replicate:
             if note.block is None:  # it began when the study had none, and does not count
                 return self._anything(trial, name, distribution)
-            return known.replicate_for(trial, distribution)
+            return replicate_for(known, trial, distribution)
         arm = known.trials.arm_of(note)
         assert arm is not None
         params = values[arm].params
         if self._kind.is_whole and name not in params:
             return self._kind.value_outside(known, trial, arm, name, None, distribution)
         if self._arm_sampler is not None and name not in params:
-            view = arms_only_study(study, known)
+            view = arms_only_study(study, known, self._kind)
             params[name] = self._arm_sampler.sample_independent(view, trial, name, distribution)
         value = values.suggest(arm, name, distribution, note.point)
         if contains(distribution, value):
@@ -378,7 +378,7 @@ class StudySampler(BaseSampler):
 
     def _arms_only(self, study: optuna.Study) -> ArmsOnlyStudy:
         with self._lock:
-            return arms_only_study(study, self._of(study))
+            return arms_only_study(study, self._of(study), self._kind)
 
     # Answering.
 
@@ -422,10 +422,10 @@ class StudySampler(BaseSampler):
         with self._lock:
             self._progress.end()
             # Until the next one, others may run the study, with other arguments.
-            self._noted.pop(self._key(study), None)
+            self._joining.leave(study)
             # An error of the objective says more than what would have been left.
             is_told = error is None or isinstance(error, KeyboardInterrupt)
-            if is_told and self._key(study) in self._known:
+            if is_told and self._studies.has(study):
                 self._say_if_cut_short(self._of(study))
 
     def _say_if_cut_short(self, known: StudyExperiment) -> None:
@@ -462,114 +462,28 @@ class StudySampler(BaseSampler):
             )
 
     @cached_property
-    def _settings(self) -> Settings:
-        return Settings(self, self._arguments)
+    def _joining(self) -> Joining:
+        settings = Settings(self, self._arguments)
+        return Joining(settings, self._kind.notes(), self._chosen_by)
 
-    def _signature(self) -> dict[str, str]:
-        """Return who has chosen what a trial evaluates, to be noted with it."""
-        by = {ARGUMENTS: self._settings.digest} if self._arguments else {}
-        return {WORKER: worker_name(), **by}
-
-    def _join(self, study: optuna.Study, trial: FrozenTrial) -> bool:
-        """Read a study, and say in it how it is run, for others and for whoever reads it later.
-
-        False if this worker must not run it: then the trial's first suggestion raises ValueError.
-        """
-        try:
-            refusal = self._objection_to_others(study, trial)
-        except ValueError as error:  # its trials are not of these arguments
-            refusal = str(error)
-        if refusal:
-            self._refuse(study, trial, refusal)
-        return not refusal
-
-    def _refuse(self, study: optuna.Study, trial: FrozenTrial, refusal: str) -> None:
-        """Have the first suggestion of a trial raise ValueError."""
-        self._refused[(*self._key(study), trial.number)] = refusal
-        stop(study)
-        if parameters_before(trial) is not None:
-            warnings.warn(
-                f"{refusal} Trial {trial.number} is evaluated all the same, as Optuna asks no "
-                f"sampler for its parameters.",
-                stacklevel=5,
-            )
-
-    def _objection_to_others(self, study: optuna.Study, trial: FrozenTrial | None = None) -> str:
-        """Return why this worker must not run a study beside others, or "", and note it then."""
-        if not self._arguments:
-            return ""
-        mine, key = self._settings, self._key(study)
-        others = self._others(study, trial)
-        if key in self._noted and not others:
-            return ""
-        noted = read_attribute(study, SAMPLER_KEY)
-        if mine.changes(noted) and dict(noted or {}).get(WORKER) != worker_name():
-            # Those that were there may just be between two trials.
-            for _ in range(round(_BETWEEN_TRIALS / _PERIOD)):
-                if others:
-                    break
-                self._sleep(_PERIOD)
-                others = self._others(study, trial)
-        objection = objection_to_version(noted) or mine.objection_to(noted, others)
-        if objection:
-            return f"study {study.study_name!r} {objection}"
-        for name, note in self._notes().items():
-            if read_attribute(study, name) != note:
-                write_note(study, name, note)
-        self._noted[key] = study._storage
-        return ""
-
-    def _others(self, study: optuna.Study, trial: FrozenTrial | None = None) -> list[str]:
-        """Return in words the trials that other processes have begun with other arguments.
-
-        Those of this process may have been asked for and given up before another sampler was made.
-        """
+    def _chosen_by(
+        self, study: optuna.Study, trial_number: int
+    ) -> list[tuple[int, str | None, str | None]]:
         with self._lock:
-            under_way = self._read(study).chosen_by(-1 if trial is None else trial.number)
-        return [
-            f"trial {number}, which {described(worker)} has begun"
-            for number, worker, digest in under_way
-            if digest not in (None, self._settings.digest) and worker != worker_name()
-        ]
+            return self._read(study).under_way.chosen_by(trial_number)
 
-    def _refusal(self, study: optuna.Study, trial: FrozenTrial) -> str:
-        return self._refused.get((*self._key(study), trial.number), "")
-
-    def _notes(self) -> dict[str, Any]:
-        """Return what a study is told about how it is run, by attribute.
-
-        It is written before a trial only: what merely reads a study writes nothing to it.
-        """
-        if not self._arguments:
-            return {}
-        return {SAMPLER_KEY: {**self._settings.note, WORKER: worker_name()}, **self._kind.notes()}
-
-    def _key(self, study: optuna.Study) -> tuple[int, int]:
-        return study._study_id, id(study._storage)
+    def objection_to_others(self, study: optuna.Study, trial_number: int = -1) -> str:
+        """Return why this worker must not run a study beside others; else note how it is run."""
+        return self._joining.objection_to_others(study, trial_number, self._sleep)
 
     def _of(self, study: optuna.Study) -> StudyExperiment:
         """Return what is known about a study, as last read; the lock is held."""
-        check_instance("study", study, optuna.Study, "an optuna.Study")
-        key = self._key(study)
-        if key not in self._known:
-            self._known[key] = (study._storage, self._new(study))
-        return self._known[key][1]
+        return self._studies.of(study)
 
     def _read(self, study: optuna.Study) -> StudyExperiment:
         """Return what is known about a study, with its news; the lock is held."""
         self._check_study(study)
-        known = self._of(study)
-        try:
-            is_read = known.read(study)
-        except ValueError:
-            del self._known[self._key(study)]  # whoever reads it again hears the same
-            raise
-        if not is_read:
-            anew = self._new(study)
-            anew.take_over(known)
-            anew.read(study)
-            self._known[self._key(study)] = (study._storage, anew)
-            known = anew
+        known = self._studies.read(study)
         if known.policy is not None and not known.announced:
             known.announced = True
             words = self._kind.announcement(known)
@@ -581,33 +495,14 @@ class StudySampler(BaseSampler):
         objection = objection_to_version(read_attribute(study, SAMPLER_KEY))
         if objection:
             raise ValueError(f"study {study.study_name!r} {objection}")
-        arguments = self._settings.digest if self._arguments else None
-        return StudyExperiment(study, self._kind, self._seed_of(study), self._lease, arguments)
+        digest = self._joining.settings.digest
+        return self._experiment(study, self._kind, self._seed_of(study), self._lease, digest)
 
     def _seed_of(self, study: optuna.Study) -> int:
         # Without a seed, the study's name gives one that all its workers agree on.
         return zlib.crc32(study.study_name.encode()) if self._seed is None else self._seed
 
     _sleep: Callable[[float], None] = staticmethod(time.sleep)
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Both are functions of the studies.
-        state = self.__dict__ | {"_known": {}, "_noted": {}, "_refused": {}}
-        del state["_lock"]
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock = threading.RLock()
-
-
-def stop(study: optuna.Study) -> bool:
-    """Stop the study's loop; False under ask and tell, where there is none."""
-    try:
-        study.stop()
-    except RuntimeError:
-        return False
-    return True
 
 
 def _check_arm_sampler(arm_sampler: BaseSampler | None, drawn_by: str) -> None:

@@ -8,7 +8,7 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, TypeGuard, get_args
 
 import optuna
@@ -16,6 +16,7 @@ from optuna.trial import BaseTrial, FrozenTrial, TrialState
 
 from mfhpo.experiment.events import Origin, Purpose
 from mfhpo_optuna.arguments import OLD_NAMES, may_be_arms
+from mfhpo_optuna.study.trials.notes import EndNote, PullNote
 
 # Attributes of trials: the pull that one evaluates, and in it the process that does so, and the
 # digest of the arguments (`mfhpo_optuna.arguments.Settings`) of the sampler that has chosen it.
@@ -58,63 +59,6 @@ _PIECES = "pieces"
 # What nobody exceeds who means it: whole numbers, characters of a name, entries of a list, and how
 # deep lists and mappings lie in each other.
 _MOST, _LONGEST_NAME, _MOST_ENTRIES, _DEEPEST = 2**31, 10_000, 1_000_000, 50
-
-
-class _Note:
-    """A note that is written as plain JSON values, without those that are as usual."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the note as it is written."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
-        usual = {each.name: each.default for each in fields(self)}  # type: ignore[arg-type]
-        kept = {name: value for name, value in values.items() if value != usual[name]}
-        return {n: list(value) if isinstance(value, tuple) else value for n, value in kept.items()}
-
-
-@dataclass(frozen=True)
-class PullNote(_Note):
-    """A trial's note about the evaluation that it claims; see `ARM_KEY`.
-
-    `arm` is the place in a list, whose entries are known by their `key`, or the number of a draw.
-    """
-
-    trial: int
-    study: str
-    order: int
-    arm: int
-    key: str | None = None
-    fidelity: int | None = None  # None: not known when it began
-    block: int | None = None
-    purpose: str = "given"
-    origin: str = "chosen"
-    shortlist: tuple[int | str, ...] = ()  # arms that a certificate compares: keys or numbers
-    point: Mapping[str, float] | None = None  # where a draw is to lie
-    chooses: str = "levels of a fidelity"  # what its sampler chooses besides configurations
-    retry_of: int | None = None
-    worker: str | None = None
-    arguments: str | None = None
-
-    @property
-    def certifies(self) -> bool:
-        """True for an evaluation that a certificate rests on: it begins anew."""
-        return self.purpose == "certificate"
-
-    @property
-    def of(self) -> int | str:
-        """The configuration: a key or a number."""
-        return self.arm if self.key is None else self.key
-
-
-@dataclass(frozen=True)
-class EndNote(_Note):
-    """A trial's note about its end, or about the loss of its worker; see `END_KEY`, `LOST_KEY`."""
-
-    trial: int
-    order: int
-    worker: str | None = None
-    state: str = ""  # of the trial, as it was to be stored
-    why: str = ""
-    is_sure: bool = True
 
 
 def read_attribute(of: optuna.Study | BaseTrial, key: str) -> Any:

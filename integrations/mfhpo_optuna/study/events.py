@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -15,24 +14,23 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo.experiment import Begun, Ended, Event, Found, Lost, key_of
 from mfhpo.search import Point
-from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.arms import Params
 from mfhpo_optuna.study.attributes import (
     ARM_KEY,
-    LIMIT_KEY,
     LOST_KEY,
     MEMORY_KEY,
-    EndNote,
-    PullNote,
     parameters_before,
     pull_note,
     read_attribute,
     warn_of_attribute,
 )
-from mfhpo_optuna.study.ends import End
+from mfhpo_optuna.study.declared import Declared
 from mfhpo_optuna.study.levels import Replicates, described, did_you_mean, levels_in
 from mfhpo_optuna.study.loop.storage_errors import is_spoilt
 from mfhpo_optuna.study.places import kind_of, point_of
+from mfhpo_optuna.study.trials.ends import End
+from mfhpo_optuna.study.trials.notes import EndNote, PullNote
+from mfhpo_optuna.study.trials.under_way import limit_of
 from mfhpo_optuna.study.values import Values, is_in_range
 
 # Arms and blocks are numbered as they are begun, a few at once by each worker. Larger numbers than
@@ -44,7 +42,7 @@ class Translation:
     """Turns the trials of one study into events, in the terms of its kind of experiment."""
 
     def __init__(
-        self, study: optuna.Study, kind: Kind, seed: int, arguments: str | None = None
+        self, study: optuna.Study, kind: Declared, seed: int, arguments: str | None = None
     ) -> None:
         self.kind = kind
         self._arguments = arguments  # a digest of the sampler's
@@ -212,7 +210,7 @@ class Translation:
     def _ended(self, trial: FrozenTrial, note: PullNote, end: End, order: int) -> Ended:
         arm = self.arm_of(note)
         assert arm is not None
-        stopped_at = self.kind.stopped_at(self, trial, end)
+        stopped_at = self.kind.stopped_at(trial, end, self.warn)
         if end.state == TrialState.PRUNED and stopped_at is None:
             self._warn_of_pruning(trial)
         level = self.level_of(trial)
@@ -400,12 +398,6 @@ def lost_of(trial: FrozenTrial) -> Lost | None:
     return Lost(
         id=str(trial.number), order=note.order, why=note.why, cost=None, is_sure=note.is_sure
     )
-
-
-def limit_of(trial: FrozenTrial) -> float | None:
-    """Return the seconds that a trial may take; None without a limit."""
-    limit: float | None = read_attribute(trial, LIMIT_KEY)
-    return None if limit == math.inf else limit
 
 
 def short_key(params: Mapping[str, Any]) -> str:

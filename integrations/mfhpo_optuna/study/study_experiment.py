@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 import optuna
-from optuna.distributions import BaseDistribution
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
@@ -16,7 +14,6 @@ from mfhpo import Observation, Pull
 from mfhpo.experiment import Answer, Assignment, Done, Event, Experiment, Refused, Wait
 from mfhpo.knowledge.statistics import PullStatistics
 from mfhpo.search import BudgetedSearch
-from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.attributes import (
     ARM_KEY,
     END_KEY,
@@ -24,26 +21,24 @@ from mfhpo_optuna.study.attributes import (
     LOST_KEY,
     QUERY_KEY,
     SECONDS_KEY,
-    EndNote,
-    PullNote,
     certificate_of,
     parameters_before,
     read_attribute,
     write_attribute,
 )
-from mfhpo_optuna.study.ends import End, end_of, values_of
-from mfhpo_optuna.study.events import Translation, limit_of, lost_of
+from mfhpo_optuna.study.declared import Declared
+from mfhpo_optuna.study.events import Translation, lost_of
 from mfhpo_optuna.study.forgotten import ForgottenReplicateWarning
-from mfhpo_optuna.study.levels import contains, described, did_you_mean, levels_in
+from mfhpo_optuna.study.levels import described, did_you_mean
+from mfhpo_optuna.study.trials.ends import End, end_of, values_of
 from mfhpo_optuna.study.trials.news import TrialNews
-from mfhpo_optuna.study.trials.processes import is_surely_alive, is_surely_dead, worker_name
+from mfhpo_optuna.study.trials.notes import EndNote, PullNote
+from mfhpo_optuna.study.trials.processes import worker_name
+from mfhpo_optuna.study.trials.under_way import UnderWay, limit_of
 
 Reply: TypeAlias = Assignment | Wait | Done | Refused
 
 _CHOICES = 8  # of a trial that other workers get in the way of
-
-# Seconds that a running trial is waited for at least, and how many times the slowest one so far.
-_LEAST_LEASE, _LEASE_FACTOR = 60.0, 10.0
 
 FORGOTTEN = "forgotten replicate"  # among what the user was warned about
 
@@ -70,12 +65,12 @@ class StudyExperiment:
     def __init__(
         self,
         study: optuna.Study,
-        kind: Kind,
+        kind: Declared,
         seed: int,
         lease: float | None,
         arguments: str | None,
     ) -> None:
-        self.kind, self.lease = kind, lease
+        self.kind = kind
         self.trials = self.translation(study, kind, seed, arguments)
         self.experiment = Experiment(kind.settings(study, seed, lease))
         self.certificates: list[FrozenTrial] = []  # the trials that the sampler added as answers
@@ -87,20 +82,17 @@ class StudyExperiment:
         self.announced = False  # whether the log has said how the study is run
         self.is_resumed = False  # whether trials were run before, or elsewhere
         self.shown: tuple[int, list[FrozenTrial]] | None = None  # to the sampler of the arms
-        self.begun_here: dict[int, float] = {}  # when trials began, by a clock that nobody sets
         self.n_outside = 0  # trials with a value that are none of this experiment's
         self.forgotten = kind.forgotten()
         if self.forgotten.notice:
             self.trials.warned.add(FORGOTTEN)
-        self._claims: dict[int, PullNote] = {}  # of running trials
-        self._since: dict[int, FrozenTrial] = {}  # running trials with a claim, as last seen
         self._looks: dict[int, object] = {}
         self._ended: dict[int, End] = {}  # told here before the study says so
         self._is_stale = False
         self._news = TrialNews()
+        self.under_way = UnderWay(self._news, lease, self._cost_of)
         self._n_counted = 0  # results that `at_target` has
-        self._seconds_per_cost = 0.0  # of the slowest trial
-        self._levels_of: dict[int, int] = {}  # of claims made before levels were known
+        self.levels_of: dict[int, int] = {}  # of claims made before levels were known
 
     # Reading.
 
@@ -139,9 +131,10 @@ class StudyExperiment:
 
     def take_over(self, earlier: StudyExperiment) -> None:
         """Go on in the place of an experiment that has to be read anew."""
-        for name in ("over", "idle", "announced", "waits_since", "begun_here"):
+        for name in ("over", "idle", "announced", "waits_since"):
             setattr(self, name, getattr(earlier, name))
         self.trials.warned = earlier.trials.warned
+        self.under_way.begun_here = earlier.under_way.begun_here
         self._news.take_over(earlier._news)
 
     def _events_of(self, trial: FrozenTrial) -> list[Event]:
@@ -165,23 +158,22 @@ class StudyExperiment:
         if lost is not None:
             events.append(lost)
         if not trial.state.is_finished():
-            self._claims[trial.number], self._since[trial.number] = note, trial
+            self.under_way.see(trial, note)
             self.trials.values.see(self._arm_of(note), trial, trial.params)
             return events
         return [*events, *self._end(trial, note, end_of(trial))]
 
     def _end(self, trial: FrozenTrial, note: PullNote, end: End) -> list[Event]:
-        for known in (self._claims, self._since, self._looks):
-            known.pop(trial.number, None)
-        arm = self._arm_of(note)
-        known = self.trials.values[arm]
+        self._looks.pop(trial.number, None)
+        self.under_way.end(trial, note, end.seconds)
+        known = self.trials.values[self._arm_of(note)]
         known.first = known.first or trial
         self._look_for_replicate(trial, end)
         outcome = self.trials.outcome(trial, note, end)
-        if end.seconds is not None:
-            cost = self.kind.cost_of(note.fidelity, self.trials.levels)
-            self._seconds_per_cost = max(self._seconds_per_cost, end.seconds / cost)
         return [*self.trials.found(trial, note), outcome]
+
+    def _cost_of(self, note: PullNote) -> float:
+        return self.kind.cost_of(note.fidelity, self.trials.levels)
 
     def _arm_of(self, note: PullNote) -> int:
         arm = self.trials.arm_of(note)
@@ -262,7 +254,7 @@ class StudyExperiment:
 
         Others may have chosen the same meanwhile: what they wrote before is earlier.
         """
-        self.begun_here[trial.number] = self.clock()
+        self.under_way.begun_here[trial.number] = self.under_way.clock()
         for _ in range(_CHOICES):
             is_shared = _may_be_equal(assignment)
             if is_shared:
@@ -327,53 +319,7 @@ class StudyExperiment:
 
     def claim_of(self, trial_number: int) -> PullNote | None:
         """Return what a running trial evaluates; None if it counts for nothing."""
-        return self._claims.get(trial_number)
-
-    def level_for(self, trial: FrozenTrial, distribution: BaseDistribution) -> Any:
-        """Return the level for a trial whose objective asks for it with a distribution.
-
-        Raises ValueError if the levels were others before.
-        """
-        fidelity, note = self.kind.fidelity, self._claims[trial.number]
-        assert fidelity is not None
-        levels = levels_in(fidelity, distribution)
-        known = self.trials.levels
-        if known and described(known) != described(levels):
-            raise ValueError(
-                f"the objective suggests {fidelity.name!r} as {distribution} in trial "
-                f"{trial.number}, with the levels {list(levels)}, but did so with the levels "
-                f"{list(known)} before; their values must not be mixed. Suggest it with the same "
-                f"range in every trial, give Fidelity({fidelity.name!r}, levels=[...]), or begin "
-                f"another study."
-            )
-        if not known:
-            asked = replace_distributions(trial, {fidelity.name: distribution})
-            for event in self.trials.found(asked, note):
-                self.experiment.apply(event)
-        index = note.fidelity
-        if index is None:
-            number = trial.number
-            if number not in self._levels_of:
-                self._levels_of[number] = self.experiment.level_of(str(number))
-            index = self._levels_of[number]
-        level = levels[index]
-        if not contains(distribution, level):
-            raise ValueError(
-                f"the race needs {fidelity.name}={level!r}, which the objective's {distribution} "
-                f"does not allow; suggest {fidelity.name!r} with the same range in every trial, "
-                f"one that contains all levels {list(levels)}."
-            )
-        return level
-
-    def replicate_for(self, trial: FrozenTrial, distribution: BaseDistribution) -> Any:
-        """Return the replicate for a trial whose objective asks for it with a distribution."""
-        replicates, note = self.trials.replicates, self._claims[trial.number]
-        assert replicates is not None
-        assert note.block is not None
-        asked = replace_distributions(trial, {replicates.name: distribution})
-        for event in self.trials.found(asked, note):
-            self.experiment.apply(event)
-        return replicates.of(note.block, distribution)
+        return self.under_way.claims.get(trial_number)
 
     # Ends.
 
@@ -394,7 +340,6 @@ class StudyExperiment:
         end = End(state, values_of(state, values), order, worker, seconds)
         mark = EndNote(trial.number, order, worker, state.name)
         write_attribute(study, trial, END_KEY, mark.to_dict())
-        self.kind.warn_at_end(self, trial, state)
         self._is_stale |= trial.number in self._ended  # its end could not be stored before
         self._ended[trial.number] = end
         for event in self._end(trial, note, end):
@@ -406,28 +351,19 @@ class StudyExperiment:
         seconds: float | None = read_attribute(trial, SECONDS_KEY)
         if seconds is not None and self.kind.trusts_seconds(trial):
             return seconds
-        if trial.number in self.begun_here:
-            seconds = self.clock() - self.begun_here[trial.number]
-        elif seconds is None:
-            seconds = max(0.0, self._news.seconds_under_way(trial.number, trial.datetime_start))
-        if seconds is not None and self.kind.in_seconds:
+        if seconds is None or trial.number in self.under_way.begun_here:
+            seconds = self.under_way.seconds_of(trial)
+        if self.kind.in_seconds:
             write_attribute(study, trial, SECONDS_KEY, seconds)
         return seconds
 
     def give_up_lost(self, study: optuna.Study) -> None:
         """Note on trials that their workers are dead, or that their leases are over."""
-        me = worker_name()
-        for number, trial in list(self._since.items()):
-            worker = self._claims[number].worker
-            why, is_sure = "", True
-            if worker != me and is_surely_dead(worker):
-                why = "its process died"
-            elif self.may_give_up(number) and self.is_expired(number):
-                why, is_sure = f"it ran for {self.seconds_under_way(number):.0f} seconds", False
-            if not why or str(number) not in self.experiment.open:
+        for trial, why, is_sure in self.under_way.lost(self.experiment.runner.counts_late):
+            if str(trial.number) not in self.experiment.open:
                 continue
             order = self.experiment.order
-            mark = EndNote(number, order, me, why=why, is_sure=is_sure)
+            mark = EndNote(trial.number, order, worker_name(), why=why, is_sure=is_sure)
             try:
                 write_attribute(study, trial, LOST_KEY, mark.to_dict())
             except UpdateFinishedTrialError:
@@ -436,57 +372,10 @@ class StudyExperiment:
             assert lost is not None
             self.experiment.apply(lost)
 
-    def may_give_up(self, number: int) -> bool:
-        """Return whether a trial may be given up though its worker may live.
-
-        With a lease that is a condition of the answer; where no order counts nothing depends on it.
-        """
-        promises_nothing = self.experiment.runner.counts_late
-        return (
-            self.lease is not None or promises_nothing or self._claims[number].purpose == "search"
-        )
-
-    def seconds_under_way(self, number: int) -> float:
-        """Return how long a trial has been running."""
-        return self._news.seconds_under_way(number, self._since[number].datetime_start)
-
-    # Waiting.
-
     @property
     def is_worth_waiting(self) -> bool:
         """True if a trial is under way whose worker is not dead for all that is known."""
-        waited_for = map(int, self.experiment.open)
-        return any(number in self._since and not self.is_expired(number) for number in waited_for)
-
-    def is_expired(self, number: int) -> bool:
-        """Return whether a trial is no longer waited for: a dead worker, or a lease over."""
-        note = self._claims[number]
-        if note.worker != worker_name() and is_surely_dead(note.worker):
-            return True
-        lease = self.lease
-        if lease is None:
-            cost = self.kind.cost_of(note.fidelity, self.trials.levels)
-            lease = max(_LEAST_LEASE, _LEASE_FACTOR * self._seconds_per_cost * cost)
-            limit = limit_of(self._since[number])
-            if limit is not None:
-                lease = _LEAST_LEASE + 2.0 * limit
-        return self.seconds_under_way(number) > lease
-
-    def chosen_by(self, trial_number: int) -> list[tuple[int, str | None, str | None]]:
-        """Return the other trials that are waited for, with workers and digests of arguments."""
-        return [
-            (number, note.worker, note.arguments)
-            for number, note in self._claims.items()
-            if number != trial_number and not self.is_expired(number)
-        ]
-
-    @property
-    def goes_on(self) -> bool:
-        """True if trials are under way whose process surely runs."""
-        return any(
-            number in self.begun_here or is_surely_alive(worker)
-            for number, worker, _ in self.chosen_by(-1)
-        )
+        return self.under_way.any_waited_for(list(map(int, self.experiment.open)))
 
     # Answers.
 
@@ -515,10 +404,12 @@ class StudyExperiment:
         answer = self.experiment.answer()
         if answer.arm is not None:
             answer = replace(answer, params=self.params_of(answer))
-        notices = (self.forgotten.notice,) if self.forgotten.notice else ()
+        notices = [self.forgotten.notice] if self.forgotten.notice else []
         if self.n_outside:
             which = "1 trial does" if self.n_outside == 1 else f"{self.n_outside} trials do"
-            notices += (f"{which} not count, because this experiment has not chosen what they are",)
+            notices.append(
+                f"{which} not count, because this experiment has not chosen what they are"
+            )
         if not notices:
             return answer
         certificate = answer.certificate
@@ -566,8 +457,6 @@ class StudyExperiment:
         if pull.fidelity == self.experiment.runner.n_levels - 1 and observation.value is not None:
             self.at_target.add(0, 0, float(observation.value))
 
-    clock: Callable[[], float] = staticmethod(time.monotonic)
-
 
 def _is_same(one: Assignment, other: Assignment) -> bool:
     """Tell whether two assignments differ only in how often they were made."""
@@ -579,11 +468,3 @@ def _may_be_equal(assignment: Assignment) -> bool:
     if assignment.origin == "chosen":
         return assignment.block is not None or assignment.purpose != "given"
     return assignment.origin == "enqueued" and assignment.draw is not None
-
-
-def replace_distributions(trial: FrozenTrial, more: Mapping[str, BaseDistribution]) -> FrozenTrial:
-    """Return a trial as it will be once a parameter is suggested that is being asked for."""
-    seen = FrozenTrial.__new__(FrozenTrial)
-    seen.__dict__.update(trial.__dict__)
-    seen._distributions = {**trial.distributions, **more}
-    return seen

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import optuna
 
+from mfhpo._validation import check_instance
 from mfhpo.experiment import Answer
 from mfhpo.experiment.kinds.runner import Runner
 from mfhpo.experiment.ledger import Result
@@ -87,6 +88,7 @@ def plot_race(study: optuna.Study, *, sampler: StudySampler | None = None) -> go
     'cost of the race'
     """
     style.require_plotly("plot_race")
+    check_instance("study", study, optuna.Study, "an optuna.Study")
     try:
         needed = "a sampler that runs races, such as IISESampler"
         known, answer = told(study, sampler, FidelityKind, "plot_race", needed)
@@ -126,7 +128,7 @@ class _RaceReplay(Replay):
         new = self.evaluations[-len(learned) :]
         self._note_exits(runner, [evaluation.arm for evaluation in new if evaluation.failed])
 
-    def _note_exits(self, runner: Runner, failed: Sequence[int]) -> None:
+    def _note_exits(self, runner: Any, failed: Sequence[int]) -> None:
         arms, active = runner.configurations, set(runner.policy.active.tolist())
         for arm in active & self.exits.keys():
             del self.exits[arm]  # an audit put it back

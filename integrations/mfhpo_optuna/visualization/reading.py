@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
@@ -83,6 +84,21 @@ def reading_sampler(study: optuna.Study) -> StudySampler:
     return stored_sampler(study)
 
 
+def read_anew(study: optuna.Study, sampler: StudySampler) -> tuple[StudyExperiment, Answer]:
+    """Return a study's experiment and its answer; other threads may go on with the study.
+
+    Raises ValueError if nothing is known yet.
+    """
+    reader = copy(sampler)  # it knows no study
+    reader._check_study(study)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they were given before, as was what the log says
+        reader._of(study).announced = True
+        reader.recommendation(study)
+        known = reader.known(study)
+        return known, known.answer()
+
+
 def told(
     study: optuna.Study, sampler: StudySampler | None, kind: type[Any], plot: str, needed: str
 ) -> tuple[StudyExperiment, Answer]:
@@ -94,11 +110,11 @@ def told(
     check_instance("study", study, optuna.Study, "an optuna.Study")
     why, found = "", sampler
     try:
-        found = sampler or reading_sampler(study)
+        found = reading_sampler(study) if sampler is None else sampler
     except ValueError as error:
         why = str(error)
     if isinstance(found, StudySampler) and isinstance(found.kind, kind):
-        return found.known(study), found.recommendation(study)
+        return read_anew(study, found)
     if sampler is not None:
         raise TypeError(f"sampler must be {needed}, or None for {plot}, got {shown(sampler)}.")
     why = why or f"the study was run with {type(found).__name__}"

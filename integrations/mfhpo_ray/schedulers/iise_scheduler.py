@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from mfhpo import IISE
 from mfhpo._validation import check_count, check_name
 from mfhpo.certification.choice import make_elimination
-from mfhpo.experiment.race_settings import DeclaredRace
+from mfhpo.experiment.races.declared import DeclaredRace
 from mfhpo.experiment.settings import Settings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import EstimatedNoise
@@ -95,7 +95,8 @@ class IISEScheduler(ArmScheduler):
         if self._measure is not None:
             check_count("measure", self._measure, 1)
         own["measure"] = self._measure or 10
-        self._race = DeclaredRace.of(IISE, fidelity, own, {}, make_elimination)
+        self._race = DeclaredRace.of(fidelity, own, {}, make_elimination, "")
+        self._race.rehearse(fidelity.levels or (), (1.0, -1.0))
         self._seed = seed
 
     def _undeclared(self) -> list[str]:
@@ -133,7 +134,7 @@ class IISEScheduler(ArmScheduler):
         return race.settings(
             candidates,
             self._meter.levels,
-            may_shortlist=False,
+            races=True,
             n_arms=n_arms,
             sign=self._sign,
             seed=self._seed,

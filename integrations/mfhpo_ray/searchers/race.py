@@ -14,9 +14,9 @@ from mfhpo.certification.choice import (
     choose_blocks,
     recommend_policy,
 )
-from mfhpo.experiment import RaceSettings, SearchSettings
-from mfhpo.experiment.race_settings import DeclaredRace
-from mfhpo.experiment.settings import MakePolicy
+from mfhpo.experiment import SearchSettings
+from mfhpo.experiment.races.declared import DeclaredRace
+from mfhpo.experiment.settings import MakePolicy, Settings
 from mfhpo.knowledge.fidelity import Fidelity, native
 from mfhpo.regret import MFElimination
 from mfhpo.search import BudgetedSearch
@@ -43,25 +43,28 @@ class RaceTrials(Trials):
         own, host = own_and_host(search, options, FidelitySearchOptions)
         self._name, self._chooses = type(search).__name__, chooses
         given = {name: options[name] for name in options.keys() - host.keys()}
-        looks = chooses or own.get("replicate") is not None
         check_aim(host["metric"], host["mode"])
         signs = {"max": (1.0,), "min": (-1.0,)}.get(host["mode"], (1.0, -1.0))
-        self.race = DeclaredRace.of(
-            search._policy_class, fidelity, own, given, make, looks=looks, signs=signs
-        )
+        policy = search._policy_class
+        making = make or (lambda problem, sign, options: policy(problem, **options))
+        compares = "" if chooses else policy.__name__
+        self.race = DeclaredRace.of(fidelity, own, given, making, compares)
+        self.race.rehearse(self.race.fidelity.levels or (), signs)
         paid, seeded = host.pop("prices"), host.pop("seed_key")
         replicate = self.race.replicate
         super().__init__(self.race.fidelity, prices=paid, replicate=replicate, seed_key=seeded)
         self.host = host
 
-    def settings(self, source: Source, **common: Any) -> RaceSettings | SearchSettings:
+    def settings(self, source: Source, **common: Any) -> Settings:
         """Return the settings of the race, or of the search for its finalists."""
         assert isinstance(source, list)
-        return self.race.settings(source, self.levels, _described(source, self.keys[0]), **common)
+        known = _described(source, self.keys[0])
+        return self.race.settings(source, self.levels, known=known, **common)
 
     def objection(self) -> str | None:
         """Return what is wrong with the budget."""
-        return self.race.objection(self.levels)
+        declared = self.race.declaration
+        return declared.objection_to(self.race.options["budget"], self.levels)
 
     def announcement(self, settings: Any, metric: str) -> list[str]:
         """Return which policy is chosen, and what cheap levels are used for; warn of losses."""

@@ -13,6 +13,8 @@ from mfhpo.experiment.kinds.runner import Runner, Wanted
 from mfhpo.games import GamePolicy, Query
 from mfhpo.problem import Labels, Pull
 
+_ROUNDING = 1e-9  # of sums of costs
+
 
 class Utilities(tuple[float | None, ...]):
     """Each player's utility, larger is better; None for what could not be measured."""
@@ -61,6 +63,8 @@ class GameRunner(Runner):
     """
 
     purpose = "search"
+    counts_late = True
+    keeps_budget = True
     n_arms = math.inf
 
     def __init__(self, policy: GamePolicy, signs: Sequence[float]) -> None:
@@ -121,7 +125,7 @@ class GameRunner(Runner):
         """Tell whether the budget pays for a query (see `Runner.fits`)."""
         self.policy.held_cost = self.unlearned_cost
         cost = sum(self.cost_of(each, Utilities()) for each in [pull, *pending])
-        return cost <= self.policy.remaining
+        return cost <= self.policy.remaining + _ROUNDING * self.policy.budget
 
     def adopt(self, begun: Begun) -> Pull | None:
         """Return the pull of a claim (see `Runner.adopt`); None if it is no profile."""

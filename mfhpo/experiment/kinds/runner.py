@@ -53,6 +53,8 @@ class Runner(abc.ABC):
         Purposes of evaluations whose values are averaged: what is stopped is missing there.
     counts_late
         Whether what was given up counts if it ends after all; then no order may matter.
+    keeps_budget
+        Whether of several claims at the same moment the later ones move that exceed the budget.
     purpose
         Of evaluations that a user enqueues.
     n_arms
@@ -103,6 +105,7 @@ class Runner(abc.ABC):
     conditions: tuple[str, ...] = ()
     of_means: frozenset[str] = frozenset()
     counts_late: bool = False
+    keeps_budget: bool = False
     purpose: Purpose = "given"
     n_arms: float = 0
     draws: bool = False

@@ -18,9 +18,10 @@ from mfhpo.experiment import (
     LimitSettings,
     RaceSettings,
     SearchSettings,
+    Wait,
     event_of,
 )
-from mfhpo.games import MFUCBPNE
+from mfhpo.games import MFUCBPNE, UCBPNE
 from mfhpo.knowledge.space import Numeric, OneOf
 from mfhpo.search import DeclaredSearch
 
@@ -129,6 +130,17 @@ def test_a_game():
     assert [work.configuration for work in assigned] == queries
     found = policy.recommend()
     assert experiment.answer() == Answer.of_game(found, dict(found.profile), found.reason)
+
+
+def test_of_queries_at_the_same_moment_those_move_that_the_budget_does_not_pay_for():
+    players = {"row": {"x": Numeric()}, "column": {"y": Numeric()}}
+    given = {"costs": (0.7,), "budget": 2.1, "options": {"joint": True}, "make": UCBPNE}
+    experiment = Experiment(GameSettings(players=players, **given))
+    profiles = [{"x": 0.25 * place, "y": 0.5} for place in range(4)]
+    for id, profile in enumerate(profiles):
+        experiment.apply(Begun(id=str(id), order=0, configuration=profile, purpose="search"))
+    assert [experiment.settle(str(id)) is None for id in range(4)] == [False, False, False, True]
+    assert isinstance(experiment.next(moving="3"), Wait)
 
 
 def test_a_game_that_only_fails_ends_and_knows_what_is_none_of_its_queries():

@@ -2,7 +2,7 @@ import math
 
 import optuna
 import pytest
-from optuna.samplers import PartialFixedSampler
+from optuna.samplers import PartialFixedSampler, RandomSampler
 
 from mfhpo_optuna import NashSampler
 from tests.optuna.games.nash_games import PLAYERS, on_a_grid, play, tracking, tracking_by_level
@@ -133,3 +133,18 @@ def test_a_game_whose_trials_do_not_count_ends():
 def test_what_is_fixed_within_the_ranges_counts():
     study, answer = fixed(5, 0.5)
     assert (answer.finished, answer.trials, len(study.trials)) == (True, 5, 5)
+
+
+def test_trials_of_another_sampler_that_are_no_evaluations_cost_nothing():
+    def with_another(trial):
+        trial.suggest_float("z", 0.0, 1.0)
+        return on_a_grid(trial)
+
+    study = optuna.create_study(directions=["minimize"] * 2, sampler=RandomSampler(seed=0))
+    study.optimize(on_a_grid, n_trials=1)
+    study.optimize(with_another, n_trials=12)
+    study.sampler = NashSampler(PLAYERS, budget=3, seed=0)
+    with pytest.warns(UserWarning, match=r"suggests 'z' in trial 1.* does not count, nor do"):
+        study.optimize(on_a_grid)
+    answer = study.sampler.equilibrium(study)
+    assert (answer.trials, answer.cost, len(study.trials)) == (3, 3, 15)

@@ -152,6 +152,19 @@ def test_what_a_lost_trial_has_cost_is_paid(lease):
     assert (answer.finished, answer.trials, answer.cost) == (lease == 5.0, 5, 5 + (lease == 5.0))
 
 
+def test_what_was_given_up_counts_if_it_ends_after_all():
+    study = new_study(budget=6, lease=1e-6)
+    study.optimize(on_a_grid, n_trials=2)
+    lost = study.ask()
+    values = on_a_grid(lost)
+    study.optimize(on_a_grid, n_trials=2)
+    for trials in (4, 5):
+        answer = study.sampler.equilibrium(study)
+        assert (answer.trials, answer.cost) == (trials, 5)
+        if trials == 4:
+            study.tell(lost, values)
+
+
 def test_a_trial_whose_process_is_gone_is_lost_and_no_failure():
     study = new_study(budget=6)
     study.optimize(on_a_grid, n_trials=2)
@@ -172,5 +185,5 @@ def test_a_clock_that_was_set_forward_makes_no_lease_longer():
     study._storage._get_trial(trial._trial_id).datetime_start -= timedelta(hours=1)
     study.tell(trial, values)
     known = study.sampler._read(study)
-    assert known.is_expired(0)
-    assert known.chosen_by(-1) == []
+    assert known.under_way.is_expired(0)
+    assert known.under_way.chosen_by(-1) == []

@@ -9,7 +9,7 @@ from optuna.distributions import IntDistribution
 from mfhpo import BlockElimination
 from mfhpo_optuna import MFSampler
 from mfhpo_optuna.samplers.study_sampler import StudySampler
-from mfhpo_optuna.study.study_experiment import StudyExperiment
+from mfhpo_optuna.study.trials.under_way import UnderWay
 from tests.optuna.samplers.races import BEST_ARM, CLASSES, PULL, Clock, answers, pulls, run
 
 ARMS = [{"x": x} for x in (-0.9, -0.3, 0.0, 0.2, 0.6)]
@@ -115,7 +115,7 @@ def test_the_race_ends_without_a_certificate_when_all_folds_were_used(n_jobs):
 def test_a_worker_waits_while_what_may_end_the_race_is_under_way(monkeypatch):
     clock = Clock()
     monkeypatch.setattr(StudySampler, "_sleep", staticmethod(clock.sleep))
-    monkeypatch.setattr(StudyExperiment, "clock", staticmethod(clock.monotonic))
+    monkeypatch.setattr(UnderWay, "clock", staticmethod(clock.monotonic))
     study = optuna.create_study(sampler=make())
     study.optimize(objective, n_trials=5)
     slow = study.ask()

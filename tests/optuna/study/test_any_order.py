@@ -191,6 +191,12 @@ class Study(RuleBasedStateMachine):
         return result.observation.has_value
 
 
+class Enqueueing(Study):
+    @rule(worker=st.integers(0, 1), x=st.sampled_from([0.1, 0.2, 0.3]))
+    def enqueue(self, worker, x):
+        self.workers[worker].enqueue_trial({"x": x})
+
+
 class Game(Study):
     directions = ("maximize", "maximize")
 
@@ -229,7 +235,7 @@ TestIISE = machine("IISE", lambda: IISESampler("epochs", 4, epsilon=0.1, seed=0)
 TestBlocks = machine(
     "Blocks", lambda: MFSampler("epochs", 4, replicate="split", epsilon=0.1, seed=0), split=True
 )
-TestSearch = machine("Search", lambda: SearchSampler("epochs", budget=90, seed=0))
+TestSearch = machine("Search", lambda: SearchSampler("epochs", budget=90, seed=0), Enqueueing)
 TestLimits = machine(
     "Limits",
     lambda: RCUCBSampler(4, [20.0, 80.0], reward_range=(0.0, 1.0), horizon=30, seed=0),

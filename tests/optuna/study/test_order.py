@@ -21,6 +21,7 @@ from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study import study_experiment
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.study.trials.processes import is_surely_dead, worker_name
+from mfhpo_optuna.study.trials.under_way import UnderWay
 from tests.optuna.samplers.races import Clock, answers, certificate_of
 
 ARMS = [{"x": 0.0}, {"x": 1.0}]
@@ -285,7 +286,7 @@ def test_a_timeout_ends_a_study_that_waits(monkeypatch):
     """Who waits looks at the timeout after 10 and 20 seconds, and then after 40."""
     clock = Clock()
     monkeypatch.setattr(StudySampler, "_sleep", staticmethod(clock.sleep))
-    monkeypatch.setattr(StudyExperiment, "clock", staticmethod(clock.monotonic))
+    monkeypatch.setattr(UnderWay, "clock", staticmethod(clock.monotonic))
     began = clock.now
     of_day = SimpleNamespace(now=lambda: datetime.fromtimestamp(clock.now))
     monkeypatch.setattr("optuna.study._optimize.datetime", SimpleNamespace(datetime=of_day))

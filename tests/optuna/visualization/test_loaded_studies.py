@@ -1,5 +1,7 @@
 """Figures of studies that were loaded from a storage, with Optuna's default sampler then."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import optuna
 import pytest
 
@@ -41,6 +43,11 @@ def test_a_sampler_that_has_not_run_the_study_does_not_read_it(certified):
     again = loaded(certified)
     again.sampler = SearchSampler("epochs", budget=60)
     assert plot_race(again) == plot_race(certified)
+
+
+def test_a_picture_does_not_wait_for_workers(certified):
+    with certified.sampler._lock, ThreadPoolExecutor() as pool:
+        assert pool.submit(plot_race, certified).result(timeout=60) == plot_race(certified)
 
 
 def noisy(trial):

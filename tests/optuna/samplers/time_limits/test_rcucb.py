@@ -12,7 +12,7 @@ from mfhpo import Observation
 from mfhpo.censored import RCUCB, Linear, ZoomingRCUCB
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo_optuna import IISESampler, ZoomingRCUCBSampler
-from mfhpo_optuna.study.study_experiment import StudyExperiment
+from mfhpo_optuna.study.trials.under_way import UnderWay
 from tests.optuna.samplers.races import CERTIFICATE, answers
 from tests.optuna.samplers.time_limits.timed import (
     ARMS,
@@ -128,7 +128,7 @@ def test_limits_are_derived_from_the_first_durations(longest):
 
 def test_what_nobody_stopped_counts_as_stopped_at_its_limit(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(StudyExperiment, "clock", staticmethod(lambda: now[0]))
+    monkeypatch.setattr(UnderWay, "clock", staticmethod(lambda: now[0]))
 
     def unenforced(trial):
         x = trial.suggest_float("x", 0.0, 1.0)

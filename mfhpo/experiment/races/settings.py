@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from mfhpo._validation import check_limit
-from mfhpo.certification.choice import check_blocks, make_best_policy, make_block_elimination
+from mfhpo.certification.choice import make_best_policy, make_block_elimination
 from mfhpo.experiment.configurations import described
 from mfhpo.experiment.kinds.race import RaceRunner
 from mfhpo.experiment.settings import (
@@ -21,20 +20,12 @@ from mfhpo.experiment.settings import (
     namer,
     numbered,
 )
-from mfhpo.knowledge.bias import Kind
-from mfhpo.knowledge.candidates import CandidatesLike
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.problem import Labels, Policy, Problem
-from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike, as_fidelity
+from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike
 from mfhpo.racing.options import EstimatedBias
 from mfhpo.racing.race import Race
-from mfhpo.search.declared import (
-    DeclaredSearch,
-    certifier_of,
-    cheap_levels_in_words,
-    declared_shortlist,
-    makes_shortlist,
-)
+from mfhpo.search.declared import DeclaredSearch, certifier_of, makes_shortlist
 
 _ONE_LEVEL = Fidelity("level", levels=("full evaluation",), costs=(1.0,))
 _REPLICATE = "number of the replicate"
@@ -215,131 +206,6 @@ class RaceSettings(Settings):
             in_blocks=self.in_blocks,
             sign=self.sign,
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class DeclaredRace:
-    """A race as a user declares it by the options of a policy, whichever library runs it.
-
-    Parameters
-    ----------
-    declaration
-        What is known about the fidelity, its bias and the noise.
-    options
-        Those of the policy.
-    replicate
-        Name of what evaluations in blocks share; None: they are independent.
-    make
-        Makes the policy of single evaluations.
-    compares
-        Name of the policy that compares finalists; "" for a few planned looks.
-    """
-
-    declaration: Declaration
-    options: Mapping[str, Any]
-    replicate: str | None
-    make: MakePolicy
-    compares: str
-
-    @classmethod
-    def of(
-        cls,
-        policy: type,
-        fidelity: str | Fidelity,
-        options: Mapping[str, Any],
-        given: Mapping[str, Any],
-        make: MakePolicy | None = None,
-        *,
-        looks: bool = False,
-        signs: Sequence[float] = (1.0, -1.0),
-    ) -> DeclaredRace:
-        """Take what a user gives, and try it, so that wrong options raise now.
-
-        `options` are all of the policy's, of which users have `given` some. The policy takes them
-        as they are, unless a function is given to `make` it; `signs` are possible directions.
-        """
-        own = dict(options)
-        replicate = own.pop("replicate", None)
-        if replicate is not None:
-            named = as_fidelity(fidelity)
-            check_blocks(replicate, named.name, {"bias": named.bias} | dict(given))
-        kind: Kind = "order" if own.get("variant") == "order" else "max"
-        declared = cls(
-            declaration=Declaration.of(fidelity, own.pop("sigma"), own.pop("bias", None), kind),
-            options=own,
-            replicate=replicate,
-            make=make or partial(_as_given, policy),
-            compares="" if looks else policy.__name__,
-        )
-        levels = declared.fidelity.levels or ()
-        declared.declaration.rehearse(declared.policy, own, levels, signs)
-        return declared
-
-    @property
-    def fidelity(self) -> Fidelity:
-        """The fidelity as it was given."""
-        return self.declaration.fidelity
-
-    def settings(
-        self,
-        candidates: Candidates,
-        levels: Sequence[Any],
-        to_model: CandidatesLike | None = None,
-        *,
-        may_shortlist: bool = True,
-        **common: Any,
-    ) -> RaceSettings | SearchSettings:
-        """Return the settings of the race, or of the search for its finalists.
-
-        A model sees the candidates as they are, or as they are `to_model`; `common` are those of
-        `Settings`.
-        """
-        sign, options = common["sign"], self.options
-        n_arms = candidates if isinstance(candidates, int) else len(candidates)
-        if may_shortlist and makes_shortlist(self._whole, n_arms, self.fidelity.costs_of(levels)):
-            known = candidates if to_model is None else to_model
-            return SearchSettings(
-                declared=declared_shortlist(
-                    self.declaration, options, known, levels, self.replicate
-                ),
-                levels=levels,
-                candidates=() if isinstance(candidates, int) else candidates,
-                make_certifier=certifier_of(self.make, options, sign) if self.compares else None,
-                **common,
-            )
-        return RaceSettings(
-            candidates=candidates,
-            fidelity=replace(self.fidelity, levels=tuple(levels), bias=None),
-            declaration=self.declaration,
-            options={**options, "seed": common["seed"]},
-            make=self.policy,
-            in_blocks=self.replicate is not None,
-            **common,
-        )
-
-    def policy(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
-        """Make the policy of the race."""
-        if self.replicate is None:
-            return self.make(problem, sign, options)
-        return make_block_elimination(problem, options)
-
-    def objection(self, levels: Sequence[Any]) -> str | None:
-        """Return what is wrong with the budget; None for nothing, or while levels are unknown."""
-        return self.declaration.objection_to(self.options["budget"], levels)
-
-    def in_words(self, n_arms: int, levels: Sequence[Any]) -> str:
-        """Say what cheap levels are used for; empty where users have declared that."""
-        compares = "" if self.replicate is not None else self.compares
-        return cheap_levels_in_words(self._whole, n_arms, self.fidelity.costs_of(levels), compares)
-
-    @property
-    def _whole(self) -> dict[str, Any]:
-        return {**self.options, "bias": self.declaration.bias, "sigma": self.declaration.noise}
-
-
-def _as_given(policy: type, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
-    made: Policy = policy(problem, **options)
-    return made
 
 
 def _best_arm(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo_optuna.study.attributes import END_KEY, EndNote, read_attribute
+from mfhpo_optuna.study.attributes import END_KEY, read_attribute
 from mfhpo_optuna.study.trials.news import seconds_of
+from mfhpo_optuna.study.trials.notes import EndNote
 
 
 @dataclass(frozen=True)

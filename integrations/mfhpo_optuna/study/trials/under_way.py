@@ -1,0 +1,126 @@
+"""Trials under way: who runs them, for how long, and which are waited for no longer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator
+from typing import TypeAlias
+
+from optuna.trial import FrozenTrial
+
+from mfhpo_optuna.study.attributes import LIMIT_KEY, read_attribute
+from mfhpo_optuna.study.trials.news import TrialNews
+from mfhpo_optuna.study.trials.notes import PullNote
+from mfhpo_optuna.study.trials.processes import is_surely_alive, is_surely_dead, worker_name
+
+# Seconds that a running trial is waited for at least, and how many times the slowest one so far.
+_LEAST_LEASE, _LEASE_FACTOR = 60.0, 10.0
+
+CostOf: TypeAlias = Callable[[PullNote], float]
+
+
+class UnderWay:
+    """The claims of trials that have not ended.
+
+    Parameters
+    ----------
+    news
+        Knows since when trials run.
+    lease
+        Seconds after which a trial is waited for no longer; None: ten times as long as the slowest
+        one would have taken, and at least a minute, or a minute and twice its limit.
+    cost_of
+        Returns the declared cost of a claim.
+    """
+
+    def __init__(self, news: TrialNews, lease: float | None, cost_of: CostOf) -> None:
+        self.claims: dict[int, PullNote] = {}
+        self.begun_here: dict[int, float] = {}  # when trials began, by a clock that nobody sets
+        self._news = news
+        self._lease = lease
+        self._cost_of = cost_of
+        self._trials: dict[int, FrozenTrial] = {}  # as last seen
+        self._seconds_per_cost = 0.0  # of the slowest trial
+
+    def see(self, trial: FrozenTrial, claim: PullNote) -> None:
+        """Note that a trial is under way."""
+        self.claims[trial.number], self._trials[trial.number] = claim, trial
+
+    def end(self, trial: FrozenTrial, claim: PullNote, seconds: float | None) -> None:
+        """Note that a trial has ended, and how long it took."""
+        self.give_up(trial.number)
+        if seconds is not None:
+            rate = seconds / self._cost_of(claim)
+            self._seconds_per_cost = max(self._seconds_per_cost, rate)
+
+    def give_up(self, number: int) -> None:
+        """Forget a trial that claims nothing any more."""
+        for of_running in (self.claims, self._trials, self.begun_here):
+            of_running.pop(number, None)
+
+    def seconds_of(self, trial: FrozenTrial) -> float:
+        """Return how long a trial has been running."""
+        if trial.number in self.begun_here:
+            return self.clock() - self.begun_here[trial.number]
+        return max(0.0, self._news.seconds_under_way(trial.number, trial.datetime_start))
+
+    def is_expired(self, number: int) -> bool:
+        """Return whether a trial is no longer waited for: a dead worker, or a lease over."""
+        claim = self.claims[number]
+        if _is_dead(claim):
+            return True
+        lease = self._lease
+        if lease is None:
+            lease = max(_LEAST_LEASE, _LEASE_FACTOR * self._seconds_per_cost * self._cost_of(claim))
+            limit = limit_of(self._trials[number])
+            if limit is not None:
+                lease = _LEAST_LEASE + 2.0 * limit
+        return self._seconds(number) > lease
+
+    def _seconds(self, number: int) -> float:
+        return self._news.seconds_under_way(number, self._trials[number].datetime_start)
+
+    def lost(self, promises_nothing: bool) -> Iterator[tuple[FrozenTrial, str, bool]]:
+        """Yield the trials that are given up, why, and whether that is sure.
+
+        A worker that may live is given up under a declared lease, which is a condition of the
+        answer, and where nothing depends on the order of results.
+        """
+        for number, claim in list(self.claims.items()):
+            unordered = promises_nothing or claim.purpose == "search"
+            if _is_dead(claim):
+                yield self._trials[number], "its process died", True
+            elif (self._lease is not None or unordered) and self.is_expired(number):
+                yield self._trials[number], f"it ran for {self._seconds(number):.0f} seconds", False
+
+    def any_waited_for(self, numbers: Collection[int]) -> bool:
+        """Return whether the worker of one of some trials lives, for all that is known."""
+        return any(number in self.claims and not self.is_expired(number) for number in numbers)
+
+    def chosen_by(self, trial_number: int) -> list[tuple[int, str | None, str | None]]:
+        """Return the other trials that are waited for, with workers and digests of arguments."""
+        return [
+            (number, claim.worker, claim.arguments)
+            for number, claim in self.claims.items()
+            if number != trial_number and not self.is_expired(number)
+        ]
+
+    @property
+    def goes_on(self) -> bool:
+        """True if trials are under way whose process surely runs."""
+        return any(
+            number in self.begun_here or is_surely_alive(worker)
+            for number, worker, _ in self.chosen_by(-1)
+        )
+
+    clock: Callable[[], float] = staticmethod(time.monotonic)
+
+
+def limit_of(trial: FrozenTrial) -> float | None:
+    """Return the seconds that a trial may take; None without a limit."""
+    limit: float | None = read_attribute(trial, LIMIT_KEY)
+    return None if limit == float("inf") else limit
+
+
+def _is_dead(claim: PullNote) -> bool:
+    return claim.worker != worker_name() and is_surely_dead(claim.worker)

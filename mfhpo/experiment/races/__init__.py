@@ -1,0 +1,1 @@
+"""Races: their settings, and how users declare them."""
