@@ -118,13 +118,6 @@ def certify(
         ``luckiest_result``, with what the best trial had promised (``promise``), and what its
         configuration turned out to be worth. ``mfhpo_ray.recommendation`` finds the same in its
         ``results``.
-
-    Examples
-    --------
-    ::
-
-        results = tuner.fit()
-        print(mfhpo_ray.certify(results, train, top=4))
     """
     check_aim(metric, mode)
     timeout = check_limit("timeout", timeout)

@@ -93,10 +93,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         """Return the best answer so far; ValueError before any trial."""
         if self._course is None:
             raise ValueError("there is nothing to recommend yet: no trial was started.")
-        answer = self._course.experiment.answer()
-        if self._promotion is not None:
-            answer = self._promotion.explained(answer)
-        return in_terms_of_tune(answer, dict)
+        answer, promotion = self._course.experiment.answer(), self._promotion
+        return in_terms_of_tune(promotion.explained(answer) if promotion else answer, dict)
 
     # What differs from scheduler to scheduler.
 
@@ -251,8 +249,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     def debug_string(self) -> str:
         """Return the scheduler's line in Tune's report."""
-        n_arms, n_busy = self._runs.n_arms, len(self._slots.busy)
-        return f"Using {type(self).__name__}: {n_arms} arms, {n_busy} busy"
+        name, n_busy = type(self).__name__, len(self._slots.busy)
+        return f"Using {name}: {self._runs.n_arms} arms, {n_busy} busy"
 
     # What is known.
 
@@ -263,9 +261,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
     @property
     def _out(self) -> set[int]:
         """The arms whose trials are not run: they have left the race, or are too many."""
-        if self._course is None:
-            return set()
-        return self._course.out.union(range(self._n_raced, self._runs.n_arms))
+        too_many = range(self._n_raced, self._runs.n_arms)
+        return set() if self._course is None else self._course.out.union(too_many)
 
     # What is done.
 
@@ -294,8 +291,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         log = EventLog(settings, {"n_arms": n_arms}, self._journal)
         log.take_over(records)
         value_of = partial(value_in, metric=str(self._metric))
-        parts = log, runs, value_of, self._meter, n_raced, self._promotion
-        self._course = course = self._make_course(*parts)
+        course = self._make_course(log, runs, value_of, self._meter, n_raced, self._promotion)
+        self._course = course
         self._judge()
         course.settle(self._out)
         for arm in range(runs.n_arms):
@@ -326,7 +323,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     def _note_gone(self, arm: int) -> None:
         """Tell a search that no trial of an arm can go on."""
-        if self._course and self._promotion is not None and not self._runs.of(arm):
+        if self._course and self._promotion and not self._runs.of(arm):
             self._course.find(gone=arm)
 
     def _judge(self) -> None:
@@ -362,7 +359,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         if not run.doomed:
             self._note_gone(run.arm)
         self._judge()
-        left = set(range(self._n_raced)).difference(self._out)
+        left = set(range(self._n_raced)) - self._out
         is_spent = self._complete and not any(map(self._runs.of, left))
         if is_spent and (self._closed or not course.has_more()):
             course.find(is_exhausted=True)
