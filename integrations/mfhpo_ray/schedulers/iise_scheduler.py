@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from mfhpo import IISE
-from mfhpo._validation import check_count, check_name
+from mfhpo._validation import check_count, check_name, check_seed
 from mfhpo.certification.choice import make_elimination
 from mfhpo.experiment.races.declared import DeclaredRace
 from mfhpo.experiment.settings import Settings
@@ -97,7 +97,7 @@ class IISEScheduler(ArmScheduler):
         own["measure"] = self._measure or 10
         self._race = DeclaredRace.of(fidelity, own, {}, make_elimination, "")
         self._race.rehearse(fidelity.levels or (), (1.0, -1.0))
-        self._seed = seed
+        self._seed = check_seed(seed)
 
     def _undeclared(self) -> list[str]:
         """Return the names of what has to be estimated from replicates."""
