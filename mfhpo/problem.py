@@ -298,10 +298,6 @@ class Policy(Protocol):
         How arms and fidelities are named in warnings.
     certifies
         Whether it is after a certificate; else rewards count while it runs.
-    withheld
-        Why nothing may be certified at the moment, whatever the values say; else empty. Whoever
-        runs the policy sets it: while an evaluation is under way that later ones of its arm and
-        fidelity have overtaken, for what takes long may be poor.
     provisos
         What else must be true for a claim, as clauses, by what whoever runs the policy supposes.
     held_cost
@@ -313,7 +309,6 @@ class Policy(Protocol):
 
     labels: Labels = Labels()
     certifies: bool = True
-    withheld: str = ""
     provisos: tuple[str, ...] = ()
     held_cost: float = 0.0
     most_blocks: int | None = None

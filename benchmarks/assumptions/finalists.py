@@ -83,4 +83,4 @@ def race_of_finalists(
 
 def _answer(race: Any) -> Answer:
     found = Answer.of(race.recommend(), 1.0, {}, 0)
-    return replace(found, searched=True, **race.findings())
+    return replace(found, searched=True, **race.standing.findings())

@@ -135,7 +135,7 @@ def _searched(kind: type, options: Mapping[str, Any], given: int, data: Path) ->
         race.tell(pull, Observation(value, _paid(pull, costs) if own.get("measured") else None))
         pulls.append([pull.arm, points[pull.arm], pull.fidelity, pull.block])
     answer = race.recommend()
-    return {"pulls": pulls, "answer": [answer.arm, answer.certified, race.left]}
+    return {"pulls": pulls, "answer": [answer.arm, answer.certified, race.standing.left]}
 
 
 def _value_at(x: float, choice: float, level: int, key: int) -> float | None:

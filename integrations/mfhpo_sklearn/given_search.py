@@ -10,7 +10,7 @@ from sklearn.model_selection import ParameterGrid
 
 from mfhpo._validation import check_choice, check_dictionaries, shown
 from mfhpo.certification.choice import make_elimination
-from mfhpo.experiment import Experiment, LateSettings, RaceSettings, SearchSettings
+from mfhpo.experiment import Experiment, RaceSettings, SearchSettings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.problem import Policy, Problem
 from mfhpo.racing.declaration import BiasLike, SigmaLike
@@ -168,7 +168,7 @@ class MFSearchCV(PolicySearchCV):
             make=_make_elimination if self._eliminates else None,
             describe=described,
         )
-        assert not isinstance(settings, LateSettings)  # a resource has levels
+        assert isinstance(settings, RaceSettings | SearchSettings)  # a resource has levels
         return settings
 
     def _rows(self, experiment: Experiment, evaluated: Collection[int]) -> list[int]:

@@ -219,10 +219,15 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
             return shown
         runner = experiment.runner
         arm, mean, (low, high) = runner.leader()
-        news = arm, runner.phase
+        policy = runner.policy
+        phase = f"{len(policy.active)} of {len(runner.configurations)} candidates left"
+        if runner.purpose == "search":
+            n = len(policy.shortlist)
+            phase = f"evaluates the {n} best again" if n else "searches"
+        news = arm, phase
         if self.verbose < 2 and news == shown:
             return shown
-        text = f"[{type(self).__name__}] {runner.cost:.4g} paid, {runner.phase}"
+        text = f"[{type(self).__name__}] {runner.cost:.4g} paid, {phase}"
         if arm is not None:
             spread = f" ± {(high - low) / 2.0:.2g}" if math.isfinite(high - low) else ""
             text += f"; best so far {runner.configurations[arm]}, {mean:.4g}{spread}"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mfhpo.experiment import Configurations, DistributionSpace, Experiment, SearchSettings
-from mfhpo.experiment.settings import numbered
+from mfhpo.experiment.kinds.settings import numbered
 from mfhpo.knowledge.candidates import configurations_of
 from mfhpo.search import DeclaredSearch
 from mfhpo_sklearn.policy_search import PolicySearchCV

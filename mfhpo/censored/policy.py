@@ -109,7 +109,8 @@ class CensoredPolicy(Policy):
         )
         self.history = History()
         """All pulls in the order in which they were told."""
-        self._rewards = RewardRange(reward_range, self.history)
+        self.rewards = RewardRange(reward_range, self.history)
+        """Least and largest reward."""
         self.delta = check_probability("delta", delta)
         self.horizon = None if horizon is None else check_count("horizon", horizon, 1)
         self._max_failures = check_count("max_failures", max_failures, 1)
@@ -223,11 +224,11 @@ class CensoredPolicy(Policy):
             pulls=self.pulls,
             survivors=tuple(self.active.tolist()),
             compared=self.n_arms - int((roster.withdrawn | roster.merged).sum()),
-            assumptions=assumptions_in_words(self._rewards, self._limits, roster, self.labels),
+            assumptions=assumptions_in_words(self.rewards, self._limits, roster, self.labels),
             limit=limit,
             survival=curve,
             censored=self.n_censored / max(1, self.pulls),
-            estimated=estimated_in_words(self._rewards, self._limits),
+            estimated=estimated_in_words(self.rewards, self._limits),
         )
 
     def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
@@ -303,12 +304,7 @@ class CensoredPolicy(Policy):
     @property
     def reward_range(self) -> tuple[float, float]:
         """Least and largest reward: declared, or seen so far."""
-        return self._rewards.bounds
-
-    @property
-    def range_is_known(self) -> bool:
-        """Whether the range of the rewards is declared, or two different ones were seen."""
-        return self._rewards.is_known
+        return self.rewards.bounds
 
     @property
     def active(self) -> IntArray:
@@ -347,9 +343,9 @@ class CensoredPolicy(Policy):
     def _learn(self, arm: int, limit: float, reward: float, seconds: float) -> None:
         seen = self.history.lowest, self.history.highest
         self.history.add_all(np.array([arm]), np.array([[limit, reward, seconds]]))
-        self._rewards.check(reward, self.labels)
+        self.rewards.check(reward, self.labels)
         is_seen = seen == (self.history.lowest, self.history.highest)
-        if self._bounds is None or (self._rewards.declared is None and not is_seen):
+        if self._bounds is None or (self.rewards.declared is None and not is_seen):
             self._retell()  # with limits, or on another scale
             return
         estimates = self._bounds.estimates

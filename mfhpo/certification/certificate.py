@@ -9,8 +9,14 @@ from typing import Any
 from mfhpo._validation import plain
 from mfhpo.certification.candidates import CandidateResult
 from mfhpo.certification.new_data import new_data_in_words
-from mfhpo.racing.claims import FIXED, corrected_in_words, outcomes_in_words, wrong_in_words
-from mfhpo.racing.recommendation import never_in_words, params_in_words
+from mfhpo.racing.claims import (
+    FIXED,
+    corrected_in_words,
+    never_in_words,
+    outcomes_in_words,
+    wrong_in_words,
+)
+from mfhpo.racing.text import params_in_words
 
 _OF_HOSTS = ("new_data_interval", "study_name")
 

@@ -243,7 +243,7 @@ class Certification:
             winner = max(seen, key=lambda arm: self._sign * min(self._values[arm]), default=None)
         certified = answer.certified and not hidden
         within = math.inf
-        if winner is not None and not self._is_silent and answer.compared > 1:
+        if winner is not None and not self.noise_is_hidden and answer.compared > 1:
             within = tolerance(self.policy, winner)
             if certified:
                 # A certificate stays true when further evaluations make it look less sure.
@@ -279,15 +279,10 @@ class Certification:
             return certificate
         return with_ruled_out(certificate, self._ruled_out, hidden, -math.inf * self._sign)
 
-    @property
-    def _is_silent(self) -> bool:
-        # What takes long may be poor: nothing that the values say holds while it is waited for.
-        return self.noise_is_hidden or bool(self.policy.withheld)
-
     def interval(self, arm: int) -> tuple[float, float]:
         """Return bounds on a candidate's true mean, however wide."""
         count, mean, radius = self.policy.summary(arm, 0)
-        if not count or self._is_silent:
+        if not count or self.noise_is_hidden:
             return -math.inf, math.inf
         return self._sign * mean - radius, self._sign * mean + radius
 
@@ -300,7 +295,7 @@ class Certification:
 
     def _results(self, winner: int | None, certified: bool) -> tuple[CandidateResult, ...]:
         arms = np.arange(len(self.candidates))
-        worse = ~np.isin(arms, self.policy.active) & (not self._is_silent)
+        worse = ~np.isin(arms, self.policy.active) & (not self.noise_is_hidden)
         standings = np.where(worse, "worse", "not told apart")
         standings[self.policy.known.roster.withdrawn] = "failed"
         if winner is not None:

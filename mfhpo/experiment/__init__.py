@@ -3,21 +3,18 @@
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.assignment import Assignment, Done, Refused, Wait
 from mfhpo.experiment.configurations import Configurations, key_of
-from mfhpo.experiment.events import Answered, Begun, Ended, Event, Found, Joined, Lost, event_of
+from mfhpo.experiment.events import Begun, Ended, Event, Found, Joined, Lost, event_of
 from mfhpo.experiment.experiment import Experiment
-from mfhpo.experiment.races.settings import RaceSettings
-from mfhpo.experiment.settings import (
-    GameSettings,
-    LateSettings,
-    LimitSettings,
-    SearchSettings,
-    ShortlistSettings,
-)
+from mfhpo.experiment.kinds.blind import LateSettings
+from mfhpo.experiment.kinds.games import GameSettings
+from mfhpo.experiment.kinds.limits import LimitSettings
+from mfhpo.experiment.kinds.race import RaceSettings
+from mfhpo.experiment.kinds.search import SearchSettings
+from mfhpo.experiment.kinds.shortlist import ShortlistSettings
 from mfhpo.experiment.space import DistributionSpace
 
 __all__ = [
     "Answer",
-    "Answered",
     "Assignment",
     "Begun",
     "Configurations",

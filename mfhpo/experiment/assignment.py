@@ -83,14 +83,11 @@ class Wait:
     ----------
     why
         For whom or what, in words.
-    seconds
-        After which to ask again at the latest, as a lease may be over then; None: no lease.
     is_held_up
         Whether so many results wait for one evaluation that no other of its kind is begun.
     """
 
     why: str
-    seconds: float | None = None
     is_held_up: bool = False
 
 

@@ -269,21 +269,8 @@ class Lost(Event):
         _check_size("cost", self.cost)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Answered(Event):
-    """An answer was given; it is there for readers, and changes nothing.
-
-    Parameters
-    ----------
-    answer
-        Its content.
-    """
-
-    answer: Mapping[str, Any]
-
-
 _KINDS: dict[str, type[Event]] = {
-    kind.__name__: kind for kind in (Joined, Found, Begun, Ended, Lost, Answered)
+    kind.__name__: kind for kind in (Joined, Found, Begun, Ended, Lost)
 }
 
 

@@ -8,11 +8,14 @@ from collections.abc import Iterable, Mapping
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.assignment import Assignment, Available, Done, Refused, Wait
 from mfhpo.experiment.events import Begun, Event
+from mfhpo.experiment.kinds.blind import with_levels
 from mfhpo.experiment.kinds.runner import Runner
+from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.experiment.ledger import Ledger, Result
 from mfhpo.experiment.log import Log, Place
-from mfhpo.experiment.settings import Settings, with_levels
-from mfhpo.experiment.state import State
+from mfhpo.experiment.state.conclusion import answer_of, conclude, whom_it_waits_for
+from mfhpo.experiment.state.following import enqueued, following, level_of, wants
+from mfhpo.experiment.state.state import State
 
 # So many of the last events may have to be taken again when one comes late.
 _MOST_LATE = 100
@@ -113,7 +116,6 @@ class Experiment:
 
     def next(
         self,
-        now: float = 0.0,
         fixed: tuple[Mapping[str, object], int | None] | None = None,
         moving: str | None = None,
         available: Available | None = None,
@@ -122,8 +124,6 @@ class Experiment:
 
         Parameters
         ----------
-        now
-            In seconds, by the clock of `Begun.time`.
         fixed
             Values and level that the user has enqueued: they are not changed. Values that are not
             given, and a level of None, are chosen. Refused if that is no configuration of the
@@ -140,21 +140,20 @@ class Experiment:
             If many evaluations in a row were of something else than was claimed.
         """
         state = self._current()
-        state.check_evaluations()
+        state.setbacks.check()
         if state.finished:
             return Done(self.answer().reason)
         if fixed is None:
-            found: Assignment | Refused | None = state.next(moving, available)
+            found: Assignment | Refused | None = following(state, moving, available)
         else:
-            found = state.enqueued(*fixed, moving)
+            found = enqueued(state, *fixed, moving)
         if found is not None:
             return found
         if not state.ledger.pending(moving):
-            if state.wants(moving):
+            if wants(state, moving):
                 return Wait("what is wanted cannot be evaluated now")
             return Done(self.answer().reason)
-        seconds = self._seconds_to_lease(state, now)
-        return Wait(state.whom_it_waits_for(), seconds, is_held_up=bool(state.ledger.full))
+        return Wait(whom_it_waits_for(state), is_held_up=bool(state.ledger.full))
 
     def settle(self, id: str) -> Begun | None:
         """Return the claim as it stands; None if an earlier one is equal, and it must move.
@@ -163,14 +162,14 @@ class Experiment:
         same block, the same new configuration, or other shortlists. Of these the earliest stands.
         Whoever has to move asks again, and writes a claim with the same id and a larger counter.
         """
-        return None if id in self._current().rivals else self.claim(id)
+        return None if id in self._current().rivals.ids else self.claim(id)
 
     def level_of(self, id: str) -> int:
         """Return the level for a claim that was made before levels were known.
 
         Whoever asks writes the claim again with it, or names it in its end.
         """
-        return self._current().level_of(self.claim(id))
+        return level_of(self._current(), self.claim(id))
 
     def claim(self, id: str) -> Begun:
         """Return the claim with an id as it stands; ValueError if there is none."""
@@ -192,7 +191,7 @@ class Experiment:
 
     def answer(self) -> Answer:
         """Return the best answer so far, with its conditions, and whom it waits for."""
-        return self._current().answer()
+        return answer_of(self._current())
 
     def history(self) -> list[Result]:
         """Return the results that were learned, in their order."""
@@ -202,13 +201,6 @@ class Experiment:
     def runner(self) -> Runner:
         """The runner of this kind of experiment, for progress and pictures; only to be read."""
         return self._current().runner
-
-    def _seconds_to_lease(self, state: State, now: float) -> float | None:
-        lease = self.settings.lease_seconds
-        if lease is None or not state.ledger.open:
-            return None
-        first = min(self.claim(id).time for id in state.ledger.open)
-        return max(0.0, first + lease - now)
 
     def _current(self) -> State:
         """Return the state after all events."""
@@ -244,4 +236,7 @@ class Experiment:
     def _take_until(self, end: int) -> None:
         state, events = self._state, self._log.telling
         while state.n_taken < end:
+            n_learned = len(state.history)
             state.take(events[state.n_taken])
+            if len(state.history) > n_learned:
+                conclude(state)

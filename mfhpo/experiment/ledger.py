@@ -16,12 +16,18 @@ from typing import Any, TypeAlias
 
 from mfhpo.experiment.events import Begun, Ended
 from mfhpo.problem import Pull
-from mfhpo.racing.in_order import InOrder, most_held
+from mfhpo.racing.in_order import InOrder
 
 # Losses of an arm in a row that are excused. A node that goes down takes some evaluations with it,
 # but hardly as many of one arm.
 _MOST_LOST_IN_A_ROW = 10
 _MOST_LOST_OF_ALL = 100  # in a row, of all arms: a broken storage takes no more
+
+# So many evaluations of an arm and fidelity may wait for an earlier one: at least, and for each
+# that is under way. Fewer would idle workers whose trials differ a little in time; more would be
+# paid for though the race may never use them.
+_LEAST_HELD = 10
+_HELD_PER_WORKER = 3
 
 Kind: TypeAlias = tuple[int, int, str]
 """Arm, level and purpose: what is learned in order."""
@@ -199,7 +205,7 @@ class Ledger:
     @property
     def full(self) -> set[Kind]:
         """Kinds of which so many results wait for an earlier one that no other one is begun."""
-        most = most_held(self._most_open)
+        most = max(_LEAST_HELD, _HELD_PER_WORKER * self._most_open)
         results = self.held.values()
         counts = Counter((each.pull.arm, each.pull.fidelity, each.purpose) for each in results)
         return {kind for kind, n in counts.items() if n >= most}

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from mfhpo.experiment.configurations import key_of
-from mfhpo.experiment.events import Answered, Begun, Ended, Event, Found, Joined
+from mfhpo.experiment.events import Begun, Ended, Event, Found, Joined
 
 Place: TypeAlias = tuple[int, int, str, str, str]
 _Subject: TypeAlias = tuple[str, str]
@@ -123,7 +123,7 @@ class Log:
         return next(filter(None, found), None)
 
     def _insert(self, event: Event) -> int:
-        if isinstance(event, (Joined, Answered)):  # for readers only
+        if isinstance(event, Joined):  # for readers only
             return len(self.telling)
         place = _place_of(event)
         position = len(self._places)
@@ -134,7 +134,7 @@ class Log:
         return _first_changed(event, position)
 
     def _remove(self, event: Event) -> int:
-        if isinstance(event, (Joined, Answered)):
+        if isinstance(event, Joined):
             return len(self.telling)
         position = bisect_left(self._places, _place_of(event))
         del self._places[position], self.telling[position]

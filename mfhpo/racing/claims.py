@@ -34,6 +34,13 @@ def corrected_in_words(corrected: float, mean: float) -> str:
     return f"{corrected:.5g} when corrected for having been chosen as the best"
 
 
+def never_in_words(epsilon: float) -> str:
+    """Say what it takes to certify where no number of evaluations suffices."""
+    if epsilon:
+        return "more replicates than there are, or a larger epsilon"
+    return "no number will do (a tie, or too few replicates); set epsilon above 0"
+
+
 def unseen_share(evaluations: int, delta: float) -> float:
     """Return the share of outcomes that may be unseen with probability delta: 1 - delta^(1/n)."""
     return 1.0 - delta ** (1.0 / evaluations) if evaluations else 1.0

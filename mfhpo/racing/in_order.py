@@ -1,15 +1,8 @@
 """Observations in the order in which they were begun, whatever the order in which they end."""
 
-from collections.abc import Callable, Hashable, Iterable
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 ItemT = TypeVar("ItemT")
-
-# So many evaluations of an arm and fidelity may wait for an earlier one: at least, and for each
-# that is under way. Fewer would idle workers whose trials differ a little in time; more would be
-# paid for though the race may never use them.
-_LEAST_HELD = 10
-_HELD_PER_WORKER = 3
 
 
 class InOrder(Generic[ItemT]):
@@ -68,34 +61,3 @@ class InOrder(Generic[ItemT]):
         """Give up a ticket, and return the later items that have ended, which it takes along."""
         self._awaited.discard(ticket)
         return [self._held.pop(held) for held in sorted(self._held) if held > ticket]
-
-
-def most_held(n_workers: int) -> int:
-    """Return how many evaluations of an arm and fidelity may wait for an earlier one."""
-    return max(_LEAST_HELD, _HELD_PER_WORKER * n_workers)
-
-
-def in_turn(
-    items: Iterable[ItemT],
-    *,
-    kind: Callable[[ItemT], Hashable],
-    beginning: Callable[[ItemT], Any],
-    end: Callable[[ItemT], Any],
-) -> list[ItemT]:
-    """Sort items that wait for nothing any longer, as if each had been told when its turn came.
-
-    Items of a kind keep the order in which they began. One that ended before an earlier one of its
-    kind waits for it; apart from that, the order is that in which they ended.
-
-    Examples
-    --------
-    >>> ended = [("a", 2), ("b", 1), ("a", 1)]
-    >>> in_turn(ended, kind=lambda i: i[0], beginning=lambda i: i[1], end=ended.index)
-    [('b', 1), ('a', 1), ('a', 2)]
-    """
-    latest: dict[Hashable, Any] = {}
-    turns = []
-    for item in sorted(items, key=beginning):
-        latest[kind(item)] = max(latest.get(kind(item), end(item)), end(item))
-        turns.append((latest[kind(item)], item))
-    return [item for _, item in sorted(turns, key=lambda turn: turn[0])]

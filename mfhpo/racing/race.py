@@ -252,8 +252,6 @@ class Race(Policy):
             return True
         return self._pull_to_audit(winner, self.known.evidence.counts) is not None
 
-    # Telling.
-
     def tell(self, pull: Pull, observation: Observation) -> None:
         """Learn from one observation (see `Policy.tell`).
 
@@ -361,8 +359,6 @@ class Race(Policy):
     def _left(self) -> float:
         return self.known.spending.budget - self.known.spending.paid - self.held_cost
 
-    # Answers.
-
     def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
         """Return the best answer so far in short (see `Policy.leader`)."""
         known, winner = self.known, self.winner
@@ -399,7 +395,6 @@ class Race(Policy):
         stage = Stage(
             finished=self.finished,
             awaits=winner is not None and self._awaits(winner),
-            withheld=self.withheld,
             provisos=self.provisos,
         )
         return answer(self.known, self.leader(), stage)

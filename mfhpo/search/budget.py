@@ -12,9 +12,12 @@ from mfhpo._validation import check_choice, check_limit, check_number, shown
 from mfhpo.identification.group_sequential import FIRST_LOOK, LEAST_FIRST_LOOK
 from mfhpo.knowledge.space import Point
 from mfhpo.problem import Observation, Pull
-from mfhpo.search.measured_costs import MeasuredCosts
-from mfhpo.search.policy import Begin, Replicate, SearchPolicy
-from mfhpo.search.prices import BEYOND, Prices
+from mfhpo.search.parts.measured_costs import MeasuredCosts
+from mfhpo.search.parts.prices import BEYOND, Prices
+from mfhpo.search.parts.steps import Begin, Replicate
+from mfhpo.search.policy import SearchPolicy
+from mfhpo.search.promotions.dear_arms import dearness_of
+from mfhpo.search.promotions.next_arms import another
 
 BudgetUnit = Literal["cost", "evaluations"]
 
@@ -201,7 +204,7 @@ class Budget:
             self.from_scratch[level] if start < 0 else self._search.cost_from(start, level)
             for start, level in zip(starts, levels, strict=True)
         ]
-        times = self._search.dearness_of(arms, starts, levels, point)
+        times = dearness_of(self._search, arms, starts, levels, point)
         return [float(cost) for cost in np.array(usual) * times]
 
     def _start_of(self, pull: Pull) -> int:
@@ -291,7 +294,7 @@ class Budget:
             return None
         is_too_dear = goes_on and not self.fits(step, pending, kept)
         if is_too_dear or self.may_be_too_dear(step, pending):
-            point, step = None, self._search.another(begun, pending)
+            point, step = None, another(self._search, begun, pending)
             if step is None:
                 return None
         limit = self.limit_for(step, pending, self._search.worth, point)

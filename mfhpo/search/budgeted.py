@@ -22,7 +22,9 @@ from mfhpo.problem import Observation, Policy, Pull, Recommendation, check_pull,
 from mfhpo.racing.declaration import SigmaLike
 from mfhpo.search.budget import LEAST_OF_FINALISTS, USUAL, USUAL_OF_GIVEN, Budget, BudgetUnit
 from mfhpo.search.finalists import FIRST_BLOCK, Finalists, numbered
-from mfhpo.search.policy import FEWEST_FIRST, Replicate, SearchPolicy
+from mfhpo.search.parts.beginning import FEWEST
+from mfhpo.search.parts.steps import Replicate
+from mfhpo.search.policy import SearchPolicy
 from mfhpo.search.standing import Standing
 
 SEARCH_BLOCK = 0
@@ -101,6 +103,8 @@ class BudgetedSearch(Policy):
     ----------
     top
         Largest number of arms on the shortlist.
+    budget
+        What may be spent, and what was, with the arms that were tried and their levels.
     begun
         Number of the next new arm: one more than the last of which anything was told.
 
@@ -134,7 +138,7 @@ class BudgetedSearch(Policy):
         self.begun = search.n_given
         usual_share, usual_top = USUAL_OF_GIVEN if search.n_given else USUAL
         share = usual_share if certify_share is None else certify_share
-        self._budget = Budget(budget, unit, share, check_flag("measured", measured), search)
+        self.budget = Budget(budget, unit, share, check_flag("measured", measured), search)
         self.top = check_count("top", usual_top if top is None else top, 2)
         options: dict[str, Any] = {
             "delta": delta,
@@ -152,7 +156,7 @@ class BudgetedSearch(Policy):
         self._most_blocks: int | None = None
         self._finalists = Finalists(
             search,
-            self._budget,
+            self.budget,
             options,
             sign=sign,
             params=params,
@@ -165,7 +169,7 @@ class BudgetedSearch(Policy):
         """Learn from an evaluation; the first `Replicate` decides on the shortlist, see `agree`."""
         check_pull(pull)
         check_instance("observation", observation, Observation, "a mfhpo.Observation")
-        self._budget.pay(pull, observation)
+        self.budget.pay(pull, observation)
         self.begun = max(self.begun, pull.arm + 1)
         if not isinstance(pull, Replicate):
             self.search.tell(pull, observation)
@@ -182,7 +186,7 @@ class BudgetedSearch(Policy):
         The arm leaves the search, or the certificate's race. The evaluation is paid, and no
         failure.
         """
-        self._budget.pay(pull, observation, is_failure=False)
+        self.budget.pay(pull, observation, is_failure=False)
         self.begun = max(self.begun, pull.arm + 1)
         if isinstance(pull, Replicate):
             self._finalists.rule_out(pull)
@@ -192,7 +196,7 @@ class BudgetedSearch(Policy):
     def withdraw(self, arm: int, duplicate_of: int | None = None) -> None:
         """Take an arm out, as a repeat of another one or for a reason that nobody here sees."""
         self.begun = max(self.begun, arm + 1)
-        self._budget.reached.pop(arm, None)
+        self.budget.reached.pop(arm, None)
         self.search.merge(arm)
 
     def agree(self, shortlist: Sequence[int]) -> None:
@@ -222,30 +226,17 @@ class BudgetedSearch(Policy):
         """Return the configuration for an arm begun by the last `ask`; None for any."""
         return self._asked.get(arm)
 
-    def plan_anew(self, continues: bool, budget: float | None = None) -> None:
-        """Take note whether evaluations go on from cheaper ones, and of another budget, if any."""
-        self.search.continues = continues
-        self._budget.replan(budget)
-
-    def note_losses(self, cost: float) -> None:
-        """Take note of what was paid, in all, for evaluations of which nothing was told."""
-        self._budget.lost = cost
-
-    def price_of(self, pull: Pull) -> float:
-        """Return what a pull costs, as is declared or expected; 0 where nothing is known."""
-        return self._budget.price_of(pull)
-
     def fits(self, pull: Pull, pending: Sequence[Pull] = ()) -> bool:
         """Tell whether the budget allows a pull besides what is under way."""
-        return self._budget.fits(pull, pending)
+        return self.budget.fits(pull, pending)
 
     def limited(self, pull: Pull, pending: Sequence[Pull] = ()) -> Pull:
         """Return a pull that was not asked for, with a limit that stops it only if it hangs."""
-        return replace(pull, limit=self._budget.limit_for(pull, pending, None))
+        return replace(pull, limit=self.budget.limit_for(pull, pending, None))
 
     def is_ahead(self, pending: Sequence[Pull]) -> bool:
         """Return whether to wait for what is under way, though the budget pays for more."""
-        budget = self._budget
+        budget = self.budget
         if self.finished:
             return False
         if not self.shortlist:
@@ -263,38 +254,38 @@ class BudgetedSearch(Policy):
         if not shortlist:
             if self.stopped_by_chance:
                 return None
-            kept = self._budget.kept_for(self.top) if len(self.search.finished_arms()) > 1 else 0.0
-            following = self._budget.next_of_search(self.begun, pending, kept)
-            if following is not None and self._budget.fits(following[0], pending, kept):
+            kept = self.budget.kept_for(self.top) if len(self.search.finished_arms()) > 1 else 0.0
+            following = self.budget.next_of_search(self.begun, pending, kept)
+            if following is not None and self.budget.fits(following[0], pending, kept):
                 block = SEARCH_BLOCK if self._finalists.in_blocks else None
                 return replace(following[0], block=block), following[1]
             if following is None and any(not isinstance(pull, Replicate) for pull in pending):
                 return None  # which of these goes on is not known yet
             is_spent = following is not None or not self.search.n_given
-            if self._budget.kept == 0.0 and (is_spent or not self._pays_for_finalists):
+            if self.budget.kept == 0.0 and (is_spent or not self._pays_for_finalists):
                 return None
             shortlist = tuple(self.search.contenders(self.largest_shortlist))
         replicate = self._finalists.next_pull(shortlist, pending)
         if replicate is None:
             return None
         # Only one that hangs is stopped: what takes long may be poor, and is to be counted.
-        replicate = replace(replicate, limit=self._budget.limit_for(replicate, pending, None))
+        replicate = replace(replicate, limit=self.budget.limit_for(replicate, pending, None))
         return (replicate, None) if self.fits(replicate, pending) else None
 
     @property
     def _pays_for_finalists(self) -> bool:
-        budget = self._budget
+        budget = self.budget
         return not math.isinf(budget.amount) and budget.pays_for(LEAST_OF_FINALISTS, ())
 
     @property
     def largest_shortlist(self) -> int:
         """How many arms what is left of the budget compares, from 2 to `top`."""
-        return self._budget.largest_shortlist(self.top)
+        return self.budget.largest_shortlist(self.top)
 
     @property
     def finished(self) -> bool:
         """Whether the race is over: certified, or its next pull is beyond the budget."""
-        budget = self._budget
+        budget = self.budget
         if self.stopped_by_chance:
             return True
         pays = not self.shortlist and budget.target_price <= budget.left() - budget.kept
@@ -319,7 +310,7 @@ class BudgetedSearch(Policy):
 
     def _stop_if_likely(self) -> None:
         wanted, n = self._wanted_chance, len(self.search.finished_arms())
-        if wanted is None or self._stopped_at is not None or n < FEWEST_FIRST:
+        if wanted is None or self._stopped_at is not None or n < FEWEST:
             return
         leader = self.search.leader()
         if leader is not None:
@@ -329,28 +320,25 @@ class BudgetedSearch(Policy):
 
     def recommend(self) -> Recommendation:
         """Return the certified arm, or the best by all that is known so far."""
-        return self._standing.recommend()
-
-    def findings(self) -> dict[str, Any]:
-        """Return what an answer adds to `recommend`: see `mfhpo.experiment.Answer`."""
-        return self._standing.findings()
+        return self.standing.recommend()
 
     def certificate(self) -> Certificate | None:
         """Return the answer of the shortlist's race so far; None during the search."""
-        return self._standing.certificate()
+        return self.standing.certificate()
 
     def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
         """Return the best answer so far in short (see `Policy.leader`)."""
-        return self._standing.leader()
+        return self.standing.leader()
 
     def chance(self) -> float | None:
         """Return how likely the recommended arm is within epsilon of the best finished one."""
-        return self._standing.chance()
+        return self.standing.chance()
 
     @property
-    def _standing(self) -> Standing:
+    def standing(self) -> Standing:
+        """What is known so far, for answers."""
         stopped_at = self._stopped_at if self.stopped_by_chance else None
-        return Standing(self, self.search, self._budget, self._finalists, stopped_at)
+        return Standing(self, self.search, self.budget, self._finalists, stopped_at)
 
     def summary(self, arm: int, fidelity: int) -> tuple[int, float, float]:
         """Count and mean of what the search has seen of an arm at a level; no radius is known."""
@@ -366,18 +354,8 @@ class BudgetedSearch(Policy):
     def most_blocks(self, most: int | None) -> None:
         if most != self._most_blocks:
             self._most_blocks = most
-            self._budget.most_replicates = None if most is None else most - FIRST_BLOCK
+            self.budget.most_replicates = None if most is None else most - FIRST_BLOCK
             self._finalists.forget()  # it is planned for so many
-
-    @property
-    def tried(self) -> int:
-        """Number of arms that were evaluated at any level, repeats of others not counted."""
-        return len(self._budget.reached)
-
-    @property
-    def left(self) -> dict[str, int]:
-        """Numbers of arms that were left below the target or were not tried, by where."""
-        return self._standing.left
 
     @property
     def active(self) -> IntArray:
@@ -395,16 +373,6 @@ class BudgetedSearch(Policy):
         return not self.shortlist
 
     @property
-    def spending(self) -> tuple[float, float]:
-        """What was spent, and what may be: infinite without a budget. In the budget's unit."""
-        return self._budget.spent, self._budget.amount
-
-    @property
-    def counts_evaluations(self) -> bool:
-        """Whether the budget's unit is the evaluation."""
-        return self._budget.in_evaluations
-
-    @property
     def cost(self) -> float:
         """What was paid so far."""
-        return self._budget.cost
+        return self.budget.cost

@@ -47,9 +47,10 @@ class SearchOptions(TypedDict, total=False):
         first evaluation above the lowest level may exceed it further, because its price is not
         known yet.
         Each evaluation has a limit of time, beyond which it is worth less per second than what
-        would be done in its place: see `mfhpo.search.prices.Prices`. Who enforces it is the user's
-        choice: ``time_limited(objective)`` or `TimeLimitPruner` in Optuna, ``search.scheduler()``
-        in Ray. While no price is known it is a tenth of the budget. What was stopped is no failure.
+        would be done in its place: see `mfhpo.search.parts.prices.Prices`. Who enforces it is the
+        user's choice: ``time_limited(objective)`` or `TimeLimitPruner` in Optuna,
+        ``search.scheduler()`` in Ray. While no price is known it is a tenth of the budget. What was
+        stopped is no failure.
         It is known to take longer, and is only tried again, with a larger limit, where that is
         worth it. With a `proposer` of configurations, others go on instead.
     certify_share, top, delta, epsilon, sigma, max_failures
@@ -234,6 +235,7 @@ def declared_shortlist(
     candidates: CandidatesLike,
     levels: Sequence[Any],
     replicate: str | None = None,
+    certify_share: float | None = None,
 ) -> DeclaredSearch:
     """Return the search of `BestArmOptions` in which cheap levels choose the finalists."""
     sigma: SigmaLike = declaration.noise
@@ -243,26 +245,10 @@ def declared_shortlist(
         replace(declaration.fidelity, bias=None),
         replicate=replicate,
         candidates=candidates,
+        certify_share=certify_share,
         sigma=None if isinstance(sigma, EstimatedNoise) else sigma,
         **{name: options[name] for name in ("budget", "delta", "epsilon", "max_failures")},
     )
-
-
-def shortlisting_race(
-    declaration: Declaration,
-    options: Mapping[str, Any],
-    candidates: CandidatesLike,
-    levels: Sequence[Any],
-    *,
-    seed: int,
-    sign: float,
-    params: Callable[[int], Mapping[str, Any]],
-    replicate: str | None = None,
-    certifier: MakeCertifier | None = None,
-) -> BudgetedSearch:
-    """Make the race of `declared_shortlist`."""
-    declared = declared_shortlist(declaration, options, candidates, levels, replicate)
-    return declared.race(levels, seed=seed, sign=sign, params=params, certifier=certifier)
 
 
 def certifier_of(

@@ -7,8 +7,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from mfhpo.problem import Pull
-from mfhpo.search.by_thirds import first_step, probe, promotion
-from mfhpo.search.policy import Begin, SearchPolicy
+from mfhpo.search.parts.steps import Begin
+from mfhpo.search.policy import SearchPolicy
+from mfhpo.search.promotions.by_thirds import first_step, probe, promotion
+from mfhpo.search.promotions.dear_arms import too_dear
+from mfhpo.search.promotions.next_arms import next_failed, next_given
 
 _LEAST_AGREEMENT = 0.2  # with the next level, of one that is not skipped
 _PRIOR_AGREEMENT, _PRIOR_ARMS = 0.5, 4
@@ -100,7 +103,7 @@ def next_of_given(
     begun = sum(level >= search._rise for arm, level in reached.items() if arm not in out)
     if begun < plan[search.lowest]:
         first = max(level for level, n in plan.items() if n == plan[search.lowest])
-        arm = search.next_given(pending)
+        arm = next_given(search, pending)
         if arm is not None:
             return Pull(arm, first)
     for level in range(search.lowest, search.target):
@@ -116,12 +119,12 @@ def next_of_given(
         left = [arm for arm in here if reached[arm] == level]
         if left:
             return Pull(_best(search, left, level, expected), level + 1)
-    return None if pending else search.next_failed(())
+    return None if pending else next_failed(search, ())
 
 
 def _best(search: SearchPolicy, arms: Sequence[int], level: int, expected: _Expected) -> int:
-    too_dear = search._too_dear(arms)
-    arms = [arm for arm in arms if arm not in too_dear] or arms
+    dear = too_dear(search, arms)
+    arms = [arm for arm in arms if arm not in dear] or arms
     merits = dict(zip(arms, expected(arms, level), strict=True))
     return max(arms, key=lambda arm: (merits[arm], -arm))
 

@@ -11,13 +11,17 @@ import numpy as np
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.problem import Pull
 from mfhpo.racing.native import one_thread
-from mfhpo.search.by_thirds import first_step, highest_open, promotion
 from mfhpo.search.halving import next_of_given
 from mfhpo.search.model.acquisition import best_place
 from mfhpo.search.model.process import LevelData, LevelProcess
 from mfhpo.search.model.rows import Told
 from mfhpo.search.model.view import View
-from mfhpo.search.policy import FEWEST_FIRST, Begin, SearchPolicy
+from mfhpo.search.parts.beginning import FEWEST
+from mfhpo.search.parts.steps import Begin
+from mfhpo.search.policy import SearchPolicy
+from mfhpo.search.promotions.by_thirds import first_step, highest_open, promotion
+from mfhpo.search.promotions.dear_arms import too_dear
+from mfhpo.search.promotions.next_arms import next_level
 
 # Observations that the model is conditioned on, and that its parameters are fitted to: the time
 # for a suggestion stays the same however many trials there are.
@@ -50,13 +54,13 @@ class ModelSearch(SearchPolicy):
     next arm. The most probable parameters say which finished arm is best.
 
     A failure below the target condemns no arm, and where most fail at the lowest level, it rises:
-    see `mfhpo.search.cheap_failures.CheapFailures`.
+    see `mfhpo.search.parts.cheap_failures.CheapFailures`.
 
     Arms that are given go up as `mfhpo.search.halving.next_of_given` says, by what the model
     expects of them.
 
     Where costs are measured, a configuration's expected improvement is divided by what that
-    configuration is expected to cost (`mfhpo.search.prices.Prices`).
+    configuration is expected to cost (`mfhpo.search.parts.prices.Prices`).
 
     With several workers, a pull under way counts as if it had told what is expected at its level
     (kriging believer: Ginsbourger, Le Riche and Carraro, Kriging is well-suited to parallelize
@@ -118,12 +122,12 @@ class ModelSearch(SearchPolicy):
         waiting = [
             index
             for index, arm in enumerate(view.arms)
-            if self.next_level(arm) <= top and arm not in busy and arm not in self._closed
+            if next_level(self, arm) <= top and arm not in busy and arm not in self._closed
         ]
-        too_dear = self._too_dear([view.arms[index] for index in waiting])
+        dear = too_dear(self, [view.arms[index] for index in waiting])
         new, improvement = self._new_arm(view, begun, rng)
-        if improvement > 0.0 or len(too_dear) < len(waiting):
-            waiting = [index for index in waiting if view.arms[index] not in too_dear]
+        if improvement > 0.0 or len(dear) < len(waiting):
+            waiting = [index for index in waiting if view.arms[index] not in dear]
         # What a new arm's way to the target is worth for each unit of its cost.
         rate = _PATIENCE * improvement / self.price_from(-1, top)
         if waiting:
@@ -140,7 +144,7 @@ class ModelSearch(SearchPolicy):
                 index = waiting[chosen]
                 arm = view.arms[index]
                 features = view.features[index : index + 1]
-                return Pull(arm, self._level(view, features, self.next_level(arm), [arm]))
+                return Pull(arm, self._level(view, features, next_level(self, arm), [arm]))
         if new is None:
             return Begin(self.lowest, None)
         features = self.space.cube_features(new[None, :])
@@ -225,7 +229,7 @@ class ModelSearch(SearchPolicy):
         """
         if not pending:
             return self.target if self._can_model else -1
-        enough = min(len(pending) + 1, FEWEST_FIRST)  # the more is decided at once, the more
+        enough = min(len(pending) + 1, FEWEST)  # the more is decided at once, the more
         for level in range(self.target, self.lowest - 1, -1):
             known = (arm for arm in self._values[level] if arm in self._points)
             if len(list(islice((arm for arm in known if arm not in self._out), enough))) == enough:
@@ -304,7 +308,7 @@ class ModelSearch(SearchPolicy):
         """
         self._told_so_far.read(self._history)
         n = len(self._history)
-        fitted = min(n, self._initial)
+        fitted = min(n, self.beginning.n)
         while (following := math.ceil(_GROWTH * fitted)) <= n:
             fitted = following
         fitted = max(fitted, self._told_so_far.changed_at)

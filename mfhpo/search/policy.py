@@ -3,8 +3,7 @@
 import abc
 import math
 from bisect import insort
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -19,49 +18,16 @@ from mfhpo._validation import (
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.space import Point, SearchSpace
 from mfhpo.problem import Observation, Pull
-from mfhpo.search.cheap_failures import CheapFailures
-from mfhpo.search.prices import Prices
+from mfhpo.search.parts.beginning import FEWEST, Beginning
+from mfhpo.search.parts.cheap_failures import CheapFailures
+from mfhpo.search.parts.prices import Prices
+from mfhpo.search.parts.steps import Begin
 
 _MAX_FAILURES = 3
 # Once so many arms have failed for good, and none that failed had a value at the same level later,
 # one failure is enough.
 _ENOUGH_LEFT = 2
-# The first arms: how many, one in how many goes up, and how many there are at every level, for a
-# single value at the target does not say how far the levels agree.
-FEWEST_FIRST, _MOST_FIRST = 9, 27
-_REDUCTION = 3
-_FIRST_EVERYWHERE = 2
 _STREAM = 2  # of random numbers, apart from others that are drawn from a seed and a number
-
-
-@dataclass(frozen=True)
-class Begin:
-    """Evaluate a new configuration, at a level given by its index.
-
-    Parameters
-    ----------
-    fidelity
-        Index of the level.
-    point
-        Values for all parameters of the space, also for those that turn out not to apply. None:
-        whoever asks draws it, at random or as it likes.
-    """
-
-    fidelity: int
-    point: Point | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replicate(Pull):
-    """An evaluation at the target for a shortlist's certificate: from scratch, with a new seed.
-
-    Parameters
-    ----------
-    shortlist
-        The arms that are compared.
-    """
-
-    shortlist: tuple[int, ...] = ()
 
 
 class SearchPolicy(abc.ABC):
@@ -87,6 +53,8 @@ class SearchPolicy(abc.ABC):
 
     Attributes
     ----------
+    beginning
+        How many arms are drawn at random at first.
     prices
         What configurations cost, where that is measured and counts; else None.
     worth
@@ -118,11 +86,8 @@ class SearchPolicy(abc.ABC):
         self._space = SearchSpace({})
         self._counts_evaluations = False
         self._rise = 0  # the lowest level at which arms are begun, where costs count
-        self._finds_initial = initial is None
-        self._initial = self._usual_initial() if initial is None else initial
-        check_count("initial", self._initial, 2)
-        self._most_at_first = math.inf  # a cost, or a number of evaluations
-        self._fewest_at_first = False
+        self.beginning = Beginning(initial)
+        self._find_beginning()
         self._seed = check_seed(seed)
         self._points: dict[int, Point] = {}
         self._values: list[dict[int, list[float]]] = [{} for _ in costs]
@@ -159,8 +124,7 @@ class SearchPolicy(abc.ABC):
     def count_evaluations(self) -> None:
         """Weigh gains against the number of evaluations; cheap levels then save nothing."""
         self._counts_evaluations = True
-        if self._finds_initial:
-            self._initial = self._usual_initial()
+        self._find_beginning()
 
     def shorten_beginning(self, most: float, *, fewest: bool = False) -> None:
         """Begin with fewer arms at random, if their number was not given.
@@ -168,33 +132,11 @@ class SearchPolicy(abc.ABC):
         The beginning takes `most` at most, a cost or a number of evaluations, whichever counts.
         With `fewest`, they are no more than the smallest usual number.
         """
-        self._most_at_first, self._fewest_at_first = most, fewest
-        self._find_initial()
+        self.beginning.shorten(most, fewest)
+        self._find_beginning()
 
-    def _find_initial(self) -> None:
-        if not self._finds_initial:
-            return
-        self._initial = self._usual_initial()
-        if self._fewest_at_first:
-            self._initial = min(self._initial, FEWEST_FIRST)
-        while self._initial > 2 and self._price_of_first() > self._most_at_first:
-            self._initial -= 1
-
-    def _usual_initial(self) -> int:
-        affordable = round(self.price_from(-1, self.target) / self.price_from(-1, self.lowest))
-        return min(max(affordable, FEWEST_FIRST), _MOST_FIRST)
-
-    def _price_of_first(self) -> float:
-        counts = enumerate(self._first_counts(), self.lowest)
-        return sum(n * self.price_from(level - 1, level) for level, n in counts)
-
-    def _first_counts(self) -> list[int]:
-        """Return how many of the first arms are evaluated at each level, from the lowest on."""
-        least = min(_FIRST_EVERYWHERE, math.ceil(self._initial / _REDUCTION))
-        counts = [self._initial]
-        for _ in range(self.lowest, self.target):
-            counts.append(max(least, math.ceil(counts[-1] / _REDUCTION)))
-        return counts
+    def _find_beginning(self) -> None:
+        self.beginning.find(self.price_from, range(self.lowest, self.target + 1))
 
     @property
     def target(self) -> int:
@@ -222,19 +164,6 @@ class SearchPolicy(abc.ABC):
             self.describe(arm, point)
         order = np.random.default_rng([self._seed, _STREAM]).permutation(len(points))
         self._given = tuple(order.tolist())
-
-    def next_given(self, pending: Sequence[Pull]) -> int | None:
-        """Return a given arm without value or pull; stopped ones only before any value."""
-        lost = {pull.arm for pull in pending} | self._closed
-        if any(self._values):
-            lost |= self._stops.keys()
-        fresh = (arm for arm in self._given if arm not in lost and self._is_to_begin(arm))
-        return min(fresh, key=lambda arm: self._stops.get(arm, 0), default=None)
-
-    def another(self, begun: int, pending: Sequence[Pull]) -> Pull | None:
-        """Return another arm at the lowest level, after `begun`; None if no given one is left."""
-        arm = self.next_given(pending) if self._given else begun
-        return None if arm is None else Pull(arm, self.lowest)
 
     def describe(self, arm: int, point: Point) -> None:
         """Say which configuration an arm is, without the parameters that do not apply to it."""
@@ -320,7 +249,7 @@ class SearchPolicy(abc.ABC):
         for level in range(self._rise, self.target):
             if self.cheap_failures.are_of_level(level, len(self._values[level])):
                 self._rise = level + 1
-                self._find_initial()
+                self._find_beginning()
                 return
 
     def rule_out(self, arm: int) -> None:
@@ -355,10 +284,10 @@ class SearchPolicy(abc.ABC):
         likely = self.likely_best()
         if likely:
             return likely[0]
-        many = len(self._values[self.lowest]) > self._initial
+        many = len(self._values[self.lowest]) > self.beginning.n
         for level in range(self.target, -1, -1):
             arms = [arm for arm in self._values[level] if arm not in self._unfit]
-            too_few = many and self.lowest < level < self.target and len(arms) < FEWEST_FIRST
+            too_few = many and self.lowest < level < self.target and len(arms) < FEWEST
             if arms and not too_few:
                 return max(arms, key=lambda arm: (self.mean(arm, level), -arm))
         return None
@@ -430,28 +359,6 @@ class SearchPolicy(abc.ABC):
         self.prices.learn(self.space, self._points, self._changes)
         return self.prices.dearness(features, start, end, arms)
 
-    def dearness_of(
-        self,
-        arms: Sequence[int],
-        starts: Sequence[int],
-        ends: Sequence[int],
-        point: Point | None = None,
-    ) -> FloatArray:
-        """Return the `dearness` of arms, new ones at a point; 1 for unknown ones."""
-        found = np.ones(len(arms))
-        points = [self._points.get(arm, point) for arm in arms]
-        known = [(i, each) for i, each in enumerate(points) if each is not None]
-        if self.prices is None or not known:
-            return found
-        rows = [i for i, _ in known]
-        found[rows] = self.dearness(
-            self.space.features([each for _, each in known]),
-            np.array(starts)[rows],
-            np.array(ends)[rows],
-            [arms[i] for i in rows],
-        )
-        return found
-
     def knows(self, arm: int) -> bool:
         """Tell whether an arm's configuration is known."""
         return arm in self._points
@@ -476,40 +383,6 @@ class SearchPolicy(abc.ABC):
         level = self._rise - 1
         failed, values = self.cheap_failures.at(level), self._values[level]
         return level, len(failed), len(values.keys() | set(failed))
-
-    def _is_to_begin(self, arm: int) -> bool:
-        """Return whether an arm has neither a value nor failed where new ones begin, or above."""
-        return max(self.level_of(arm), self.cheap_failures.highest(arm)) < self._rise
-
-    def next_level(self, arm: int) -> int:
-        """Return the lowest level at which an arm may be evaluated next."""
-        reached = max(self.level_of(arm), self.cheap_failures.highest(arm))
-        return max(reached + 1, self.lowest)
-
-    def next_failed(self, pending: Sequence[Pull]) -> Pull | None:
-        """Return the next step of an arm that failed and has no value; None if none may go on."""
-        busy = {pull.arm for pull in pending}
-        failed = self.cheap_failures.failed_up_to
-        arm = min((arm for arm in failed if arm not in busy | self._closed), default=None)
-        if arm is None:
-            return None
-        return Pull(arm, max(self.next_level(arm), min(failed[arm] + 1, self.target)))
-
-    def _too_dear(self, arms: Iterable[int]) -> set[int]:
-        """Return arms with a value below the target that can no longer be brought there."""
-        if self.prices is None or math.isinf(self.affordable):
-            return set()
-        levels = {arm: self.level_of(arm) for arm in arms if arm in self._points}
-        found = set()
-        for level in range(self.lowest, self.target):
-            here = [arm for arm in levels if levels[arm] == level]
-            if here:
-                features = self.space.features([self._points[arm] for arm in here])
-                prices = self.price_from(level, self.target) * self.dearness(
-                    features, level, self.target, here
-                )
-                found.update(np.array(here)[prices > self.affordable].tolist())
-        return found
 
     @property
     def _unfit(self) -> set[int]:

@@ -153,7 +153,6 @@ class Standing:
                 f"of {given} candidates: {others}; {n} finalists may be the best by what the "
                 f"search knew"
             )
-        certification.policy.withheld = self.policy.withheld
         words += "; the means below use new evaluations only"
         answer = certification.certificate(about, words)
         finished, reason = self.policy.finished, answer.reason

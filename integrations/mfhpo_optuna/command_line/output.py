@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mfhpo._validation import plain
-from mfhpo.racing.recommendation import clean
+from mfhpo.racing.text import clean
 from mfhpo_optuna.report.summary import Status, Summary
 
 OBJECTIVE_RAISED = 1

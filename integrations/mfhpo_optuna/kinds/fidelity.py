@@ -13,7 +13,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo.experiment import Answer, LateSettings
 from mfhpo.experiment.events import Purpose
-from mfhpo.experiment.settings import Settings
+from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.racing.answer import cautious_value
 from mfhpo.racing.race import Race
 from mfhpo.search import BudgetedSearch
@@ -128,18 +128,18 @@ class FidelityKind(Kind):
         )
 
     def _progress_of_search(self, known: StudyExperiment, policy: BudgetedSearch) -> Progress:
-        spent, amount = policy.spending
+        budget = policy.budget
         finished = len(policy.search.finished_arms())
         finalists = f"certify, {len(policy.shortlist)} finalists"
         unit = "seconds" if self.in_seconds else "cost"
         return Progress(
             phase=finalists if policy.shortlist else "search",
-            configurations=f"{policy.tried} tried, {finished} at the target",
+            configurations=f"{len(budget.reached)} tried, {finished} at the target",
             leader=_search_leader_in_words(known, policy),
-            spent=spent,
-            total=amount if math.isfinite(amount) else None,
-            unit="trials" if policy.counts_evaluations else unit,
-            has_end=math.isfinite(amount),
+            spent=budget.spent,
+            total=budget.amount if math.isfinite(budget.amount) else None,
+            unit="trials" if budget.in_evaluations else unit,
+            has_end=math.isfinite(budget.amount),
         )
 
 

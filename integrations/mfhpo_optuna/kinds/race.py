@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from mfhpo import Problem
 from mfhpo.certification.choice import LOSSES_ARE_MAXIMISED
 from mfhpo.experiment import RaceSettings
-from mfhpo.experiment.races.declared import DeclaredRace
-from mfhpo.experiment.settings import Settings
+from mfhpo.experiment.kinds.race import DeclaredRace
+from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.regret import MFElimination
 from mfhpo_optuna.kinds.fidelity import FidelityKind
 from mfhpo_optuna.study.arms import ArmsLike, Params, given_arms

@@ -9,7 +9,7 @@ import numpy as np
 import optuna
 
 from mfhpo._validation import check_instance
-from mfhpo.racing.recommendation import clean
+from mfhpo.racing.text import clean
 from mfhpo_optuna.report.ledger import ledger_of
 from mfhpo_optuna.report.page import figures_of
 from mfhpo_optuna.report.reading import StudyReading, read_study

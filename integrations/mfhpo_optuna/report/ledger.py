@@ -98,7 +98,7 @@ def ledger_of(reading: StudyReading) -> Ledger:
         untold = {} if is_open else {"purpose": "not counted", "cost": 0.0}
         entries.append(replace(entry, **told.get(entry.trial.number, untold)))
     levels = "time limit in seconds" if reading.purpose == "limits" else "level"
-    paid = known.policy.spending[0] if counts else known.answer().cost
+    paid = known.policy.budget.spent if counts else known.answer().cost
     return Ledger(tuple(entries), _unit(known), levels, paid)
 
 
@@ -140,7 +140,7 @@ def _level_of(known: StudyExperiment, index: int) -> Any:
 
 
 def _counts_evaluations(known: StudyExperiment) -> bool:
-    return isinstance(known.policy, BudgetedSearch) and known.policy.counts_evaluations
+    return isinstance(known.policy, BudgetedSearch) and known.policy.budget.in_evaluations
 
 
 def _unit(known: StudyExperiment) -> str:

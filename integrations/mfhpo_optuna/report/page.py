@@ -21,7 +21,7 @@ import optuna
 
 from mfhpo import __version__
 from mfhpo._validation import check_instance
-from mfhpo.racing.recommendation import clean
+from mfhpo.racing.text import clean
 from mfhpo_optuna.report.ledger import Ledger, is_sortable, ledger_of, table_of, where_it_went
 from mfhpo_optuna.report.reading import StudyReading, read_study
 from mfhpo_optuna.report.summary import Summary, summary_of

@@ -7,8 +7,7 @@ from functools import partial
 from typing import Any
 
 from mfhpo import Policy, Problem
-from mfhpo.experiment.races.declared import DeclaredRace
-from mfhpo.experiment.settings import MakePolicy
+from mfhpo.experiment.kinds.race import DeclaredRace, MakePolicy
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import with_defaults
 from mfhpo_optuna.kinds.race import RaceKind

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
     from mfhpo.experiment import Assignment
-    from mfhpo.experiment.settings import Settings
+    from mfhpo.experiment.kinds.settings import Settings
     from mfhpo.knowledge.fidelity import Fidelity
     from mfhpo_optuna.study.arms import Params
     from mfhpo_optuna.study.forgotten import ForgottenReplicate

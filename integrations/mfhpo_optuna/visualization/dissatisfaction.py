@@ -12,7 +12,7 @@ import optuna
 
 from mfhpo.experiment import Answer
 from mfhpo.games import Dissatisfaction
-from mfhpo.racing.recommendation import params_in_words
+from mfhpo.racing.text import params_in_words
 from mfhpo_optuna.games.kind import GameKind
 from mfhpo_optuna.games.study import NashStudy
 from mfhpo_optuna.samplers.study_sampler import StudySampler

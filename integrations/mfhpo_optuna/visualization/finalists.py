@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from mfhpo.racing.recommendation import params_in_words
+from mfhpo.racing.text import params_in_words
 from mfhpo_optuna.visualization import style, words
 
 ROW_HEIGHT = 26  # in pixels

@@ -13,7 +13,7 @@ import optuna
 
 from mfhpo.censored import ZoomingRCUCB
 from mfhpo.experiment import Answer
-from mfhpo.racing.recommendation import params_in_words
+from mfhpo.racing.text import params_in_words
 from mfhpo_optuna.kinds.limits import LimitKind
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.study_experiment import StudyExperiment

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mfhpo.experiment import Experiment
+from mfhpo.experiment.kinds.blind import with_levels
 from mfhpo.experiment.kinds.runner import Runner
 from mfhpo.experiment.ledger import Result
-from mfhpo.experiment.settings import with_levels
 from mfhpo.problem import Observation, Pull
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mfhpo._validation.missing import missing
-from mfhpo.racing.recommendation import clean
+from mfhpo.racing.text import clean
 
 # Colours that can be told apart on white and on black, in a grey print, and by the colour-blind.
 # Each has a contrast of at least 3 to both backgrounds, so that a figure may change its template.

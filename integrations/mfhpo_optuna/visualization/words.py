@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mfhpo.experiment import Answer
-from mfhpo.racing.recommendation import clean, cut, params_in_words
+from mfhpo.racing.text import clean, cut, params_in_words
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 
 _LINE = 60  # characters for which a report on a phone has room, below the headline of a figure

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from mfhpo import __version__
 from mfhpo.experiment import Answer, Begun, Ended, Event, Experiment, Joined, Lost, event_of
-from mfhpo.experiment.settings import Settings
+from mfhpo.experiment.kinds.settings import Settings
 from mfhpo_ray.experiment.encoding import decode, encode
 from mfhpo_ray.experiment.journal import Journal, of_this_version
 from mfhpo_ray.experiment.recommendation import RECOMMENDATION, to_record

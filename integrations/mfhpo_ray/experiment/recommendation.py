@@ -9,7 +9,7 @@ from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import shown as in_words
 from mfhpo.experiment import Answer
-from mfhpo.racing.recommendation import params_in_words
+from mfhpo.racing.text import params_in_words
 from mfhpo_ray.experiment.encoding import decode, encode
 from mfhpo_ray.experiment.journal import Journal, of_this_version
 from mfhpo_ray.experiment.space import Config, picked

@@ -20,7 +20,7 @@ from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
 from mfhpo._validation import check_count, check_names
 from mfhpo.experiment.answer import Answer
-from mfhpo.experiment.settings import Settings
+from mfhpo.experiment.kinds.settings import Settings
 from mfhpo_ray.experiment.checkpoints import can_be_saved, check_reuse, is_tried_again, was_lost
 from mfhpo_ray.experiment.event_log import EventLog, stored_in
 from mfhpo_ray.experiment.journal import Journal

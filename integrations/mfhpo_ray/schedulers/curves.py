@@ -16,8 +16,8 @@ from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun
 from mfhpo.experiment.kinds.blind import BlindRunner
 from mfhpo.experiment.kinds.runner import Wanted, maximised
+from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.experiment.ledger import Result
-from mfhpo.experiment.settings import Settings
 from mfhpo.identification.curves.staged_elimination import BoundedElimination
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.bias import BiasContradictedWarning

@@ -14,7 +14,7 @@ from mfhpo._validation import (
     check_number,
 )
 from mfhpo.experiment.answer import Answer, losses_in_words
-from mfhpo.experiment.settings import Settings
+from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.identification.curves.gains import Bound, checked_bounds, gains_of
 from mfhpo.identification.curves.staged_elimination import BoundedElimination
 from mfhpo.knowledge.fidelity import Fidelity

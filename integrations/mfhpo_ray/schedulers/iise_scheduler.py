@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from mfhpo import IISE
 from mfhpo._validation import check_count, check_name, check_seed
 from mfhpo.certification.choice import make_elimination
-from mfhpo.experiment.races.declared import DeclaredRace
-from mfhpo.experiment.settings import Settings
+from mfhpo.experiment.kinds.race import DeclaredRace
+from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import EstimatedNoise
 from mfhpo.racing.options import runs, with_defaults

@@ -10,7 +10,7 @@ from ray.tune.experiment import Trial
 
 from mfhpo import RCUCB
 from mfhpo.censored.options import check_limits
-from mfhpo.experiment.settings import LimitSettings
+from mfhpo.experiment.kinds.limits import LimitSettings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import runs, with_defaults
 from mfhpo_ray.experiment.checkpoints import is_tried_again

@@ -15,8 +15,8 @@ from mfhpo.certification.choice import (
     recommend_policy,
 )
 from mfhpo.experiment import SearchSettings
-from mfhpo.experiment.races.declared import DeclaredRace
-from mfhpo.experiment.settings import MakePolicy, Settings
+from mfhpo.experiment.kinds.race import DeclaredRace, MakePolicy
+from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.knowledge.fidelity import Fidelity, native
 from mfhpo.regret import MFElimination
 from mfhpo.search import BudgetedSearch

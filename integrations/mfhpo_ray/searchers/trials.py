@@ -13,7 +13,7 @@ import numpy as np
 
 from mfhpo._validation import check_name
 from mfhpo.experiment import Assignment, Begun, Configurations
-from mfhpo.experiment.settings import Settings
+from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.replicate import replicate_of
 from mfhpo.racing.options import with_defaults

@@ -3,20 +3,61 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun, Purpose
 from mfhpo.experiment.kinds.runner import Runner, Wanted, maximised, pull_of
+from mfhpo.experiment.kinds.settings import Candidates, Settings, known_of
 from mfhpo.problem import Labels, Observation, Pull
 from mfhpo.search.budgeted import SEARCH_BLOCK
 
 _FAILURES_PER_ARM = 3  # of a race, before any evaluation has asked for the fidelity
 _FAILURES_OF_SEARCH = 30
 _MOST_AT_FIRST = 10.0  # times the first limit, which is mostly a tenth of a budget
+
+
+@dataclass(frozen=True, kw_only=True)
+class LateSettings(Settings):
+    """An experiment whose levels an objective tells when it asks for the fidelity.
+
+    Parameters
+    ----------
+    fidelity
+        Name of the parameter that sets what an evaluation costs.
+    make
+        Returns the settings that know the levels, given these.
+    candidates
+        See `RaceSettings`. None: there is no end of draws, as in a search.
+    in_blocks
+        Whether evaluations share replicates.
+    purpose
+        Of evaluations before the levels are known: "search" if these are a search's.
+    first_limit
+        Of evaluations before the levels are known, in seconds. It is doubled with each that was
+        stopped, up to ten times the first one. None: they have none.
+    """
+
+    fidelity: str
+    make: Callable[[tuple[Any, ...]], Settings]
+    candidates: Candidates | None
+    in_blocks: bool = False
+    purpose: Purpose = "given"
+    first_limit: float | None = None
+
+    def runner(self) -> BlindRunner:
+        """Return a runner that begins configurations until the levels are found."""
+        return BlindRunner(
+            known_of(self.candidates or (), self.describe),
+            self.fidelity,
+            self.in_blocks,
+            purpose="search" if self.candidates is None else self.purpose,
+            limit=self.first_limit,
+        )
 
 
 class BlindRunner(Runner):
@@ -69,7 +110,6 @@ class BlindRunner(Runner):
         self._n_begun = 0
         self._n_failures = 0
         self._n_stopped = 0
-        self._paid = 0.0
 
     @property
     def finished(self) -> bool:
@@ -117,15 +157,11 @@ class BlindRunner(Runner):
         """Count what gave nothing (see `Runner.learn`)."""
         self._n_stopped += observation.censored_at is not None
         self._n_failures += not observation.has_value
-        self._paid += observation.cost or 0.0
+        self.apart_cost += observation.cost or 0.0
 
     def cost_of(self, pull: Pull, observation: Observation) -> float:
         """Return what an evaluation has cost, if that is known (see `Runner.cost_of`)."""
         return observation.cost or 0.0
-
-    def leader(self) -> tuple[int | None, float, tuple[float, float]]:
-        """Return nothing: there are no values yet."""
-        return None, math.nan, (-math.inf, math.inf)
 
     def answer(self) -> Answer:
         """Return that nothing is known (see `Runner.answer`)."""
@@ -138,19 +174,12 @@ class BlindRunner(Runner):
             params={},
             finished=self.finished,
             reason=reason,
-            cost=self._paid + self.unlearned_cost,
+            cost=self.apart_cost + self.unlearned_cost,
             trials=self._n_failures,
             failures=self._n_failures,
         )
 
-    @property
-    def cost(self) -> float:
-        """The cost paid (see `Runner.cost`)."""
-        return self._paid
 
-    @property
-    def phase(self) -> str:
-        """Progress in words."""
-        return (
-            f"{self._n_begun} evaluations begun before the levels of {self._fidelity!r} are known"
-        )
+def with_levels(settings: Settings, levels: Sequence[Any]) -> Settings:
+    """Return settings that know their levels, now that these were found."""
+    return settings.make(tuple(levels)) if isinstance(settings, LateSettings) else settings

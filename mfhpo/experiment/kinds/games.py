@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun, Ended
 from mfhpo.experiment.kinds.runner import Runner, Wanted
-from mfhpo.games import GamePolicy, Query
+from mfhpo.experiment.kinds.settings import Settings
+from mfhpo.games import MFUCBPNE, GamePolicy, Query
+from mfhpo.knowledge.space import Numeric, OneOf
 from mfhpo.problem import Labels, Pull
 
 _ROUNDING = 1e-9  # of sums of costs
@@ -48,18 +51,37 @@ def levels_of(number: int, sizes: Sequence[int]) -> tuple[int, ...]:
     return tuple(levels)
 
 
+@dataclass(frozen=True, kw_only=True)
+class GameSettings(Settings):
+    """A game whose players share a budget.
+
+    Parameters
+    ----------
+    players, costs, budget, options
+        See `mfhpo.games.GamePolicy`.
+    signs
+        By player, -1 where its utility is minimised. None: all are maximised.
+    make
+        Makes the policy.
+    """
+
+    players: Mapping[str, Mapping[str, Numeric | OneOf]]
+    costs: Sequence[float] | Mapping[str, Sequence[float]]
+    budget: float
+    options: Mapping[str, Any] = field(default_factory=dict)
+    signs: Sequence[float] | None = None
+    make: Callable[..., GamePolicy] = MFUCBPNE
+
+    def runner(self) -> GameRunner:
+        """Return a game to which nothing was told."""
+        return GameRunner(self)
+
+
 class GameRunner(Runner):
     """Asks a policy which profile to evaluate, at which level of each player.
 
     A configuration is a profile: the place in its range, or the index, of each parameter. The
     levels of the players together are numbered; that number is the level of an evaluation.
-
-    Parameters
-    ----------
-    policy
-        Of the game.
-    signs
-        By player, -1 where its utility is minimised.
     """
 
     purpose = "search"
@@ -67,12 +89,15 @@ class GameRunner(Runner):
     keeps_budget = True
     n_arms = math.inf
 
-    def __init__(self, policy: GamePolicy, signs: Sequence[float]) -> None:
-        self.policy = policy
+    policy: GamePolicy
+
+    def __init__(self, settings: GameSettings) -> None:
+        options = {"seed": settings.seed, **settings.options}
+        self.policy = settings.make(settings.players, settings.costs, settings.budget, **options)
         self.configurations = Configurations()
         self.observe = self._utilities_of
-        self._signs = tuple(signs)
-        self._sizes = [top + 1 for top in policy.costs.tops]
+        self._signs = tuple(settings.signs or (1.0,) * len(settings.players))
+        self._sizes = [top + 1 for top in self.policy.costs.tops]
         self._last: tuple[object, Query | None] | None = None  # question and answer
         self.n_levels = math.prod(self._sizes)
         self.labels = Labels(self._profile_in_words, self._levels_in_words)
@@ -145,10 +170,6 @@ class GameRunner(Runner):
         """Return the declared cost of a query."""
         return self.policy.costs.of(self._levels(pull.fidelity))
 
-    def leader(self) -> tuple[int | None, float, tuple[float, float]]:
-        """Return nothing: a profile is not the best, it is settled."""
-        return None, math.nan, (-math.inf, math.inf)
-
     def answer(self) -> Answer:
         """Return the profile from which players are believed to gain least by deviating."""
         self.policy.held_cost = self.unlearned_cost
@@ -156,13 +177,3 @@ class GameRunner(Runner):
         found = self.policy.recommend().mirrored(signs)
         found = replace(found, cost=found.cost + self.unlearned_cost)
         return Answer.of_game(found, dict(found.profile), found.reason)
-
-    @property
-    def cost(self) -> float:
-        """The cost paid."""
-        return self.policy.cost
-
-    @property
-    def phase(self) -> str:
-        """Progress in words."""
-        return f"{len(self.configurations)} profiles begun"

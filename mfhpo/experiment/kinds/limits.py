@@ -2,16 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
-from mfhpo.censored import CensoredPolicy
+from mfhpo.censored import RCUCB, CensoredPolicy
+from mfhpo.censored.options import mirrored
 from mfhpo.experiment.answer import Answer
-from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun
-from mfhpo.experiment.kinds.runner import Runner, Wanted, leader_of, maximised, pull_of
+from mfhpo.experiment.kinds.runner import Runner, Wanted, maximised, pull_of
+from mfhpo.experiment.kinds.settings import Candidates, Settings, known_of, shown_value
 from mfhpo.problem import Labels, Observation, Pull
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitSettings(Settings):
+    """A choice of time limits for given configurations.
+
+    Parameters
+    ----------
+    candidates
+        See `RaceSettings`.
+    limits
+        Limits in seconds, or how many are to be derived; for `ZoomingRCUCB`, the longest one.
+    options
+        See `mfhpo.censored.options.RCUCBOptions`, in the direction of the objective.
+    make
+        Makes the policy.
+    n_arms
+        See `RaceSettings`.
+    """
+
+    candidates: Candidates
+    limits: Sequence[float] | float = 10
+    options: Mapping[str, Any] = field(default_factory=dict)
+    make: Callable[..., CensoredPolicy] = RCUCB
+    n_arms: int | None = None
+
+    def runner(self) -> LimitRunner:
+        """Return a choice of limits to which nothing was told."""
+        return LimitRunner(self)
 
 
 class LimitRunner(Runner):
@@ -19,33 +50,25 @@ class LimitRunner(Runner):
 
     What a trial gains is to be high while the experiment goes on. Nothing is promised about means,
     so results are learned as they come, and late ones count.
-
-    Parameters
-    ----------
-    policy
-        Its arms are the configurations.
-    configurations
-        What may be run.
-    sign
-        -1 where the objective is minimised.
     """
 
     n_levels = 1
     counts_late = True
     policy: CensoredPolicy
 
-    def __init__(self, policy: CensoredPolicy, configurations: Configurations, sign: float) -> None:
-        self.policy = policy
+    def __init__(self, settings: LimitSettings) -> None:
+        self.sign = settings.sign
+        self.configurations = known_of(settings.candidates, settings.describe)
+        options = mirrored({"reward_range": (0.0, 1.0), **settings.options}, self.sign)
+        n_arms = max(len(self.configurations), settings.n_arms or 0)
+        self.policy = policy = settings.make(n_arms, settings.limits, **options)
         self.n_arms = policy.n_arms
         self.limited = self._limited
         self.withdraw = policy.withdraw
-        self.configurations = configurations
         self.labels = policy.labels = Labels(
-            configurations.label,
-            value=lambda value: sign * value + 0.0,  # the sum makes 0 of -0
+            self.configurations.label, value=shown_value(self.sign)
         )
-        self.observe = partial(maximised, sign=sign)  # a timeout is an observation
-        self._sign = sign
+        self.observe = partial(maximised, sign=self.sign)  # a timeout is an observation
 
     def _limited(self, pull: Pull, pending: Sequence[Pull]) -> Pull:
         """Return a pull with the largest limit."""
@@ -92,24 +115,9 @@ class LimitRunner(Runner):
         """Return the seconds of an evaluation."""
         return observation.cost or 0.0
 
-    def leader(self) -> tuple[int | None, float, tuple[float, float]]:
-        """Return the best answer so far in short (see `Runner.leader`)."""
-        return leader_of(self.policy, self._sign)
-
     def answer(self) -> Answer:
         """Return the best answer so far (see `Runner.answer`)."""
         answer = self.policy.recommend()
         answer = replace(answer, cost=answer.cost + self.unlearned_cost)
         configuration = {} if answer.arm is None else self.configurations[answer.arm]
-        return Answer.of(answer, self._sign, configuration, answer.limit, certifies=False)
-
-    @property
-    def cost(self) -> float:
-        """The seconds that were paid."""
-        return self.policy.cost
-
-    @property
-    def phase(self) -> str:
-        """Progress in words."""
-        doing = "finds limits" if self.policy.piloting else "chooses limits"
-        return f"{doing}, {len(self.policy.active)} of {len(self.configurations)} left"
+        return Answer.of(answer, self.sign, configuration, answer.limit, certifies=False)

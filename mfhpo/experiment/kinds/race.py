@@ -4,17 +4,156 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from mfhpo._validation import check_limit
+from mfhpo.certification.choice import check_blocks, make_best_policy, make_block_elimination
 from mfhpo.experiment.answer import Answer
-from mfhpo.experiment.configurations import Configurations
-from mfhpo.experiment.events import Begun
-from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst, leader_of, maximised, pull_of
-from mfhpo.problem import Labels, Observation, Pull
+from mfhpo.experiment.configurations import described
+from mfhpo.experiment.events import Begun, Found
+from mfhpo.experiment.kinds.blind import LateSettings
+from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst, maximised, pull_of
+from mfhpo.experiment.kinds.search import SearchSettings
+from mfhpo.experiment.kinds.settings import Candidates, Settings, known_of, labels_of, numbered
+from mfhpo.knowledge.bias import Kind as BiasKind
+from mfhpo.knowledge.candidates import CandidatesLike
+from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.problem import Observation, Policy, Problem, Pull
+from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike, as_fidelity
+from mfhpo.racing.options import EstimatedBias
 from mfhpo.racing.race import Race
+from mfhpo.search.declared import (
+    certifier_of,
+    cheap_levels_in_words,
+    declared_shortlist,
+    makes_shortlist,
+)
+
+MakePolicy = Callable[[Problem, float, Mapping[str, Any]], Policy]
+
+_ONE_LEVEL = Fidelity("level", levels=("full evaluation",), costs=(1.0,))
+_REPLICATE = "number of the replicate"
+_CERTIFY_SHARE = 0.5  # where a search sees one replicate alone
+
+
+@dataclass(frozen=True, kw_only=True)
+class RaceSettings(Settings):
+    """A race among given configurations; `of` takes what users declare.
+
+    Parameters
+    ----------
+    candidates
+        The configurations; equal ones are one arm. Or how many a host draws.
+    fidelity
+        The parameter that sets what an evaluation costs, with its levels.
+    declaration
+        What is known about it, the bias and the noise.
+    options
+        Options of the policy.
+    make
+        Makes the policy.
+    in_blocks
+        Whether evaluations share replicates.
+    n_arms
+        How many configurations there will be, where some become known when they are begun; None:
+        the candidates.
+    """
+
+    candidates: Candidates
+    fidelity: Fidelity
+    declaration: Declaration
+    options: Mapping[str, Any]
+    make: MakePolicy
+    in_blocks: bool = False
+    n_arms: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        candidates: Candidates,
+        *,
+        fidelity: Fidelity | None = None,
+        maximise: bool = True,
+        bias: BiasLike = None,
+        estimated_bias: EstimatedBias = "steer",
+        sigma: SigmaLike = None,
+        delta: float = 0.05,
+        epsilon: float | None = None,
+        budget: float | None = None,
+        measure: int = 10,
+        max_failures: int = 3,
+        seed: int = 0,
+        shares_replicates: bool = False,
+        make: MakePolicy | None = None,
+        **others: Any,
+    ) -> Settings:
+        """Return the settings that suit what is declared about given configurations.
+
+        Where nothing is declared about cheap levels, and the budget does not pay for comparing all
+        configurations at the target, cheap levels choose finalists: that is a search. Where the
+        levels are not known, they tell later whether it is.
+
+        Parameters
+        ----------
+        candidates, fidelity, seed
+            See `RaceSettings`. A fidelity of None: every evaluation is a full one.
+        maximise
+            Whether larger values are better.
+        bias, estimated_bias, sigma, delta, epsilon, budget, measure, max_failures
+            See `mfhpo.racing.options.BestArmOptions`.
+        shares_replicates
+            Whether evaluations may share replicates. They do where nothing is declared.
+        make
+            Makes the policy where levels are evidence, and for finalists. None: the one that suits
+            the problem, and planned looks.
+        **others
+            Of `RaceSettings`.
+        """
+        known = _ONE_LEVEL if fidelity is None else fidelity
+        sign = 1.0 if maximise else -1.0
+        check_limit("budget", budget, "")
+        options: dict[str, Any] = {
+            "delta": delta,
+            "epsilon": epsilon,
+            "budget": budget,
+            "measure": measure,
+            "max_failures": max_failures,
+            "estimated_bias": estimated_bias,
+        }
+        declares = bias is not None or sigma is not None or estimated_bias != "steer"
+        declared = DeclaredRace(
+            Declaration.of(known, sigma, bias),
+            options,
+            make or _best_arm,
+            replicate=_REPLICATE if shares_replicates and not declares else None,
+            compares="" if make is None else "the policy",
+            certify_share=_CERTIFY_SHARE,
+        )
+
+        def of_levels(levels: Sequence[Any]) -> Settings:
+            return declared.settings(candidates, levels, seed=seed, sign=sign, **others)
+
+        if known.levels is None:
+            declared.rehearse((), (sign,))
+            return LateSettings(
+                fidelity=known.name,
+                make=of_levels,
+                candidates=candidates,
+                in_blocks=declared.replicate is not None,
+                seed=seed,
+                sign=sign,
+                **{name: others[name] for name in others.keys() - {"n_arms"}},
+            )
+        settings = of_levels(known.levels)
+        settings.runner()  # raises for wrong options
+        return settings
+
+    def runner(self) -> RaceRunner:
+        """Return a race to which nothing was told."""
+        return RaceRunner(self)
 
 
 class RaceRunner(Runner):
@@ -22,65 +161,40 @@ class RaceRunner(Runner):
 
     A policy in blocks compares configurations on the same replicates. One without takes
     evaluations as independent, so each has a replicate of its own.
-
-    Parameters
-    ----------
-    policy
-        Its arms are the configurations.
-    configurations
-        What is compared.
-    levels
-        Values of the fidelity.
-    labels
-        How arms and levels are named.
-    costs
-        By level; None where they are measured.
-    budget
-        What may be paid; infinite without a limit.
-    in_blocks
-        Whether evaluations share replicates.
-    sign
-        -1 where the objective is minimised.
     """
 
-    def __init__(
-        self,
-        policy: Race,
-        configurations: Configurations,
-        levels: Sequence[Any],
-        labels: Labels,
-        *,
-        costs: Sequence[float] | None,
-        budget: float,
-        in_blocks: bool,
-        sign: float,
-    ) -> None:
+    policy: Race
+
+    def __init__(self, settings: RaceSettings) -> None:
+        fidelity, budget = settings.fidelity, settings.options.get("budget")
+        self.sign, self._in_blocks = settings.sign, settings.in_blocks
+        self.configurations = known_of(settings.candidates, settings.describe)
+        self._levels = tuple(fidelity.levels or ())
+        self.n_levels = len(self._levels)
+        n_arms = max(len(self.configurations), settings.n_arms or 0)
+        problem = settings.declaration.problem(n_arms, self._levels, self.sign)
+        policy = settings.make(problem, self.sign, settings.options)
+        assert isinstance(policy, Race)
         self.policy = policy
-        self.configurations = configurations
-        self.n_levels = len(levels)
+        self.labels = policy.labels = labels_of(
+            self.configurations, self.sign, fidelity, self._levels
+        )
         self.of_means = frozenset({"given"})
-        self.ordered = frozenset() if in_blocks else self.of_means
-        self.open_block = getattr(policy, "open_block", None) if in_blocks else None
-        self.labels = policy.labels = labels
-        self._levels = levels
-        self._costs = costs
-        self._budget = budget
-        self.observe = partial(maximised, sign=sign)
-        self.replicated = policy
-        self.stop_measuring = policy.stop_measuring
-        self.drop_from = self._drop_from
+        self.ordered = frozenset() if self._in_blocks else self.of_means
+        self.open_block = getattr(policy, "open_block", None) if self._in_blocks else None
+        self._costs = fidelity.costs_of(self._levels)
+        self._budget = math.inf if budget is None else float(budget)
+        self.observe = partial(maximised, sign=self.sign)
+        self.find = self._find
         self.n_arms: int = policy.problem.n_arms
         self.withdraw = policy.withdraw
-        self._sign = sign
-        self._in_blocks = in_blocks
         self._paid: dict[int, tuple[int, float]] = {}  # by level, how many have cost how much
         self._n_worst = 0  # evaluations that gave -inf, of which the policy was not told
-        self._worst_cost = 0.0
 
     @property
     def finished(self) -> bool:
         """True if the race is over (see `Runner.finished`)."""
-        self.policy.held_cost = self.unlearned_cost + self._worst_cost
+        self.policy.held_cost = self.unlearned_cost + self.apart_cost
         return self.policy.finished
 
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
@@ -96,11 +210,14 @@ class RaceRunner(Runner):
         configuration = self.configurations[pull.arm] if is_known else None
         return Wanted(pull, configuration, "given", draw=self.configurations.draw_of(pull.arm))
 
-    def _drop_from(self, n: int) -> None:
-        for arm in range(n, self.n_arms):
-            if arm in self.policy.active:
-                self.policy.withdraw(arm, duplicate_of=0)
-        self.n_arms = n
+    def _find(self, found: Found) -> None:
+        if found.arms is not None:
+            for arm in range(found.arms, self.n_arms):
+                if arm in self.policy.active:
+                    self.policy.withdraw(arm, duplicate_of=0)
+            self.n_arms = found.arms
+        if found.is_exhausted:
+            self.policy.stop_measuring()
 
     def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
         """Tell whether a pull fits beside what is open, and what was paid."""
@@ -139,7 +256,7 @@ class RaceRunner(Runner):
             self._paid[pull.fidelity] = n + 1, total + observation.cost
         if is_worst(observation) and pull.fidelity == self.n_levels - 1:
             self._n_worst += 1
-            self._worst_cost += self.cost_of(pull, observation)
+            self.apart_cost += self.cost_of(pull, observation)
             self.policy.rule_out(pull.arm)
         else:
             self.policy.tell(pull, observation)
@@ -148,13 +265,9 @@ class RaceRunner(Runner):
         """Return what an evaluation has cost (see `Runner.cost_of`)."""
         return self._price(pull.fidelity) if observation.cost is None else observation.cost
 
-    def leader(self) -> tuple[int | None, float, tuple[float, float]]:
-        """Return the best answer so far in short (see `Runner.leader`)."""
-        return leader_of(self.policy, self._sign)
-
     def answer(self) -> Answer:
         """Return the best answer so far (see `Runner.answer`)."""
-        self.policy.held_cost = self.unlearned_cost + self._worst_cost
+        self.policy.held_cost = self.unlearned_cost + self.apart_cost
         self.policy.provisos = self.conditions
         answer = self.policy.recommend()
         configuration = {} if answer.arm is None else self.configurations[answer.arm]
@@ -164,14 +277,123 @@ class RaceRunner(Runner):
             pulls=answer.pulls + self._n_worst,
         )
         level, certifies = self._levels[answer.fidelity], self.policy.certifies
-        return Answer.of(answer, self._sign, configuration, level, certifies)
+        return Answer.of(answer, self.sign, configuration, level, certifies)
+
+
+@dataclass(frozen=True)
+class DeclaredRace:
+    """A race in which cheap levels may choose which configurations are compared.
+
+    They do where nothing is declared about their bias, and the budget does not pay for comparing
+    all configurations at the target.
+
+    Parameters
+    ----------
+    declaration
+        What is known about the fidelity, the bias and the noise.
+    options
+        Further options of the policy.
+    make
+        Makes the policy.
+    replicate
+        The parameter by which evaluations share replicates, or None.
+    compares
+        Name of the policy that compares finalists; "" for a few planned looks.
+    certify_share
+        Of the budget, where there are finalists; None: the usual one.
+    """
+
+    declaration: Declaration
+    options: Mapping[str, Any]
+    make: MakePolicy
+    replicate: str | None
+    compares: str
+    certify_share: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        fidelity: str | Fidelity,
+        options: Mapping[str, Any],
+        given: Mapping[str, Any],
+        make: MakePolicy,
+        compares: str,
+    ) -> DeclaredRace:
+        """Take all options of a policy, and those that its user has `given`."""
+        own = dict(options)
+        replicate, named = own.pop("replicate", None), as_fidelity(fidelity)
+        if replicate is not None:
+            check_blocks(replicate, named.name, {"bias": named.bias, **given})
+        kind: BiasKind = "order" if own.get("variant") == "order" else "max"
+        declared = Declaration.of(named, own.pop("sigma"), own.pop("bias", None), kind)
+        return cls(declared, own, make, replicate, "" if replicate is not None else compares)
 
     @property
-    def cost(self) -> float:
-        """The cost paid (see `Runner.cost`)."""
-        return self.policy.cost + self._worst_cost
+    def fidelity(self) -> Fidelity:
+        """The parameter that sets the level."""
+        return self.declaration.fidelity
+
+    def rehearse(self, levels: Sequence[Any], signs: Sequence[float]) -> str | None:
+        """Try the options, so that wrong ones raise; return what is wrong with the budget."""
+        self.declaration.rehearse(self._policy, self.options, levels, signs)
+        return self.declaration.objection_to(self.options["budget"], levels)
+
+    def settings(
+        self,
+        candidates: Candidates,
+        levels: Sequence[Any],
+        *,
+        seed: int,
+        sign: float,
+        known: CandidatesLike = None,
+        races: bool = False,
+        **common: Any,
+    ) -> Settings:
+        """Return the settings over these levels.
+
+        `known` are the candidates as a model sees them; None: as they are. With `races`, cheap
+        levels choose no finalists.
+        """
+        arms = known_of(candidates, common.get("describe", described))
+        declaration, options = self.declaration, self.options
+        common |= {"seed": seed, "sign": sign}
+        if not races and makes_shortlist(self._whole, len(arms), self.fidelity.costs_of(levels)):
+            given = () if isinstance(candidates, int) else candidates
+            if known is None:
+                known = numbered(arms) if given else candidates
+            return SearchSettings(
+                declared=declared_shortlist(
+                    declaration, options, known, levels, self.replicate, self.certify_share
+                ),
+                levels=levels,
+                candidates=given,
+                make_certifier=certifier_of(self.make, options, sign) if self.compares else None,
+                **common,
+            )
+        return RaceSettings(
+            candidates=candidates,
+            fidelity=replace(self.fidelity, levels=tuple(levels), bias=None),
+            declaration=declaration,
+            options={**options, "seed": seed},
+            make=self._policy,
+            in_blocks=self.replicate is not None,
+            **common,
+        )
+
+    def in_words(self, n_arms: int, levels: Sequence[Any]) -> str:
+        """Say what cheap levels are used for; empty where users have declared that."""
+        costs = self.fidelity.costs_of(levels)
+        return cheap_levels_in_words(self._whole, n_arms, costs, self.compares)
+
+    def _policy(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+        if self.replicate is None:
+            return self.make(problem, sign, options)
+        return make_block_elimination(problem, options)
 
     @property
-    def phase(self) -> str:
-        """Progress in words."""
-        return f"{len(self.policy.active)} of {len(self.configurations)} candidates left"
+    def _whole(self) -> dict[str, Any]:
+        return {**self.options, "bias": self.declaration.bias, "sigma": self.declaration.noise}
+
+
+def _best_arm(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+    return make_best_policy(problem, sign, {**options, "aim": "best arm"})

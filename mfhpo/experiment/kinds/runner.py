@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,9 +12,9 @@ from typing import Any
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.assignment import Available
 from mfhpo.experiment.configurations import Configurations
-from mfhpo.experiment.events import Begun, Ended, Purpose
+from mfhpo.experiment.events import Begun, Ended, Found, Purpose
 from mfhpo.knowledge.space import Numeric, OneOf, Point
-from mfhpo.problem import LARGEST, Labels, Observation, Policy, Pull
+from mfhpo.problem import LARGEST, Labels, Observation, Pull
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class Runner(abc.ABC):
     ----------
     configurations
         The arms by number.
+    policy, sign
+        What decides, if there is one to ask, and -1 where the objective is minimised.
     n_levels
         Number of levels; the last one is the target.
     ordered
@@ -63,21 +66,15 @@ class Runner(abc.ABC):
         Whether new arms are draws of the host's.
     observe
         Returns what a claim gave, as it is learned.
+    is_spent
+        Returns whether nothing is left to begin, where that is known before it is over; None: then.
     search_replicate
         The replicate of a search's evaluations; None: each evaluation has one of its own.
-    replicated
-        What is told how many replicates there are, as its `most_blocks`; None: nothing is.
     open_block
         Returns their block, given the arm and what is under way; None: they need none.
-    drop_from
-        Takes out the arms from a number on, which were expected and do not come; None: all come.
-    drop
-        Asks for an arm no more, which can be evaluated no more; None: its trials are not missed.
-    stop_measuring
-        Ends what goes on after the best is known; None: nothing does.
-    note_resumption
-        Is told whether evaluations go on from a configuration's last level, and the budget if it is
-        another one then; None: both are declared.
+    find
+        Takes note of what was found out besides replicates (see `mfhpo.experiment.Found`); None:
+        nothing has a part in it.
     limited
         Returns what a user has enqueued with the limit that it gets, given what is under way; None:
         there are no limits.
@@ -94,11 +91,15 @@ class Runner(abc.ABC):
     held
         How many of the pending pulls take no more of the budget: results that wait for earlier
         ones, and pulls that are passed over.
+    apart_cost
+        What was paid for results that the policy was not told.
     unlearned_cost
         What was paid for results that wait, and for losses.
     """
 
     configurations: Configurations
+    policy: Any = None
+    sign: float = 1.0
     n_levels: int
     labels: Labels
     ordered: frozenset[str] = frozenset()
@@ -110,30 +111,23 @@ class Runner(abc.ABC):
     n_arms: float = 0
     draws: bool = False
     observe: Callable[[Ended], Any]
+    is_spent: Callable[[], bool] | None = None
     search_replicate: int | None = None
-    replicated: Any = None
     open_block: Callable[[int, Sequence[Pull]], int] | None = None
-    drop_from: Callable[[int], None] | None = None
-    drop: Callable[[int], None] | None = None
-    stop_measuring: Callable[[], None] | None = None
-    note_resumption: Callable[[bool, float | None], None] | None = None
+    find: Callable[[Found], None] | None = None
     limited: Callable[[Pull, Sequence[Pull]], Pull] | None = None
     withdraw: Callable[[int, int], None] | None = None
     inform: Callable[[Mapping[str, Numeric | OneOf], Mapping[int, Point]], None] | None = None
     available: Available | None = None
     lost_cost: float = 0.0
     held: Counter[Pull]
+    apart_cost: float = 0.0
     unlearned_cost: float = 0.0
 
     @property
     @abc.abstractmethod
     def finished(self) -> bool:
         """True if the experiment is over, whatever is under way."""
-
-    @property
-    def is_spent(self) -> bool:
-        """True if nothing is left to begin once nothing is under way, where that is known early."""
-        return self.finished
 
     @abc.abstractmethod
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
@@ -158,23 +152,22 @@ class Runner(abc.ABC):
     def cost_of(self, pull: Pull, observation: Any) -> float:
         """Return what an evaluation has cost."""
 
-    @abc.abstractmethod
     def leader(self) -> tuple[int | None, float, tuple[float, float]]:
         """Return arm, mean and interval of the best answer so far, in the user's direction."""
+        if not hasattr(self.policy, "leader"):
+            return None, math.nan, (-math.inf, math.inf)
+        arm, mean, bounds, _ = self.policy.leader()
+        low, high = sorted(self.sign * bound for bound in bounds)
+        return arm, self.sign * mean, (low, high)
 
     @abc.abstractmethod
     def answer(self) -> Answer:
         """Return the best answer so far."""
 
     @property
-    @abc.abstractmethod
     def cost(self) -> float:
         """The cost of all results that were learned."""
-
-    @property
-    @abc.abstractmethod
-    def phase(self) -> str:
-        """Progress in words."""
+        return float(getattr(self.policy, "cost", 0.0)) + self.apart_cost
 
 
 def maximised(ended: Ended, sign: float) -> Observation:
@@ -198,13 +191,6 @@ def arm_of(begun: Begun, configurations: Configurations) -> int | None:
     if begun.draw is None:
         return configurations.find(begun.configuration)
     return configurations.find_draw(begun.draw)
-
-
-def leader_of(policy: Policy, sign: float) -> tuple[int | None, float, tuple[float, float]]:
-    """Return a policy's best answer so far in short (see `Runner.leader`)."""
-    arm, mean, bounds, _ = policy.leader()
-    low, high = sorted(sign * bound for bound in bounds)
-    return arm, sign * mean, (low, high)
 
 
 def is_worst(observation: Observation) -> bool:

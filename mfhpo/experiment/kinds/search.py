@@ -8,19 +8,25 @@ the certificate begins with what is left of the budget.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
+from mfhpo.certification.certification import MakeCertifier
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
-from mfhpo.experiment.events import Begun, Purpose
-from mfhpo.experiment.kinds.runner import Runner, Wanted, arm_of, is_worst, leader_of, maximised
+from mfhpo.experiment.events import Begun, Found, Purpose
+from mfhpo.experiment.kinds.runner import Runner, Wanted, arm_of, is_worst, maximised
+from mfhpo.experiment.kinds.settings import Settings, labels_of
 from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace
 from mfhpo.problem import Labels, Observation, Pull
 from mfhpo.search.budgeted import SEARCH_BLOCK, BudgetedSearch
-from mfhpo.search.policy import Replicate
+from mfhpo.search.declared import DeclaredSearch, has_levels
+from mfhpo.search.model_search import ModelSearch
+from mfhpo.search.parts.steps import Replicate
+from mfhpo.search.policy import SearchPolicy
+from mfhpo.search.promotions.next_arms import next_failed
 
 _MOST_DRAWS = 1000  # until a configuration is new; without one, all are taken to be begun
 _SINGLE = 10  # evaluations of a configuration that has no rival
@@ -45,66 +51,82 @@ class Space(Protocol):
         ...
 
 
-class SearchRunner(Runner):
-    """Runs a `BudgetedSearch`, and draws the configurations that it begins.
+@dataclass(frozen=True, kw_only=True)
+class SearchSettings(Settings):
+    """A search on a budget, whose best are certified.
 
     Parameters
     ----------
-    make
-        Makes the search, given what returns the parameters of an arm.
-    configurations
-        The candidates, or none.
+    declared
+        What its user declares.
     levels
         Values of the fidelity.
-    labels
-        How arms and levels are named.
     space
-        Where configurations are drawn from. None: they are given; without any, each one that is
-        begun is a draw of the host's.
-    in_blocks
-        Whether the configurations of the certificate share replicates.
-    sign
-        -1 where the objective is minimised.
-    seed
-        Of configurations that are drawn.
+        Where configurations are drawn from; None where they are given, or a host draws them.
+    candidates
+        The given configurations, with all of their parameters.
+    kind
+        Chooses what to evaluate before the certificate.
+    make_certifier
+        Makes the policy that certifies; None: planned looks.
     """
 
-    purpose = "search"
+    declared: DeclaredSearch
+    levels: Sequence[Any]
+    space: Space | None = None
+    candidates: Sequence[Mapping[str, Any]] = field(default=())
+    kind: type[SearchPolicy] = ModelSearch
+    make_certifier: MakeCertifier | None = None
 
-    def __init__(
-        self,
-        make: Callable[[Callable[[int], Mapping[str, Any]]], BudgetedSearch],
-        configurations: Configurations,
-        levels: Sequence[Any],
-        labels: Labels,
-        *,
-        space: Space | None,
-        in_blocks: bool,
-        sign: float,
-        seed: int,
-    ) -> None:
-        self.configurations = configurations
-        self.policy = make(configurations.__getitem__)
+    @property
+    def in_blocks(self) -> bool:
+        """True if evaluations share replicates."""
+        return self.declared.replicate is not None
+
+    def runner(self) -> SearchRunner:
+        """Return a search to which nothing was told."""
+        return SearchRunner(self)
+
+
+class SearchRunner(Runner):
+    """Runs a `BudgetedSearch`, and draws the configurations that it begins."""
+
+    purpose = "search"
+    policy: BudgetedSearch
+
+    def __init__(self, settings: SearchSettings) -> None:
+        self.sign, self._seed, self._space = settings.sign, settings.seed, settings.space
+        levels, declared, space = settings.levels, settings.declared, settings.space
+        n_drawn = declared.candidates if isinstance(declared.candidates, int) else 0
+        self.configurations = Configurations(
+            settings.candidates, settings.describe, n_drawn if space is None else 0
+        )
+        self.policy = declared.race(
+            levels if has_levels(declared.fidelity) else (),
+            seed=self._seed,
+            sign=self.sign,
+            params=self.configurations.__getitem__,
+            kind=settings.kind,
+            certifier=settings.make_certifier,
+        )
         self.n_levels = len(levels)
         self.of_means = frozenset({"certificate"})
-        self.ordered = frozenset() if in_blocks else self.of_means
-        if in_blocks:
+        self.ordered = frozenset() if settings.in_blocks else self.of_means
+        if settings.in_blocks:
             self.open_block = lambda arm, pending: SEARCH_BLOCK
-        self.labels = self.policy.labels = labels
+        self.labels = self.policy.labels = Labels(
+            fidelity=labels_of(self.configurations, self.sign, declared.fidelity, levels).fidelity
+        )
         self._levels = levels
-        self._space = space
-        self.draws = space is None and not len(configurations)
+        self.draws = space is None and not len(self.configurations)
         given = space is None and not self.draws
-        self.n_arms = len(configurations) if given else math.inf
+        self.n_arms = len(self.configurations) if given else math.inf
         self._planned: dict[int, Point] = {}  # where draws are to lie, as the search chose
-        self._sign = sign
-        self._seed = seed
-        self.observe = partial(maximised, sign=sign)
+        self.observe = partial(maximised, sign=self.sign)
         self.search_replicate = SEARCH_BLOCK
-        self.replicated = self.policy
-        self.note_resumption = self.policy.plan_anew
-        self.drop = self.policy.search.drop
+        self.find = self._find
         self.inform = self._inform
+        self.is_spent = self._is_spent
         self.limited = self.policy.limited
         self.withdraw = self.policy.withdraw
         # By number of known arms, new arm and point: whether none was drawn that is new.
@@ -126,20 +148,25 @@ class SearchRunner(Runner):
                 self.configurations.add(drawn[0])
                 search.describe(arm, drawn[1])
 
+    def _find(self, found: Found) -> None:
+        if found.gone is not None:
+            self.policy.search.drop(found.gone)
+        if found.resumes is not None:
+            self.policy.search.continues = found.resumes
+            self.policy.budget.replan(found.budget)
+
     @property
     def finished(self) -> bool:
         """True if the search is over: its best is certified."""
         return self.policy.is_certified
 
-    @property
-    def is_spent(self) -> bool:
-        """True if nothing is left to begin (see `Runner.is_spent`)."""
-        self.policy.note_losses(self.lost_cost)
+    def _is_spent(self) -> bool:
+        self.policy.budget.lost = self.lost_cost
         return self.finished or (self._space is None and self.policy.finished)
 
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
         """Return what to evaluate (see `Runner.next`)."""
-        self.policy.note_losses(self.lost_cost)
+        self.policy.budget.lost = self.lost_cost
         if pending and self.policy.is_ahead(pending):
             return None
         pulls = self.policy.ask(1, pending)
@@ -194,7 +221,7 @@ class SearchRunner(Runner):
                 return self._wanted(pull)
         if pending:
             return None
-        failed = search.next_failed(())
+        failed = next_failed(search, ())
         if failed is not None and policy.fits(failed):
             return self._wanted(replace(failed, block=SEARCH_BLOCK))
         contenders = search.contenders(policy.largest_shortlist)
@@ -224,7 +251,7 @@ class SearchRunner(Runner):
 
     def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
         """Tell whether the budget pays for a pull (see `Runner.fits`)."""
-        self.policy.note_losses(self.lost_cost)
+        self.policy.budget.lost = self.lost_cost
         return self.policy.fits(pull, pending)
 
     def adopt(self, begun: Begun) -> Pull | None:
@@ -285,24 +312,20 @@ class SearchRunner(Runner):
 
     def cost_of(self, pull: Pull, observation: Observation) -> float:
         """Return what an evaluation has cost (see `Runner.cost_of`)."""
-        return self.policy.price_of(pull) if observation.cost is None else observation.cost
-
-    def leader(self) -> tuple[int | None, float, tuple[float, float]]:
-        """Return the best answer so far in short (see `Runner.leader`)."""
-        return leader_of(self.policy, self._sign)
+        return self.policy.budget.price_of(pull) if observation.cost is None else observation.cost
 
     def answer(self) -> Answer:
         """Return the best answer so far (see `Runner.answer`)."""
         self.policy.provisos = self.conditions
-        self.policy.note_losses(self.lost_cost)
+        self.policy.budget.lost = self.lost_cost
         answer = self.policy.recommend()
         configuration = {} if answer.arm is None else self.configurations[answer.arm]
         if self._is_alone:
             reason = "a single configuration has values, so there is nothing to compare it with"
             answer = replace(answer, finished=True, reason=reason)
         answer = replace(answer, cost=answer.cost + self.unlearned_cost)
-        found = Answer.of(answer, self._sign, configuration, self._levels[answer.fidelity])
-        return replace(found, searched=True, **self.policy.findings())
+        found = Answer.of(answer, self.sign, configuration, self._levels[answer.fidelity])
+        return replace(found, searched=True, **self.policy.standing.findings())
 
     @property
     def _is_alone(self) -> bool:
@@ -320,14 +343,3 @@ class SearchRunner(Runner):
         if len(search.finished_arms()) != 1 or not self._failed.issuperset(rivals):
             return False
         return self.next(()) is None
-
-    @property
-    def cost(self) -> float:
-        """The cost paid (see `Runner.cost`)."""
-        return self.policy.cost
-
-    @property
-    def phase(self) -> str:
-        """Progress in words."""
-        n = len(self.policy.shortlist)
-        return f"evaluates the {n} best again" if n else "searches"

@@ -2,61 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
+from mfhpo.certification.candidates import Shortlist
 from mfhpo.certification.certification import Certification
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun
-from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst, leader_of, maximised, pull_of
+from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst, maximised, pull_of
+from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.problem import Observation, Pull
 
 
-class ShortlistRunner(Runner):
-    """Asks a `Certification` which candidate to evaluate on which replicate.
+@dataclass(frozen=True, kw_only=True)
+class ShortlistSettings(Settings):
+    """A certificate of another search's best, by new evaluations.
 
     Parameters
     ----------
-    contest
-        Of the candidates.
-    about, words
-        See `Certification.certificate`.
-    budget
-        Largest number of evaluations; infinite without a limit.
-    in_blocks
-        Whether evaluations share replicates.
-    sign
-        -1 where the objective is minimised.
+    shortlist
+        The candidates.
+    options
+        Further arguments of `mfhpo.certification.certification.Certification`.
     """
+
+    shortlist: Shortlist
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def runner(self) -> ShortlistRunner:
+        """Return a contest to which nothing was told."""
+        return ShortlistRunner(self)
+
+
+class ShortlistRunner(Runner):
+    """Asks a `Certification` which candidate to evaluate on which replicate."""
 
     n_levels = 1
 
-    def __init__(
-        self,
-        contest: Certification,
-        configurations: Configurations,
-        *,
-        about: str,
-        words: str,
-        budget: float,
-        in_blocks: bool,
-        sign: float,
-    ) -> None:
-        self.contest = contest
-        self.policy = contest.policy
-        self.configurations = configurations
-        self.labels = contest.policy.labels
+    def __init__(self, settings: ShortlistSettings) -> None:
+        self.sign, self._shortlist = settings.sign, settings.shortlist
+        options, candidates = settings.options, settings.shortlist.candidates
+        self.contest = Certification(
+            candidates,
+            luckiest=settings.shortlist.luckiest,
+            maximise=self.sign > 0.0,
+            seed=settings.seed,
+            **options,
+        )
+        self.policy = self.contest.policy
+        self.configurations = Configurations(
+            [candidate.params for candidate in candidates], settings.describe
+        )
+        self.labels = self.policy.labels
         self.of_means = frozenset({"certificate"})
-        self.ordered = frozenset() if in_blocks else self.of_means
-        self._in_blocks = in_blocks
-        self._about = about
-        self._words = words
-        self._budget = budget
-        self.observe = partial(maximised, sign=sign)
-        self.replicated = contest.policy
-        self._sign = sign
+        self._in_blocks = bool(options.get("blocks"))
+        self.ordered = frozenset() if self._in_blocks else self.of_means
+        self._budget = math.inf if options.get("budget") is None else options["budget"]
+        self.observe = partial(maximised, sign=self.sign)
 
     @property
     def finished(self) -> bool:
@@ -67,7 +73,7 @@ class ShortlistRunner(Runner):
         """Return what to evaluate (see `Runner.next`)."""
         if not self.fits(Pull(0, 0), pending):
             return None
-        is_ahead = getattr(self.contest.policy, "is_ahead", None)
+        is_ahead = getattr(self.policy, "is_ahead", None)
         if pending and is_ahead is not None and is_ahead(pending):
             return None
         pull = self.contest.ask(pending)
@@ -88,23 +94,20 @@ class ShortlistRunner(Runner):
         value = observation.value
         if is_worst(observation):
             self.contest.rule_out(pull.arm)
+            self.apart_cost += 1.0
         else:
-            signed = None if value is None else self._sign * value
+            signed = None if value is None else self.sign * value
             self.contest.tell(pull, signed, observation.censored_at)
 
     def cost_of(self, pull: Pull, observation: Observation) -> float:
         """Return 1: evaluations are counted."""
         return 1.0
 
-    def leader(self) -> tuple[int | None, float, tuple[float, float]]:
-        """Return the best answer so far in short (see `Runner.leader`)."""
-        return leader_of(self.contest.policy, self._sign)
-
     def answer(self) -> Answer:
         """Return the certificate so far (see `Runner.answer`)."""
-        self.contest.policy.provisos = self.conditions
-        found = self.contest.certificate(self._about, self._words)
-        answer = Answer.of(self.contest.policy.recommend(), self._sign, found.params, None)
+        self.policy.provisos = self.conditions
+        found = self.contest.certificate(self._shortlist.about, self._shortlist.words)
+        answer = Answer.of(self.policy.recommend(), self.sign, found.params, None)
         return replace(
             answer,
             arm=found.winner,
@@ -118,14 +121,3 @@ class ShortlistRunner(Runner):
             cost=answer.cost + self.lost_cost,
             searched=True,
         )
-
-    @property
-    def cost(self) -> float:
-        """The number of evaluations."""
-        return float(self.contest.evaluations)
-
-    @property
-    def phase(self) -> str:
-        """Progress in words."""
-        left = len(self.contest.policy.active)
-        return f"{left} of {len(self.configurations)} candidates left"

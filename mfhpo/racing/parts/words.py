@@ -39,7 +39,6 @@ class Stage:
 
     finished: bool
     awaits: bool  # whether the race goes on although it has a winner
-    withheld: str
     provisos: tuple[str, ...]
 
 
@@ -49,15 +48,13 @@ def answer(
     """Return the best answer so far, given what `Policy.leader` returns."""
     roster = known.roster
     arm, mean, interval, fidelity = leader
-    if stage.withheld:  # what takes long may be poor: until it ends, nothing is bounded
-        interval = (-math.inf, math.inf)
     # A winner that was compared with nothing is none.
     is_compared = known.certified is not None or not roster.is_lonely
     has_won = known.needs.certifies and known.winner is not None
     ended = has_won and is_compared and not stage.awaits
     refused = ""
     if ended and arm is not None:
-        refused = why_nothing_is_certified(known, arm) or stage.withheld
+        refused = why_nothing_is_certified(known, arm)
     certified = ended and not refused
     words = _words(known, arm, stage)
     return Recommendation(

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mfhpo.experiment import (
-    Answered,
     Begun,
     Configurations,
     Ended,
@@ -62,7 +61,6 @@ EVENTS = st.one_of(
         configuration=st.none() | CONFIGURATION,
     ),
     st.builds(Lost, **IDS, why=st.text(max_size=5), is_sure=st.booleans()),
-    st.builds(Answered, **IDS, answer=CONFIGURATION),
 )
 
 
@@ -162,7 +160,6 @@ def test_what_only_readers_look_at_leaves_the_state():
     story.begin("0")
     story.end("0")
     state = story.experiment._current()
-    story.experiment.apply(Answered(id="0", order=0, answer={"x": 1}))
     story.experiment.apply(Joined(id="w", order=0, digest="", version=""))
     assert story.experiment._current() is state
     story.begin("1")

@@ -48,7 +48,7 @@ class Workers(Host):
                 self.restart(world)
 
     def begin(self, task, world, now):
-        work = self.experiment.next(now)
+        work = self.experiment.next()
         if not isinstance(work, Assignment):
             return False
         id = f"trial {len(world.begun)}"

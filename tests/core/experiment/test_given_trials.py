@@ -153,7 +153,7 @@ def test_a_search_plans_anew_once_it_is_known_that_nothing_goes_on():
     experiment = Experiment(SearchSettings(declared=declared, levels=(1, 3, 9), candidates=rates))
     experiment.apply(Found(id="resumption", order=0, resumes=False, budget=500.0))
     policy = experiment.runner.policy
-    assert policy.spending == (0.0, 500.0)
+    assert (policy.budget.spent, policy.budget.amount) == (0.0, 500.0)
     assert policy.search.allowance == pytest.approx(400.0)  # a fifth is for the finalists
     assert policy.search.cost_from(1, 2) == 9.0
 

@@ -177,6 +177,13 @@ def test_an_answer_says_what_it_can_about_huge_values(declared):
     assert not experiment.answer().certified
 
 
+def test_a_declared_noise_halves_what_a_comparison_of_all_takes():
+    many = [{"x": x} for x in range(12)]
+    budget = {"fidelity": Fidelity("epochs", levels=LEVELS), "budget": 3.0 * 12 * LEVELS[-1]}
+    assert isinstance(RaceSettings.of(many, **budget), SearchSettings)
+    assert isinstance(RaceSettings.of(many, sigma=0.1, **budget), RaceSettings)
+
+
 @pytest.mark.parametrize("kind", ["race", "limits"])
 def test_an_end_without_its_cost_ends_nothing(kind):
     settings = LimitSettings(candidates=CANDIDATES, limits=[1.0, 2.0])

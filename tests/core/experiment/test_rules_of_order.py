@@ -7,9 +7,9 @@ rules of the core's policies (tests/core/racing and censored).
 import pytest
 
 from mfhpo import Pull
-from mfhpo.experiment import Assignment, Ended, Experiment, Wait, key_of
+from mfhpo.experiment import Assignment, Ended, Experiment, key_of
 from mfhpo.experiment.kinds.runner import Wanted
-from mfhpo.experiment.state import State
+from mfhpo.experiment.state.state import State
 from tests.core.experiment.story import LEVELS, Story, race
 from tests.core.experiment.workers import limits, search
 
@@ -133,17 +133,6 @@ def test_r20_a_lease_is_a_condition():
     story.lose("slow", is_sure=False)
     assert "evaluations that run for more than 60 seconds have no worker" in story.conditions
     assert len(story.learned) == 10
-
-
-def test_r20_how_long_to_wait_at_most():
-    story = Story(race(2, lease_seconds=60.0, budget=2.0))
-    story.begin("0", time=100.0)
-    story.begin("1", x=1, time=110.0)
-    wait = story.experiment.next(now=130.0)
-    assert isinstance(wait, Wait)
-    assert wait.seconds == 30.0
-    assert story.experiment.next(now=1000.0).seconds == 0.0
-    assert Story(race(budget=1.0), story.experiment.events).experiment.next().seconds is None
 
 
 def test_r22_d7_a_retry_keeps_its_place_and_all_attempts_are_paid():

@@ -171,7 +171,7 @@ def assigned(begun):
 def next_of(experiment):
     """Return what is next, or why it is an error to ask."""
     try:
-        return repr(experiment.next(now=0.0))
+        return repr(experiment.next())
     except ValueError as error:
         return str(error)
 
@@ -241,7 +241,7 @@ class Team:
     def begin(self, which, id=None):
         """Let a worker choose by what it has read, and move if another has chosen the same."""
         worker = self.workers[which]
-        work = worker.experiment.next(now=self.now, moving=id)
+        work = worker.experiment.next(moving=id)
         if not isinstance(work, Assignment):
             if id is not None:
                 self.lose(worker, id)

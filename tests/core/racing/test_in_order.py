@@ -3,7 +3,7 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mfhpo.racing.in_order import InOrder, in_turn
+from mfhpo.racing.in_order import InOrder
 
 
 def test_what_has_ended_waits_for_what_was_begun_before():
@@ -30,14 +30,3 @@ def test_any_order_of_ends_is_mended(order, dropped):
         out += values.drop(ticket) if ticket in dropped else values.end(ticket, ticket)
         assert max(out, default=-1) < min(values.awaited, default=math.inf)
     assert out == [ticket for ticket in range(12) if ticket not in dropped]
-
-
-@settings(max_examples=50)
-@given(st.permutations([(kind, ticket) for kind in "ab" for ticket in range(5)]))
-def test_what_waits_for_nothing_is_told_as_if_it_had_been_told_at_once(ended):
-    orders = {"a": InOrder(), "b": InOrder()}
-    for kind, _ in ended:
-        orders[kind].begin()
-    one_by_one = [told for item in ended for told in orders[item[0]].end(item[1], item)]
-    beginnings, kinds = (lambda item: item[1]), (lambda item: item[0])
-    assert in_turn(ended, kind=kinds, beginning=beginnings, end=ended.index) == one_by_one

@@ -6,7 +6,7 @@ import pytest
 
 from mfhpo.problem import Labels, Observation, Pull
 from mfhpo.search import Begin, BudgetedSearch, HalvingSearch, ModelSearch
-from mfhpo.search.cheap_failures import CheapFailures
+from mfhpo.search.parts.cheap_failures import CheapFailures
 from tests.core.search.played import drawn, next_pull, plane, replayed
 
 COSTS = (1.0, 3.0, 9.0)
@@ -149,7 +149,7 @@ def test_where_all_fail_everywhere_the_answer_says_at_which_levels(n_given):
         f"none of {len(played.told)} evaluations gave a value (failed: {at[0]} at epochs=1, 2 at "
         f"epochs=3, 2 at epochs=9)"
     )
-    assert played.race.left["failed at epochs=9"] == 2
+    assert played.race.standing.left["failed at epochs=9"] == 2
 
 
 def test_the_answer_says_that_the_lowest_level_has_risen():

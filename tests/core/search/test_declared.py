@@ -202,7 +202,7 @@ def test_repeats_are_no_candidates():
         race.tell(Pull(arm, 0), Observation(0.0))
     race.withdraw(3, duplicate_of=0)
     assert race.search.n_candidates == 4
-    assert race.left == {"left at fidelity 0": 2, "not tried": 2}
+    assert race.standing.left == {"left at fidelity 0": 2, "not tried": 2}
 
 
 def test_an_answer_says_how_likely_it_is():
@@ -210,15 +210,15 @@ def test_an_answer_says_how_likely_it_is():
     found = []
     for epsilon in (0.0, 0.02, 10.0):
         race = race_of(xs, epsilon=epsilon)
-        assert race.findings()["chance"] is None
+        assert race.standing.findings()["chance"] is None
         play(race, xs)
-        found.append(race.findings()["chance"])
+        found.append(race.standing.findings()["chance"])
     assert found[0] < 0.95
     assert found[1] > found[0]
     assert found[2] == 1.0
     named = race_of(xs, HalvingSearch, epsilon=0.05)
     play(named, xs)
-    assert named.findings()["chance"] is None
+    assert named.standing.findings()["chance"] is None
 
 
 OPTIONS = {"budget": 30.0, "estimated_bias": "steer"}
@@ -262,7 +262,7 @@ def test_what_is_left_when_all_are_at_the_target_pays_for_a_certificate():
     race = race_of(xs, budget=19.0 * COSTS[-1], epsilon=0.5)
     pulls = play(race, xs)
     assert len(race.search.finished_arms()) == 6
-    assert race._budget.kept == 0.0
+    assert race.budget.kept == 0.0
     assert sum(isinstance(pull, Replicate) for pull in pulls) >= 4
     assert race.certificate().certified
 

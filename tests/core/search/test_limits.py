@@ -8,7 +8,7 @@ import pytest
 from mfhpo import Observation, Pull
 from mfhpo.knowledge.space import Numeric, SearchSpace
 from mfhpo.search import BudgetedSearch, ModelSearch
-from mfhpo.search.prices import Prices
+from mfhpo.search.parts.prices import Prices
 from tests.core.search.played import drawn, next_pull, replayed
 
 SPACE = SearchSpace({"x": Numeric()})
@@ -135,7 +135,7 @@ def test_a_search_does_not_wait_for_runaways():
     assert play.race.finished
     assert play.race.cost < 700.0
     assert abs(play.points[play.race.leader()[0]]["x"] - 0.3) < 0.05
-    findings = play.race.findings()
+    findings = play.race.standing.findings()
     assert findings["stopped"] == len(play.stopped)
     assert findings["saved"] == pytest.approx(play.saved())
     assert findings["saved"] > 0.0

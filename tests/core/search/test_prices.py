@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from mfhpo.problem import Observation, Pull
 from mfhpo.search import BudgetedSearch, ModelSearch, Numeric, SearchSpace
-from mfhpo.search.prices import Prices
+from mfhpo.search.parts.prices import Prices
+from mfhpo.search.promotions.dear_arms import dearness_of
 from tests.core.search.played import next_pull
 
 SPACE = SearchSpace({"x": Numeric(), "z": Numeric()})
@@ -196,9 +197,9 @@ def test_several_arms_are_priced_as_each_of_them_alone(continues):
     for arm in range(9):
         search.describe(arm, drawn(arm))
     arms, starts, ends = [3, 99, 5, 1], [-1, -1, 0, 1], [2, 0, 1, 2]
-    together = search.dearness_of(arms, starts, ends)
+    together = dearness_of(search, arms, starts, ends)
     alone = [
-        search.dearness_of([arm], [start], [end])[0]
+        dearness_of(search, [arm], [start], [end])[0]
         for arm, start, end in zip(arms, starts, ends, strict=True)
     ]
     assert together == pytest.approx(alone)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from mfhpo.racing.recommendation import clean
+from mfhpo.racing.text import clean
 from mfhpo_optuna import IISESampler, publish_to_dashboard, write_report
 from mfhpo_optuna.command_line.app import app
 from tests.optuna.report.conftest import summarised

@@ -93,12 +93,13 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("end", FAILURES.values(), ids=FAILURES.keys())
-def test_what_counts_as_failed(end):
+def test_what_gives_no_value(end):
     search, policy = make(), _bare()
     config = search.suggest("a")
     search.on_trial_complete("a", **end)
     [pull] = policy.ask()
-    policy.tell(pull, Observation(None))
+    stopped_at = end.get("result", {}).get("mfhpo/censored_at")  # a third outcome
+    policy.tell(pull, Observation(None, censored_at=stopped_at))
     assert _knows_as(search, policy)
     again = search.suggest("b")
     assert again["seed"] != config["seed"]

@@ -16,7 +16,6 @@ from ray import tune
 from mfhpo import IISE, Bias, Fidelity, Observation, Problem, Pull, SubGaussian
 from mfhpo.censored import Linear
 from mfhpo.experiment import Begun, Ended, event_of
-from mfhpo.racing.in_order import in_turn
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo_ray import IISESearch, RCUCBSearch, recommendation
 from mfhpo_ray.experiment.encoding import decode
@@ -194,13 +193,13 @@ def _bare_policy(events):
     )
     policy = IISE(problem, delta=0.05, epsilon=0.1, measure=10)
     begun = {event.id: event for event in events if isinstance(event, Begun)}
-    told = in_turn(
-        (event for event in events if isinstance(event, Ended)),
-        kind=lambda ended: (begun[ended.id].configuration["x"], begun[ended.id].levels),
-        beginning=lambda ended: begun[ended.id].order,
-        end=lambda ended: ended.order,
-    )
-    for ended in told:
+    ends = [event for event in events if isinstance(event, Ended)]
+    latest, turns = {}, []  # one that ended before an earlier one of its kind waits for it
+    for ended in sorted(ends, key=lambda ended: begun[ended.id].order):
+        kind = begun[ended.id].configuration["x"], begun[ended.id].levels
+        latest[kind] = max(latest.get(kind, ended.order), ended.order)
+        turns.append((latest[kind], ended))
+    for _, ended in sorted(turns, key=lambda turn: turn[0]):
         [level] = begun[ended.id].levels
         policy.tell(
             Pull(ARMS.index(begun[ended.id].configuration), level), Observation(-ended.value)

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from mfhpo.racing.recommendation import clean
+from mfhpo.racing.text import clean
 
 _SEPARATOR = " | "
 

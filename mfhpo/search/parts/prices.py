@@ -10,7 +10,7 @@ from scipy.linalg import cho_factor, cho_solve
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.space import Point, SearchSpace
 from mfhpo.problem import Pull
-from mfhpo.search.measured_costs import MeasuredCosts
+from mfhpo.search.parts.measured_costs import MeasuredCosts
 
 # Standard deviations of a logarithm before anything is seen: of what a feature does, of what two do
 # together, of an arm's own part, of what all have in common, of a level's own part, and of a single

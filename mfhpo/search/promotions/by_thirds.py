@@ -6,7 +6,10 @@ from itertools import islice
 import numpy as np
 
 from mfhpo.problem import Pull
-from mfhpo.search.policy import Begin, SearchPolicy
+from mfhpo.search.parts.steps import Begin
+from mfhpo.search.policy import SearchPolicy
+from mfhpo.search.promotions.dear_arms import dearness_of, too_dear
+from mfhpo.search.promotions.next_arms import is_to_begin, next_level
 
 _REDUCTION = 3  # one in so many goes up
 _FAR_DEARER = 5.0  # than the median step is too dear while any arm would tell as much
@@ -16,22 +19,22 @@ _SHARE_BELOW = 0.5  # of what a level takes several workers, before it opens
 def first_step(search: SearchPolicy, begun: int, pending: Sequence[Pull]) -> Begin | Pull | None:
     """Return the next step of the beginning: random arms, fewer at each level; or None."""
     step = probe(search, pending)
-    if step is not None or begun < search._initial:
+    if step is not None or begun < search.beginning.n:
         return step or Begin(search.lowest, None)
     # Arms that failed, were stopped or are too dear are replaced by the next ones, if any.
     stops = {arm for arm in search._stops if search.level_of(arm) < 0}
     lost = search._out | search._gone | stops
-    lost |= {arm for arm in search.cheap_failures.given_up if not search._is_to_begin(arm)}
+    lost |= {arm for arm in search.cheap_failures.given_up if not is_to_begin(search, arm)}
     candidates = (arm for arm in range(begun) if arm not in lost)
     first: list[int] = []
-    while more := list(islice(candidates, search._initial - len(first))):
-        too_dear = search._too_dear(more)
-        first += [arm for arm in more if arm not in too_dear]
+    while more := list(islice(candidates, search.beginning.n - len(first))):
+        dear = too_dear(search, more)
+        first += [arm for arm in more if arm not in dear]
     under_way = {pull.arm: pull.fidelity for pull in pending}
     for arm in first:
-        if search._is_to_begin(arm) and arm not in under_way and arm not in search._merged:
+        if is_to_begin(search, arm) and arm not in under_way and arm not in search._merged:
             return Pull(arm, search.lowest)  # it failed: once more
-    above_lowest = search._first_counts()[1:]
+    above_lowest = search.beginning.counts(range(search.lowest, search.target + 1))[1:]
     highest = highest_open(search, pending)
     for level, quota in zip(range(search.lowest, search.target), above_lowest, strict=True):
         above = [arm for arm in first if max(search.level_of(arm), under_way.get(arm, -1)) > level]
@@ -45,7 +48,7 @@ def first_step(search: SearchPolicy, begun: int, pending: Sequence[Pull]) -> Beg
         wanted = min(quota, ended) if waiting else quota
         if len(above) < wanted and left:
             return Pull(_next_up(search, left, above, level), level + 1)
-    return Begin(search.lowest, None) if len(first) < search._initial else None
+    return Begin(search.lowest, None) if len(first) < search.beginning.n else None
 
 
 def _next_up(search: SearchPolicy, arms: list[int], above: list[int], level: int) -> int:
@@ -61,7 +64,7 @@ def _next_up(search: SearchPolicy, arms: list[int], above: list[int], level: int
         return best
 
     def cheapest_first(arm: int) -> tuple[float, float, int]:
-        price = float(search.dearness_of([arm], [level], [level + 1])[0])
+        price = float(dearness_of(search, [arm], [level], [level + 1])[0])
         return price, -search.mean(arm, level), arm
 
     return min(arms, key=cheapest_first)
@@ -86,11 +89,11 @@ def promotion(search: SearchPolicy, lowest: int, pending: Sequence[Pull]) -> Pul
         here.sort(key=lambda arm: (-search.mean(arm, level), arm))
         for arm in here[: len(here) // _REDUCTION]:
             is_free = search.level_of(arm) == level and arm not in busy
-            if is_free and not search._too_dear([arm]):
+            if is_free and not too_dear(search, [arm]):
                 return Pull(arm, level + 1)
         # Nothing tells those apart that failed here: any third of them goes on.
-        failed = [arm for arm in search.cheap_failures.at(level) if search.next_level(arm) > level]
-        untried = [arm for arm in failed if search.next_level(arm) == level + 1]
+        failed = [arm for arm in search.cheap_failures.at(level) if next_level(search, arm) > level]
+        untried = [arm for arm in failed if next_level(search, arm) == level + 1]
         untried = [arm for arm in untried if arm not in busy | search._closed]
         if untried and len(failed) - len(untried) < len(failed) // _REDUCTION:
             return Pull(untried[0], level + 1)
@@ -103,7 +106,7 @@ def highest_open(search: SearchPolicy, pending: Sequence[Pull]) -> int:
     Otherwise the best of very few arms would keep them all busy during the first evaluations
     there. So half the cost of one arm per worker is spent on the levels below first.
     """
-    most = search._most_at_first / 2.0  # the other half is for the target
+    most = search.beginning.most / 2.0  # the other half is for the target
     highest, below = search.lowest, 0.0
     for level in range(search.lowest, search.target):
         below += len(search._values[level]) * search.cost_from(level - 1, level)
@@ -122,5 +125,5 @@ def probe(search: SearchPolicy, pending: Sequence[Pull]) -> Pull | None:
                 arm for arm in failed if arm not in search._closed and search.level_of(arm) < 0
             ]
             if alive and busy.isdisjoint(alive):
-                return Pull(alive[0], max(search.next_level(alive[0]), level + 1))
+                return Pull(alive[0], max(next_level(search, alive[0]), level + 1))
     return None

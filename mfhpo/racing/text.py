@@ -17,13 +17,6 @@ _PASSWORDS = (
 )
 
 
-def never_in_words(epsilon: float) -> str:
-    """Say what it takes to certify where no number of evaluations suffices."""
-    if epsilon:
-        return "more replicates than there are, or a larger epsilon"
-    return "no number will do (a tie, or too few replicates); set epsilon above 0"
-
-
 def params_in_words(params: Mapping[str, Any], is_nested: bool = False) -> str:
     """Return a configuration in one line; of a nested one, ``{"net": {"lr": 0.1}}`` is net/lr."""
     shown = _flat(params) if is_nested else params

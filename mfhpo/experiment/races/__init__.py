@@ -1,1 +1,0 @@
-"""Races: their settings, and how users declare them."""

@@ -1,0 +1,1 @@
+"""Which arms of a search are begun, go on, or are too dear."""
