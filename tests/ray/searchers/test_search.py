@@ -89,6 +89,7 @@ FAILURES = {
     "nothing reported": {"result": {}},
     "error": {"error": True},
     "error after a report": {"result": {"loss": 0.5}, "error": True},
+    "stopped for its time": {"result": {"loss": 0.5, "mfhpo/censored_at": 1.0}},
 }
 
 
@@ -103,15 +104,6 @@ def test_what_gives_no_value(end):
     assert _knows_as(search, policy)
     again = search.suggest("b")
     assert again["seed"] != config["seed"]
-
-
-def test_what_is_stopped_for_its_time_is_neither_a_value_nor_a_failure():
-    search, policy = make(), _bare()
-    search.suggest("a")
-    search.on_trial_complete("a", {"loss": 0.5, "mfhpo/censored_at": 1.0})
-    [pull] = policy.ask()
-    policy.tell(pull, Observation(None, censored_at=1.0))
-    assert _knows_as(search, policy)
 
 
 def test_concurrency_is_kept():
