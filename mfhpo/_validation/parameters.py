@@ -142,7 +142,8 @@ def _sources(thing: Any) -> Iterator[Any]:
     """Return what else documents parameters: the type of the options, and bases."""
     if is_typeddict(thing):  # before Python 3.12 it does not know its bases; the nearest first
         names = thing.__annotations__.keys()
-        known = filter(is_typeddict, vars(sys.modules[thing.__module__]).values())
+        named = vars(sys.modules[thing.__module__]).items()
+        known = [it for name, it in named if is_typeddict(it) and not name.startswith("_")]
         bases = [other for other in known if other.__annotations__.keys() < names]
         yield from sorted(bases, key=lambda base: -len(base.__annotations__))
     elif isinstance(thing, type):

@@ -19,9 +19,9 @@ from mfhpo.experiment import ShortlistSettings
 from mfhpo.racing.declaration import SigmaLike
 from mfhpo.search.declared import ONE_LEVEL
 from mfhpo_ray.certification.shortlist import shortlist_of
+from mfhpo_ray.experiment.event_log import stored_in
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.metric import check_aim
-from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.experiment.space import fingerprint
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
 from mfhpo_ray.searchers.trials import Source, Trials
@@ -105,7 +105,9 @@ def certify(
         Whether a process makes one evaluation after another. A class then needs ``reset_config``.
     name
         Name of the experiment that records the evaluations, in the same storage; another name
-        begins anew. None: derived from the results' name and from what is compared.
+        begins anew. None: derived from the results' name and from what is compared. When it is
+        called again after Ctrl-C or a kill, it goes on from there; `delta`, `epsilon`, `budget`,
+        `timeout` and limits may differ.
     run_config
         Callbacks, failures and the like; name, storage and stop are set here.
 
@@ -116,34 +118,15 @@ def certify(
         ``luckiest_result``, with what the best trial had promised (``promise``), and what its
         configuration turned out to be worth. ``mfhpo_ray.recommendation`` finds the same in its
         ``results``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For wrong arguments, and if fewer than two configurations can be compared.
-
-    Notes
-    -----
-    After Ctrl-C or a kill, call `certify` again with the same arguments: it goes on, and what was
-    observed is not evaluated again. `delta`, `epsilon`, `budget`, `timeout` and limits may differ.
-
-    Examples
-    --------
-    ::
-
-        results = tuner.fit()
-        print(mfhpo_ray.certify(results, train, top=4))
     """
     check_aim(metric, mode)
     timeout = check_limit("timeout", timeout)
     check_name("time_attr", time_attr, "the key of a result")
-    for argument, key, right in (
-        ("fidelity", fidelity, "a key of the configuration or None"),
-        ("seed_key", seed_key, "a key of the configuration or None"),
-        ("name", name, "the name of an experiment or None"),
-    ):
+    for argument, key in (("fidelity", fidelity), ("seed_key", seed_key)):
         if key is not None:
-            check_name(argument, key, right)
+            check_name(argument, key, "a key of the configuration or None")
+    if name is not None:
+        check_name("name", name, "the name of an experiment or None")
     if max_concurrent_trials is not None:
         check_count("max_concurrent_trials", max_concurrent_trials, 1)
     check_flag("reuse_actors", reuse_actors)
@@ -155,12 +138,12 @@ def certify(
         check_blocks(replicate, fidelity, {"sigma": sigma})
     metric, mode = _aim_of(results, metric, mode)
     owned = [key for key in (seed_key, replicate) if key is not None]
-    shortlist = shortlist_of(
+    shortlist, length = shortlist_of(
         results, top, metric=metric, mode=mode, fidelity=fidelity, time_attr=time_attr, owned=owned
     )
     parent, of = posixpath.split(results.experiment_path.rstrip("/"))
     if name is None:
-        about = [shortlist.length, metric, mode, replicate, seed_key]
+        about = [length, metric, mode, replicate, seed_key]
         compared = [fingerprint(candidate.params) for candidate in shortlist.candidates]
         digest = zlib.crc32(repr([about, compared]).encode())
         name = f"{of}-best-{len(compared)}-{digest:08x}"
@@ -188,7 +171,7 @@ def certify(
                 name=name,
                 storage_path=parent,
                 storage_filesystem=results.filesystem,
-                stop=None if shortlist.length is None else {time_attr: shortlist.length},
+                stop=None if length is None else {time_attr: length},
             ),
         ).fit()
     certificate = search.recommendation().certificate
@@ -212,14 +195,7 @@ def _aim_of(results: Any, metric: str | None, mode: str | None) -> tuple[str, st
 class ShortlistSearch(ExperimentSearch):
     """Evaluates the candidates of a shortlist until the best of them is known.
 
-    Parameters
-    ----------
-    shortlist, options
-        See `mfhpo.experiment.ShortlistSettings`.
-    replicate, seed_key
-        See `certify`.
-    **host
-        See `mfhpo_ray.searchers.options.SearchOptions`.
+    See `mfhpo.experiment.ShortlistSettings` and `certify`; `host` are options of all searches.
     """
 
     def __init__(
@@ -242,16 +218,13 @@ class ShortlistSearch(ExperimentSearch):
         """Begin, with what earlier runs have recorded; each had taken over what was before it."""
         records: dict[str, dict[str, Any]] = {}
         for journal in journals:
-            records |= Notebook.read(journal)  # the last run was perhaps killed while it took over
+            records |= stored_in(journal)  # the last run was perhaps killed while it took over
         self._begin(*((records, journals[-1].run) if records else ()))
         self.evaluations.leave_run()  # Tune begins another one
-
-    def _announce(self, settings: Any) -> None:
-        """Log nothing: all is declared."""
 
 
 class _ShortlistTrials(Trials):
     declared: ShortlistSettings
 
-    def settings(self, source: Source, seed: int, sign: float) -> ShortlistSettings:
-        return replace(self.declared, seed=seed, sign=sign)
+    def settings(self, source: Source, **common: Any) -> ShortlistSettings:
+        return replace(self.declared, **common)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ray.tune import ResultGrid
@@ -18,19 +17,6 @@ from mfhpo_ray.experiment.encoding import described
 from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.experiment.metric import as_number
 from mfhpo_ray.experiment.space import Config, find, has, without
-
-
-@dataclass(frozen=True)
-class GridShortlist(Shortlist):
-    """A shortlist of configurations, with how far their trials came.
-
-    Parameters
-    ----------
-    length
-        The trials' last value of `time_attr`; None if they report none.
-    """
-
-    length: float | None
 
 
 class _Trial(NamedTuple):
@@ -51,11 +37,11 @@ def shortlist_of(
     fidelity: str | None,
     time_attr: str,
     owned: Collection[str],
-) -> GridShortlist:
+) -> tuple[Shortlist, float | None]:
     """Return the `top` best configurations without what is `owned`: seeds and replicates.
 
-    Trials count that ended without an error, with a finite value, and no earlier than others. For
-    arguments and errors see `mfhpo_ray.certify`.
+    Trials count that ended without an error, with a finite value, and no earlier than others. The
+    second is their last value of `time_attr`; None if they report none. See `mfhpo_ray.certify`.
     """
     top = check_count("top", top, 2)
     sign = 1.0 if mode == "max" else -1.0
@@ -101,13 +87,13 @@ def shortlist_of(
     if fidelity is not None:
         at = f" at {fidelity}={level:g}"
     why = "stopped earlier or failed"
-    return GridShortlist(
+    shortlist = Shortlist(
         candidates=tuple(candidates),
         luckiest=luckiest,
         about=f"the {len(chosen)} best of {len(kept)} trials{at}",
         words=chosen_in_words("experiment", len(results), len(kept), len(ranked), why),
-        length=length or None,
     )
+    return shortlist, length or None
 
 
 def _level_of(name: str, config: Mapping[str, Any], fidelity: str | None) -> float:

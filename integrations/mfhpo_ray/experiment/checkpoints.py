@@ -1,9 +1,12 @@
-"""Checkpoints and processes of trials: saved, resumed, or used by another trial."""
+"""Checkpoints and processes of trials: saved, resumed, lost, or used by another trial."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from ray import cloudpickle
 from ray.air.constants import TRAINING_ITERATION
+from ray.exceptions import RayActorError
 from ray.tune.experiment import Trial
 from ray.tune.result import SHOULD_CHECKPOINT, TIME_TOTAL_S
 from ray.tune.trainable import FunctionTrainable, Trainable
@@ -55,6 +58,22 @@ def check_reuse(tune_controller: Any, trial: Trial) -> None:
             f"the other one. Define reset_config(self, new_config), which returns True, or drop "
             f"reuse_actors=True."
         )
+
+
+def was_lost(trial: Trial) -> bool:
+    """Return whether a trial failed because its process or node was gone, or it crashed."""
+    if trial.run_metadata.pickled_error_filename is None or trial.local_path is None:
+        return False
+    try:
+        error = cloudpickle.loads(Path(str(trial.pickled_error_file)).read_bytes())
+    except Exception:  # an error that cannot be read back was raised by the trial
+        return False
+    return isinstance(error, RayActorError)
+
+
+def is_tried_again(trial: Trial) -> bool:
+    """Return whether Ray queues the failed trial again: not if it failed before it was running."""
+    return trial.status == Trial.ERROR and bool(trial.should_recover())
 
 
 def _is_function(trial: Trial) -> bool:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Collection, Mapping
 from typing import Any, TypeAlias
 
 from mfhpo import __version__
-from mfhpo.experiment import Begun, Ended, Event, Experiment, Joined, Lost, event_of
+from mfhpo.experiment import Answer, Begun, Ended, Event, Experiment, Joined, Lost, event_of
 from mfhpo.experiment.kinds.settings import Settings
 from mfhpo_ray.experiment.encoding import decode, encode
 from mfhpo_ray.experiment.journal import Journal, of_this_version
-from mfhpo_ray.experiment.notebook import Notebook
+from mfhpo_ray.experiment.recommendation import RECOMMENDATION, to_record
+
+_logger = logging.getLogger("mfhpo_ray")
 
 Records: TypeAlias = Mapping[str, Mapping[str, Any]]
 """The records of a journal by name: one for each trial, and one for all else."""
@@ -19,6 +22,7 @@ Records: TypeAlias = Mapping[str, Mapping[str, Any]]
 DRIVER = "driver"  # the only worker that tells events
 SHARED = "experiment"  # the record of what is about no trial
 EVENTS = "events"
+LEFT = "the run that began it was left for another one"
 
 
 class EventLog:
@@ -26,14 +30,16 @@ class EventLog:
 
     An event's id is that of its trial; what follows a colon tells claims of one trial apart. The
     digest is what must be the same after a restart, by name. The `experiment` is there to be read;
-    `tell` alone changes it.
+    `tell` alone changes it. What the storage would not take is written again later. The journal is
+    None while the experiment is stored nowhere.
     """
 
     def __init__(
-        self, settings: Settings, digest: Mapping[str, Any], notebook: Notebook | None = None
+        self, settings: Settings, digest: Mapping[str, Any], journal: Journal | None = None
     ) -> None:
-        self.notebook = Notebook() if notebook is None else notebook
+        self.journal = journal
         self.experiment = Experiment(settings)
+        self._unwritten: dict[str, Mapping[str, Any]] = {}
         self._records: dict[str, dict[str, Any]] = {}  # of the journal, or that it would have
         self._last_begun: str | None = None  # by this process
         self._run: str | None = None  # whose events were taken over
@@ -50,8 +56,29 @@ class EventLog:
         record.update(notes)
         if isinstance(event, Begun):
             self._last_begun = event.id
-        self.notebook.write(name, record)
+        self._write(name, record)
         self.experiment.apply(event)
+
+    def write_answer(
+        self, answer: Answer, metric: str | None, mode: str | None, names: Collection[str]
+    ) -> None:
+        """Write the answer so far where `mfhpo_ray.recommendation` finds it (see `to_record`)."""
+        self._write(RECOMMENDATION, to_record(answer, str(metric), str(mode), names))
+
+    def _write(self, name: str, record: Mapping[str, Any]) -> None:
+        if self.journal is None:
+            return
+        self._unwritten[name] = record
+        failure = None
+        for waiting in list(self._unwritten):
+            try:
+                self.journal.write(waiting, self._unwritten[waiting])
+                del self._unwritten[waiting]
+            except Exception as error:  # file systems raise errors of their own
+                failure = error
+        if failure is not None:
+            words = "%d records could not be written to the experiment's storage, and wait: %s"
+            _logger.warning(words, len(self._unwritten), failure)
 
     def notes(self, name: str) -> Mapping[str, Any]:
         """Return the notes about a trial, or those `SHARED`, and the events; empty if none."""
@@ -59,21 +86,19 @@ class EventLog:
 
     def saved(self, elsewhere: bool = True) -> dict[str, Any]:
         """Return where the events are, as plain JSON values: in the journal, or else here."""
-        journal = self.notebook.journal
-        place = journal.to_record() if journal is not None and elsewhere else None
+        place = self.journal.to_record() if self.journal is not None and elsewhere else None
         return {"run": self.run, "at": place, "records": None if place else self._records}
 
     @staticmethod
     def records_in(saved: Mapping[str, Any]) -> tuple[Records, str | None]:
         """Return the records of what was `saved`, none if they are not there, and their run."""
         at = saved["at"]
-        return (saved["records"] if at is None else Notebook.read(Journal.at(at))), saved["run"]
+        return (saved["records"] if at is None else stored_in(Journal.at(at))), saved["run"]
 
     @property
     def run(self) -> str | None:
         """The run whose journal has the events, or had them."""
-        journal = self.notebook.journal
-        return self._run if journal is None else journal.run
+        return self._run if self.journal is None else self.journal.run
 
     def connect(self, journal: Journal) -> int:
         """Write to a journal from now on, and take over what is there; return how many events.
@@ -82,8 +107,10 @@ class EventLog:
         but for the last one of this process. ValueError if that run's events cannot be read.
         """
         earlier = self.run
-        self.notebook.connect(journal)
-        n = self.take_over(self.notebook.records)
+        self.journal = journal
+        self._unwritten.clear()  # another experiment's
+        stored = stored_in(journal)
+        n = self.take_over(stored)
         last = self._last_begun
         if earlier not in (None, journal.run):
             if self._is_without_events:
@@ -91,13 +118,13 @@ class EventLog:
                     f"the search was saved in the run {earlier}, whose events cannot be read any "
                     f"more; restore it where the experiment's storage is."
                 )
-            self.lose_open({last})
+            self.lose(set(self.experiment.open) - {last}, LEFT)
         if last in self.experiment.open and self.experiment.settle(last) is None:
             # Killed before its first snapshot, an experiment begins with the same again.
-            self._lose(last, "it was made before", is_withdrawn=True)
+            self.lose([last], "it was made before", is_withdrawn=True)
         for name, record in self._records.items():
-            if record != self.notebook.records.get(name):
-                self.notebook.write(name, record)
+            if record != stored.get(name):
+                self._write(name, record)
         return n
 
     def take_over(self, records: Records, run: str | None = None) -> int:
@@ -124,13 +151,10 @@ class EventLog:
             self.experiment = Experiment.replay(self.experiment.settings, events)
         return len(news)
 
-    def lose_open(self, but: Collection[str | None] = ()) -> None:
-        """Lose all claims but these, which another run began."""
-        for id in sorted(set(self.experiment.open).difference(but)):
-            self._lose(id, "the run that began it was left for another one")
-
-    def _lose(self, id: str, why: str, **how: bool) -> None:
-        self.tell(Lost(id=id, order=self.experiment.order, why=why, **how))
+    def lose(self, ids: Collection[str], why: str, **how: bool) -> None:
+        """Lose claims, whatever they have cost."""
+        for id in sorted(ids):
+            self.tell(Lost(id=id, order=self.experiment.order, why=why, **how))
 
     def _check_digest(self, text: str) -> None:
         mine, stored = json.loads(self._digest), json.loads(text)
@@ -141,6 +165,13 @@ class EventLog:
                     f"saved. Restore it with what it was begun with, or begin a new experiment, "
                     f"RunConfig(name=...)."
                 )
+
+
+def stored_in(journal: Journal) -> dict[str, dict[str, Any]]:
+    """Return the records of a journal, but for the answer."""
+    records = journal.read()
+    records.pop(RECOMMENDATION, None)
+    return records
 
 
 def events_in(record: Mapping[str, Any]) -> list[Event]:

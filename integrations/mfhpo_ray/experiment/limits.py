@@ -64,17 +64,7 @@ class Limits:
     A trial's clock starts whenever the loop sees it RUNNING; the start of its process, with the
     ``setup`` of a class, is free. Each report sets the clock to what the trial says that it has
     trained in this run (``time_since_restore``), so that a slow driver is not charged. A trial
-    whose last result is there is not ended.
-
-    Parameters
-    ----------
-    clock
-        Returns the time in seconds.
-    memory_limit
-        Bytes that a trial may hold with its child processes; None or infinite for no limit, and
-        then nothing is measured.
-    make_look
-        Makes what measures, given the limit.
+    whose last result is there is not ended. Without a `memory_limit` nothing is measured.
     """
 
     def __init__(

@@ -18,7 +18,7 @@ from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import is_number
 from mfhpo.experiment import key_of
-from mfhpo.knowledge.fidelity import Fidelity, geometric_levels
+from mfhpo.knowledge.fidelity import Fidelity, geometric_levels, native
 from mfhpo_ray.experiment.encoding import described
 
 Config: TypeAlias = dict[str, Any]
@@ -87,6 +87,15 @@ def picked(config: Mapping[str, Any], names: Collection[str]) -> Config:
         if has(config, name):
             assign(part, name, find(config, name))
     return part
+
+
+def copied(value: Any) -> Any:
+    """Return a copy of nested containers with Python's numbers for NumPy's."""
+    if isinstance(value, Mapping):
+        return {name: copied(part) for name, part in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(copied, value))
+    return native(value)
 
 
 def fingerprint(config: Mapping[str, Any]) -> str:
@@ -243,10 +252,8 @@ def _allows(domain: Any, categories: Sequence[Any] | None, level: Any) -> bool:
     low, high, step = bounds_of(domain)
     if not is_number(level) or not low <= level <= high:
         return False
-    if step is None:
-        return isinstance(domain, Float) or float(level).is_integer()
-    steps = (level - low) / step
-    return bool(abs(steps - round(steps)) < 1e-8)
+    step = step or (None if isinstance(domain, Float) else 1)
+    return step is None or abs((level - low) / step - round((level - low) / step)) < 1e-8
 
 
 def _shown(domain: Any) -> str:

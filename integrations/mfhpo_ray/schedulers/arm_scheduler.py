@@ -21,17 +21,15 @@ from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 from mfhpo._validation import check_count, check_names
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.kinds.settings import Settings
-from mfhpo_ray.experiment.checkpoints import can_be_saved, check_reuse
+from mfhpo_ray.experiment.checkpoints import can_be_saved, check_reuse, is_tried_again, was_lost
+from mfhpo_ray.experiment.event_log import EventLog, stored_in
+from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.limits import is_over_memory, unwrapped
-from mfhpo_ray.experiment.losses import is_tried_again, was_lost
 from mfhpo_ray.experiment.metric import check_aim, check_is_known, value_in
-from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.experiment.recommendation import in_terms_of_tune
-from mfhpo_ray.schedulers.claims import Claims, adapt, is_over, n_arms_in, told_in
 from mfhpo_ray.schedulers.level_race import LevelRace
 from mfhpo_ray.schedulers.levels import Meter
 from mfhpo_ray.schedulers.promotion import Promotion
-from mfhpo_ray.schedulers.pull_scheduler import stopped_by
 from mfhpo_ray.schedulers.room import (
     Slots,
     check_ends,
@@ -42,7 +40,8 @@ from mfhpo_ray.schedulers.room import (
     slots_for,
     suggests,
 )
-from mfhpo_ray.schedulers.runs import Run, Runs, warn_if_redrawn
+from mfhpo_ray.schedulers.runs import Run, Runs, adapt, is_over, n_arms_in, told_in
+from mfhpo_ray.schedulers.stops import stopped_by
 
 Config: TypeAlias = Mapping[str, Any]
 Result: TypeAlias = dict[str, Any]
@@ -54,10 +53,7 @@ _NOTE_SHARE = 0.1
 class ArmScheduler(FIFOScheduler, abc.ABC):
     """Runs trials that are replicates of arms: who starts, who goes on, who stops.
 
-    Parameters
-    ----------
-    own
-        All options by name; those of every scheduler are taken out.
+    Of all options by name, those of every scheduler are taken out of its `own`.
     """
 
     _supports_buffered_results = False  # decisions are about single results
@@ -82,8 +78,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._runs = Runs((*self._replicate_keys, "__trial_index__"))  # Tune's Repeater's key
         limits = own.pop("limit", None), own.pop("memory_limit")
         self._slots = Slots(self._now, self._count, *limits)
-        self._notebook = Notebook()
-        self._claims = Claims(self._runs, self._notebook, self._cost_of)
+        self._journal: Journal | None = None
+        self._records: dict[str, dict[str, Any]] = {}  # of the journal, from before a restart
         self._course: LevelRace | None = None  # from the first choice on
         self._n_raced = 0  # arms in the race
         self._complete = self._closed = False  # no other trials will come; the race is over
@@ -97,10 +93,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         """Return the best answer so far; ValueError before any trial."""
         if self._course is None:
             raise ValueError("there is nothing to recommend yet: no trial was started.")
-        answer = self._claims.experiment.answer()
-        if self._promotion is not None:
-            answer = self._promotion.explained(answer)
-        return in_terms_of_tune(answer, dict)
+        answer, promotion = self._course.experiment.answer(), self._promotion
+        return in_terms_of_tune(promotion.explained(answer) if promotion else answer, dict)
 
     # What differs from scheduler to scheduler.
 
@@ -114,20 +108,14 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._promotion = Promotion(*known, *more, **options)
         return self._promotion.settings(candidates, self._sign)
 
-    def _make_course(self) -> LevelRace:
+    def _make_course(self, *parts: Any) -> LevelRace:
         """Return who decides, now that the experiment has begun."""
-        return LevelRace(*self._parts)
-
-    def _on_complete_search(self) -> None:
-        """Learn that the search is over: all arms are known."""
-        if self._runs.n_arms < self._n_raced:
-            self._claims.find(arms=self._runs.n_arms)
-        self._judge()
+        return LevelRace(*parts)
 
     @property
     def _over(self) -> bool:
         """Whether the race has ended."""
-        return self._course is not None and self._claims.experiment.finished
+        return self._course is not None and self._course.experiment.finished
 
     # What Tune calls.
 
@@ -144,7 +132,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         name, search = type(self).__name__, tune_controller.search_alg
         check_is_known(self._metric, self._mode, name)
         check_reuse(tune_controller, trial)
-        self._notebook.open(trial, name)
+        self._open(Journal.of(trial), name)
         self._idle_at = ()
         if trial in self._runs:  # it failed, and Ray tries it again
             if trial.status == Trial.PENDING:
@@ -152,7 +140,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             return
         check_ends(search, name)
         run = self._runs.add(trial)
-        record = self._notebook.records.get(trial.trial_id)
+        record = self._records.get(trial.trial_id)
         is_known = record is not None or trial.run_metadata.start_time is not None
         if trial.is_finished():
             run.is_over = True
@@ -183,7 +171,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         if course is None or run.begun is None or not course.take(run, result):
             return str(TrialScheduler.CONTINUE)
         self._judge()
-        self._note_news()
+        self._note_news(course)
         is_at_end = run.reached == len(self._meter.levels) - 1
         if run.has_failed or run.doomed or is_at_end or self._over:
             return str(TrialScheduler.STOP)
@@ -205,9 +193,9 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         if self._course is not None and run.begun is not None and not run.doomed:
             limit = self._slots.limits.settle(trial)
             if limit is not None and run.begun.limit is not None:
-                self._claims.end(run, None, stopped_at=limit)  # as the experiment has set it
+                self._course.end(run, None, stopped_at=limit)  # as the experiment has set it
             elif limit is not None or is_over_memory(trial) or self._metric not in result:
-                self._claims.end(run, None)
+                self._course.end(run, None)
             elif (who := stopped_by(tune_controller, trial, result, run.iteration)) is not None:
                 self._course.take_cut(run, result, who)
             else:
@@ -236,18 +224,20 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         course = self._course or self._opened(search)
         if course is None:
             return None
-        self._note_news()
+        self._note_news(course)
         self._stop_doomed(tune_controller)
         if not self._complete and search.is_finished():
             self._complete = True
-            self._on_complete_search()
+            if self._runs.n_arms < self._n_raced:
+                course.find(arms=self._runs.n_arms)
+            self._judge()
         if self._over:
             self._close(tune_controller)
             return None
-        now = (self._claims.experiment.order, len(self._slots.busy), self._complete)
+        now = (course.experiment.order, len(self._slots.busy), self._complete)
         if now == self._idle_at or not self._slots.has_room(search):
             return None
-        chosen = self._claims.send_again() or course.next()
+        chosen = course.send_again() or course.next()
         if chosen is None:
             self._idle_at = now  # until something happens, there will be none
             if not self._slots.busy and search.is_finished():
@@ -259,8 +249,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     def debug_string(self) -> str:
         """Return the scheduler's line in Tune's report."""
-        n_arms, n_busy = self._runs.n_arms, len(self._slots.busy)
-        return f"Using {type(self).__name__}: {n_arms} arms, {n_busy} busy"
+        name, n_busy = type(self).__name__, len(self._slots.busy)
+        return f"Using {name}: {self._runs.n_arms} arms, {n_busy} busy"
 
     # What is known.
 
@@ -269,41 +259,45 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         return -1.0 if self._mode == "min" else 1.0
 
     @property
-    def _parts(self) -> tuple[Any, ...]:
-        """Arguments that every `LevelRace` takes."""
-        value_of = partial(value_in, metric=str(self._metric))
-        return self._claims, self._runs, value_of, self._meter, self._n_raced, self._promotion
-
-    @property
     def _out(self) -> set[int]:
         """The arms whose trials are not run: they have left the race, or are too many."""
-        if self._course is None:
-            return set()
-        return self._course.out.union(range(self._n_raced, self._runs.n_arms))
+        too_many = range(self._n_raced, self._runs.n_arms)
+        return set() if self._course is None else self._course.out.union(too_many)
 
     # What is done.
+
+    def _open(self, journal: Journal | None, owner: str) -> None:
+        """Connect to the experiment's journal, which must be the same for all trials."""
+        if not self._runs.n_arms:
+            self._journal = journal
+            self._records = {} if journal is None else stored_in(journal)
+        elif journal and self._journal and journal.folder != self._journal.folder:
+            raise ValueError(f"this {owner} has run another experiment; make a new one.")
 
     def _opened(self, search: Any) -> LevelRace | None:
         """Begin the race, or go on with it after a restart; None if trials are on their way."""
         if not (search.is_finished() or suggests(search)):
             return None
-        records, runs = self._notebook.records, self._runs
+        records, runs = self._records, self._runs
         n_arms = n_arms_in(records)
         if n_arms is None:
             n_arms = expected_arms(search, self._n_arms, runs.n_arms, type(self).__name__)
-            warn_if_redrawn(runs, self._replicate_keys)
         if n_arms == 0:
             return None
         # Arms that Ray has no trial of any more come on top, as the search knows none of them.
         self._n_raced = n_raced = n_arms + adapt(records, runs)
         candidates = [runs.configurations[arm] for arm in range(min(n_raced, runs.n_arms))]
-        self._claims.begin(self._settings(candidates, n_raced, search), n_arms)
-        self._course = course = self._make_course()
+        settings = self._settings(candidates, n_raced, search)
+        log = EventLog(settings, {"n_arms": n_arms}, self._journal)
+        log.take_over(records)
+        value_of = partial(value_in, metric=str(self._metric))
+        course = self._make_course(log, runs, value_of, self._meter, n_raced, self._promotion)
+        self._course = course
         self._judge()
-        self._claims.settle(self._out)
+        course.settle(self._out)
         for arm in range(runs.n_arms):
             self._note_gone(arm)
-        self._notebook.records = {}
+        self._records = {}
         for run in list(self._slots.busy.values()):  # suggested before the race began
             if run.arm in self._out:
                 self._doom(run)
@@ -318,17 +312,19 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         if run.doomed:
             return
         run.has_failed = not is_again
+        if self._course is None or run.begun is None:
+            return
         if is_again:
-            self._claims.lose(run, will_retry=True)
+            self._course.lose(run, will_retry=True)
         elif is_lost:
-            self._claims.lose(run, "its process has died")
-        elif run.begun is not None:
-            self._claims.end(run, None)
+            self._course.lose(run, "its process has died")
+        else:
+            self._course.end(run, None)
 
     def _note_gone(self, arm: int) -> None:
         """Tell a search that no trial of an arm can go on."""
-        if self._promotion is not None and not self._runs.of(arm):
-            self._claims.find(gone=arm)
+        if self._course and self._promotion and not self._runs.of(arm):
+            self._course.find(gone=arm)
 
     def _judge(self) -> None:
         """Have the runs stopped whose arms have left, and note an answer that is the last."""
@@ -344,7 +340,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             run.doomed = True
             self._slots.doomed.append(run)
             why = "the race is over" if self._closed else "its configuration has left the race"
-            self._claims.lose(run, why, is_withdrawn=True)
+            if self._course is not None:
+                self._course.lose(run, why, is_withdrawn=True)
 
     def _stop_doomed(self, tune_controller: Any) -> None:
         for run in self._slots.stop_doomed(tune_controller):
@@ -352,46 +349,48 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     def _leave(self, run: Run) -> None:
         """Let go of a run whose trial is over."""
-        if not run.doomed:
-            self._claims.lose(run, "its trial was stopped")
+        course = self._course
+        if course is not None and not run.doomed:
+            course.lose(run, "its trial was stopped")
         self._slots.leave(run)
         run.is_over = True
-        if self._course is None:
+        if course is None:
             return
         if not run.doomed:
             self._note_gone(run.arm)
         self._judge()
-        left = set(range(self._n_raced)).difference(self._out)
+        left = set(range(self._n_raced)) - self._out
         is_spent = self._complete and not any(map(self._runs.of, left))
-        if is_spent and (self._closed or not self._course.has_more()):
-            self._claims.find(is_exhausted=True)
+        if is_spent and (self._closed or not course.has_more()):
+            course.find(is_exhausted=True)
         if not self._slots.busy and self._runs.all_over:
             # Ray may end the experiment without another step of its loop.
             self._note_answer()
 
     def _close(self, tune_controller: Any) -> None:
         """End the experiment, now that the race has ended or nothing is left to run."""
-        if self._closed:
+        if self._closed or self._course is None:
             return
         self._closed = True
         tune_controller.search_alg.set_finished()
         for run in self._runs:
             if not run.trial.is_finished():
                 self._doom(run)
-        self._claims.find(is_exhausted=True)
+        self._course.find(is_exhausted=True)
         self._stop_doomed(tune_controller)
         self._note_answer()
 
-    def _note_news(self) -> None:
+    def _note_news(self, course: LevelRace) -> None:
         """Note the answer if anything was told since it was noted, but not all the time."""
-        if self._clock() >= self._noted_until and self._claims.experiment.order > self._noted:
+        if self._clock() >= self._noted_until and course.experiment.order > self._noted:
             self._note_answer()
 
     def _note_answer(self) -> None:
-        begun, self._noted = self._clock(), self._claims.experiment.order
-        if self._notebook.is_kept:
+        assert self._course is not None
+        begun, self._noted = self._clock(), self._course.experiment.order
+        if self._journal is not None:
             answer, names = self.recommendation(), self._runs.names
-            self._notebook.write_answer(answer, self._metric, self._mode, names)
+            self._course.log.write_answer(answer, self._metric, self._mode, names)
         self._noted_until = begun + (self._clock() - begun) / _NOTE_SHARE
 
     def _now(self) -> float:
@@ -399,7 +398,3 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     def _count(self, trial: Trial) -> float:
         return self._count_slots(trial)
-
-    def _cost_of(self, run: Run) -> float:
-        assert self._course is not None
-        return self._course.cost_of(run)

@@ -116,7 +116,7 @@ class CurveRace(LevelRace):
         return goes_on
 
     def _tell(self, run: Run, value: float, last: int) -> None:
-        self._claims.end(run, value, level=last)
+        self.end(run, value, level=last)
 
     # Who goes first.
 
@@ -160,7 +160,7 @@ class CurveRace(LevelRace):
         for arm in range(min(self._n_arms, self._runs.n_arms)):
             if self._runs.of(arm) or arm not in self.judge.failed:
                 self.judge.enter(arm)
-        history = self._claims.experiment.history()
+        history = self.experiment.history()
         for result in history[self._n_learned :]:
             self._learn(result)
         self._n_learned = len(history)

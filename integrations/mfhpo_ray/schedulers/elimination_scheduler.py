@@ -20,12 +20,12 @@ from mfhpo.identification.curves.staged_elimination import BoundedElimination
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import runs, with_defaults
 from mfhpo_ray.experiment.encoding import described
+from mfhpo_ray.experiment.options import LevelOptions
 from mfhpo_ray.experiment.recommendation import in_terms_of_tune
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Config
 from mfhpo_ray.schedulers.curves import CurveRace, CurveSettings
 from mfhpo_ray.schedulers.level_race import LevelRace
 from mfhpo_ray.schedulers.levels import Meter, levels_of
-from mfhpo_ray.schedulers.options import LevelOptions
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -69,13 +69,10 @@ class MFEliminationScheduler(ArmScheduler):
       is stopped. An arm's second trial starts only if its first has ended and the arm may still be
       the best.
     * Failures. A trial fails that crashes for good, runs into a limit, or reports a value that
-      is no finite number. An arm whose every trial failed counts against no other. If its trials
-      were lost with their processes, the answer has the condition that they were like the others.
+      is no finite number. An arm whose every trial failed counts against no other.
     * Contradictions. Where a trial contradicts the bounds beyond the noise, a
       `mfhpo.BiasContradictedWarning` says so. The bound is widened as far as needed, and nothing is
       certified any more.
-    * After a crash of the driver, ``Tuner.restore`` goes on with everything observed. The cost of
-      the answer is the time trained in the unit of `time_attr`, repeats included.
 
     Examples
     --------
@@ -126,9 +123,10 @@ class MFEliminationScheduler(ArmScheduler):
         if not isinstance(self._course, CurveRace):
             return super().recommendation()
         finished = self._closed or self._over or (self._all_known and self._runs.all_over)
-        cost = self._claims.experiment.answer().cost
+        experiment = self._course.experiment
+        cost = experiment.answer().cost
         answer = self._course.judge.recommend(cost, finished, self._all_known)
-        n_lost = len(self._claims.experiment.ledger.lost)
+        n_lost = len(experiment.ledger.lost)
         lost = losses_in_words(n_lost, None, may_have_worker=False)
         answer = replace(answer, conditions=(*answer.conditions, *lost))
         level = self._levels[answer.fidelity]
@@ -151,11 +149,11 @@ class MFEliminationScheduler(ArmScheduler):
             candidates=candidates, n_levels=len(self._levels), sign=self._sign, describe=described
         )
 
-    def _make_course(self) -> LevelRace:
+    def _make_course(self, *parts: Any) -> LevelRace:
         if self._promotion is not None:
-            return super()._make_course()
+            return super()._make_course(*parts)
         judge = self._make_judge(self._sign)
-        return CurveRace(*self._parts, judge=judge, slots=self._slots, sign=self._sign)
+        return CurveRace(*parts, judge=judge, slots=self._slots, sign=self._sign)
 
     @property
     def _over(self) -> bool:

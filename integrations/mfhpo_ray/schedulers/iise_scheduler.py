@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from ray.tune.search import Repeater
-from ray.tune.utils import flatten_dict
-
 from mfhpo import IISE
-from mfhpo._validation import check_count, check_name
+from mfhpo._validation import check_count, check_name, check_seed
 from mfhpo.certification.choice import make_elimination
-from mfhpo.experiment import RaceSettings
-from mfhpo.experiment.kinds.race import RaceRunner
+from mfhpo.experiment.kinds.race import DeclaredRace
 from mfhpo.experiment.kinds.settings import Settings
-from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import EstimatedNoise
-from mfhpo.racing.declaration import Declaration
 from mfhpo.racing.options import runs, with_defaults
 from mfhpo_ray.experiment.encoding import described
+from mfhpo_ray.experiment.options import IISESchedulerOptions
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Config
 from mfhpo_ray.schedulers.levels import Meter, levels_of
-from mfhpo_ray.schedulers.options import IISESchedulerOptions
-from mfhpo_ray.schedulers.room import searchers_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -56,7 +49,7 @@ class IISEScheduler(ArmScheduler):
         Cost of a trial up to each level; "measured" for seconds; None for proportional to the
         level. A trial that goes on from a checkpoint is charged with the increment.
     prices
-        See `mfhpo_ray.searchers.options.FidelitySearchOptions`. No other scheduler is needed.
+        See `mfhpo_ray.experiment.options.FidelitySearchOptions`. No other scheduler is needed.
     seed
         Of what is drawn: a pilot, or the choices of a model.
     **options
@@ -64,37 +57,22 @@ class IISEScheduler(ArmScheduler):
         replicate's value an evaluation. Without `measure`, the winner gets ten values at the last
         level, or as many as each arm has.
 
-    Raises
-    ------
-    TypeError, ValueError
-        For wrong arguments; when the trials are known, if an arm has too few replicates to estimate
-        what was not declared.
-
     Notes
     -----
     With one trial each, the budget is that of six full trainings and a quarter of the
     configurations, or 1.4 times as much where trials begin anew after a pause; `budget` is another
     one, in the unit of the costs. Options of the policy have no part then. Three tenths are for the
-    finalists. They are evaluated again if all trials have a whole number under the replicate's key;
-    new trials get the smallest numbers that no trial has.
+    finalists. They are evaluated again if all trials have a whole number under the replicate's key.
     Trials that a search algorithm suggests one at a time need replicates.
 
     Otherwise, ``{"seed": tune.grid_search(list(range(20)))}`` gives each configuration twenty
-    replicates. Where the noise is estimated, the certificate needs 17 values of the winner (at
+    replicates; ``BasicVariantGenerator(constant_grid_search=True)`` keeps a sampled configuration
+    for all of them. Where the noise is estimated, the certificate needs 17 values of the winner (at
     ``delta=0.05``). Trials that save checkpoints go on where they paused. The others begin anew at
-    each level, which costs more, and is counted. A cluster that grows on demand is not asked to.
+    each level, which costs more, and is counted.
 
     Values of an arm at a level count in the order in which its trials were sent there, as in
     `IISESearch`. After a crash of the driver, ``Tuner.restore`` goes on with everything observed.
-
-    Examples
-    --------
-    ``constant_grid_search`` keeps a sampled configuration for all seeds of the grid::
-
-        tune_config = tune.TuneConfig(
-            metric="accuracy", mode="max", num_samples=20, scheduler=IISEScheduler(max_t=81),
-            search_alg=BasicVariantGenerator(constant_grid_search=True),
-        )
     """
 
     def __init__(
@@ -111,86 +89,54 @@ class IISEScheduler(ArmScheduler):
         super().__init__(own)
         given = levels_of(max_t, own)
         check_name("time_attr", time_attr, "the key of a result")
-        self._fidelity = Fidelity(time_attr, given, costs)
-        self._meter = Meter(self._fidelity, prices)
-        self._levels: tuple[Any, ...] = tuple(self._fidelity.levels or ())
-        kind: Kind = "order" if own["variant"] == "order" else "max"
-        self._declaration = Declaration.of(self._fidelity, own.pop("sigma"), own.pop("bias"), kind)
-        if own["measure"] is not None:
-            check_count("measure", own["measure"], 1)
-        self._options = {**own, "seed": seed}
-        self._settings_for([], 2, None).runner()  # raises for what is wrong before any trial runs
-
-    def _settings_for(
-        self, candidates: Sequence[Config], n_arms: int, replicates: int | None
-    ) -> RaceSettings:
-        options = dict(self._options)
-        if options["measure"] is None:
-            options["measure"] = 10 if replicates is None else min(10, replicates)
-        return RaceSettings(
-            candidates=candidates,
-            fidelity=self._fidelity,
-            declaration=self._declaration,
-            options=options,
-            make=make_elimination,
-            n_arms=n_arms,
-            sign=self._sign,
-            describe=described,
-        )
+        fidelity = Fidelity(time_attr, given, costs)
+        self._meter = Meter(fidelity, prices)
+        self._measure = own["measure"]
+        if self._measure is not None:
+            check_count("measure", self._measure, 1)
+        own["measure"] = self._measure or 10
+        self._race = DeclaredRace.of(fidelity, own, {}, make_elimination, "")
+        self._race.rehearse(fidelity.levels or (), (1.0, -1.0))
+        self._seed = check_seed(seed)
 
     def _undeclared(self) -> list[str]:
         """Return the names of what has to be estimated from replicates."""
-        needs_bias = self._options["variant"] not in ("se", "mfe")
+        declared = self._race.declaration
+        needs_bias = self._race.options["variant"] not in ("se", "mfe")
         missing = {
-            "sigma": isinstance(self._declaration.noise, EstimatedNoise),
-            "bias": needs_bias and self._declaration.bias is None,
+            "sigma": isinstance(declared.noise, EstimatedNoise),
+            "bias": needs_bias and declared.bias is None,
         }
         return [name for name, is_missing in missing.items() if is_missing]
 
     def _check_replicates(self, n_arms: int, replicates: int) -> None:
-        needed = self._options["pilot_pulls"]
-        names = self._undeclared()
+        needed, names = self._race.options["pilot_pulls"], self._undeclared()
         if names and replicates < needed:
             key = self._replicate_keys[0]
             raise ValueError(
                 f"{' and '.join(names)} cannot be estimated: of the {n_arms} configurations, some "
                 f"have {replicates} of pilot_pulls={needed} replicates. Give param_space {key!r}: "
-                f"tune.grid_search(list(range(20))), or wrap search_alg in "
-                f"ray.tune.search.Repeater(..., repeat=20); or declare {'=..., '.join(names)}=..."
+                f"tune.grid_search(list(range(20))), or declare {'=..., '.join(names)}=..."
             )
-
-    def _warn_if_not_repeated(self, search: Any) -> None:
-        names, first = self._undeclared(), next(iter(self._runs), None)
-        is_repeated = any(isinstance(each, Repeater) for each in searchers_of(search))
-        if not names or search.is_finished() or first is None or is_repeated:
-            return
-        if flatten_dict(first.trial.config).keys().isdisjoint(self._replicate_keys):
-            warnings.warn(
-                f"{' and '.join(names)} will be estimated from replicates, but nothing seems to "
-                f"repeat what the search algorithm suggests; wrap it in "
-                f"ray.tune.search.Repeater(..., repeat=20), or declare {'=..., '.join(names)}=...",
-                stacklevel=2,
-            )
-
-    # What `ArmScheduler` asks.
 
     def _settings(self, candidates: Sequence[Config], n_arms: int, search: Any) -> Settings:
-        self._warn_if_not_repeated(search)
-        if len(candidates) < n_arms:
-            return self._settings_for(candidates, n_arms, None)
-        replicates = list(filter(None, self._runs.n_replicates[:n_arms]))
-        is_to_promote = 2 * replicates.count(1) >= len(replicates)
-        if is_to_promote and "bias" in self._undeclared():
-            noise = self._declaration.noise
-            return self._promoted(candidates, self._fidelity, noise, **self._options)
-        self._check_replicates(n_arms, min(replicates))
-        return self._settings_for(candidates, n_arms, min(replicates))
-
-    def _on_complete_search(self) -> None:
-        super()._on_complete_search()
-        runner = self._claims.experiment.runner
-        if not isinstance(runner, RaceRunner) or self._closed:
-            return
-        active, numbers = runner.policy.active.tolist(), self._runs.n_replicates
-        if runner.policy.piloting and active:
-            self._check_replicates(len(active), min(numbers[arm] for arm in active))
+        race, declared = self._race, self._race.declaration
+        if len(candidates) == n_arms:
+            replicates = list(filter(None, self._runs.n_replicates[:n_arms]))
+            is_to_promote = 2 * replicates.count(1) >= len(replicates)
+            if is_to_promote and "bias" in self._undeclared():
+                options = {**race.options, "seed": self._seed}
+                return self._promoted(candidates, race.fidelity, declared.noise, **options)
+            least = min(replicates)
+            self._check_replicates(n_arms, least)
+            if self._measure is None:
+                race = replace(race, options={**race.options, "measure": min(10, least)})
+        return race.settings(
+            candidates,
+            self._meter.levels,
+            races=True,
+            n_arms=n_arms,
+            sign=self._sign,
+            seed=self._seed,
+            describe=described,
+        )

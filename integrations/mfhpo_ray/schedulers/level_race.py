@@ -2,55 +2,48 @@
 
 import math
 import warnings
-from bisect import bisect_right
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from mfhpo.experiment import Assignment, Done
+from mfhpo.experiment import Assignment, Begun, Done, Ended, Event, Experiment, Found, Lost
 from mfhpo.experiment.kinds.race import RaceRunner
 from mfhpo.experiment.kinds.search import SearchRunner
 from mfhpo.problem import LARGEST
 from mfhpo_ray.experiment.checkpoints import loses_nothing_by_a_pause
-from mfhpo_ray.schedulers.claims import Claims
+from mfhpo_ray.experiment.event_log import DRIVER, EventLog
 from mfhpo_ray.schedulers.levels import Meter
 from mfhpo_ray.schedulers.promotion import Promotion
-from mfhpo_ray.schedulers.runs import Run, Runs
+from mfhpo_ray.schedulers.runs import AGAIN, Run, Runs
 
 ValueOf: TypeAlias = Callable[[Mapping[str, Any]], float | None]
 Choice: TypeAlias = tuple[Run, Assignment]
+
+_RESUMPTION = "resumption"
 
 
 class LevelRace:
     """Runs that pause at levels, and go on as an experiment assigns levels to configurations.
 
-    Parameters
-    ----------
-    claims, runs
-        Of an experiment that has begun, of any kind; the trials.
-    value_of
-        Returns the metric in a result; NaN if it is no number, None if it is not there.
-    meter
-        Knows the levels, and how far runs have come.
-    n_arms
-        Number of configurations in the race, some of which may be suggested later.
-    promotion
-        Adds trials that evaluate arms again at the last level. None: there are none.
+    The experiment of the `log` has `n_arms` configurations, some of which may be suggested later.
+    `value_of` returns the metric in a result: NaN if it is no number, None if it is not there. A
+    `promotion` adds trials that evaluate arms again at the last level.
     """
 
     keeps_those_out = True  # an arm that is put back needs its trials that wait
 
     def __init__(
         self,
-        claims: Claims,
+        log: EventLog,
         runs: Runs,
         value_of: ValueOf,
         meter: Meter,
         n_arms: int,
         promotion: Promotion | None = None,
     ) -> None:
-        self._claims = claims
+        self.log = log
         self._runs = runs
         self._value_of = value_of
         self._meter = meter
@@ -58,11 +51,20 @@ class LevelRace:
         self._last = len(meter.levels) - 1
         self._has_warned = False  # of trials that somebody has stopped
         self._promotion = promotion
+        self._found: list[dict[str, Any]] = []
+        self._knows_resumption = False
+        for event in self.experiment.events:  # before a restart
+            self._note(event)
+
+    @property
+    def experiment(self) -> Experiment:
+        """The experiment, to be read."""
+        return self.log.experiment
 
     @property
     def out(self) -> set[int]:
         """The arms that have left the race; a search lets nobody go."""
-        runner: Any = self._claims.experiment.runner
+        runner: Any = self.experiment.runner
         if isinstance(runner, SearchRunner):
             return set()
         return set(range(self._n_arms)).difference(runner.policy.active.tolist())
@@ -72,7 +74,7 @@ class LevelRace:
         left = [run for arm in sorted(self.out) for run in self._runs.of(arm)]
         if not self.keeps_those_out:
             return left
-        held = self._claims.experiment.ledger.held
+        held = self.experiment.ledger.held
         return [run for run in left if run.begun is not None or (run.claim, run.reached) in held]
 
     def next(self) -> Run | None:
@@ -96,7 +98,9 @@ class LevelRace:
         self._tell(run, value, stage)
         if self._promotion is not None and run.reached < self._last:
             resumes = loses_nothing_by_a_pause(run.trial, result)
-            self._claims.note_resumption(resumes, self._promotion.budget(resumes))
+            if not self._knows_resumption:  # the plan depends on it
+                order, budget = self.experiment.order, self._promotion.budget(resumes)
+                self._record(Found(id=_RESUMPTION, order=order, resumes=resumes, budget=budget))
         return True
 
     def goes_on(self, run: Run, result: Mapping[str, Any]) -> bool:
@@ -105,7 +109,7 @@ class LevelRace:
         It only goes on when its value counts: else the quick ones would be the first at the next
         level, too.
         """
-        is_held = (run.claim, run.reached) in self._claims.experiment.ledger.held
+        is_held = (run.claim, run.reached) in self.experiment.ledger.held
         chosen = None if is_held else self._choose(run)
         if chosen is None or chosen[0] is not run:
             return False
@@ -122,15 +126,14 @@ class LevelRace:
     def take_cut(self, run: Run, result: Mapping[str, Any], who: str) -> None:
         """Take in the last result of a trial that somebody has stopped: for levels it came to."""
         self._meter.note(run, result)
-        last = bisect_right(self._meter.levels, run.shown) - 1
-        value = self._value_of(result)
+        last, value = self._meter.stage(run), self._value_of(result)
         if run.begun is None or last < run.level or value is None:
             self._leave_out(run, who)
         else:
             self._tell(run, value, last)
 
     def _leave_out(self, run: Run, who: str) -> None:
-        self._claims.lose(run, f"{who} stopped trials", is_cut=True)
+        self.lose(run, f"{who} stopped trials", is_cut=True)
         if self._has_warned:
             return
         self._has_warned = True
@@ -145,20 +148,83 @@ class LevelRace:
         """Return what a run has cost since that was asked for last."""
         return self._meter.pay(run)
 
+    # What is told.
+
+    def end(self, run: Run, value: float | None, **how: Any) -> None:
+        """Tell what a run has shown, at the level where it was sent to; None: it failed."""
+        how = {"level": run.level, **how}
+        if "cost" not in how:
+            how["cost"] = self.cost_of(run)
+        self._record(Ended(id=run.claim, order=self.experiment.order, value=value, **how))
+
+    def lose(self, run: Run, why: str = AGAIN, **how: bool) -> None:
+        """Tell that a run does not come to where it was sent, without its arm's fault."""
+        if run.begun is not None:
+            order, cost = self.experiment.order, self.cost_of(run)
+            self._record(Lost(id=run.claim, order=order, why=why, cost=cost, **how))
+
+    def find(self, **found: Any) -> None:
+        """Tell what was found out; it is not stored, as it may be different after a restart."""
+        if found not in self._found:
+            self._found.append(found)
+            id = f"{DRIVER}_{len(self._found)}"  # of two with one id, only the later holds
+            self.experiment.apply(Found(id=id, order=self.experiment.order, **found))
+
+    def settle(self, out: set[int]) -> None:
+        """Give up the claims of runs that Ray will not go on with; others are sent again."""
+        for id in self.experiment.open:
+            run = self._run_of(id)
+            if run is not None and not run.trial.is_finished():
+                run.is_sent = False
+            else:
+                is_withdrawn = self.experiment.ledger.open[id].pull.arm in out
+                why, order = "the driver has died", self.experiment.order
+                self._record(Lost(id=id, order=order, why=why, is_withdrawn=is_withdrawn))
+
+    def send_again(self) -> Run | None:
+        """Send a run again that failed on its way, or was on it when the driver died."""
+        lost = [run for run in self._runs if run.begun is not None and run.waits]
+        first = min(lost, key=lambda run: self.experiment.claim(run.claim).order, default=None)
+        if first is not None and first.begun is not None:
+            order, of = self.experiment.order, first.claim
+            id = f"{first.trial.trial_id}:{order}"
+            self._record(replace(first.begun, id=id, order=order, retry_of=of, origin="retry"))
+        return first
+
     def has_more(self) -> bool:
         """Return whether a trial was added, or is waiting, now that all are over."""
         return self._promotion is not None and self._choose() is not None
 
-    def _send(self, run: Run, work: Assignment | None = None) -> None:
-        first = run.reached + 1 if work is None else work.level
-        self._claims.send(run, range(first, self._last + 1), work)
+    def _send(self, run: Run, work: Assignment | None = None, **how: Any) -> None:
+        """Send a run to a level and those above it, as assigned or else as it was suggested."""
+        order, first = self.experiment.order, run.reached + 1 if work is None else work.level
+        id, levels = f"{run.trial.trial_id}:{order}", tuple(range(first, self._last + 1))
+        if work is not None:
+            self._record(work.begun(id, order, levels=levels))
+            return
+        how |= {"purpose": self.experiment.runner.purpose, "origin": "enqueued", "levels": levels}
+        configuration = self._runs.configurations[run.arm]
+        self._record(Begun(id=id, order=order, configuration=configuration, **how))
+
+    def _record(self, event: Event) -> None:
+        self.log.tell(event)
+        self._note(event)
+
+    def _note(self, event: Event) -> None:
+        run = self._run_of(event.id)
+        if run is not None:
+            run.note(event)
+        self._knows_resumption |= event.id == _RESUMPTION
+
+    def _run_of(self, id: str) -> Run | None:
+        return self._runs.find(id.partition(":")[0])
 
     def _tell(self, run: Run, value: float, last: int) -> None:
         """Tell the value of a run at its level, and at others that it has jumped over."""
         first = run.level
         last = last if abs(value) <= LARGEST else first
         for level in range(first, last + 1):
-            self._claims.end(run, value, level=level, last=level == last)
+            self.end(run, value, level=level, last=level == last)
 
     def _choose(self, at_rest: Run | None = None) -> Choice | None:
         """Return the run to send next, maybe the one `at_rest`, and where; None for none."""
@@ -171,12 +237,12 @@ class LevelRace:
             absent.append(level)
             return False
 
-        work = self._claims.experiment.next(available=is_available)
+        work = self.experiment.next(available=is_available)
         if isinstance(work, Assignment):
             arm = self._runs.arm(work.configuration)
             run = self._run_for(work, arm, at_rest)
             if run is None and self._promotion is not None and at_rest is None:
-                claims = (event.id for event in self._claims.experiment.events)
+                claims = (event.id for event in self.experiment.events)
                 run = self._promotion.add(arm, claims)
             return None if run is None else (run, work)
         if not absent and self._runs.n_arms < self._n_arms:
@@ -187,7 +253,7 @@ class LevelRace:
 
     def _substitute(self, first: int, at_rest: Run | None) -> Choice | None:
         """Return the arm seen least often, where no trials are left for what is wanted."""
-        experiment = self._claims.experiment
+        experiment = self.experiment
         runner = experiment.runner
         if not isinstance(runner, RaceRunner) or runner.policy.winner is not None:
             return None  # a winner is evaluated more often, and others cannot help with that
@@ -213,7 +279,7 @@ class LevelRace:
         """Return the run of an arm to send; one that judges the search has none of its seeds."""
         if self._promotion is None or work.purpose == "search":
             return self._run_below(arm, work.level, at_rest)
-        claim, seed_of = self._claims.experiment.claim, self._promotion.seed_of
+        claim, seed_of = self.experiment.claim, self._promotion.seed_of
         begun = (run for run in self._runs if run.claim)
         seen = {seed_of(run) for run in begun if claim(run.claim).purpose == "search"}
         waiting = (run for run in self._runs.of(arm) if run.waits and not run.claim)
@@ -224,7 +290,7 @@ class LevelRace:
 
         One whose last value waits for those of runs sent there before it is none.
         """
-        held = self._claims.experiment.ledger.held
+        held = self.experiment.ledger.held
         below = (run for run in self._runs.of(arm) if run.reached < level)
         free = (
             run

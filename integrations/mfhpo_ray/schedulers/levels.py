@@ -27,7 +27,7 @@ def levels_of(
     The options for that are taken out of a scheduler's own.
     """
     names = ("levels", "grace_period", "reduction_factor")
-    levels, grace_period, reduction_factor = (own.pop(name) for name in names)
+    levels, grace_period, reduction_factor = given = tuple(own.pop(name) for name in names)
     if bias is not None and (levels is not None or max_t is None):
         raise ValueError(
             f"bias={{level: bound}} has the levels at which trials are judged: give max_t, the "
@@ -39,13 +39,10 @@ def levels_of(
             f"give either max_t, the time at which a trial is complete, or levels, got "
             f"max_t={shown(max_t)} and levels={shown(levels)}."
         )
-    if levels is not None or bias is not None:
-        beside = "levels" if bias is None else "bias={level: bound}"
-        for name, value in (("grace_period", grace_period), ("reduction_factor", reduction_factor)):
-            if value is not None:
-                raise ValueError(
-                    f"{name}={shown(value)} has no part beside {beside}; leave it out."
-                )
+    beside = "levels" if bias is None else "bias={level: bound}"
+    for name, value in zip(names[1:], given[1:], strict=True):
+        if value is not None and not (levels is None and bias is None):
+            raise ValueError(f"{name}={shown(value)} has no part beside {beside}; leave it out.")
     if levels is not None:
         return tuple(check_numbers("levels", levels, "a list of numbers or None"))
     last = check_count("max_t", _MAX_T if max_t is None else max_t, 1)
@@ -59,13 +56,7 @@ def levels_of(
 
 
 class Meter:
-    """Follows runs by their results, and charges for increments.
-
-    Attributes
-    ----------
-    levels
-        The levels, in order.
-    """
+    """Follows runs by their results over levels, and charges for increments."""
 
     def __init__(self, fidelity: Fidelity, prices: Mapping[str, float] | None) -> None:
         self.levels = tuple(fidelity.levels or ())

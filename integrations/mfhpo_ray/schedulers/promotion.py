@@ -37,23 +37,9 @@ _SEED = re.compile(rf"_(\d+){ADDED}:")  # in the id of a claim of a trial that w
 class Promotion:
     """A search among trials that go on from their checkpoints, or begin anew where they have none.
 
-    Parameters
-    ----------
-    runs
-        The trials, whose configurations are all known.
-    add_trial
-        Adds a trial to the experiment.
-    replicate_keys
-        What tells trials of one configuration apart. Where all trials have a whole number under one
-        of them, new trials with other numbers evaluate the finalists; else nothing is certified.
-    fidelity
-        The levels, with costs.
-    noise
-        What is known about the noise.
-    options
-        Those of a race, and the budget: without one, it is that of six trainings to the end, and of
-        a quarter of the configurations, and 1.4 times as much where trials begin anew after a
-        pause.
+    The configurations of all trials are known. Where all trials have a whole number under one of
+    the `replicate_keys`, new trials with other numbers evaluate the finalists, as `add_trial` adds
+    them; else nothing is certified. The options are those of a race, and the budget.
     """
 
     def __init__(

@@ -6,14 +6,12 @@ import time
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from ray.air.constants import TRAINING_ITERATION
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler
-from ray.tune.stopper import CombinedStopper, NoopStopper, Stopper, TimeoutStopper
 from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import check_name
-from mfhpo_ray.experiment.checkpoints import check_reuse
+from mfhpo_ray.experiment.checkpoints import check_reuse, is_tried_again, was_lost
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.limits import (
     Limits,
@@ -23,10 +21,10 @@ from mfhpo_ray.experiment.limits import (
     stop_at_once,
     unwrapped,
 )
-from mfhpo_ray.experiment.losses import is_tried_again, was_lost
 from mfhpo_ray.experiment.prices import required_resources
 from mfhpo_ray.experiment.space import find, has
 from mfhpo_ray.schedulers.room import searchers_of
+from mfhpo_ray.schedulers.stops import stoppers_in
 
 Result: TypeAlias = dict[str, Any]
 
@@ -40,8 +38,7 @@ class PullScheduler(FIFOScheduler):
 
     Use it with random search, with Optuna's searcher or with those of this package, which make it
     by ``search.scheduler()``. A trial that is ended before it reported has a result without the
-    metric, on which other searchers, such as HEBO's, may fail. A search of this package writes
-    observations to the experiment's storage at once, so that no pull runs twice.
+    metric, on which other searchers, such as HEBO's, may fail.
 
     Parameters
     ----------
@@ -55,16 +52,11 @@ class PullScheduler(FIFOScheduler):
         Where the configuration of a trial has a limit of its own, which then counts instead of
         `limit`; None there means no limit. Nested keys are joined by ``"/"``.
 
-    Raises
-    ------
-    TypeError, ValueError
-        For wrong arguments; for a trial's own limit, when the trial is added.
-
     Notes
     -----
-    A limit is kept to about 0.1 seconds, while the driver is not busy otherwise. A trial that
-    reports beyond its limit is stopped as by any scheduler. One that does not report is killed with
-    its children, without ``finally`` or ``atexit``. The clock starts again when a trial runs again.
+    A limit is kept to about 0.1 seconds, while the driver is not busy otherwise. A trial that does
+    not report is killed with its children, without ``finally`` or ``atexit``. The clock starts
+    again when a trial runs again.
 
     Memory is measured four times a second, by an actor without a CPU on each node. The process
     itself counts, about 100 MB with Ray; memory that processes share is divided among them, on
@@ -79,6 +71,8 @@ class PullScheduler(FIFOScheduler):
     >>> PullScheduler(limit=600).debug_string()
     'First in, first out; trials may run for 600 s; 0 were ended for their time.'
     """
+
+    ends_early = False  # that is, trials within their limits
 
     def __init__(
         self,
@@ -199,30 +193,6 @@ class PullScheduler(FIFOScheduler):
             limit = finite_limit(f"config[{self._limit_key!r}] of trial {trial.trial_id}", found)
         chosen = None if self._search is None else self._search.limit_of(trial.trial_id)
         return min((one for one in (limit, chosen) if one is not None), default=None)
-
-
-def stoppers_in(stopper: Stopper | None) -> list[str]:
-    """Return the classes of stoppers that may end trials early; a time budget ends all of them."""
-    if isinstance(stopper, CombinedStopper):
-        return [name for part in stopper._stoppers for name in stoppers_in(part)]
-    is_harmless = isinstance(stopper, NoopStopper | TimeoutStopper | None)
-    return [] if is_harmless else [type(stopper).__name__]
-
-
-def stopped_by(
-    tune_controller: Any, trial: Trial, result: Mapping[str, Any], iteration: Any
-) -> str | None:
-    """Return which stop of the RunConfig has ended a trial with this last flat result, or None.
-
-    A trial that ends by itself has its last result told again: schedulers have seen its iteration.
-    """
-    if result.get(TRAINING_ITERATION) == iteration:
-        return None
-    for name, value in trial.stopping_criterion.items():
-        if name in result and result[name] >= value:
-            return f"RunConfig(stop={{{name!r}: {value!r}}})"
-    names = stoppers_in(getattr(unwrapped(tune_controller), "_stopper", None))
-    return f"RunConfig(stop={names[0]})" if names else None
 
 
 def _unfinished(tune_controller: Any) -> list[Trial]:

@@ -13,13 +13,13 @@ from mfhpo.censored.options import check_limits
 from mfhpo.experiment.kinds.limits import LimitSettings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import runs, with_defaults
+from mfhpo_ray.experiment.checkpoints import is_tried_again
 from mfhpo_ray.experiment.encoding import described
 from mfhpo_ray.experiment.limits import Limits
-from mfhpo_ray.experiment.losses import is_tried_again
+from mfhpo_ray.experiment.options import RCUCBSchedulerOptions
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Config
 from mfhpo_ray.schedulers.level_race import LevelRace
 from mfhpo_ray.schedulers.levels import Meter
-from mfhpo_ray.schedulers.options import RCUCBSchedulerOptions
 from mfhpo_ray.schedulers.runs import Run
 
 if TYPE_CHECKING:
@@ -80,9 +80,9 @@ class RCUCBScheduler(ArmScheduler):
             describe=described,
         )
 
-    def _make_course(self) -> LimitRace:
+    def _make_course(self, *parts: Any) -> LimitRace:
         longest = self._options["longest"]
-        return LimitRace(*self._parts, time_limits=self._slots.limits, longest=longest)
+        return LimitRace(*parts, time_limits=self._slots.limits, longest=longest)
 
     def _close(self, tune_controller: Any) -> None:
         """Start nothing more, and end the experiment once the trials that run have ended."""
@@ -116,8 +116,8 @@ class LimitRace(LevelRace):
 
     def send_first(self, run: Run) -> None:
         """Send a run that a search algorithm has suggested, with the largest limit."""
-        runner: Any = self._claims.experiment.runner
-        self._claims.send(run, (0,), limit=_largest(runner.policy.limits, self._longest))
+        runner: Any = self.experiment.runner
+        self._send(run, limit=_largest(runner.policy.limits, self._longest))
 
     def take(self, run: Run, result: Mapping[str, Any]) -> bool:
         """Return false: the last result counts alone."""
@@ -126,7 +126,7 @@ class LimitRace(LevelRace):
     def take_last(self, run: Run, result: Mapping[str, Any]) -> None:
         """Take in the last result of a trial that ended by itself."""
         seconds = self._time_limits.seconds(run.trial)
-        self._claims.end(run, self._value_of(result), cost=seconds)
+        self.end(run, self._value_of(result), cost=seconds)
 
     def take_cut(self, run: Run, result: Mapping[str, Any], who: str) -> None:
         """Take in the last result all the same: without levels, a stop may be any trial's end."""

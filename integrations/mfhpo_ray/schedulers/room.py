@@ -100,14 +100,8 @@ def end_unstarted(search: Any, trial: Trial, metric: str) -> None:
 class Slots:
     """The runs that were started, with their limits, and those that are to be stopped.
 
-    Parameters
-    ----------
-    clock
-        Returns the time in seconds.
-    count
-        Returns how many trials like this one the cluster can run; infinite if that is not known.
-    limit, memory_limit
-        Of each trial, in seconds and bytes; None for no limit.
+    `count` returns how many trials like this one the cluster can run; infinite if that is not
+    known. Each may take `limit` seconds and `memory_limit` bytes; None for no limit.
     """
 
     def __init__(

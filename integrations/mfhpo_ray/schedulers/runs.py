@@ -1,22 +1,27 @@
 """Which trials there are: each is one replicate of an arm, and how far it has come."""
 
+import json
 import math
-import warnings
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ray.tune.experiment import Trial
 from ray.tune.utils import flatten_dict
 
-from mfhpo.experiment.configurations import Configurations, key_of
-from mfhpo.experiment.events import Begun, Ended, Event, Lost
+from mfhpo.experiment.configurations import Configurations
+from mfhpo.experiment.events import Begun, Ended, Event, Joined, Lost
 from mfhpo.problem import LARGEST
-from mfhpo_ray.experiment.encoding import described
+from mfhpo_ray.experiment.encoding import described, encode
+from mfhpo_ray.experiment.event_log import EVENTS, SHARED, events_in
+from mfhpo_ray.experiment.journal import of_this_version
+from mfhpo_ray.experiment.space import without
 
 ADDED = "_again"
 """The end of a trial's name that a scheduler has added, to evaluate its configuration again."""
+
+AGAIN = "its trial is run again"
 
 
 @dataclass(eq=False)
@@ -79,7 +84,7 @@ class Runs:
     """The runs of an experiment; those of one arm differ in `replicate_keys` only."""
 
     def __init__(self, replicate_keys: Collection[str]) -> None:
-        self._replicate_keys = frozenset(replicate_keys)
+        self._replicate_keys = tuple(replicate_keys)
         self._by_trial: dict[str, Run] = {}
         self._by_arm: defaultdict[int, list[Run]] = defaultdict(list)
         self.configurations = Configurations(describe=described)
@@ -139,41 +144,12 @@ class Runs:
 
     def arm(self, config: Mapping[str, Any]) -> int:
         """Return the arm of a configuration; a new one if it was not seen before."""
-        return self.configurations.add(_without(config, self._replicate_keys))
+        return self.configurations.add(without(config, self._replicate_keys))
 
     def _put(self, run: Run) -> Run:
         self._by_trial[run.trial.trial_id] = run
         self._by_arm[run.arm].append(run)
         return run
-
-
-def warn_if_redrawn(runs: Runs, replicate_keys: Collection[str]) -> None:
-    """Warn if something was drawn anew for each replicate, so that no arm has two.
-
-    Replicates occur equally often then, and some key has more values than each has trials.
-    """
-    flat = [flatten_dict(run.trial.config) for run in runs]
-
-    def counts(names: Collection[str]) -> Counter[str]:
-        parts = ({name: config[name] for name in names if name in config} for config in flat)
-        return Counter(key_of(part, described) for part in parts)
-
-    if runs.n_arms < len(flat) or any(config.keys().isdisjoint(replicate_keys) for config in flat):
-        return
-    per_replicate = set(counts(replicate_keys).values())
-    if len(per_replicate) != 1:
-        return
-    n = per_replicate.pop()
-    others = sorted({name for config in flat for name in config}.difference(replicate_keys))
-    redrawn = [name for name in others if 1 < n < len(counts([name]))]
-    if redrawn:
-        warnings.warn(
-            f"{' and '.join(map(repr, redrawn))} differ from replicate to replicate, so that each "
-            f"of the {len(flat)} trials is a configuration of its own. Give "
-            f"search_alg=BasicVariantGenerator(constant_grid_search=True), or name what does not "
-            f"matter in replicate=...",
-            stacklevel=2,
-        )
 
 
 def _number(run: Run) -> float:
@@ -182,11 +158,59 @@ def _number(run: Run) -> float:
     return float(number) if number.isdigit() else math.inf
 
 
-def _without(config: Mapping[str, Any], keys: Collection[str], prefix: str = "") -> dict[str, Any]:
-    kept: dict[str, Any] = {}
-    for key, value in config.items():
-        path = f"{prefix}{key}"
-        if path not in keys:
-            nested = isinstance(value, Mapping)
-            kept[key] = _without(value, keys, f"{path}/") if nested else value
-    return kept
+# What the journal tells after a restart.
+
+
+def told_in(record: Mapping[str, Any] | None) -> list[Event]:
+    """Return the events in a record of the journal; none without a record."""
+    with of_this_version("the journal in the experiment's storage"):
+        return [] if record is None else events_in(record)
+
+
+def n_arms_in(records: Mapping[str, Mapping[str, Any]]) -> int | None:
+    """Return the number of arms that a race was begun with; None if it was not begun."""
+    joined = [event for event in told_in(records.get(SHARED)) if isinstance(event, Joined)]
+    return int(json.loads(joined[0].digest)["n_arms"]) if joined else None
+
+
+def is_over(events: Sequence[Event], target: int) -> bool:
+    """Return whether a trial has nothing more to say, if it is run: it was seen to its end."""
+    last = events[-1] if events else None
+    if not (isinstance(last, Ended) and last.last):
+        return False
+    if last.value is None:
+        return last.stopped_at is not None
+    return last.level == target or not abs(last.value) <= LARGEST
+
+
+def adapt(records: Mapping[str, dict[str, Any]], runs: Runs) -> int:
+    """Let trials, and what was told, be of the same arms; return how many have no trial any more.
+
+    Arms are in the order in which Ray has made their trials. It restores tuples as lists. The
+    failure, or the loss, of a trial that Ray runs again is none.
+    """
+    runs.sort()
+    n_known = runs.n_arms
+    for name, record in records.items():
+        run, events = runs.find(name), told_in(record)
+        if run is not None and events:
+            events = _as_restored(events, run, runs.configurations[run.arm])
+            record[EVENTS] = [encode(event.to_dict()) for event in events]
+        for event in events:
+            if isinstance(event, Begun):
+                runs.arm(event.configuration)
+    return runs.n_arms - n_known
+
+
+def _as_restored(events: list[Event], run: Run, configuration: Mapping[str, Any]) -> list[Event]:
+    renewed = [
+        replace(event, configuration=configuration) if isinstance(event, Begun) else event
+        for event in events
+    ]
+    last = events[-1]
+    has_failed = isinstance(last, Ended) and last.value is None and last.stopped_at is None
+    is_lost = isinstance(last, Lost) and not last.is_withdrawn
+    if (has_failed or is_lost) and not run.trial.is_finished():
+        cost = getattr(last, "cost", None)
+        renewed[-1] = Lost(id=last.id, order=last.order, why=AGAIN, cost=cost, will_retry=True)
+    return renewed

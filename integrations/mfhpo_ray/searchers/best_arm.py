@@ -5,48 +5,65 @@ Some find the best configuration and certify it. Others maximise what the trials
 
 from __future__ import annotations
 
-import logging
-import warnings
 from typing import TYPE_CHECKING
 
 from mfhpo import IISE
 from mfhpo.certification.choice import (
-    LOSSES_ARE_MAXIMISED,
     PolicyChoice,
     check_parts,
-    choose_blocks,
     make_best_policy,
     make_elimination,
     make_lucb,
-    recommend_policy,
 )
-from mfhpo.experiment import RaceSettings, SearchSettings
-from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.racing.options import MFEliminationOptions, MFUCBOptions, runs
+from mfhpo.racing.options import (
+    BlockOptions,
+    ChoiceOptions,
+    IISEOptions,
+    MFEliminationOptions,
+    MFGradOptions,
+    MFLUCBOptions,
+    MFUCBOptions,
+    runs,
+)
 from mfhpo.regret import MFUCB, MFElimination
-from mfhpo.search import BudgetedSearch
+from mfhpo_ray.experiment.options import FidelitySearchOptions
 from mfhpo_ray.searchers.candidates import ArmsLike
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
-from mfhpo_ray.searchers.options import (
-    FidelitySearchOptions,
-    IISESearchOptions,
-    MFGradSearchOptions,
-    MFLUCBSearchOptions,
-    MFSearchOptions,
-)
 from mfhpo_ray.searchers.race import RaceTrials
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-_logger = logging.getLogger("mfhpo_ray")
+
+class _IISE(IISEOptions, BlockOptions, FidelitySearchOptions):
+    pass
 
 
-@runs(IISE, IISESearchOptions, epsilon=None, measure=10, seed_key="seed")
+class _MFGrad(MFGradOptions, BlockOptions, FidelitySearchOptions):
+    pass
+
+
+class _MFLUCB(MFLUCBOptions, BlockOptions, FidelitySearchOptions):
+    pass
+
+
+class _MF(ChoiceOptions, BlockOptions, FidelitySearchOptions):
+    pass
+
+
+class _MFUCB(MFUCBOptions, FidelitySearchOptions):
+    pass
+
+
+class _MFElimination(MFEliminationOptions, FidelitySearchOptions):
+    pass
+
+
+@runs(IISE, _IISE, epsilon=None, measure=10, seed_key="seed")
 class IISESearch(ExperimentSearch):
     """Finds the best of a set of configurations, cheap fidelities first, and certifies it.
 
@@ -66,15 +83,11 @@ class IISESearch(ExperimentSearch):
         print(mfhpo_ray.recommendation(tuner.fit()))
 
     With probability at least 1 - `delta`, the certified configuration is at most `epsilon` worse
-    than the best arm, provided that what was declared is true. Where no bias is declared, only
-    values at the target level are evidence. Noise that is not declared is estimated from the first
-    trials, and the certificate names it. Trials must be noisy in the way that matters: draw a new
-    split and initial state from ``config["seed"]`` in each.
-
-    A `budget` below four evaluations of each configuration at the target changes what cheap levels
-    do, if neither `bias` nor `variant` is given and costs are not measured. They then choose at
-    most four finalists, which are evaluated again, and the claim is about these. The answer is
-    that of a search then.
+    than the best arm, provided that what was declared is true. Noise that is not declared is
+    estimated, and the certificate says so. Without bounds on the bias, only values at the target
+    are evidence. A `budget` that does not pay for comparing all configurations there makes the race
+    a search (see `estimated_bias`). Draw a new split and initial state from ``config["seed"]`` in
+    each trial.
 
     Parameters
     ----------
@@ -91,32 +104,32 @@ class IISESearch(ExperimentSearch):
     Notes
     -----
     ``num_samples=-1`` lets the race go on until it is over; a number ends it earlier, and
-    `recommendation` answers all the same. A trial that another scheduler or a stop of the
-    ``RunConfig`` has ended early is paid, and gives neither a value nor a failure.
+    `recommendation` answers all the same.
 
     Evaluations of one configuration at one level count in the order in which they began, failures
     included: else the quick ones would bias their mean. So the race waits for slow ones, and names
     them in the answer and in the log. Give trials a limit, ``search.scheduler(limit=...)``: one
-    that is stopped there counts in its turn. A trial whose process or node dies is left out.
+    that is stopped there counts in its turn. A trial whose process or node dies is left out. One
+    that another scheduler or a stop of the ``RunConfig`` has ended early is paid, and gives neither
+    a value nor a failure.
 
     With its scheduler, nothing is lost when the driver dies: ``Tuner.restore(...).fit()`` goes on
     where it stopped. With another scheduler, the last ten seconds or so are evaluated again.
     """
 
     def __init__(
-        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[IISESearchOptions]
+        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_IISE]
     ) -> None:
         super().__init__(RaceTrials(self, fidelity, options, make_elimination), arms)
 
 
-@runs(MFGrad, MFGradSearchOptions, epsilon=None, measure=10, seed_key="seed")
+@runs(MFGrad, _MFGrad, epsilon=None, measure=10, seed_key="seed")
 class MFGradSearch(ExperimentSearch):
     """Finds and certifies the best configuration along the gradient of what a certificate needs.
 
-    When to use it: for a certificate at a very small `delta` and few configurations. It learns the
-    best split of the cost among all pairs of configuration and level. A step takes more computing
-    than one of `MFSearch`, which is the better choice elsewhere. It guarantees the same as
-    `IISESearch`; with ``stop="published"`` delta is not proven.
+    When to use it: for a certificate at a very small `delta` and few configurations. A step takes
+    more computing than one of `MFSearch`, which is the better choice elsewhere. It guarantees the
+    same as `IISESearch`; with ``stop="published"`` delta is not proven.
 
     Parameters
     ----------
@@ -125,20 +138,19 @@ class MFGradSearch(ExperimentSearch):
     """
 
     def __init__(
-        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[MFGradSearchOptions]
+        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFGrad]
     ) -> None:
         super().__init__(RaceTrials(self, fidelity, options), arms)
 
 
-@runs(MFLUCB, MFLUCBSearchOptions, epsilon=None, measure=10, seed_key="seed")
+@runs(MFLUCB, _MFLUCB, epsilon=None, measure=10, seed_key="seed")
 class MFLUCBSearch(ExperimentSearch):
     """Finds and certifies the best configuration by telling the two leading ones apart.
 
     When to use it: when the two best means are roughly known beforehand (then ``explore="A"`` or
     "B" picks the levels that pay), or to repeat published results. Else `MFSearch` usually needs
-    less. It guarantees the same as `IISESearch`: what is declared about the two best means only
-    chooses levels. If it is wrong, the race is dearer, and the certificate as good. Bias bounds of
-    kind "order" are refused.
+    less. It guarantees the same as `IISESearch`, also if what is declared about the two best means
+    is wrong. Bias bounds of kind "order" are refused.
 
     Parameters
     ----------
@@ -147,12 +159,12 @@ class MFLUCBSearch(ExperimentSearch):
     """
 
     def __init__(
-        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[MFLUCBSearchOptions]
+        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFLUCB]
     ) -> None:
         super().__init__(RaceTrials(self, fidelity, options, make_lucb), arms)
 
 
-@runs(MFTopTwo, MFSearchOptions, aim="best arm", epsilon=None, measure=None, seed_key="seed")
+@runs(MFTopTwo, _MF, aim="best arm", epsilon=None, measure=None, seed_key="seed")
 class MFSearch(ExperimentSearch):
     """Chooses the policy that is known to be cheapest for the problem, and runs it.
 
@@ -171,9 +183,9 @@ class MFSearch(ExperimentSearch):
     """
 
     def __init__(
-        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[MFSearchOptions]
+        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MF]
     ) -> None:
-        self._race = RaceTrials(self, fidelity, options, make_best_policy, looks=True)
+        self._race = RaceTrials(self, fidelity, options, make_best_policy, chooses=True)
         super().__init__(self._race, arms)
         check_parts(options)
 
@@ -182,35 +194,7 @@ class MFSearch(ExperimentSearch):
         """Chosen policy and the reason; ValueError before the first suggestion."""
         if self.evaluations.log is None:
             raise ValueError("no policy is chosen yet: it is in the first suggestion.")
-        return self._chosen(self._log.experiment.settings)
-
-    def _chosen(self, settings: Settings) -> PolicyChoice:
-        if isinstance(settings, SearchSettings):
-            n_arms = len(settings.candidates)
-            return PolicyChoice(BudgetedSearch, self._race.in_words(n_arms))
-        assert isinstance(settings, RaceSettings)
-        assert not isinstance(settings.candidates, int)
-        if settings.in_blocks:
-            return choose_blocks()
-        n_arms, levels = len(settings.candidates), settings.fidelity.levels or ()
-        problem = settings.declaration.problem(n_arms, levels, settings.sign)
-        return recommend_policy(problem, self._race.options["aim"])
-
-    def _announce(self, settings: Settings) -> None:
-        super()._announce(settings)
-        choice = self._chosen(settings)
-        if choice.policy is not BudgetedSearch:
-            _logger.info("%s is chosen: %s.", choice.policy.__name__, choice.reason.rstrip("."))
-            if self._race.options["aim"] == "reward per pull" and settings.sign < 0.0:
-                warnings.warn(LOSSES_ARE_MAXIMISED.format(self._metric), stacklevel=5)
-
-
-class _MFUCB(MFUCBOptions, FidelitySearchOptions):
-    pass
-
-
-class _MFElimination(MFEliminationOptions, FidelitySearchOptions):
-    pass
+        return self._race.choice(self._log.experiment.settings)
 
 
 @runs(MFUCB, _MFUCB, seed_key="seed")
@@ -245,7 +229,7 @@ class MFEliminationSearch(ExperimentSearch):
 
     When to use it: as `MFUCBSearch`, but where each trial counts the same, whatever it costs: it
     is worth its configuration's mean at the target. It is Algorithm 3 of "Multi-Fidelity
-    Multi-Armed Bandits Revisited" (NeurIPS 2023).
+    Multi-Armed Bandits Revisited" (NeurIPS 2023). No bias has to be known.
 
     A metric that is minimised is taken for the negative reward: the arm with the smallest loss is
     played as often as the budget allows, at the cheapest level. Where every trial *is* a loss, that
@@ -253,7 +237,7 @@ class MFEliminationSearch(ExperimentSearch):
 
     The answer is never certified; its interval holds with probability at least 1 - `delta`. What
     was missed in comparison with the best arm grows as the budget to the power 2/3 at most, if what
-    was declared is true. No bias has to be known.
+    was declared is true.
 
     Parameters
     ----------
@@ -265,8 +249,3 @@ class MFEliminationSearch(ExperimentSearch):
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFElimination]
     ) -> None:
         super().__init__(RaceTrials(self, fidelity, options), arms)
-
-    def _announce(self, settings: Settings) -> None:
-        super()._announce(settings)
-        if settings.sign < 0.0:
-            warnings.warn(LOSSES_ARE_MAXIMISED.format(self._metric), stacklevel=5)

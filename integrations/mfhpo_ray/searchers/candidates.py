@@ -17,7 +17,6 @@ from mfhpo._validation import (
     check_instance,
 )
 from mfhpo.experiment import Begun
-from mfhpo.knowledge.fidelity import native
 from mfhpo_ray.experiment.encoding import decode, described
 from mfhpo_ray.experiment.event_log import EventLog
 from mfhpo_ray.experiment.space import (
@@ -25,6 +24,7 @@ from mfhpo_ray.experiment.space import (
     Config,
     assign,
     check_grids,
+    copied,
     draw_configs,
     fingerprint,
     has,
@@ -136,20 +136,11 @@ def check_arms(arms: ArmsLike | None, owned: Collection[str], name: str) -> int 
         "a list of configurations, or a number to draw from a search space, which is given as "
         "space=... or to the Tuner"
     )
-    listed = [_native(arm) for arm in check_dictionaries(name, arms, right)]
+    listed = [copied(arm) for arm in check_dictionaries(name, arms, right)]
     if not listed:
         raise ValueError(f"{name}=[] is empty; give at least one configuration.")
     check_configurations(name, listed, owned=owned, owner="search", contains=has, key=fingerprint)
     return listed
-
-
-def _native(value: Any) -> Any:
-    """Return a copy of nested containers with Python's numbers for NumPy's."""
-    if isinstance(value, Mapping):
-        return {name: _native(part) for name, part in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)(map(_native, value))
-    return native(value)
 
 
 def _check_cover(argument: str, arms: Sequence[Config], names: Sequence[str]) -> None:

@@ -11,11 +11,13 @@ from ray.tune.experiment import Trial
 from ray.tune.utils import flatten_dict
 
 from mfhpo.experiment import Assignment, Begun, Ended, Event, Lost
-from mfhpo_ray.experiment.event_log import EventLog
+from mfhpo_ray.experiment.event_log import LEFT, EventLog
 from mfhpo_ray.experiment.limits import CENSORED_KEY
 from mfhpo_ray.experiment.metric import as_number
 from mfhpo_ray.experiment.space import Config, fingerprint
 from mfhpo_ray.searchers.trials import Trials
+
+_NOT_AGAIN = "Tune does not run its trial again"
 
 
 @dataclass
@@ -178,7 +180,7 @@ class Evaluations:
     def keep(self, trial_ids: Collection[str]) -> None:
         """Lose all evaluations that none of these trials makes, which run or wait."""
         if self.log is not None:
-            self._lose_all(set(self.log.experiment.open).difference(trial_ids))
+            self.log.lose(set(self.log.experiment.open).difference(trial_ids), _NOT_AGAIN)
 
     def lose(self, trial_id: str) -> None:
         """Lose an evaluation whose process or node has died: it is no failure."""
@@ -198,8 +200,8 @@ class Evaluations:
     def leave_run(self) -> None:
         """Lose what is under way: another run begins, which makes none of its trials."""
         if not self.finished:
-            self._log.notebook.journal = None  # that of the earlier run stays as it is
-            self._log.lose_open()
+            self._log.journal = None  # that of the earlier run stays as it is
+            self._log.lose(self._log.experiment.open, LEFT)
         for kept in (self._running, self._again, self._awaited):
             kept.clear()
 
@@ -210,12 +212,8 @@ class Evaluations:
     def lose_awaited(self) -> None:
         """Lose what Tune does not run again, if that is known."""
         awaited, self._awaited = self._awaited, set()
-        if self._log.notebook.journal is not None:
-            self._lose_all(awaited)
-
-    def _lose_all(self, trial_ids: Collection[str]) -> None:
-        for trial_id in sorted(trial_ids):
-            self._close(Lost, trial_id, why="Tune does not run its trial again")
+        if self._log.journal is not None:
+            self._log.lose(awaited.intersection(self._log.experiment.open), _NOT_AGAIN)
 
     @property
     def _log(self) -> EventLog:

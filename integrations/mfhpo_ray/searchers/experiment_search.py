@@ -5,7 +5,6 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +14,17 @@ from mfhpo import Observation
 from mfhpo._validation import MOST_SEED, check_count, check_dictionaries, shown
 from mfhpo.experiment import Answer, Assignment, Done, Found, Wait
 from mfhpo_ray.experiment.encoding import decode, described, encode
-from mfhpo_ray.experiment.event_log import SHARED, EventLog, Records
+from mfhpo_ray.experiment.event_log import SHARED, EventLog, Records, stored_in
 from mfhpo_ray.experiment.journal import Journal, check_state
 from mfhpo_ray.experiment.metric import as_number, check_aim, scalars
-from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.experiment.recommendation import in_terms_of_tune
 from mfhpo_ray.experiment.space import fingerprint, placeholders_in
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
+from mfhpo_ray.schedulers.stops import cut_by
 from mfhpo_ray.searchers import notices
 from mfhpo_ray.searchers.candidates import ArmsLike, Candidates, Shown, check_arms
 from mfhpo_ray.searchers.evaluations import Evaluations
 from mfhpo_ray.searchers.notices import Notices
-from mfhpo_ray.searchers.stops import cut_by
 from mfhpo_ray.searchers.trials import Trials
 
 _STATE_VERSION = 3  # of saved states; those of mfhpo 0.1.4 have none
@@ -63,7 +61,7 @@ class ExperimentSearch(Searcher):
         self._most: int | None = None
         self._stop: Mapping[str, Any] = {}
         self._clock = time.monotonic
-        self._notebook = Notebook()
+        self._journal: Journal | None = None
         self.evaluations = Evaluations(trials, self._now)
         self._shown = Shown()
         self._written_at = float("-inf")
@@ -187,9 +185,9 @@ class ExperimentSearch(Searcher):
         """Write each event to the experiment's journal, and learn from what is there."""
         self.evaluations.is_watched = True
         if self.evaluations.log is None:
-            records = self._notebook.read(journal)
+            records = stored_in(journal)
             if not records:
-                self._notebook.connect(journal)
+                self._journal = journal
                 return
             self._begin(records)
         if n := self._log.connect(journal):
@@ -255,7 +253,7 @@ class ExperimentSearch(Searcher):
         log = self.evaluations.log
         state = {**self.get_state(), "events": log and log.saved(elsewhere=False)}
         # A log holds functions, and a journal may hold an open connection.
-        anew = {"evaluations": None, "_notebook": Notebook()}
+        anew = {"evaluations": None, "_journal": None}
         return {"attributes": self.__dict__ | anew, "state": state}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
@@ -284,23 +282,19 @@ class ExperimentSearch(Searcher):
         if isinstance(candidates.given, list):
             digest[self._arms_name] = list(map(fingerprint, candidates.given))
         notes = {"drawn": encode(source)} if isinstance(candidates.given, int) else {}
-        settings = trials.settings(source, self._seed, -1.0 if self._mode == "min" else 1.0)
-        log = EventLog(replace(settings, describe=described), digest, self._notebook)
+        sign = -1.0 if self._mode == "min" else 1.0
+        settings = trials.settings(source, seed=self._seed, sign=sign, describe=described)
+        log = EventLog(settings, digest, self._journal)
         n = None if trials.replicate is None else len(trials.replicates)
         log.tell(Found(id="replicates", order=log.experiment.order, replicates=n), **notes)
         self.evaluations.log = log
         if records is None:
-            self._announce(settings)
+            for words in trials.announcement(settings, str(self._metric)):
+                _logger.info(words)
         else:
             log.take_over(records, run)
             self._shown.relearn(log)
         return log
-
-    def _announce(self, settings: Any) -> None:
-        """Log what is done that nobody has declared, as the experiment begins."""
-        words = self._trials.in_words(len(settings.candidates))
-        if words:
-            _logger.info("%s: %s.", type(self).__name__, words)
 
     def _take(self, name: str, value: str | None) -> None:
         """Take a metric or a mode, unless there is another one."""
@@ -353,8 +347,8 @@ class ExperimentSearch(Searcher):
 
     def _write_answer(self, urgent: bool) -> None:
         now = self._clock()
-        is_kept = self.evaluations.log is not None and self._notebook.journal is not None
+        is_kept = self.evaluations.log is not None and self._log.journal is not None
         if is_kept and (urgent or now - self._written_at >= _ANSWER_PERIOD):
             self._written_at = now
             names = [*self._candidates.names, self._trials.keys[0]]
-            self._notebook.write_answer(self.recommendation(), self._metric, self._mode, names)
+            self._log.write_answer(self.recommendation(), self._metric, self._mode, names)

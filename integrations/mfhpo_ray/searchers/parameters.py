@@ -26,6 +26,7 @@ from mfhpo_ray.experiment.space import (
     Number,
     assign,
     bounds_of,
+    copied,
     open_part,
     step_of,
     without,
@@ -67,16 +68,13 @@ class Parameters:
         own: dict[str, float] = {}
         functions: list[tuple[tuple[Any, ...], Domain]] = []
 
-        def built(part: Any, name: str, path: tuple[Any, ...]) -> Any:
-            domain = _domain_of(part)
-            if domain is None:
-                children = {
-                    step: built(child, _below(name, step), (*path, step))
-                    for step, child in _children(part)
-                }
-                if isinstance(part, Mapping):
-                    return children
-                return type(part)(children.values()) if type(part) in (list, tuple) else part
+        def built(part: Any, name: str, above: tuple[Any, ...]) -> Any:
+            whole = {name: copied(part)}
+            for path, domain in _open_in(whole):
+                assign_value(whole, path, value_of(domain, _named(path), (*above, *path[1:])))
+            return whole[name]
+
+        def value_of(domain: Domain, name: str, path: tuple[Any, ...]) -> Any:
             if domain.is_function():
                 # They look at the rest of a configuration, which has to be there first.
                 functions.append((path, domain))
@@ -106,36 +104,21 @@ class Parameters:
 
 def _domains(part: Any, name: str) -> Iterator[tuple[str, Domain]]:
     """Return the domains of a space by name, those below choices included."""
-    domain = _domain_of(part)
-    if domain is None:
-        for step, child in _children(part):
-            yield from _domains(child, _below(name, step))
-        return
-    yield name, domain
-    if isinstance(domain, Categorical):
-        for index, category in enumerate(domain.categories):
-            yield from _domains(category, f"{name}[{index}]")
+    for path, domain in _open_in({name: part}):
+        yield _named(path), domain
+        if isinstance(domain, Categorical):
+            for index, category in enumerate(domain.categories):
+                yield from _domains(category, f"{_named(path)}[{index}]")
 
 
-def _domain_of(part: Any) -> Domain | None:
-    """Return the domain of a part: itself, a grid's or an expression's; None for others."""
-    if isinstance(part, Domain):
-        return part
-    if not isinstance(part, Mapping) or set(part) not in ({"grid_search"}, {"eval"}):
-        return None
-    _, domains, grids = parse_spec_vars({"part": part})
-    [(_, domain)] = [*domains, *grids]
-    return domain if isinstance(domain, Domain) else None
+def _open_in(space: Mapping[str, Any]) -> list[tuple[tuple[Any, ...], Domain]]:
+    """Return the domains by their paths, also those of grids and expressions."""
+    _, domains, grids = parse_spec_vars(dict(space))
+    return [*domains, *grids]
 
 
-def _children(part: Any) -> list[tuple[Any, Any]]:
-    if isinstance(part, Mapping):
-        return list(part.items())
-    return list(enumerate(part)) if isinstance(part, (list, tuple)) else []
-
-
-def _below(name: str, key: Any) -> str:
-    return f"{name}/{key}" if name else str(key)
+def _named(path: tuple[Any, ...]) -> str:
+    return "/".join(str(key) for key in path if key != "")
 
 
 def kind_of(domain: Domain) -> Numeric | OneOf | None:

@@ -1,28 +1,35 @@
-"""A race as a user of a search declares it: its settings, and how its trials are made."""
+"""The trials of a race as a user of a search declares it."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ray.tune.utils import flatten_dict
 
+from mfhpo.certification.choice import (
+    LOSSES_ARE_MAXIMISED,
+    PolicyChoice,
+    choose_blocks,
+    recommend_policy,
+)
+from mfhpo.experiment import SearchSettings
 from mfhpo.experiment.kinds.race import DeclaredRace, MakePolicy
 from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.knowledge.fidelity import Fidelity, native
+from mfhpo.regret import MFElimination
+from mfhpo.search import BudgetedSearch
 from mfhpo_ray.experiment.metric import check_aim
+from mfhpo_ray.experiment.options import FidelitySearchOptions
 from mfhpo_ray.experiment.space import Config
-from mfhpo_ray.searchers.options import FidelitySearchOptions
 from mfhpo_ray.searchers.trials import Source, Trials, own_and_host
 
 
 class RaceTrials(Trials):
-    """Trials of a race of given configurations over levels.
+    """Trials of a race of given configurations over levels: see `DeclaredRace.of`.
 
-    Where cheaper levels have no declared bias, a budget may not pay for comparing all of them at
-    the target. Then it is a search, in which the policy compares the finalists, or a few planned
-    `looks` do. The policy takes its options as they are, unless a function is given to `make` it.
-    Options are tried at once, so that wrong ones raise here.
+    If it `chooses`, the policy suits the problem, and planned looks compare finalists.
     """
 
     def __init__(
@@ -31,44 +38,60 @@ class RaceTrials(Trials):
         fidelity: str | Fidelity,
         options: Mapping[str, Any],
         make: MakePolicy | None = None,
-        looks: bool = False,
+        chooses: bool = False,
     ) -> None:
         own, host = own_and_host(search, options, FidelitySearchOptions)
-        policy = search._policy_class
+        self._name, self._chooses = type(search).__name__, chooses
         given = {name: options[name] for name in options.keys() - host.keys()}
-        make = make or (lambda problem, sign, options: policy(problem, **options))
-        declared = DeclaredRace.of(fidelity, own, given, make, "" if looks else policy.__name__)
-        paid, seeded = host.pop("prices"), host.pop("seed_key")
-        replicate = declared.replicate
-        super().__init__(declared.fidelity, prices=paid, replicate=replicate, seed_key=seeded)
-        self.host, self._declared = host, declared
         check_aim(host["metric"], host["mode"])
         signs = {"max": (1.0,), "min": (-1.0,)}.get(host["mode"], (1.0, -1.0))
-        self._objection = declared.rehearse(self.levels, signs)
+        policy = search._policy_class
+        making = make or (lambda problem, sign, options: policy(problem, **options))
+        compares = "" if chooses else policy.__name__
+        self.race = DeclaredRace.of(fidelity, own, given, making, compares)
+        self.race.rehearse(self.race.fidelity.levels or (), signs)
+        paid, seeded = host.pop("prices"), host.pop("seed_key")
+        replicate = self.race.replicate
+        super().__init__(self.race.fidelity, prices=paid, replicate=replicate, seed_key=seeded)
+        self.host = host
 
-    @property
-    def options(self) -> Mapping[str, Any]:
-        """The options of the policy."""
-        return self._declared.options
-
-    def settings(self, source: Source, seed: int, sign: float) -> Settings:
+    def settings(self, source: Source, **common: Any) -> Settings:
         """Return the settings of the race, or of the search for its finalists."""
         assert isinstance(source, list)
         known = _described(source, self.keys[0])
-        return self._declared.settings(source, self.levels, seed=seed, sign=sign, known=known)
+        return self.race.settings(source, self.levels, known=known, **common)
 
     def objection(self) -> str | None:
         """Return what is wrong with the budget."""
-        return self._objection
+        declared = self.race.declaration
+        return declared.objection_to(self.race.options["budget"], self.levels)
 
-    def in_words(self, n_arms: int) -> str:
-        """Return what cheap levels are used for; empty where users have declared that."""
-        return self._declared.in_words(n_arms, self.levels)
+    def announcement(self, settings: Any, metric: str) -> list[str]:
+        """Return which policy is chosen, and what cheap levels are used for; warn of losses."""
+        words = self.race.in_words(len(settings.candidates), self.levels)
+        said = [f"{self._name}: {words}."] if words else []
+        if isinstance(settings, SearchSettings):
+            return said
+        if settings.sign < 0.0 and isinstance(settings.runner().policy, MFElimination):
+            warnings.warn(LOSSES_ARE_MAXIMISED.format(metric), stacklevel=5)
+        if self._chooses:
+            choice = self.choice(settings)
+            said.append(f"{choice.policy.__name__} is chosen: {choice.reason.rstrip('.')}.")
+        return said
+
+    def choice(self, settings: Any) -> PolicyChoice:
+        """Return the policy that suits the problem, and why."""
+        n_arms = len(settings.candidates)
+        if isinstance(settings, SearchSettings):
+            return PolicyChoice(BudgetedSearch, self.race.in_words(n_arms, self.levels))
+        if settings.in_blocks:
+            return choose_blocks()
+        problem = self.race.declaration.problem(n_arms, self.levels, settings.sign)
+        return recommend_policy(problem, self.race.options["aim"])
 
     def digest(self) -> dict[str, Any]:
         """Return what must be the same after a restart."""
-        costs = self._declared.fidelity.costs_of(self.levels)
-        words = f"{costs} and {self._declared.declaration.bias}"
+        words = f"{self.race.fidelity.costs_of(self.levels)} and {self.race.declaration.bias}"
         return {"levels": repr(list(self.levels)), "costs and bias": words}
 
 

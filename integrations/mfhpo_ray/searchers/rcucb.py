@@ -13,11 +13,15 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import runs
 from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.experiment.metric import as_number
+from mfhpo_ray.experiment.options import (
+    RCUCBSearchOptions,
+    SearchOptions,
+    ZoomingRCUCBSearchOptions,
+)
 from mfhpo_ray.experiment.space import Config, assign
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.searchers.candidates import ArmsLike
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
-from mfhpo_ray.searchers.options import RCUCBSearchOptions, SearchOptions, ZoomingRCUCBSearchOptions
 from mfhpo_ray.searchers.trials import Source, Trials, own_and_host
 
 if TYPE_CHECKING:
@@ -46,9 +50,9 @@ class _LimitTrials(Trials):
         self._policy_class = search._policy_class
         self._make(2, (), **own)
 
-    def settings(self, source: Source, seed: int, sign: float) -> LimitSettings:
+    def settings(self, source: Source, **common: Any) -> LimitSettings:
         assert isinstance(source, list)
-        return LimitSettings(candidates=source, options=self._options, make=self._make, sign=sign)
+        return LimitSettings(candidates=source, options=self._options, make=self._make, **common)
 
     def look_up(self, space: Mapping[str, Any]) -> None:
         """Find nothing: limits are not in the search space."""

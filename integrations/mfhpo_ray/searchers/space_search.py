@@ -11,8 +11,8 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import Declaration
 from mfhpo.racing.options import runs
 from mfhpo.search import BudgetedSearch, DeclaredSearch
+from mfhpo_ray.experiment.options import FidelitySearchOptions, SpaceSearchOptions
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
-from mfhpo_ray.searchers.options import FidelitySearchOptions, SpaceSearchOptions
 from mfhpo_ray.searchers.trials import Source, Trials, own_and_host
 
 if TYPE_CHECKING:
@@ -28,14 +28,12 @@ class SpaceSearch(ExperimentSearch):
     When to use it: as you would use BOHB or Optuna with ASHA, for any space and a budget of some
     tens or hundreds of full evaluations. A model of all levels of the fidelity decides which
     configuration to begin and which to go on with. The end of the budget re-evaluates the finalists
-    from scratch. That gives the winner's value with an interval, and the probability that another
-    finalist is better. It is given to a Tuner as `IISESearch` is. A space of some tens of
-    configurations is better raced whole, by `MFSearch`.
+    from scratch. It is given to a Tuner as `IISESearch` is. A space of some tens of configurations
+    is better raced whole, by `MFSearch`.
 
     What it guarantees: with probability at least 1 - `delta`, no configuration of the shortlist is
     better than the certified one by more than `epsilon`. It says nothing about configurations
-    outside the shortlist. The intervals rest on the evaluations of the shortlist alone, never on
-    values that the search has selected. With `replicate` it is about the mean over replicates.
+    outside the shortlist. With `replicate` it is about the mean over replicates.
 
     Parameters
     ----------
@@ -62,10 +60,6 @@ class SpaceSearch(ExperimentSearch):
     before it had any value: then it may go on at the next level. Where most configurations fail at
     the lowest level, new ones begin above it. A trial whose process or node dies is paid for as
     well, and the configuration is evaluated again.
-
-    Where seconds are measured, each trial has a limit, beyond which something else is worth more.
-    The search's scheduler keeps it. A configuration that was stopped is evaluated again, with a
-    larger limit, once that is worth it.
 
     With `checkpoints`, ``config["training"]`` is the name of the training that a trial goes on
     with. Trials of one configuration at rising levels share it; each evaluation for the certificate
@@ -123,16 +117,9 @@ class _SpaceTrials(Trials):
         self.listed = declared.candidates if isinstance(declared.candidates, list) else None
         self._declaration = Declaration.of(declared.fidelity, own["sigma"], None)
 
-    def settings(self, source: Source, seed: int, sign: float) -> SearchSettings:
-        space, listed = (None, source) if isinstance(source, list) else (source, [])
-        return SearchSettings(
-            declared=self._declared,
-            levels=self.levels,
-            space=space,
-            candidates=listed,
-            seed=seed,
-            sign=sign,
-        )
+    def settings(self, source: Source, **common: Any) -> SearchSettings:
+        common |= {"candidates": source} if isinstance(source, list) else {"space": source}
+        return SearchSettings(declared=self._declared, levels=self.levels, **common)
 
     def objection(self) -> str | None:
         options = self._declared.options

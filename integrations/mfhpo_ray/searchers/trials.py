@@ -79,16 +79,16 @@ class Trials(abc.ABC):
     # The experiment, as it is declared.
 
     @abc.abstractmethod
-    def settings(self, source: Source, seed: int, sign: float) -> Settings:
-        """Return the settings; `sign` is -1 where values are minimised."""
+    def settings(self, source: Source, **common: Any) -> Settings:
+        """Return the settings, which have those that are `common` to all kinds."""
 
     def objection(self) -> str | None:
         """Return what is wrong with the budget, if the levels tell."""
         return None
 
-    def in_words(self, n_arms: int) -> str:
-        """Return what levels are used for; empty where that is known."""
-        return ""
+    def announcement(self, settings: Any, metric: str) -> list[str]:
+        """Return what the log is to say about what nobody has declared."""
+        return []
 
     def digest(self) -> dict[str, Any]:
         """Return what must be the same after a restart, as plain JSON values."""

@@ -18,7 +18,7 @@ def search_of(replicate=None, seed_key="seed", **options):
     grid = Grid(*(trial(x, acc=0.5 + 0.1 * x, seed=x) for x in range(6)))
     owned = [key for key in (seed_key, replicate) if key]
     given = {"metric": "acc", "mode": "max", "fidelity": None, "time_attr": "training_iteration"}
-    shortlist = shortlist_of(grid, 4, owned=owned, **given)
+    shortlist, _ = shortlist_of(grid, 4, owned=owned, **given)
     host = {"metric": "loss", "mode": "max", "seed": 7}
     return ShortlistSearch(shortlist, {"epsilon": 0.1, **options}, replicate, seed_key, **host)
 

@@ -9,6 +9,10 @@ from tests.ray.certification.grids import Grid, trial
 
 
 def of(grid, top=8, **options):
+    return with_length(grid, top, **options)[0]
+
+
+def with_length(grid, top=8, **options):
     options = {"metric": "acc", "mode": "max", "fidelity": None, **options}
     return shortlist_of(grid, top, time_attr="training_iteration", owned=["seed"], **options)
 
@@ -38,9 +42,9 @@ def test_only_trials_that_came_farthest_without_an_error_count():
         trial(7, 0.8, iteration=math.nan),
         ({"model": {"x": 6}}, None, None),
     )
-    found = of(grid)
+    found, length = with_length(grid)
     assert compared(found) == [(3, 0.6), (2, 0.5)]
-    assert (found.length, found.luckiest) == (9.0, 0)
+    assert (length, found.luckiest) == (9.0, 0)
     assert found.about == "the 2 best of 2 trials that came to training_iteration=9"
     assert "5 trials left out (stopped earlier or failed)" in found.words
 

@@ -99,7 +99,7 @@ class Watched(IISEScheduler):
     @property
     def told(self):
         """What runs have shown, in order: runs, pulls and observations."""
-        ends = [event for event in self._claims.experiment.events if isinstance(event, Ended)]
+        ends = [event for event in self._course.experiment.events if isinstance(event, Ended)]
         runs = [self._runs.find(end.id.partition(":")[0]) for end in ends]
         return [
             (run, Pull(run.arm, end.level), Observation(end.value, end.cost, end.stopped_at))

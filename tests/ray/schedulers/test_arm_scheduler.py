@@ -72,7 +72,7 @@ def test_restored_trials_count_for_their_own_arms_in_whatever_order_they_come():
     scheduler.on_trial_complete(controller, trials[3], result)
     arms = scheduler._runs.configurations
     assert [arms[arm] for arm in range(3)] == [{"arm": 1}, {"arm": 2}, {"arm": 3}]
-    assert scheduler._claims.experiment.runner.policy.plays.sum(axis=1).tolist() == [0, 0, 1]
+    assert scheduler._course.experiment.runner.policy.plays.sum(axis=1).tolist() == [0, 0, 1]
     assert scheduler.recommendation().config == {"arm": 3}
 
 
@@ -91,7 +91,7 @@ def test_restored_trials_that_had_begun_are_held_back_and_new_ones_are_not(tmp_p
     # The searcher, and what limits it, do not wait for the one that is over.
     search.on_trial_complete.assert_called_once_with("trial_1", result=None)
     assert scheduler.choose_trial_to_run(controller) is begun
-    assert scheduler._claims.experiment.runner.policy.plays.sum(axis=1).tolist() == [1, 0, 0]
+    assert scheduler._course.experiment.runner.policy.plays.sum(axis=1).tolist() == [1, 0, 0]
 
 
 def test_a_restored_experiment_whose_trials_are_all_over_makes_a_step():

@@ -111,8 +111,10 @@ def test_every_race_ends_and_tells_only_what_was_reported(drawn):
         arms=n_arms if n_arms > 1 else None,
         pilot_pulls=2,
     )
-    if scheduler._declaration.bias is None and drawn["n_replicates"] < 2:
-        scheduler._declaration = replace(scheduler._declaration, bias=Bias.max(*BIAS))
+    known = scheduler._race.declaration
+    if known.bias is None and drawn["n_replicates"] < 2:
+        known = replace(known, bias=Bias.max(*BIAS))
+        scheduler._race = replace(scheduler._race, declaration=known)
     run = race(
         scheduler,
         trials,
@@ -152,6 +154,6 @@ def test_values_that_a_stop_cuts_are_of_the_levels_that_were_reached(make, n_rep
     cuts = [str(each.message) for each in caught if "has stopped trial" in str(each.message)]
     assert len(cuts) == 1
     assert cuts[0].startswith("RunConfig(stop={'training_iteration': 5})")
-    levels = {result.pull.fidelity for result in scheduler._claims.experiment.history()}
+    levels = {result.pull.fidelity for result in scheduler._course.experiment.history()}
     assert levels <= {0, 1}
     assert not scheduler.recommendation().certified

@@ -219,7 +219,7 @@ def test_measured_costs_are_seconds_and_prices_weigh_them():
 def test_levels_are_geometric_from_the_grace_period_on():
     """As in Ray's ASHA and HyperBand."""
     geometric = {"grace_period": 2, "reduction_factor": 4}
-    assert list(IISEScheduler(max_t=81, **geometric)._levels) == [5, 20, 81]
+    assert list(IISEScheduler(max_t=81, **geometric)._meter.levels) == [5, 20, 81]
     assert MFEliminationScheduler(max_t=81, **geometric)._levels == [5, 20, 81]
     for name, value in geometric.items():
         for given in ({"levels": (1, 9)}, {"max_t": 9, "bias": {1: 0.5}}):

@@ -35,13 +35,13 @@ class Told(IISEScheduler):
     def told(self):
         """The values that the race has learned, by arm and level."""
         told = defaultdict(list)
-        for result in self._claims.experiment.history():
+        for result in self._course.experiment.history():
             told[Pull(result.pull.arm, result.pull.fidelity)].append(result.observation.value)
         return told
 
     @property
     def waited_for(self):
-        return self._claims.experiment.ledger.waited_for
+        return self._course.experiment.ledger.waited_for
 
 
 def _race(curves, *, n_replicates=400, levels=(1,), time_attr="training_iteration", **options):

@@ -132,7 +132,7 @@ def test_a_configuration_that_was_drawn_twice_is_judged_with_new_seeds():
     scheduler = MFEliminationScheduler(max_t=27)
     run = promoted(scheduler, trials(seed=0) + trials(seed=0), sigma=0.01)
     by_id = {trial.trial_id: trial for trial in run.trials}
-    begun = [e for e in scheduler._claims.experiment.events if isinstance(e, Begun)]
+    begun = [e for e in scheduler._course.experiment.events if isinstance(e, Begun)]
     judging = [e.id.partition(":")[0] for e in begun if e.purpose == "certificate"]
     assert judging
     assert all(by_id[each].config["seed"] for each in judging)
@@ -159,7 +159,7 @@ def test_what_cannot_be_promoted_raises():
 
 def test_levels_are_as_long_as_those_of_tunes_schedulers():
     for scheduler in (IISEScheduler(), MFEliminationScheduler()):
-        assert list(scheduler._levels)[-1] == 100
+        assert scheduler._meter.levels[-1] == 100
     with pytest.raises(ValueError, match="give either max_t"):
         IISEScheduler(max_t=9, levels=(1, 9))
 

@@ -54,7 +54,7 @@ def test_one_slot_plays_what_the_bare_policy_plays():
         else:
             policy.tell(pull, Observation(step.value, step.seconds))
     answer, expected = ours.recommendation(), policy.recommend()
-    assert ours._claims.experiment.runner.policy.plays.tolist() == policy.plays.tolist()
+    assert ours._course.experiment.runner.policy.plays.tolist() == policy.plays.tolist()
     assert (answer.arm, answer.limit, answer.trials) == (expected.arm, expected.limit, 60)
     assert answer.gain == pytest.approx(expected.mean)
     assert answer.censored == pytest.approx(expected.censored)
@@ -122,7 +122,7 @@ def test_limits_are_derived_and_longest_ends_what_hangs_before():
     ours = scheduler(limits=4, longest=40.0, horizon=80)
     run = simulate(ours, trials(80), SERVICES, slots=4)
     answer = ours.recommendation()
-    limits = ours._claims.experiment.runner.policy.limits
+    limits = ours._course.experiment.runner.policy.limits
     assert len(limits) == 4
     assert all(0.0 < limit < 40.0 for limit in limits)
     assert answer.limit in limits

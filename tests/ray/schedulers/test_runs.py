@@ -10,7 +10,7 @@ from ray.tune.experiment import Trial
 
 from benchmarks.tune_clock.cluster import SimulatedTrial
 from mfhpo_ray.schedulers.room import slots_for
-from mfhpo_ray.schedulers.runs import Runs, warn_if_redrawn
+from mfhpo_ray.schedulers.runs import Runs
 
 
 def trial_of(number, **config):
@@ -41,36 +41,6 @@ def test_runs_that_are_over_are_not_listed():
     assert runs.of(0) == [second]
     assert list(runs) == [first, second]
     assert runs.of(7) == []
-
-
-def added(configs):
-    runs = Runs(["seed"])
-    for number, config in enumerate(configs):
-        runs.add(trial_of(number, **config))
-    return runs
-
-
-def test_what_is_drawn_anew_for_each_replicate_is_warned_about_by_key():
-    trials = [{"x": x, "seed": seed} for seed in range(3) for x in range(4)]
-    draws = iter(range(100))
-    with pytest.warns(UserWarning, match="'lr' differ from replicate to replicate"):
-        warn_if_redrawn(added({**trial, "lr": next(draws)} for trial in trials), ["seed"])
-
-
-@pytest.mark.parametrize(
-    "trials",
-    [
-        [{"x": x, "seed": seed} for seed in range(3) for x in range(4)],
-        [{"x": x, "seed": 0} for x in range(12)],
-        [{"x": x, "seed": x} for x in range(12)],
-        [{"x": x % 4, "seed": x} for x in range(12)],
-        [{"x": x} for x in range(12)],
-        [{"x": x, **({"seed": 0} if x % 2 else {})} for x in range(12)],
-    ],
-)
-def test_other_trials_are_not_warned_about(trials, recwarn):
-    warn_if_redrawn(added(trials), ["seed"])
-    assert not recwarn.list
 
 
 def trial_with(**resources):

@@ -1,0 +1,139 @@
+"""Options of searches and schedulers by name: those of their policy, and their own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, TypedDict
+
+from mfhpo.censored.options import RCUCBOptions, ZoomingRCUCBOptions
+from mfhpo.racing.options import IISEOptions
+from mfhpo.search import SearchOptions as BudgetOptions
+
+
+class AimOptions(TypedDict, total=False):
+    """Options of every search and every scheduler.
+
+    Parameters
+    ----------
+    metric
+        The metric; a trial that ends without it has failed. None: that of ``TuneConfig``, which
+        reaches a search only together with a ``param_space``.
+    mode
+        Whether to maximise the metric, "max", or to minimise it, "min". None: as for `metric`.
+    """
+
+    metric: str | None
+    mode: str | None
+
+
+class SearchOptions(AimOptions, total=False):
+    """Options of every search that runs a policy.
+
+    Parameters
+    ----------
+    space
+        Search space of the arms, in Tune's terms. None: the ``param_space`` of the Tuner, whose
+        constants are part of each trial anyway. A ``tune.sample_from`` of the ``param_space`` is
+        drawn by Tune anew in each trial, and an answer says so; in `space`, it is drawn once for
+        each arm.
+    seed_key
+        The key of the configuration that gets a seed from 0 to 2**31 - 1, no two trials of a race
+        the same. None: no seed is set, and trials have to draw their own.
+    seed
+        Makes arms, pilot and seeds repeatable. None: drawn, and saved with the experiment.
+    """
+
+    space: Mapping[str, Any] | None
+    seed_key: str | None
+    seed: int | None
+
+
+class FidelitySearchOptions(SearchOptions, total=False):
+    """Options of every search over a fidelity.
+
+    Parameters
+    ----------
+    prices
+        Price of a second by unit of a resource, such as ``{"CPU": 1, "GPU": 20}``, where costs are
+        measured; what is not named is free. It needs ``scheduler=search.scheduler()``. None: a
+        second costs 1.
+    """
+
+    prices: Mapping[str, float] | None
+
+
+class LimitSearchOptions(SearchOptions, total=False):
+    """Options of every search that chooses time limits.
+
+    Parameters
+    ----------
+    limit_key
+        The key of the configuration that gets the limit in seconds, None while there is none.
+    """
+
+    limit_key: str
+
+
+class SpaceSearchOptions(BudgetOptions, FidelitySearchOptions):
+    """Options of `SpaceSearch`."""
+
+
+class RCUCBSearchOptions(RCUCBOptions, LimitSearchOptions):
+    """Options of `RCUCBSearch`."""
+
+
+class ZoomingRCUCBSearchOptions(ZoomingRCUCBOptions, LimitSearchOptions):
+    """Options of `ZoomingRCUCBSearch`."""
+
+
+class SchedulerOptions(AimOptions, total=False):
+    """Options of every scheduler whose trials are replicates of arms.
+
+    Parameters
+    ----------
+    replicate
+        The keys of the configuration in which the replicates of an arm differ, "a/b" for nested
+        ones.
+    arms
+        Number of arms, where a search algorithm suggests them one at a time; None: its number of
+        samples. The search ends with the first suggestion beyond them. Not needed with random
+        search and grids.
+    memory_limit
+        Bytes that a trial may hold with its child processes; None for no limit. One that holds more
+        is ended, and has failed (see `PullScheduler`).
+    """
+
+    replicate: str | Collection[str]
+    arms: int | None
+    memory_limit: float | None
+
+
+class LevelOptions(SchedulerOptions, total=False):
+    """Options of every scheduler whose trials pause at levels.
+
+    Parameters
+    ----------
+    grace_period
+        The least level that is made from `max_t`. None: 1.
+    reduction_factor
+        How many times longer each level made from `max_t` is than the one before. None: 3.
+    levels
+        The levels themselves, increasing, the last one complete, in place of `max_t`.
+    limit
+        Seconds that a trial may run from one start or resumption on, above 0. One that is stopped
+        there, also if it hangs, has failed. None: no limit, so that a trial which hangs holds its
+        slot, and the race, for ever.
+    """
+
+    grace_period: int | None
+    reduction_factor: float | None
+    levels: Sequence[float] | None
+    limit: float | None
+
+
+class IISESchedulerOptions(IISEOptions, LevelOptions):
+    """Options of `IISEScheduler`."""
+
+
+class RCUCBSchedulerOptions(RCUCBOptions, SchedulerOptions):
+    """Options of `RCUCBScheduler`."""
