@@ -282,12 +282,12 @@ class Translation:
         if self.values.end(arm, -1 if level is None else level, trial):
             self._warn_of_names(arm, trial, level in (None, target))
             return True
-        outside = "" if is_in_range(trial) else ", which is outside the objective's ranges,"
-        instead = self.values[arm].params
+        instead = f"instead of arm {arm}, {self.values[arm].params}"
+        if not is_in_range(trial):
+            instead = "which is outside the objective's ranges"
         self.warn(
             f"arm of trial {trial.number}",
-            f"trial {trial.number} evaluated {trial.params}{outside} instead of arm {arm}, "
-            f"{instead}: it does not count. Suggest each parameter with the same range in every "
+            f"trial {trial.number} evaluated {trial.params}, {instead}: it does not count. Suggest each parameter with the same range in every "
             f"trial, and do not fix parameters of a race.",
         )
         return False

@@ -21,6 +21,7 @@ class Known:
     params: Params = field(default_factory=dict)
     distributions: dict[str, BaseDistribution] = field(default_factory=dict)
     first: FrozenTrial | None = None  # the first trial that evaluated it and ended
+    expected: set[str] = field(default_factory=set)  # names of what was enqueued, and not yet told
     told_by: int | None = None  # the first trial that suggested anything for it
     # What the first whole trial at each level asked for.
     whole: dict[int, tuple[int, Params]] = field(default_factory=dict)
@@ -75,10 +76,8 @@ class Values:
         point: Mapping[str, float] | None,
     ) -> Any:
         """Return a configuration's value of a parameter, drawn now if it was never asked for."""
-        known = self[arm].params
-        if name not in known:
-            known[name] = self.planned(arm, name, distribution, point)
-        return known[name]
+        value = self.planned(arm, name, distribution, point)
+        return self[arm].params.setdefault(name, value)
 
     def planned(
         self,
@@ -88,9 +87,12 @@ class Values:
         point: Mapping[str, float] | None = None,
     ) -> Any:
         """Return the value that a draw has, as long as no trial says otherwise."""
-        known = self[arm].params
-        if name in known:
-            return known[name]
+        known = self[arm]
+        if name in known.expected and not contains(distribution, known.params[name]):
+            known.expected.discard(name)
+            del known.params[name]
+        if name in known.params:
+            return known.params[name]
         if arm < self._n_even:
             return self._hypercube.draw(arm, name, distribution)
         place = (point or {}).get(name)
@@ -108,11 +110,12 @@ class Values:
         What was enqueued outside the objective's ranges is no configuration's.
         """
         known, told = self[arm], self.configuration(params)
-        outside = {name: told.pop(name) for name in _outside(trial) & told.keys()}
-        if not self.is_declared and known.told_by is None:
-            for name, value in outside.items():
-                if described(known.params.get(name)) == described(value):
-                    del known.params[name]  # it was expected
+        outside = _outside(trial) & told.keys()
+        for name in outside:
+            del told[name]
+        for name in outside & known.expected:
+            del known.params[name]
+        known.expected -= {*outside, *told}
         if told and (known.told_by is None or trial.number < known.told_by):
             known.told_by = trial.number
             known.params |= {n: v for n, v in told.items() if n not in self.named(arm)}
@@ -123,21 +126,24 @@ class Values:
 
     def expect(self, arm: int, params: Params) -> None:
         """Learn what the objective will be given for a draw, unless a trial has said otherwise."""
-        for name, value in params.items():
-            self[arm].params.setdefault(name, value)
+        known = self[arm]
+        known.expected |= params.keys() - known.params.keys()
+        known.params |= {name: params[name] for name in params.keys() - known.params.keys()}
 
     def end(self, arm: int, level: int, trial: FrozenTrial) -> bool:
         """Learn from a trial with a value; False if it evaluated something else.
 
         The first one at each level says which parameters there are: then all must have the same.
         """
+        if not is_in_range(trial):
+            return False
         known, now = self[arm], self.configuration(trial.params)
         number, first = known.whole.get(level, (trial.number, now))
         if number >= trial.number:
             self.is_overturned |= not _same(now, first)
             known.whole[level] = trial.number, now
             first = now
-        return _same(now, first) and self.is_of(arm, trial) and is_in_range(trial)
+        return _same(now, first) and self.is_of(arm, trial)
 
     def is_of(self, arm: int, trial: FrozenTrial) -> bool:
         """Return whether a trial evaluates a configuration, as far as it came."""

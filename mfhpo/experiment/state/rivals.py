@@ -22,6 +22,8 @@ class Rivals:
         Of claims that should move.
     repeats
         Of claims of a block whose evaluation an earlier one has begun: they give no value.
+    seen
+        Arms, levels and blocks of values.
     replicates
         Those that were claimed, by purpose.
     """
@@ -32,7 +34,7 @@ class Rivals:
         self.replicates: defaultdict[str, set[int]] = defaultdict(set)
         self._configurations = configurations
         self._ledger = ledger
-        self._seen: set[tuple[int, int, int | None]] = set()  # arms, levels and blocks of values
+        self.seen: set[tuple[int, int, int | None]] = set()
         self._shortlist: tuple[str, ...] = ()
 
     def agreed(self, begun: Begun) -> Begun:
@@ -45,11 +47,11 @@ class Rivals:
     def note_value(self, pull: Pull) -> None:
         """Take note of a value, of which a block has one."""
         if pull.block is not None:
-            self._seen.add((pull.arm, pull.fidelity, pull.block))
+            self.seen.add((pull.arm, pull.fidelity, pull.block))
 
     def has_value(self, pull: Pull) -> bool:
         """Tell whether the block of a pull has its value."""
-        return (pull.arm, pull.fidelity, pull.block) in self._seen
+        return (pull.arm, pull.fidelity, pull.block) in self.seen
 
     def has_rival(self, begun: Begun, arm: int) -> bool:
         """Tell whether a claim should move, because an earlier one is equal.
@@ -73,7 +75,7 @@ class Rivals:
         if begun.block is None or begun.purpose == "search":
             return
         levels = begun.levels or ()
-        has_value = any((arm, level, begun.block) in self._seen for level in levels)
+        has_value = any((arm, level, begun.block) in self.seen for level in levels)
         if has_value or self._is_under_way(begun, arm):
             self.repeats.add(begun.id)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -89,8 +89,14 @@ class State:
 
     def copied(self) -> State:
         """Return a state that takes other events than this one from here on."""
-        known = {id(self.settings): self.settings, id(self.history): list(self.history)}
-        return deepcopy(self, known)
+        copies: list[Any] = [self.settings, *map(copy, self._growing())]
+        originals = [self.settings, *self._growing()]
+        return deepcopy(self, {id(one): other for one, other in zip(originals, copies)})
+
+    def _growing(self) -> list[Any]:
+        """Return what grows with every event, and whose entries never change."""
+        of_self = [self.history, self._closed, self._firsts, self._holders, self._unlearned]
+        return [*of_self, self._ended, self._failed, self.rivals.seen]
 
     def _find(self, found: Found) -> None:
         if found.replicates is not None and self.runner.of_means:  # the first number holds
