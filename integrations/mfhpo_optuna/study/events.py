@@ -287,8 +287,8 @@ class Translation:
             instead = "which is outside the objective's ranges"
         self.warn(
             f"arm of trial {trial.number}",
-            f"trial {trial.number} evaluated {trial.params}, {instead}: it does not count. Suggest each parameter with the same range in every "
-            f"trial, and do not fix parameters of a race.",
+            f"trial {trial.number} evaluated {trial.params}, {instead}: it does not count. "
+            f"Suggest each parameter with the same range in every trial, and do not fix parameters of a race.",
         )
         return False
 

@@ -143,7 +143,8 @@ class StudyExperiment:
         numbers: set[int] = set()
         for trial in news:
             numbers.update(trial.system_attrs.get("retry_history") or ())
-            numbers.update({trial.system_attrs.get("failed_trial")} - {None})
+            if "failed_trial" in trial.system_attrs:
+                numbers.add(trial.system_attrs["failed_trial"])
         self.trials.retried |= numbers
         lost = (self._lost.pop(number, None) for number in sorted(numbers))
         return [self.trials.outcome(*those) for those in lost if those is not None]

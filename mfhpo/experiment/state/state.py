@@ -89,9 +89,8 @@ class State:
 
     def copied(self) -> State:
         """Return a state that takes other events than this one from here on."""
-        copies: list[Any] = [self.settings, *map(copy, self._growing())]
-        originals = [self.settings, *self._growing()]
-        return deepcopy(self, {id(one): other for one, other in zip(originals, copies)})
+        known: dict[int, Any] = {id(each): copy(each) for each in self._growing()}
+        return deepcopy(self, {**known, id(self.settings): self.settings})
 
     def _growing(self) -> list[Any]:
         """Return what grows with every event, and whose entries never change."""
