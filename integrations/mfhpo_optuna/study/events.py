@@ -288,7 +288,8 @@ class Translation:
         self.warn(
             f"arm of trial {trial.number}",
             f"trial {trial.number} evaluated {trial.params}, {instead}: it does not count. "
-            f"Suggest each parameter with the same range in every trial, and do not fix parameters of a race.",
+            f"Suggest each parameter with the same range in every trial, and do not fix "
+            f"parameters of a race.",
         )
         return False
 

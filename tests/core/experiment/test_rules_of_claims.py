@@ -3,7 +3,18 @@
 import pytest
 
 from mfhpo import Fidelity
-from mfhpo.experiment import Assignment, Begun, Done, Ended, Experiment, Found, RaceSettings, Wait
+from mfhpo.experiment import (
+    Assignment,
+    Begun,
+    Concluded,
+    Done,
+    Ended,
+    Experiment,
+    Found,
+    Lost,
+    RaceSettings,
+    Wait,
+)
 from tests.core.experiment.story import Story, race
 from tests.core.experiment.workers import limits, search
 
@@ -228,3 +239,59 @@ def test_d3_a_claim_that_moves_is_not_waited_for():
     readers, claims = two_claims(race(2, budget=2.0))
     assert isinstance(readers[1].next(), Wait)
     assert moved(readers[1], claims[1]).replicate != claims[0].replicate
+
+
+def test_r9_of_equal_claims_that_both_stay_the_earlier_counts_and_both_are_paid():
+    """The second worker was too slow to move, and is the first to end."""
+    settings = race(2, sigma=None, shares_replicates=True)
+    readers, claims = two_claims(settings)
+    ends = [
+        Ended(id="2", order=readers[0].order, value=9.0),
+        Ended(id="1", order=readers[0].order + 1, value=1.0),
+    ]
+    told = [*claims, *ends]
+    for events in (told, told[::-1], [told[k] for k in (1, 3, 0, 2)]):
+        experiment = Experiment.replay(settings, events)
+        assert [(result.id, result.observation.value) for result in experiment.history()] == [
+            ("1", 1.0)
+        ]
+        assert experiment.answer().cost == 2.0
+
+
+def played(settings, late=None):
+    """Return a race of two arms in turn that is certified, and the last claim.
+
+    Another one of the other arm is begun before that one, and has not ended.
+    """
+    story, n = Story(settings), 0
+    while not story.experiment.finished:
+        if n == late:
+            story.begin("late", x=1 - n % 2)
+        story.begin(str(n), x=n % 2)
+        story.end(str(n), value=float(n % 2))
+        n += 1
+    return story, n - 1
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_what_was_concluded_stays_when_an_earlier_end_comes_late(is_lost):
+    settings = race(2, sigma=0.1, epsilon=0.5)
+    story, last = played(settings, late=played(settings)[1])
+    answer, order = story.answer, story.experiment.order
+    assert answer.certified
+    said = Concluded(id="said", order=order, open=("late",))
+    end = Ended(id="late", order=order - 2, value=0.5)
+    if is_lost:
+        end = Lost(id="late", order=order - 2, why="its process died")
+    events = [*story.experiment.events, said, end]
+    for told in (events, events[::-1]):
+        later = Experiment.replay(settings, told)
+        assert later.concluded == said.order
+        assert [result.id for result in later.history()][last:] == [str(last), "late"][
+            : 2 - is_lost
+        ]
+        assert later.answer().certified
+        assert later.answer().params == answer.params
+        assert Experiment.replay(settings, later.events).answer() == later.answer()
+    without = Experiment.replay(settings, [event for event in events if event != said])
+    assert [result.id for result in without.history()][-1] == str(last)
