@@ -288,6 +288,8 @@ class StudyExperiment:
                 self.read(study)
             self._write_claim(study, trial, assignment, signature)
             self.read(study)
+            if str(trial.number) not in self.experiment.open:
+                return
             claim = self.experiment.settle(str(trial.number))
             if claim is not None and claim.order > self.experiment.concluded:
                 return
