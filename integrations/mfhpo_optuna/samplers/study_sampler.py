@@ -5,6 +5,7 @@ import time
 import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -128,6 +129,12 @@ class StudySampler(BaseSampler):
         """Return what is known about a study, for pictures and reports; only to be read."""
         with self._lock:
             return self._read(study)
+
+    def reader(self) -> "StudySampler":
+        """Return a sampler like this one that knows no study, to read beside other threads."""
+        reader = copy(self)
+        reader._studies = Studies(reader._new)
+        return reader
 
     def objection_to(self, study: optuna.Study) -> str:
         """Return why the sampler cannot run the study, and what to do; "" if it can."""

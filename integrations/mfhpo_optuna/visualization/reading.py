@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
@@ -89,7 +88,7 @@ def read_anew(study: optuna.Study, sampler: StudySampler) -> tuple[StudyExperime
 
     Raises ValueError if nothing is known yet.
     """
-    reader = copy(sampler)  # it knows no study
+    reader = sampler.reader()
     reader._check_study(study)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they were given before, as was what the log says
