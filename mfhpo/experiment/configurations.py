@@ -152,7 +152,7 @@ class Configurations:
             self._fixed[arm] = {**configuration, **self._fixed.get(arm, {})}
             self._known[arm] = dict(self._fixed[arm])
 
-    def bind(self, arm: int, configuration: Mapping[str, Any]) -> int:
+    def identify(self, arm: int, configuration: Mapping[str, Any]) -> int:
         """Fix what a draw is, and return the first arm that is equal, or its own."""
         self.fix(arm, configuration)
         if arm in self._draws and arm not in self._owners:

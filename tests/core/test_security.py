@@ -11,6 +11,7 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
 from mfhpo_optuna import IISESampler
+from mfhpo_optuna.arguments import STATE_VERSION
 
 ROOT = Path(__file__).parents[2]
 
@@ -95,7 +96,8 @@ def test_a_study_full_of_pickles_and_code_is_only_read(tmp_path, monkeypatch):
 
     first = study()
     for text in (code, pickled):
-        first.set_user_attr("mfhpo:sampler", {"sampler": text, "arguments": {"epsilon": text}})
+        note = {"version": STATE_VERSION, "sampler": text, "arguments": {"epsilon": text}}
+        first.set_user_attr("mfhpo:sampler", note)
     monkeypatch.setattr(pickle, "loads", lambda *_: pytest.fail("a pickle was loaded"))
     first.optimize(objective)
     again = study()

@@ -240,7 +240,7 @@ class State:
         if level < self.runner.n_levels - 1 or self.runner.withdraw is None:
             configurations.fix(arm, ended.configuration)
             return
-        owner = configurations.bind(arm, ended.configuration)
+        owner = configurations.identify(arm, ended.configuration)
         if owner == arm or arm in self._merged:
             return
         if not self._merged and not self.runner.draws:
