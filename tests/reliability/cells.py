@@ -240,5 +240,5 @@ def complaints(found, name):
 
 def check(found, name):
     """What must hold in every cell."""
-    assert complaints(found, name) == []
+    assert complaints(found, name) == [], found
     assert name == OPTUNA or found["right"]

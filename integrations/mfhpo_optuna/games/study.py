@@ -107,15 +107,12 @@ class NashStudy(StudyExperiment):
         trial: FrozenTrial,
         assignment: Assignment,
         signature: Mapping[str, str],
-    ) -> None:
+    ) -> bool:
         """Write down what a trial evaluates; it gives way if an earlier one takes what is left."""
-        super().claim(study, trial, assignment, signature)
-        id = str(trial.number)
-        if self.experiment.settle(id) is not None:
-            return
-        if not isinstance(self.experiment.next(moving=id), Assignment):
+        if not super().claim(study, trial, assignment, signature):
             self.over.add(trial.number)
             self._write(study, trial, {"over": True, "trial": trial.number})
+        return True
 
     def _write_claim(
         self,

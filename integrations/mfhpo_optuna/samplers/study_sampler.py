@@ -318,7 +318,9 @@ class StudySampler(BaseSampler):
             self._arm_sampler.reseed_rng()
             known.is_resumed = False
         with self._studies.whole(study):
-            known.claim(study, trial, assignment, self._joining.signature)
+            stands = known.claim(study, trial, assignment, self._joining.signature)
+            if not stands and self._may_wait(study, trial):
+                known.withdraw(study, trial)
 
     def _set_aside(
         self, study: optuna.Study, known: StudyExperiment, trial: FrozenTrial, reply: Reply

@@ -195,7 +195,9 @@ class Translation:
         says so. Whoever fails it need not have noted a counter: it counts from its beginning then.
         """
         id, order = str(trial.number), note.order + 1 if end.order is None else end.order
-        arm = self.arm_of(note)
+        arm, withdrawn = self.arm_of(note), lost_of(trial)
+        if withdrawn is not None and withdrawn.is_withdrawn and not trial.params:
+            return withdrawn
         if arm is not None and not end.values:  # whoever evaluates it again evaluates the same
             self.values.see(arm, trial, trial.params)
         is_lost = end.state == TrialState.FAIL and (end.worker is None or end.worker != note.worker)
@@ -413,7 +415,12 @@ def lost_of(trial: FrozenTrial) -> Lost | None:
     if note is None or note.trial != trial.number:
         return None
     return Lost(
-        id=str(trial.number), order=note.order, why=note.why, cost=None, is_sure=note.is_sure
+        id=str(trial.number),
+        order=note.order,
+        why=note.why,
+        cost=0.0 if note.is_withdrawn else None,
+        is_sure=note.is_sure,
+        is_withdrawn=note.is_withdrawn,
     )
 
 

@@ -11,7 +11,7 @@ from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Observation, Pull
-from mfhpo.experiment import Answer, Assignment, Done, Event, Experiment, Lost, Refused, Wait
+from mfhpo.experiment import Answer, Assignment, Begun, Done, Event, Experiment, Lost, Refused, Wait
 from mfhpo.knowledge.statistics import PullStatistics
 from mfhpo.search import BudgetedSearch
 from mfhpo_optuna.study.declared import Declared
@@ -277,10 +277,11 @@ class StudyExperiment:
         trial: FrozenTrial,
         assignment: Assignment,
         signature: Mapping[str, str],
-    ) -> None:
-        """Write down what a trial evaluates, and move it while an earlier claim is equal.
+    ) -> bool:
+        """Write down what a trial evaluates, and move it while another claim is equal.
 
-        Others may have chosen the same meanwhile: what they wrote before is earlier.
+        Others may have chosen the same meanwhile: what they wrote before is earlier, and what they
+        wrote without knowing this one may not move any more. False if nothing else is to be done.
         """
         self.under_way.begun_here[trial.number] = self.under_way.clock()
         for _ in range(_CHOICES):
@@ -288,17 +289,43 @@ class StudyExperiment:
                 self.read(study)
             self._write_claim(study, trial, assignment, signature)
             self.read(study)
-            if str(trial.number) not in self.experiment.open:
-                return
-            claim = self.experiment.settle(str(trial.number))
-            if claim is not None and claim.order > self.experiment.concluded:
-                return
-            if claim is not None:  # others have answered meanwhile, without this one
-                continue
-            other = self._next(trial, moving=str(trial.number))
+            id = str(trial.number)
+            if id not in self.experiment.open:
+                return True
+            claim = self.experiment.settle(id)
+            if claim is not None and claim.order <= self.experiment.concluded:
+                continue  # others have answered meanwhile, without this one
+            if claim is not None and not self._is_overtaken(claim):
+                return True
+            other = self._next(trial, moving=id)
             if not isinstance(other, Assignment) or _is_same(other, assignment):
-                return
+                return isinstance(other, Assignment)
             assignment = other
+        return True
+
+    def _is_overtaken(self, claim: Begun) -> bool:
+        """Tell whether a later claim is equal whose writer did not know this one."""
+        open = self.experiment.ledger.open
+        own = open[claim.id]
+        return any(
+            each.begun.order >= claim.order
+            and (each.pull, each.begun.purpose) == (own.pull, own.begun.purpose)
+            and self.experiment.settle(id) is None
+            for id, each in open.items()
+            if id != claim.id
+        )
+
+    def withdraw(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        """Note that a trial evaluates nothing, since others do what it claims."""
+        order = self.experiment.order
+        mark = EndNote(
+            trial.number, order, worker_name(), why="others evaluate the same", is_withdrawn=True
+        )
+        write_attribute(study, trial, LOST_KEY, mark.to_dict())
+        lost = lost_of(trial)
+        assert lost is not None
+        self.experiment.apply(lost)
+        self.idle.add(trial.number)
 
     def _write_claim(
         self,

@@ -287,6 +287,7 @@ def _end(value: Any) -> EndNote | None:
         state=lambda state: isinstance(state, str),
         why=lambda why: isinstance(why, str),
         is_sure=lambda is_sure: isinstance(is_sure, bool),
+        is_withdrawn=lambda is_withdrawn: isinstance(is_withdrawn, bool),
         worker=_is_name,
     )
     if not is_right or not {"trial", "order"} <= value.keys():

@@ -62,3 +62,4 @@ class EndNote(_Note):
     state: str = ""  # of the trial, as it was to be stored
     why: str = ""
     is_sure: bool = True
+    is_withdrawn: bool = False
