@@ -109,7 +109,10 @@ class NashStudy(StudyExperiment):
         signature: Mapping[str, str],
     ) -> bool:
         """Write down what a trial evaluates; it gives way if an earlier one takes what is left."""
-        if not super().claim(study, trial, assignment, signature):
+        super().claim(study, trial, assignment, signature)
+        id = str(trial.number)
+        is_rival = self.experiment.settle(id) is None
+        if is_rival and not isinstance(self.experiment.next(moving=id), Assignment):
             self.over.add(trial.number)
             self._write(study, trial, {"over": True, "trial": trial.number})
         return True

@@ -67,8 +67,11 @@ def test_a_certificate_stays_when_the_end_of_an_earlier_trial_is_stored_later():
         assert (answer.certified, answer.finished, answer.params) == (True, True, said[0].params)
 
 
-def test_equal_claims_that_both_stand_give_one_value(monkeypatch):
-    """A worker claims, without a look, what another one has claimed since it last looked."""
+def test_of_equal_claims_the_one_that_was_written_last_moves(monkeypatch):
+    """A worker claims, without a look, what another one has claimed since it last looked.
+
+    Its trial began earlier, but the other one looks no more.
+    """
     storage = InMemoryStorage()
 
     def make():
@@ -93,12 +96,12 @@ def test_equal_claims_that_both_stand_give_one_value(monkeypatch):
     for trial in trials:
         suggest(trial)
     claims = [one.trials[trial.number].user_attrs[PULL] for trial in trials]
-    assert claims[0]["arm"] == claims[1]["arm"]
+    assert claims[0]["arm"] != claims[1]["arm"]
     other.tell(trials[0], 9.0)
     one.tell(trials[1], 1.0)
     for study in (one, other, make()):
         known = study.sampler.known(study)
-        assert [result.observation.value for result in known.experiment.history()] == [-1.0]
+        assert [result.observation.value for result in known.experiment.history()] == [-9.0, -1.0]
         assert known.answer().cost == 2.0
 
 
