@@ -136,7 +136,7 @@ class CandidateResult(Candidate):
 
     @property
     def outcomes(self) -> str:
-        """How many of its evaluations gave no value, such as "failed 3 of 13"; empty for none."""
+        """Number of evaluations without a value, such as "failed 3 of 13"; empty for none."""
         if not self.failures + self.stops:
             return ""
         return outcomes_in_words(self.values, self.failures, self.stops)

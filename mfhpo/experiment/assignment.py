@@ -93,7 +93,7 @@ class Wait:
 
 @dataclass(frozen=True)
 class Refused:
-    """What a user has enqueued can never count: it is no configuration, or not paid for.
+    """Tells that what a user has enqueued can never count: it is no configuration, or not paid for.
 
     Parameters
     ----------

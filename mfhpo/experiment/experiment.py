@@ -169,6 +169,21 @@ class Experiment:
         """
         return None if id in self._current().rivals.ids else self.claim(id)
 
+    def is_overtaken(self, id: str) -> bool:
+        """Tell whether an open claim is equal to another one that was written without knowing it.
+
+        Its writer may not look again, and may even have evaluated it. So whoever has written the
+        claim with the smaller counter moves it while it can, though it stands by `settle`.
+        """
+        state = self._current()
+        own = state.ledger.open[id]
+        rivals = filter(None, map(state.claim_of, state.rivals.ids - {id}))
+        return any(
+            claim.begun.order >= own.begun.order
+            and (claim.pull, claim.begun.purpose) == (own.pull, own.begun.purpose)
+            for claim in rivals
+        )
+
     def level_of(self, id: str) -> int:
         """Return the level for a claim that was made before levels were known.
 

@@ -1,4 +1,4 @@
-"""What was observed in figures: of every (arm, fidelity) pair, and of durations."""
+"""Figures of what was observed: of every (arm, fidelity) pair, and of durations."""
 
 import math
 from typing import NamedTuple
@@ -68,7 +68,7 @@ class PullStatistics:
 
 
 class SurvivalPoint(NamedTuple):
-    """How probably a pull runs beyond a limit, with bounds.
+    """The probability that a pull runs beyond a limit, with bounds.
 
     Parameters
     ----------

@@ -336,7 +336,7 @@ class BudgetedSearch(Policy):
 
     @property
     def standing(self) -> Standing:
-        """What is known so far, for answers."""
+        """The knowledge so far, for answers."""
         stopped_at = self._stopped_at if self.stopped_by_chance else None
         return Standing(self, self.search, self.budget, self._finalists, stopped_at)
 

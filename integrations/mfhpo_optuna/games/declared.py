@@ -1,4 +1,4 @@
-"""Who plays a game, and at which levels utilities are measured, as arguments declare it."""
+"""A game as arguments declare it: its players, and the levels at which they are measured."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias

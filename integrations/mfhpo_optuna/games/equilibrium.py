@@ -1,4 +1,4 @@
-"""What players may gain by deviating from a profile, in the terms of their study."""
+"""Gains of players that deviate from a profile, in the terms of their study."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

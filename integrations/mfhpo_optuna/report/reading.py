@@ -52,7 +52,7 @@ class StudyReading:
 
     @property
     def purpose(self) -> Purpose:
-        """What its trials are evaluated for; "trial" where that is not known."""
+        """The purpose of its trials; "trial" where that is not known."""
         if self.known is None:
             return "trial"
         if isinstance(self.known.kind, FidelityKind):

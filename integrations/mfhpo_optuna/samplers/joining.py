@@ -49,7 +49,7 @@ class Joining:
 
     @property
     def signature(self) -> dict[str, str]:
-        """Who has chosen what a trial evaluates, to be noted with it."""
+        """The worker and the arguments that have chosen an evaluation, to be noted with it."""
         return {WORKER: worker_name(), ARGUMENTS: self.settings.digest}
 
     def refusal(self, study: optuna.Study, trial: FrozenTrial) -> str:

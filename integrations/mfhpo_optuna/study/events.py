@@ -150,9 +150,9 @@ class Translation:
             point=note.point,
             block=None if self.replicates is None else note.block,
             limit=limit_of(trial),
-            purpose=note.purpose,  # type: ignore[arg-type]  # it was checked when it was read
+            purpose=note.purpose,
             shortlist=tuple(shortlist),
-            origin=note.origin,  # type: ignore[arg-type]  # as the purpose
+            origin=note.origin,
             retry_of=None if note.retry_of is None else str(note.retry_of),
             worker=note.worker or "",
         )

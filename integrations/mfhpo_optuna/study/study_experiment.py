@@ -11,7 +11,7 @@ from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Observation, Pull
-from mfhpo.experiment import Answer, Assignment, Begun, Done, Event, Experiment, Lost, Refused, Wait
+from mfhpo.experiment import Answer, Assignment, Done, Event, Experiment, Lost, Refused, Wait
 from mfhpo.knowledge.statistics import PullStatistics
 from mfhpo.search import BudgetedSearch
 from mfhpo_optuna.study.declared import Declared
@@ -295,25 +295,13 @@ class StudyExperiment:
             claim = self.experiment.settle(id)
             if claim is not None and claim.order <= self.experiment.concluded:
                 continue  # others have answered meanwhile, without this one
-            if claim is not None and not self._is_overtaken(claim):
+            if claim is not None and not self.experiment.is_overtaken(id):
                 return True
             other = self._next(trial, moving=id)
             if not isinstance(other, Assignment) or _is_same(other, assignment):
                 return isinstance(other, Assignment)
             assignment = other
         return True
-
-    def _is_overtaken(self, claim: Begun) -> bool:
-        """Tell whether a later claim is equal whose writer did not know this one."""
-        open = self.experiment.ledger.open
-        own = open[claim.id]
-        return any(
-            each.begun.order >= claim.order
-            and (each.pull, each.begun.purpose) == (own.pull, own.begun.purpose)
-            and self.experiment.settle(id) is None
-            for id, each in open.items()
-            if id != claim.id
-        )
 
     def withdraw(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Note that a trial evaluates nothing, since others do what it claims."""

@@ -28,7 +28,7 @@ class Known:
 
 
 class Values:
-    """What configurations are; a number stands for one of a list, or for a draw.
+    """The values of configurations; a number stands for one of a list, or for a draw.
 
     Parameters
     ----------

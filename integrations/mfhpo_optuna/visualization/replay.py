@@ -1,4 +1,4 @@
-"""What happened in a race or a search, by telling its events once more."""
+"""Tells the events of a race or a search once more, to see what happened."""
 
 import math
 import warnings
@@ -56,7 +56,7 @@ class Evaluation:
 
     @property
     def is_replicate(self) -> bool:
-        """Whether it was made for the certificate."""
+        """True if it was made for the certificate."""
         return self.purpose == "certificate"
 
     @property

@@ -9,7 +9,7 @@ from mfhpo._validation import check_instance, check_nonnegative, shown
 
 
 class Prices:
-    """What a second costs: see `mfhpo_ray.experiment.options.FidelitySearchOptions`.
+    """The cost of a second: see `mfhpo_ray.experiment.options.FidelitySearchOptions`.
 
     ValueError if prices are given but costs are not measured, or all prices are 0.
     """

@@ -1,4 +1,4 @@
-"""What to evaluate next, by what a state knows."""
+"""Chooses what to evaluate next, by what a state knows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What events change: the arms, the open claims, and the results that were learned."""
+"""The state that events change: arms, open claims, and results that were learned."""
 
 from __future__ import annotations
 
@@ -104,6 +104,10 @@ class State:
         self.is_exhausted |= found.is_exhausted
         if self.runner.find is not None:
             self.runner.find(found)
+
+    def claim_of(self, id: str) -> Claim | None:
+        """Return a claim that is under way, or that has ended; None for one of no arm."""
+        return self.ledger.open.get(id, self._closed.get(id))
 
     @property
     def finished(self) -> bool:

@@ -14,7 +14,7 @@ _FIRST_EVERYWHERE = 2
 
 
 class Beginning:
-    """How many arms are drawn at random before anything is concluded from their values.
+    """The number of arms drawn at random before anything is concluded from their values.
 
     An `initial` number holds; without one, `find` finds it. All of them may cost `most`.
     """

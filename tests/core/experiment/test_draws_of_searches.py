@@ -32,8 +32,7 @@ def search(levels=LEVELS, **options):
 
 def late(**options):
     """The same while its levels are not known."""
-    make = lambda levels: search(levels)  # noqa: E731
-    return LateSettings(fidelity="epochs", make=make, candidates=None, **options)
+    return LateSettings(fidelity="epochs", make=search, candidates=None, **options)
 
 
 class Objective(Story):
@@ -48,7 +47,7 @@ class Objective(Story):
         return work
 
     def known(self, draw, x):
-        """What an end tells about a draw."""
+        """Return what an end tells about a draw."""
         is_new = self.experiment.ledger.n_begun.total() == 1
         parameters = {"x": Numeric()} if is_new else {}
         return {"configuration": {"x": x}, "parameters": parameters, "points": {draw: {"x": x}}}

@@ -49,10 +49,13 @@ def test_r9_d3_of_equal_claims_the_earlier_stands(kind):
     for reader in readers:
         assert reader.settle("1") == claims[0]
         assert reader.settle("2") is None
+        assert not reader.is_overtaken("2")
+        assert reader.is_overtaken("1")  # by one who may not look again
     other = moved(readers[1], claims[1])
     for reader in readers:
         reader.apply(other)
         assert reader.settle("2") == other
+        assert not reader.is_overtaken("1")
     what = [(c.configuration, c.block, c.replicate) for c in (claims[0], other)]
     assert what[0] != what[1]
     if kind != "replicates":
@@ -249,6 +252,8 @@ def test_r9_of_equal_claims_that_both_stay_the_earlier_counts_and_both_are_paid(
         Ended(id="2", order=readers[0].order, value=9.0),
         Ended(id="1", order=readers[0].order + 1, value=1.0),
     ]
+    readers[0].apply(ends[0])
+    assert readers[0].is_overtaken("1")
     told = [*claims, *ends]
     for events in (told, told[::-1], [told[k] for k in (1, 3, 0, 2)]):
         experiment = Experiment.replay(settings, events)

@@ -137,9 +137,9 @@ def test_three_processes_go_on_after_one_was_killed(tmp_path, name):
     done = evaluated(study, answer)
     assert len({split for _, _, split in done}) == len({block for _, block, _ in done})
     assert len({(block, split) for _, block, split in done}) == len({b for _, b, _ in done})
-    # Processes that choose at the same moment choose again, but not all of them may know; what is
-    # evaluated twice counts once.
-    assert 0.85 * len(done) <= answer.evaluations <= len(set(done))
+    # Processes that choose at the same moment choose again, but not all of them may know.
+    assert len(set(done)) >= 0.85 * len(done)
+    assert answer.evaluations == len(set(done))  # what is evaluated twice counts once
 
 
 def test_what_fails_is_evaluated_again_on_its_split():

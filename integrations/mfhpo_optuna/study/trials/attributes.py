@@ -25,7 +25,6 @@ WORKER, ARGUMENTS = "worker", "arguments"
 QUERY_KEY = "mfhpo:query"  # of a game: the query that it is
 ANSWERING_KEY = "mfhpo:answering"  # the process that is about to add the answer
 CERTIFICATE_KEY = "mfhpo:certificate"  # of one that answers
-WITHHELD_KEY = "mfhpo:withheld"  # of an answer that was added while nothing was certified
 CONCLUDED_KEY = "mfhpo:concluded"  # of a certified answer: its counter, and what had not ended
 SO_FAR_KEY = "mfhpo:so_far"  # of an answer before the end: the number of evaluations behind it
 LIMIT_KEY = "mfhpo:limit"  # the seconds that it may take; a sampler writes them before the trial
@@ -232,10 +231,6 @@ def _count(value: Any) -> int | None:
     return value if _is_whole(value) else None
 
 
-def _true(value: Any) -> bool | None:
-    return value is True or None
-
-
 def _positive(value: Any) -> float | None:
     return float(value) if _is_number(value) and value > 0.0 else None
 
@@ -313,10 +308,6 @@ def _query(value: Any) -> Mapping[str, Any] | None:
     return value if is_right else None
 
 
-def _is_candidate(value: Any) -> bool:
-    return _has(value, name=_is_text) and "name" in value
-
-
 def _concluded(value: Any) -> Mapping[str, Any] | None:
     is_right = _has(
         value, study=_is_name, order=_is_whole, open=lambda those: _are(_is_whole, those)
@@ -385,7 +376,6 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     GAME_KEY: _game,
     ANSWERING_KEY: _name,
     CERTIFICATE_KEY: _certificate,
-    WITHHELD_KEY: _true,
     SO_FAR_KEY: _count,
     CONCLUDED_KEY: _concluded,
     FIDELITY_KEY: _name,

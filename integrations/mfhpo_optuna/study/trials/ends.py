@@ -1,4 +1,4 @@
-"""How a trial has ended, as its storage says or as it is told at this moment."""
+"""Ends of trials, as the storage says or as they are told at this moment."""
 
 from __future__ import annotations
 

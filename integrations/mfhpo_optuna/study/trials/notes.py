@@ -1,4 +1,4 @@
-"""What a trial notes for all workers: what it evaluates, how it ended, that it is lost."""
+"""Notes on a trial for all workers: what it evaluates, how it ended, that it is lost."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from mfhpo.experiment.events import Origin, Purpose
 
+
+@dataclass(frozen=True)
 class _Note:
     """A note that is written as plain JSON values, without those that are as usual."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the note as it is written."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
-        usual = {each.name: each.default for each in fields(self)}  # type: ignore[arg-type]
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        usual = {each.name: each.default for each in fields(self)}
         kept = {name: value for name, value in values.items() if value != usual[name]}
         return {n: list(value) if isinstance(value, tuple) else value for n, value in kept.items()}
 
@@ -32,8 +35,8 @@ class PullNote(_Note):
     key: str | None = None
     fidelity: int | None = None  # None: not known when it began
     block: int | None = None
-    purpose: str = "given"
-    origin: str = "chosen"
+    purpose: Purpose = "given"
+    origin: Origin = "chosen"
     shortlist: tuple[int | str, ...] = ()  # arms that a certificate compares: keys or numbers
     point: Mapping[str, float] | None = None  # where a draw is to lie
     chooses: str = "levels of a fidelity"  # what its sampler chooses besides configurations

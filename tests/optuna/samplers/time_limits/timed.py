@@ -63,7 +63,7 @@ def pulls(study):
 
 
 def history(study, sampler=None):
-    """What the sampler has learned, in its order."""
+    """Return what the sampler has learned, in its order."""
     return (sampler or study.sampler).known(study).experiment.history()
 
 

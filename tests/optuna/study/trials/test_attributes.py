@@ -72,7 +72,6 @@ WRONG = {
         {"certified": True, "arm": -1},
         deep(),
     ],
-    "WITHHELD_KEY": ["no", 0],
     "CONCLUDED_KEY": [
         [],
         {"study": "s", "order": 1},
