@@ -177,12 +177,8 @@ class Experiment:
         """
         state = self._current()
         own = state.ledger.open[id]
-        rivals = filter(None, map(state.claim_of, state.rivals.ids - {id}))
-        return any(
-            claim.begun.order >= own.begun.order
-            and (claim.pull, claim.begun.purpose) == (own.pull, own.begun.purpose)
-            for claim in rivals
-        )
+        others = filter(None, map(state.claim_of, state.rivals.ids - {id}))
+        return any(claim.is_equal(own) and claim.begun.order >= own.begun.order for claim in others)
 
     def level_of(self, id: str) -> int:
         """Return the level for a claim that was made before levels were known.

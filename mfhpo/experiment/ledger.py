@@ -65,6 +65,10 @@ class Claim:
     pull: Pull
     tickets: dict[int, int] = field(default_factory=dict)
 
+    def is_equal(self, other: Claim) -> bool:
+        """Tell whether another claim is of the same evaluation."""
+        return (self.pull, self.begun.purpose) == (other.pull, other.begun.purpose)
+
     def level_of(self, ended: Ended) -> int:
         """Return the level that an end is about; -1 for a value whose level nobody knows."""
         if ended.level is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import takewhile
 from typing import Any
 
 from mfhpo.experiment.assignment import Assignment, Available, Refused
@@ -28,21 +29,38 @@ def following(
 ) -> Assignment | None:
     """Return what to evaluate besides what is under way, but for a claim that has to move.
 
-    What is not available is passed over, as pulls of full kinds are.
+    What is not available is passed over, as pulls of full kinds are. Claims that are equal may all
+    have to move at the same moment: each leaves the next evaluations to those before it, while
+    there are others.
     """
     state.tell_costs()
     state.runner.available = available
     pending, full = state.ledger.pending(moving), state.ledger.full
-    for _ in range(len(full) + _MOST_PASSED_OVER):
+    n_left, left = _n_equal_before(state, moving), None
+    for _ in range(n_left + len(full) + _MOST_PASSED_OVER):
         wanted = state.runner.next(pending)
         if wanted is None:
-            return None
+            break
+        pending.append(wanted.pull)
         kind = wanted.pull.arm, wanted.pull.fidelity, wanted.purpose
         if kind not in full and _is_available(wanted, available):
-            return _assigned(state, wanted, "chosen")
-        pending.append(wanted.pull)
+            left = _assigned(state, wanted, "chosen")
+            if not n_left:
+                break
+            n_left -= 1
+            continue
         state.runner.held[wanted.pull] += 1  # nothing is paid for it
-    return None
+    return left
+
+
+def _n_equal_before(state: State, moving: str | None) -> int:
+    """Return how many open claims are equal to one that moves, and were begun before it."""
+    open = state.ledger.open
+    if moving not in open:
+        return 0
+    own = open[moving]
+    before = takewhile(lambda id: id != moving, open)
+    return sum(open[id].is_equal(own) for id in before)
 
 
 def enqueued(

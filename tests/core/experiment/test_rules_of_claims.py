@@ -300,3 +300,13 @@ def test_what_was_concluded_stays_when_an_earlier_end_comes_late(is_lost):
         assert Experiment.replay(settings, later.events).answer() == later.answer()
     without = Experiment.replay(settings, [event for event in events if event != said])
     assert [result.id for result in without.history()][-1] == str(last)
+
+
+def test_claims_that_move_at_the_same_moment_do_not_meet_again():
+    settings = race(4, sigma=None, shares_replicates=True)
+    first = Experiment(settings).next()
+    claims = [first.begun(str(n), 0) for n in range(4)]
+    readers = [Experiment.replay(settings, claims) for _ in claims]
+    others = [moved(*each) for each in zip(readers, claims, strict=True)]
+    cells = [(claim.configuration["x"], claim.block) for claim in others]
+    assert len(set(cells)) == 4
