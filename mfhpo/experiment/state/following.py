@@ -31,7 +31,7 @@ def following(
 
     What is not available is passed over, as pulls of full kinds are. Claims that are equal may all
     have to move at the same moment: each leaves the next evaluations to those before it, while
-    there are others.
+    there are others of arms that are known.
     """
     state.tell_costs()
     state.runner.available = available
@@ -45,7 +45,8 @@ def following(
         kind = wanted.pull.arm, wanted.pull.fidelity, wanted.purpose
         if kind not in full and _is_available(wanted, available):
             left = _assigned(state, wanted, "chosen")
-            if not n_left:
+            is_new = wanted.pull.arm >= len(state.runner.configurations)
+            if is_new or not n_left:
                 break
             n_left -= 1
             continue
