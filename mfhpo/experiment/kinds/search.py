@@ -274,10 +274,14 @@ class SearchRunner(Runner):
                 self._planned[arm] = begun.point
         level = self.n_levels - 1 if begun.levels is None else begun.levels[0]
         if begun.purpose == "certificate":
-            arms = map(self.configurations.arm_of_key, begun.shortlist)
-            shortlist = tuple(each for each in arms if each is not None)
+            shortlist = self._arms_of(begun.shortlist)
             return Replicate(arm, level, begun.limit, begun.block, shortlist=shortlist)
         return Pull(arm, level, begun.limit, begun.block)
+
+    def _arms_of(self, shortlist: Sequence[str]) -> tuple[int, ...]:
+        """Return the arms of a shortlist, none while the claim of one was not read."""
+        arms = [self.configurations.arm_of_key(key) for key in shortlist]
+        return () if None in arms else tuple(arm for arm in arms if arm is not None)
 
     def _inform(
         self, parameters: Mapping[str, Numeric | OneOf], points: Mapping[int, Point]

@@ -15,6 +15,7 @@ from mfhpo.experiment import (
     RaceSettings,
     Wait,
 )
+from mfhpo.experiment.configurations import key_of
 from tests.core.experiment.story import Story, race
 from tests.core.experiment.workers import limits, search
 
@@ -78,6 +79,31 @@ def test_r9_the_first_shortlist_stands():
     assert story.experiment.settle("c") is None
     story.end("b")
     assert set(story.experiment.runner.policy.shortlist) == {1, 2}
+
+
+def test_a_shortlist_waits_for_the_claims_of_its_arms():
+    """A reader in the middle of a write knows one of two that are compared."""
+    experiment = Experiment(search())
+    keys = [key_of({"x": x, "kind": "a"}) for x in (0.1, 0.2)]
+    later, first = (
+        Begun(id=str(n), order=n, configuration={"x": x, "kind": "a"}, levels=(2,), block=0)
+        for n, x in enumerate((0.2, 0.1))
+    )
+    compared = Begun(
+        id="2",
+        order=2,
+        configuration=first.configuration,
+        levels=(2,),
+        purpose="certificate",
+        block=1,
+        shortlist=tuple(keys),
+    )
+    for event in (first, compared, *(Ended(id=str(n), order=3, value=1.0) for n in range(3))):
+        experiment.apply(event)
+    assert experiment.runner.policy.shortlist == ()
+    assert not experiment.answer().certified
+    experiment.apply(later)
+    assert set(experiment.runner.policy.shortlist) == {0, 1}
 
 
 def test_r11_d2_later_workers_may_have_other_options_and_another_order_of_arms():
