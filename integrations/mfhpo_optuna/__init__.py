@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mfhpo_optuna.samplers.rcucb import RCUCBSampler, ZoomingRCUCBSampler
     from mfhpo_optuna.samplers.reward import MFEliminationSampler, MFUCBSampler
     from mfhpo_optuna.samplers.search_sampler import SearchSampler, training_of
+    from mfhpo_optuna.settled import StopWhenSettled
     from mfhpo_optuna.study.arms import draw_arms
     from mfhpo_optuna.study.forgotten import ForgottenReplicateWarning
     from mfhpo_optuna.study.trials.seeds import seed_of
@@ -56,6 +57,7 @@ __all__ = [
     "RCUCBSampler",
     "SearchRecommendation",
     "SearchSampler",
+    "StopWhenSettled",
     "StudyCertificate",
     "StudyDeviation",
     "StudyEquilibrium",
@@ -94,6 +96,7 @@ _MODULES = {
     "RCUCBSampler": "mfhpo_optuna.samplers.rcucb",
     "SearchRecommendation": "mfhpo_optuna.samplers.answer",
     "SearchSampler": "mfhpo_optuna.samplers.search_sampler",
+    "StopWhenSettled": "mfhpo_optuna.settled",
     "StudyCertificate": "mfhpo_optuna.certification",
     "StudyDeviation": "mfhpo_optuna.games.equilibrium",
     "StudyEquilibrium": "mfhpo_optuna.games.equilibrium",
