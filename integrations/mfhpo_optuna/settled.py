@@ -1,7 +1,6 @@
 """A callback that ends a study once its next trials are unlikely to find something better."""
 
 import math
-from dataclasses import replace
 
 import optuna
 from optuna.study import StudyDirection
@@ -77,8 +76,7 @@ class StopWhenSettled:
         ValueError
             If it has several objectives.
         """
-        outlook = self._settling.outlook(_values(study))
-        return replace(outlook, best=_sign(study) * outlook.best)
+        return self._settling.outlook(_values(study), _sign(study))
 
 
 def _sign(study: optuna.Study) -> float:

@@ -26,6 +26,7 @@ from mfhpo_ray.searchers.best_arm import (
 )
 from mfhpo_ray.searchers.rcucb import RCUCBSearch, ZoomingRCUCBSearch
 from mfhpo_ray.searchers.space_search import SpaceSearch
+from mfhpo_ray.settled import StopWhenSettled
 
 __all__ = [
     "IISEScheduler",
@@ -41,6 +42,7 @@ __all__ = [
     "RCUCBScheduler",
     "RCUCBSearch",
     "SpaceSearch",
+    "StopWhenSettled",
     "TuneCertificate",
     "TuneLimitRecommendation",
     "TuneRecommendation",

@@ -108,9 +108,19 @@ class Settling:
             self.outlook(found[: n - back]).chance <= self.delta for back in range(IN_A_ROW)
         )
 
-    def outlook(self, values: ArrayLike) -> Outlook:
-        """Return what trials say about the next ones; see `is_settled` for `values`.
+    def outlook(self, values: ArrayLike, sign: float = 1.0) -> Outlook:
+        """Return what trials say about the next ones.
 
+        Parameters
+        ----------
+        values
+            See `is_settled`.
+        sign
+            -1 if `values` are those of a metric that is minimised, with their signs changed: the
+            best value is told with its own.
+
+        Notes
+        -----
         The best quarter of the values is the tail. How far it exceeds the value below it is taken
         to be exponential with the mean that was seen, and the next trials to be like those so far.
         """
@@ -123,7 +133,7 @@ class Settling:
         if self.epsilon is None and len(first):
             epsilon = GAIN_SHARE * (best - float(np.median(first)))
         chance = _chance_of_better(found, epsilon, self.trials, len(every))
-        return Outlook(len(every), best, epsilon, self.trials, chance)
+        return Outlook(len(every), sign * best, epsilon, self.trials, chance)
 
 
 def _chance_of_better(values: FloatArray, epsilon: float, trials: int, n_ended: int) -> float:
