@@ -47,6 +47,7 @@ _PREFIXES: dict[str, tuple[str, ...]] = {
     "benchmarks.ray_tune.replacement": ("ray MFEliminationScheduler",),
     "benchmarks.replay": (),
     "benchmarks.scale": (),
+    "benchmarks.settled": (),
     "benchmarks.size": (),
     "benchmarks.sklearn_search": ("sklearn SpaceSearchCV", "sklearn certify"),
     "benchmarks.time_limit": (),
