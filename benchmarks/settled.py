@@ -96,7 +96,7 @@ def patience(values: FloatArray, sigma: float, epsilons: float) -> Stop:
 
 def fixed(values: FloatArray, sigma: float, epsilons: float, n: int) -> Stop:
     """Cut every study after as many trials."""
-    return Stop(n, epsilons * sigma)
+    return Stop(min(n, len(values)), epsilons * sigma)
 
 
 RULES: dict[str, Rule] = {
