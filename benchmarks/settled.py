@@ -5,7 +5,8 @@
 Studies of 250 trials at the target level on surrogates with normal noise, by samplers of Optuna and
 by our search. Each is cut by several rules, of which the first few are `StopWhenSettled`'s:
 
-- its defaults; an epsilon of one and of two standard deviations of the noise;
+- its defaults; an epsilon of one and of two standard deviations of the noise, also with larger
+  deltas;
 - patience: no value in 30 trials that is better than the best before them by that epsilon;
 - a fixed number of trials.
 
@@ -47,6 +48,7 @@ from mfhpo_optuna import SearchSampler
 
 N_TRIALS, AHEAD, PATIENCE = 250, 50, 30
 FIXED = (100, 150, 200)
+DELTAS = (0.2, 0.3)  # besides that of the defaults
 
 SAMPLERS: dict[str, Callable[[int], BaseSampler]] = {
     "random": lambda seed: RandomSampler(seed=seed),
@@ -72,9 +74,9 @@ Rule = Callable[[FloatArray, float], Stop]
 """Given all values and the noise's standard deviation; a study that was not cut has all trials."""
 
 
-def settled(values: FloatArray, sigma: float, epsilons: float | None) -> Stop:
+def settled(values: FloatArray, sigma: float, epsilons: float | None, delta: float = 0.1) -> Stop:
     """Cut a study as `StopWhenSettled` does, if 50 trials are left to look at."""
-    rule = Settling(None if epsilons is None else epsilons * sigma, AHEAD)
+    rule = Settling(None if epsilons is None else epsilons * sigma, AHEAD, delta)
     row = 0
     for n in range(FIRST, len(values) - AHEAD + 1):
         found = rule.outlook(values[:n])
@@ -106,6 +108,7 @@ RULES: dict[str, Rule] = {
         for epsilons in (1.0, 2.0)
         for name, rule in {
             "settled": settled,
+            **{f"settled, delta {delta:g}": partial(settled, delta=delta) for delta in DELTAS},
             f"patience of {PATIENCE}": patience,
             **{f"{n} trials": partial(fixed, n=n) for n in FIXED},
         }.items()
@@ -123,8 +126,9 @@ def one_study(run: tuple[str, str, int], data: Path | None) -> list[dict[str, An
         study_name=f"{task} {seed}", direction="maximize", sampler=SAMPLERS[sampler](seed)
     )
     study.optimize(Objective(problem, seed), n_trials=N_TRIALS)
-    values = np.array([trial.value for trial in study.trials])
-    truths = problem.true_values([problem.space.active(trial.params) for trial in study.trials])
+    trials = study.trials[:N_TRIALS]  # our search adds the answer so far
+    values = np.array([trial.value for trial in trials])
+    truths = problem.true_values([problem.space.active(trial.params) for trial in trials])
     return [
         {"sampler": sampler, "task": task, "seed": seed, "rule": name}
         | _judged(rule(values, problem.sigma), values, truths)

@@ -10,7 +10,9 @@ from benchmarks import settled
 
 def test_patience_by_hand():
     values = np.array([0.0, 1.0, *[0.5] * 40])
-    assert settled.patience(values, 1.0, 1.0).n == 31  # nothing exceeds the first one by more than 1
+    assert (
+        settled.patience(values, 1.0, 1.0).n == 31
+    )  # nothing exceeds the first one by more than 1
     assert settled.patience(values, 0.1, 1.0).n == 32
 
 
