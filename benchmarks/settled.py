@@ -43,7 +43,7 @@ from benchmarks.parallel import mapped
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, progress, write
 from mfhpo.knowledge.arrays import FloatArray
-from mfhpo.knowledge.settling import FIRST, IN_A_ROW, Settling
+from mfhpo.search.settling import FIRST, IN_A_ROW, Settling
 from mfhpo_optuna import SearchSampler
 from mfhpo_optuna.study.trials.attributes import CERTIFICATE_KEY
 

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from mfhpo_optuna.samplers.rcucb import RCUCBSampler, ZoomingRCUCBSampler
     from mfhpo_optuna.samplers.reward import MFEliminationSampler, MFUCBSampler
     from mfhpo_optuna.samplers.search_sampler import SearchSampler, training_of
-    from mfhpo_optuna.settled import StopWhenSettled
     from mfhpo_optuna.study.arms import draw_arms
     from mfhpo_optuna.study.forgotten import ForgottenReplicateWarning
+    from mfhpo_optuna.study.settled import StopWhenSettled
     from mfhpo_optuna.study.trials.seeds import seed_of
     from mfhpo_optuna.time_limits.time_limited import TimeLimited, time_limited
     from mfhpo_optuna.visualization import (
@@ -96,7 +96,7 @@ _MODULES = {
     "RCUCBSampler": "mfhpo_optuna.samplers.rcucb",
     "SearchRecommendation": "mfhpo_optuna.samplers.answer",
     "SearchSampler": "mfhpo_optuna.samplers.search_sampler",
-    "StopWhenSettled": "mfhpo_optuna.settled",
+    "StopWhenSettled": "mfhpo_optuna.study.settled",
     "StudyCertificate": "mfhpo_optuna.certification",
     "StudyDeviation": "mfhpo_optuna.games.equilibrium",
     "StudyEquilibrium": "mfhpo_optuna.games.equilibrium",

@@ -19,7 +19,7 @@ def parabola(trial):
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])
 def test_it_ends_a_study_that_finds_nothing_better(direction, monkeypatch):
     said = []
-    monkeypatch.setattr("mfhpo_optuna.settled._logger.info", said.append)
+    monkeypatch.setattr("mfhpo_optuna.study.settled._logger.info", said.append)
     sign = 1.0 if direction == "minimize" else -1.0
     study = optuna.create_study(direction=direction, sampler=optuna.samplers.TPESampler(seed=0))
     stop = StopWhenSettled(epsilon=0.05)
