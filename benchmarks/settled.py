@@ -102,17 +102,19 @@ def fixed(values: FloatArray, sigma: float, epsilons: float, n: int) -> Stop:
     return Stop(min(n, len(values)), epsilons * sigma)
 
 
+_BY_EPSILON: dict[str, Callable[..., Stop]] = {
+    "settled": settled,
+    **{f"settled, delta {delta:g}": partial(settled, delta=delta) for delta in DELTAS},
+    f"patience of {PATIENCE}": patience,
+    **{f"{n} trials": partial(fixed, n=n) for n in FIXED},
+}
+
 RULES: dict[str, Rule] = {
     "settled, defaults": partial(settled, epsilons=None),
     **{
         f"{name}, epsilon {epsilons:g} sigma": partial(rule, epsilons=epsilons)
         for epsilons in (1.0, 2.0)
-        for name, rule in {
-            "settled": settled,
-            **{f"settled, delta {delta:g}": partial(settled, delta=delta) for delta in DELTAS},
-            f"patience of {PATIENCE}": patience,
-            **{f"{n} trials": partial(fixed, n=n) for n in FIXED},
-        }.items()
+        for name, rule in _BY_EPSILON.items()
     },
 }
 
