@@ -56,23 +56,11 @@ class Assignment:
 
         `levels` are all levels that it may give values at; None: its own alone.
         """
-        own = None if self.level < 0 else (self.level,)
-        return Begun(
-            id=id,
-            order=order,
-            configuration=self.configuration,
-            draw=self.draw,
-            levels=own if levels is None else tuple(levels),
-            point=self.point,
-            block=self.block,
-            limit=self.limit,
-            replicate=self.replicate,
-            purpose=self.purpose,
-            shortlist=self.shortlist,
-            origin=self.origin,
-            worker=worker,
-            time=time,
-        )
+        content = {name: vars(self)[name] for name in vars(self).keys() - {"level", "repeat"}}
+        content["levels"] = None if self.level < 0 else (self.level,)
+        if levels is not None:
+            content["levels"] = tuple(levels)
+        return Begun(id=id, order=order, worker=worker, time=time, **content)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.experiment.ledger import Ledger, Result
 from mfhpo.experiment.log import Log, Place
 from mfhpo.experiment.state.conclusion import answer_of, conclude, whom_it_waits_for
-from mfhpo.experiment.state.following import enqueued, following, level_of, wants
+from mfhpo.experiment.state.following import enqueued, following, level_of
 from mfhpo.experiment.state.state import State
 
 # So many of the last events may have to be taken again when one comes late.
@@ -145,7 +145,7 @@ class Experiment:
             If many evaluations in a row were of something else than was claimed.
         """
         state = self._current()
-        state.setbacks.check()
+        state.check()
         if state.finished:
             return Done(self.answer().reason)
         if fixed is None:
@@ -154,10 +154,11 @@ class Experiment:
             found = enqueued(state, *fixed, moving)
         if found is not None:
             return found
-        if not state.ledger.pending(moving):
-            if wants(state, moving):
-                return Wait("what is wanted cannot be evaluated now")
+        pending = state.ledger.pending(moving)
+        if not pending and state.runner.next(pending) is None:
             return Done(self.answer().reason)
+        if not pending:
+            return Wait("what is wanted cannot be evaluated now")
         return Wait(whom_it_waits_for(state), is_held_up=bool(state.ledger.full))
 
     def settle(self, id: str) -> Begun | None:
@@ -167,7 +168,7 @@ class Experiment:
         same block, the same new configuration, or other shortlists. Of these the earliest stands.
         Whoever has to move asks again, and writes a claim with the same id and a larger counter.
         """
-        return None if id in self._current().rivals.ids else self.claim(id)
+        return None if id in self._current().rivals else self.claim(id)
 
     def is_overtaken(self, id: str) -> bool:
         """Tell whether an open claim is equal to another one that was written without knowing it.
@@ -177,7 +178,7 @@ class Experiment:
         """
         state = self._current()
         own = state.ledger.open[id]
-        others = filter(None, map(state.claim_of, state.rivals.ids - {id}))
+        others = filter(None, map(state.claim_of, state.rivals - {id}))
         return any(claim.is_equal(own) and claim.begun.order >= own.begun.order for claim in others)
 
     def level_of(self, id: str) -> int:
@@ -225,9 +226,7 @@ class Experiment:
             self._go_back()
         self._changed = n
         if self._state.n_taken < n:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                self._take_until(self._log.up_to(self._known))
+            self._repeat_until(self._log.up_to(self._known))
             self._take_until(n)
             self._known = self._log.last
         return self._state
@@ -239,15 +238,19 @@ class Experiment:
         n = len(self._log.telling)
         self._state = self._kept
         if self._kept.n_taken < n - 2 * _MOST_LATE:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                self._take_until(n - _MOST_LATE)
+            self._repeat_until(n - _MOST_LATE)
         self._state = self._kept.copied()
 
     def _new_state(self) -> State:
         levels = self._log.levels
         settings = self.settings if levels is None else with_levels(self.settings, levels)
         return State(settings.runner(), settings)
+
+    def _repeat_until(self, end: int) -> None:
+        """Take events whose warnings were given before."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self._take_until(end)
 
     def _take_until(self, end: int) -> None:
         state, events = self._state, self._log.telling

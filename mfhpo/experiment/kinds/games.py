@@ -22,6 +22,8 @@ _ROUNDING = 1e-9  # of sums of costs
 class Utilities(tuple[float | None, ...]):
     """Each player's utility, larger is better; None for what could not be measured."""
 
+    censored_at = None
+
     @property
     def has_value(self) -> bool:
         """True if any player's is a number."""
@@ -95,14 +97,14 @@ class GameRunner(Runner):
         options = {"seed": settings.seed, **settings.options}
         self.policy = settings.make(settings.players, settings.costs, settings.budget, **options)
         self.configurations = Configurations()
-        self.observe = self._utilities_of
         self._signs = tuple(settings.signs or (1.0,) * len(settings.players))
         self._sizes = [top + 1 for top in self.policy.costs.tops]
         self._last: tuple[object, Query | None] | None = None  # question and answer
         self.n_levels = math.prod(self._sizes)
         self.labels = Labels(self._profile_in_words, self._levels_in_words)
 
-    def _utilities_of(self, ended: Ended) -> Utilities:
+    def observe(self, ended: Ended) -> Utilities:
+        """Return the players' utilities, all None if they are too few."""
         values = ended.values or ()
         if len(values) != len(self._signs):
             return Utilities([None] * len(self._signs))
@@ -121,15 +123,8 @@ class GameRunner(Runner):
     def _query(self, pull: Pull) -> Query:
         return Query(self.configurations[pull.arm], self._levels(pull.fidelity))
 
-    @property
-    def finished(self) -> bool:
-        """True if the budget is spent."""
-        self.policy.held_cost = self.unlearned_cost
-        return self.policy.finished
-
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
         """Return what to evaluate (see `Runner.next`)."""
-        self.policy.held_cost = self.unlearned_cost
         query = self._asked(pending)
         if query is None:
             return None
@@ -148,7 +143,6 @@ class GameRunner(Runner):
 
     def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
         """Tell whether the budget pays for a query (see `Runner.fits`)."""
-        self.policy.held_cost = self.unlearned_cost
         cost = sum(self.cost_of(each, Utilities()) for each in [pull, *pending])
         return cost <= self.policy.remaining + _ROUNDING * self.policy.budget
 
@@ -160,7 +154,7 @@ class GameRunner(Runner):
             self.policy.costs.check("levels", self._levels(level))
         except (TypeError, ValueError):
             return None
-        return Pull(self.configurations.add(begun.configuration), level)
+        return super().adopt(begun)
 
     def learn(self, pull: Pull, observation: Utilities, purpose: str) -> None:
         """Learn a result (see `Runner.learn`)."""
@@ -170,9 +164,13 @@ class GameRunner(Runner):
         """Return the declared cost of a query."""
         return self.policy.costs.of(self._levels(pull.fidelity))
 
+    def charge(self, lost: float, held: float) -> None:
+        """Take note of what was paid that was not learned (see `Runner.charge`)."""
+        super().charge(lost, held)
+        self.policy.held_cost = self.unlearned_cost
+
     def answer(self) -> Answer:
         """Return the profile from which players are believed to gain least by deviating."""
-        self.policy.held_cost = self.unlearned_cost
         signs = dict(zip(self.policy.actions.players, self._signs, strict=True))
         found = self.policy.recommend().mirrored(signs)
         found = replace(found, cost=found.cost + self.unlearned_cost)

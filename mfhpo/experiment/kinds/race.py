@@ -6,18 +6,17 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from mfhpo._validation import check_limit
 from mfhpo.certification.choice import check_blocks, make_best_policy, make_block_elimination
 from mfhpo.experiment.answer import Answer
-from mfhpo.experiment.configurations import described
-from mfhpo.experiment.events import Begun, Found
+from mfhpo.experiment.configurations import Candidates, Configurations, described
+from mfhpo.experiment.events import Found
 from mfhpo.experiment.kinds.blind import LateSettings
-from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst, maximised, pull_of
+from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst
 from mfhpo.experiment.kinds.search import SearchSettings
-from mfhpo.experiment.kinds.settings import Candidates, Settings, known_of, labels_of, numbered
+from mfhpo.experiment.kinds.settings import Settings, labels_of, numbered
 from mfhpo.knowledge.bias import Kind as BiasKind
 from mfhpo.knowledge.candidates import CandidatesLike
 from mfhpo.knowledge.fidelity import Fidelity
@@ -167,8 +166,8 @@ class RaceRunner(Runner):
 
     def __init__(self, settings: RaceSettings) -> None:
         fidelity, budget = settings.fidelity, settings.options.get("budget")
-        self.sign, self._in_blocks = settings.sign, settings.in_blocks
-        self.configurations = known_of(settings.candidates, settings.describe)
+        self.sign, self.in_blocks = settings.sign, settings.in_blocks
+        self.configurations = Configurations(settings.candidates, settings.describe)
         self._levels = tuple(fidelity.levels or ())
         self.n_levels = len(self._levels)
         n_arms = max(len(self.configurations), settings.n_arms or 0)
@@ -180,22 +179,11 @@ class RaceRunner(Runner):
             self.configurations, self.sign, fidelity, self._levels
         )
         self.of_means = frozenset({"given"})
-        self.ordered = frozenset() if self._in_blocks else self.of_means
-        self.open_block = getattr(policy, "open_block", None) if self._in_blocks else None
         self._costs = fidelity.costs_of(self._levels)
         self._budget = math.inf if budget is None else float(budget)
-        self.observe = partial(maximised, sign=self.sign)
-        self.find = self._find
         self.n_arms: int = policy.problem.n_arms
-        self.withdraw = policy.withdraw
         self._paid: dict[int, tuple[int, float]] = {}  # by level, how many have cost how much
         self._n_worst = 0  # evaluations that gave -inf, of which the policy was not told
-
-    @property
-    def finished(self) -> bool:
-        """True if the race is over (see `Runner.finished`)."""
-        self.policy.held_cost = self.unlearned_cost + self.apart_cost
-        return self.policy.finished
 
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
         """Return what to evaluate (see `Runner.next`): only what fits beside what is open."""
@@ -210,7 +198,8 @@ class RaceRunner(Runner):
         configuration = self.configurations[pull.arm] if is_known else None
         return Wanted(pull, configuration, "given", draw=self.configurations.draw_of(pull.arm))
 
-    def _find(self, found: Found) -> None:
+    def find(self, found: Found) -> None:
+        """Take note of what was found out (see `Runner.find`)."""
         if found.arms is not None:
             for arm in range(found.arms, self.n_arms):
                 if arm in self.policy.active:
@@ -218,6 +207,12 @@ class RaceRunner(Runner):
             self.n_arms = found.arms
         if found.is_exhausted:
             self.policy.stop_measuring()
+
+    def open_block(self, arm: int, pending: Sequence[Pull]) -> int | None:
+        """Return the first block that is open for an arm (see `Runner.open_block`)."""
+        policy: Any = self.policy
+        block: int | None = policy.open_block(arm, pending) if self.in_blocks else None
+        return block
 
     def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
         """Tell whether a pull fits beside what is open, and what was paid."""
@@ -233,15 +228,6 @@ class RaceRunner(Runner):
             return self._costs[level]
         n, total = self._paid.get(level, (1, 0.0))
         return total / n
-
-    def adopt(self, begun: Begun) -> Pull | None:
-        """Return the pull of a claim (see `Runner.adopt`); None if it is no arm, or in no block.
-
-        A configuration that was expected becomes the next arm.
-        """
-        if len(self.configurations) < self.n_arms and begun.draw is None:
-            self.configurations.add(begun.configuration)
-        return pull_of(begun, self.configurations, self.n_levels - 1, self._in_blocks)
 
     def learn(self, pull: Pull, observation: Observation, purpose: str) -> None:
         """Learn a result (see `Runner.learn`).
@@ -265,9 +251,13 @@ class RaceRunner(Runner):
         """Return what an evaluation has cost (see `Runner.cost_of`)."""
         return self._price(pull.fidelity) if observation.cost is None else observation.cost
 
+    def charge(self, lost: float, held: float) -> None:
+        """Take note of what was paid that was not learned (see `Runner.charge`)."""
+        super().charge(lost, held)
+        self.policy.held_cost = self.unlearned_cost + self.apart_cost
+
     def answer(self) -> Answer:
         """Return the best answer so far (see `Runner.answer`)."""
-        self.policy.held_cost = self.unlearned_cost + self.apart_cost
         self.policy.provisos = self.conditions
         answer = self.policy.recommend()
         configuration = {} if answer.arm is None else self.configurations[answer.arm]
@@ -354,7 +344,7 @@ class DeclaredRace:
         `known` are the candidates as a model sees them; None: as they are. With `races`, cheap
         levels choose no finalists.
         """
-        arms = known_of(candidates, common.get("describe", described))
+        arms = Configurations(candidates, common.get("describe", described))
         declaration, options = self.declaration, self.options
         common |= {"seed": seed, "sign": sign}
         if not races and makes_shortlist(self._whole, len(arms), self.fidelity.costs_of(levels)):

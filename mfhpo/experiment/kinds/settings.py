@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mfhpo.experiment.configurations import Configurations, described
+from mfhpo.experiment.configurations import Configurations, Describe, described
 from mfhpo.experiment.kinds.runner import Runner
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.problem import Labels
-
-Candidates = Sequence[Mapping[str, Any]] | int
-Describe = Callable[[Any], Any]
 
 _NUMBER = "number of the candidate"  # no parameter has such a name
 
@@ -45,13 +42,6 @@ class Settings(abc.ABC):
     @abc.abstractmethod
     def runner(self) -> Runner:
         """Return a runner to which nothing was told."""
-
-
-def known_of(candidates: Candidates, describe: Describe) -> Configurations:
-    """Return the configurations that are compared, or as many draws."""
-    if isinstance(candidates, int):
-        return Configurations((), describe, candidates)
-    return Configurations(candidates, describe)
 
 
 def labels_of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from copy import copy, deepcopy
 from dataclasses import replace
 from typing import Any
@@ -13,12 +13,13 @@ from mfhpo.experiment.events import Begun, Ended, Event, Found, Lost
 from mfhpo.experiment.kinds.runner import Runner
 from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.experiment.ledger import Claim, Ledger, Result
-from mfhpo.experiment.state.rivals import Rivals
-from mfhpo.experiment.state.setbacks import Setbacks
 from mfhpo.problem import Pull
 
 OF_CLAIMS = frozenset({"given", "certificate"})
 """Purposes of evaluations that a claim rests on."""
+
+_MOST_EARLY_FAILURES = 30  # before there was any value; or one for each candidate
+_MOST_IN_VAIN = 10  # evaluations in a row of something else than was claimed, or cut off
 
 
 class State:
@@ -37,8 +38,16 @@ class State:
         Number of events.
     claimed
         The arms that were claimed.
+    rivals
+        Ids of claims that should move, as an earlier one is equal.
+    replicates
+        Those that were claimed, by purpose.
+    seen
+        Arms, levels and blocks of values.
     unsure
         Claims that were given up, and may have a worker.
+    cut
+        How often somebody else has stopped what a claim rests on, by the reason.
     certificate
         The first answer that is certified.
     is_exhausted
@@ -50,17 +59,26 @@ class State:
     def __init__(self, runner: Runner, settings: Settings) -> None:
         self.runner = runner
         self.settings = settings
-        self.ledger = Ledger(runner.n_levels, runner.ordered)
-        self.rivals = Rivals(runner.configurations, self.ledger)
-        n_expected = getattr(settings, "n_arms", None) or 0
-        self.setbacks = Setbacks(max(n_expected, len(runner.configurations)))
+        self.ledger = Ledger(runner.n_levels, runner.of_means)
         self.history: list[Result] = []
         self.n_taken = 0
         self.claimed: set[int] = set()
+        self.rivals: set[str] = set()
+        self.replicates: defaultdict[str, set[int]] = defaultdict(set)
+        self.seen: set[tuple[int, int, int | None]] = set()
         self.unsure: set[str] = set()
+        self.cut: Counter[str] = Counter()
         self.certificate: Answer | None = None
         self.is_exhausted = False
         self.n_stopped = 0
+        # Each candidate may fail at first.
+        n_expected = getattr(settings, "n_arms", None) or 0
+        self._n_candidates = max(n_expected, len(runner.configurations), _MOST_EARLY_FAILURES)
+        self._n_early_failures: int | None = 0  # None: there was a value
+        self._foreign: list[str] = []  # evaluations in a row of something else than was claimed
+        self._cut_in_a_row: list[str] = []  # reasons why somebody else has stopped evaluations
+        self._shortlist: tuple[str, ...] = ()  # the first that was drawn up
+        self._repeats: set[str] = set()  # claims of what was begun in the same block before
         self._firsts: dict[str, str] = {}  # by retry, the first claim in its place
         self._holders: dict[str, str] = {}  # by the first, the last that has its place
         self._closed: dict[str, Claim] = {}  # that have not ended, and of no arm
@@ -68,10 +86,9 @@ class State:
         self._failed: set[str] = set()  # losses that count as failures, and are paid as such
         self._unlearned: dict[tuple[str, int | None], float] = {}
         """Costs of what is not learned, by claim and level; of losses without a level."""
-        self._n_replicates: int | None = None  # as it was found first
         self._merged: set[int] = set()  # draws that turned out equal to earlier arms
-        self._lost_cost = 0.0
-        self._of_held: tuple[Counter[Pull], float] | None = None  # and what was paid for them
+        self._lost_cost = self._held_cost = 0.0
+        self._n_replicates: int | None = None  # as it was found first
         runner.held = Counter()
 
     def take(self, event: Event) -> None:
@@ -85,88 +102,132 @@ class State:
             self._lose(event)
         elif isinstance(event, Found):
             self._find(event)
-        self._of_held = None
+        held = self.ledger.held.values()
+        self.runner.held = Counter(result.pull for result in held)
+        self._held_cost = sum(self.runner.cost_of(each.pull, each.observation) for each in held)
+        self.runner.charge(self._lost_cost, self._held_cost)
 
     def copied(self) -> State:
         """Return a state that takes other events than this one from here on."""
-        known: dict[int, Any] = {id(each): copy(each) for each in self._growing()}
+        # What grows with every event, and whose entries never change.
+        growing: list[Any] = [self.history, self._closed, self._firsts, self._holders]
+        growing += [self._unlearned, self._ended, self._failed, self.seen]
+        known: dict[int, Any] = {id(each): copy(each) for each in growing}
         return deepcopy(self, {**known, id(self.settings): self.settings})
-
-    def _growing(self) -> list[Any]:
-        """Return what grows with every event, and whose entries never change."""
-        of_self = [self.history, self._closed, self._firsts, self._holders, self._unlearned]
-        return [*of_self, self._ended, self._failed, self.rivals.seen]
-
-    def _find(self, found: Found) -> None:
-        if found.replicates is not None and self.runner.of_means:  # the first number holds
-            self._n_replicates = self._n_replicates or found.replicates
-            self.runner.policy.most_blocks = self._n_replicates
-        self.is_exhausted |= found.is_exhausted
-        if self.runner.find is not None:
-            self.runner.find(found)
 
     def claim_of(self, id: str) -> Claim | None:
         """Return a claim that is under way, or that has ended; None for one of no arm."""
         return self.ledger.open.get(id, self._closed.get(id))
 
     @property
+    def why_in_vain(self) -> str:
+        """Why nothing may ever come of it: all failed at first, or was cut off; else empty."""
+        n = self._n_early_failures or 0
+        if n >= self._n_candidates:
+            return f"all of the first {n} evaluations failed"
+        n = len(self._cut_in_a_row)
+        if n < _MOST_IN_VAIN:
+            return ""
+        return f"the last {n} evaluations gave nothing, because {self._cut_in_a_row[-1]}"
+
+    @property
     def finished(self) -> bool:
         """True if the experiment is over, whatever is under way."""
-        if self.is_exhausted or self.setbacks.are_hopeless or self.setbacks.are_cut_off:
+        if self.is_exhausted or self.certificate is not None or self.why_in_vain:
             return True
-        self.tell_costs()
-        is_over = self.runner.finished and not self.is_held_up
-        return is_over or self.certificate is not None
+        return self.runner.finished and not self.is_held_up
 
     @property
     def is_spent(self) -> bool:
         """True if nothing is under way, and nothing is left to begin."""
-        if self.ledger.open:
-            return False
-        self.tell_costs()
-        is_spent = self.runner.is_spent
-        return self.runner.finished if is_spent is None else is_spent()
+        return not self.ledger.open and self.runner.is_spent
 
     @property
     def is_held_up(self) -> bool:
         """True if it is only over by costs of results that wait for what is under way."""
         if not self.ledger.held:
             return False
-        self.runner.unlearned_cost = self._lost_cost
+        self.runner.charge(self._lost_cost, 0.0)
         goes_on = not self.runner.finished
-        self.tell_costs()
+        self.runner.charge(self._lost_cost, self._held_cost)
         return goes_on
 
+    def check(self) -> None:
+        """Raise ValueError if many evaluations in a row were of something else than claimed."""
+        n = len(self._foreign)
+        if n >= _MOST_IN_VAIN:
+            raise ValueError(
+                f"the last {n} evaluations were of something else than was asked for: "
+                f"{self._foreign[-1]}. Evaluate each configuration at its level, as assigned."
+            )
+
+    def _find(self, found: Found) -> None:
+        policy = self.runner.policy
+        if found.replicates is not None and self.runner.of_means and not self._n_replicates:
+            self._n_replicates = policy.most_blocks = found.replicates  # the first number holds
+        self.is_exhausted |= found.is_exhausted
+        self.runner.find(found)
+
+    # Claims.
+
     def _begin(self, begun: Begun) -> None:
-        begun = self.rivals.agreed(begun)
-        levels = () if begun.levels is None else begun.levels or (-1,)
-        exist = all(0 <= level < self.runner.n_levels for level in levels)
+        if begun.purpose == "certificate":  # of the shortlists that workers drew up the first holds
+            self._shortlist = self._shortlist or begun.shortlist
+            begun = replace(begun, shortlist=self._shortlist)
+        top = self.runner.n_levels - 1
+        levels = (top,) if begun.levels is None else begun.levels
+        exist = bool(levels) and max(levels) <= top
         pull = self.runner.adopt(begun) if exist else None
         inherited = self._inherited(begun, pull)
         if pull is None:  # it is paid as if it were of any arm
-            level = begun.levels[0] if exist and begun.levels else self.runner.n_levels - 1
-            self._closed[begun.id] = Claim(begun, Pull(0, level))
+            self._closed[begun.id] = Claim(begun, Pull(0, levels[0] if exist else top), {})
             return
         self.claimed.add(pull.arm)
-        if inherited is None:
-            self.rivals.note_repeat(begun, pull.arm)
-        must_move = self.rivals.has_rival(begun, pull.arm) or self._exceeds(begun, pull)
-        if inherited is None and must_move:
-            self.rivals.ids.add(begun.id)
+        if inherited is not None:
+            self._closed[inherited.begun.id] = inherited
+        if inherited is None and self._has_to_move(begun, pull):
+            self.rivals.add(begun.id)
         else:
             self.runner.configurations.note(pull.arm, begun.configuration)
         if begun.replicate is not None:
-            self.rivals.replicates[begun.purpose].add(begun.replicate)
-        if inherited is not None:
-            self._closed[inherited.begun.id] = inherited
+            self.replicates[begun.purpose].add(begun.replicate)
         self.ledger.begin(begun, pull, inherited)
 
-    def _exceeds(self, begun: Begun, pull: Pull) -> bool:
-        """Tell whether a claim should move, because earlier ones take what is left for it."""
-        if begun.origin != "chosen" or not self.runner.keeps_budget:
-            return False
-        self.tell_costs()
-        return not self.runner.fits(pull, self.ledger.pending())
+    def _has_to_move(self, begun: Begun, pull: Pull) -> bool:
+        """Tell whether an earlier claim is equal, or earlier ones take what is left of the budget.
+
+        The equal one is under way, or has given the value of a block: then another one gives no
+        value. A search may repeat a block.
+        """
+        configurations, own = self.runner.configurations, begun.configuration
+        arm, block = pull.arm, begun.block
+        is_search, is_repeat = begun.purpose == "search", False
+        same_arm = [claim for claim in self.ledger.open.values() if claim.pull.arm == arm]
+        same_block = any(
+            claim.begun.block == block
+            and (begun.levels is None or not claim.tickets.keys().isdisjoint(begun.levels))
+            for claim in same_arm
+        )
+        if block is not None and not is_search:
+            has_value = any((arm, level, block) in self.seen for level in begun.levels or ())
+            is_repeat = has_value or same_block
+            if is_repeat:
+                self._repeats.add(begun.id)
+        is_enqueued = begun.origin == "enqueued"
+        if begun.draw is not None:
+            lacks_values = not configurations[arm].keys() <= own.keys()
+            differs = not configurations.has(arm, own) if is_enqueued and own else is_search
+            if lacks_values or (same_arm and differs):
+                return True
+        if is_repeat or is_enqueued:
+            return is_repeat
+        if begun.shortlist and configurations.key(arm) not in begun.shortlist:
+            return True
+        has_replicate = block is None and begun.replicate in self.replicates[begun.purpose]
+        if same_block if is_search else has_replicate:
+            return True
+        keeps_budget = self.runner.keeps_budget and begun.origin == "chosen"
+        return keeps_budget and not self.runner.fits(pull, self.ledger.pending())
 
     def _inherited(self, begun: Begun, pull: Pull | None) -> Claim | None:
         """Return the open claim whose place another one takes; one that differs gives it up."""
@@ -175,15 +236,29 @@ class State:
         first = self._firsts.get(begun.retry_of, begun.retry_of)
         claim = self.ledger.open.get(self._holders.get(first, first))
         self._firsts[begun.id], self._holders[first] = first, begun.id
-        if claim is None or (pull is not None and _is_same(claim, begun, pull)):
+        if claim is None:
+            return None
+        own, known = ((each.levels, each.block, each.purpose) for each in (begun, claim.begun))
+        if pull is not None and pull.arm == claim.pull.arm and own == known:
             return claim
         self._give_up(claim, begun)
         return None
 
+    # Ends.
+
     def _end(self, ended: Ended) -> None:
         claim = self.ledger.open.get(ended.id)
-        is_own = claim is not None and self._is_of(claim, ended)
-        self._inform(ended, claim, is_own)
+        is_own = claim is not None and (
+            ended.configuration is None
+            or self.runner.configurations.is_of(
+                claim.pull.arm, ended.configuration, is_whole=ended.has_value
+            )
+        )
+        points = ended.points
+        if claim is not None and not is_own:  # nothing that it says about its draw counts
+            points = {draw: points[draw] for draw in points.keys() - {claim.begun.draw}}
+        if ended.parameters or points:
+            self.runner.inform(ended.parameters, points)
         if claim is None:
             self._end_late(ended)
             return
@@ -192,17 +267,18 @@ class State:
             self._closed[ended.id] = claim
         observation: Any = None
         level = claim.level_of(ended)
-        if is_own and ended.id in self.rivals.repeats:
+        if is_own and ended.id in self._repeats:
             self._pay(ended, claim, level)
         elif level in claim.tickets and is_own:
-            self.setbacks.note_own()
+            self._foreign.clear()
+            self._cut_in_a_row.clear()
             self._identify(claim.pull.arm, level, ended)
             observation = self.runner.observe(ended)
         else:
             words = f"evaluation {ended.id}, claimed as {claim.begun.configuration!r:.200}"
             if ended.configuration is not None:
                 words += f": it was {ended.configuration!r:.200}"
-            self.setbacks.note_foreign(words)
+            self._foreign.append(words)
             self._pay(ended, claim, level)
         self._learn(self.ledger.end(claim, level, observation, ended.last))
 
@@ -219,20 +295,6 @@ class State:
         result = Result(ended.id, claim.pull, self.runner.observe(ended), claim.begun.purpose)
         self._learn([result])
 
-    def _is_of(self, claim: Claim, ended: Ended) -> bool:
-        if ended.configuration is None:
-            return True
-        configurations, arm = self.runner.configurations, claim.pull.arm
-        return configurations.is_of(arm, ended.configuration, is_whole=ended.has_value)
-
-    def _inform(self, ended: Ended, claim: Claim | None, is_own: bool) -> None:
-        """Tell what draws are to a model, but not by an evaluation of something else."""
-        points = ended.points
-        if claim is not None and not is_own:
-            points = {draw: points[draw] for draw in points.keys() - {claim.begun.draw}}
-        if self.runner.inform is not None and (ended.parameters or points):
-            self.runner.inform(ended.parameters, points)
-
     def _identify(self, arm: int, level: int, ended: Ended) -> None:
         """Learn what a draw is; one that is equal to an earlier arm leaves.
 
@@ -240,62 +302,61 @@ class State:
         """
         if ended.configuration is None or not ended.has_value:
             return
-        configurations = self.runner.configurations
-        if level < self.runner.n_levels - 1 or self.runner.withdraw is None:
+        configurations, runner = self.runner.configurations, self.runner
+        if level < runner.n_levels - 1 or runner.policy is None:
             configurations.fix(arm, ended.configuration)
             return
         owner = configurations.identify(arm, ended.configuration)
         if owner == arm or arm in self._merged:
             return
-        if not self._merged and not self.runner.draws:
+        if not self._merged and not runner.draws:
             warnings.warn(
                 f"configurations {owner} and {arm} were drawn equal, {configurations[owner]!r}: "
                 f"they are merged, and so will be others",
                 stacklevel=7,
             )
         self._merged.add(arm)
-        self.runner.withdraw(arm, owner)
+        runner.policy.withdraw(arm, owner)
+
+    # Losses.
 
     def _lose(self, lost: Lost) -> None:
         if lost.id in self._ended:
             return
         claim = self.ledger.open.get(lost.id)
-        if claim is not None and (lost.is_withdrawn or lost.is_cut):
-            (self._withdraw if lost.is_withdrawn else self._cut_off)(claim, lost)
-            return
-        if claim is None or lost.will_retry:
+        if claim is None or (lost.will_retry and not (lost.is_withdrawn or lost.is_cut)):
             self._pay(lost, claim or self._closed.get(lost.id), None)
             return
-        if not lost.is_sure:
-            self.unsure.add(lost.id)
-        self._give_up(claim, lost, lost.cost)
-        if lost.id in self.ledger.lost:
+        self._closed[lost.id] = claim
+        if lost.is_withdrawn:
             self._pay(lost, claim, None)
-
-    def _cut_off(self, claim: Claim, lost: Lost) -> None:
-        self._closed[lost.id] = claim
-        self._ended.add(lost.id)
-        self._pay(lost, claim, None)
-        self.setbacks.note_cut(lost.why, claim.begun.purpose in OF_CLAIMS)
-        self._learn(self.ledger.end(claim, claim.pull.fidelity, None, last=True))
-
-    def _withdraw(self, claim: Claim, lost: Lost) -> None:
-        self._closed[lost.id] = claim
-        self._pay(lost, claim, None)
-        for result in self.ledger.withdraw(claim):
-            cost = self.runner.cost_of(result.pull, result.observation)
-            self._unlearned[result.id, result.pull.fidelity] = cost
-            self._lost_cost += cost
+            for result in self.ledger.withdraw(claim):
+                self._pay_unlearned(result)
+        elif lost.is_cut:
+            self._ended.add(lost.id)
+            self._pay(lost, claim, None)
+            self._cut_in_a_row.append(lost.why)
+            self.cut[lost.why] += claim.begun.purpose in OF_CLAIMS
+            self._learn(self.ledger.end(claim, claim.pull.fidelity, None, last=True))
+        else:
+            if not lost.is_sure:
+                self.unsure.add(lost.id)
+            self._give_up(claim, lost, lost.cost)
+            if lost.id in self.ledger.lost:
+                self._pay(lost, claim, None)
 
     def _give_up(self, claim: Claim, event: Event, cost: float | None = 0.0) -> None:
-        self._closed[claim.begun.id] = claim
+        id = claim.begun.id
+        self._closed[id] = claim
         self._learn(self.ledger.lose(claim, self._failure(event, cost)))
-        if claim.begun.id not in self.ledger.lost:
-            self._ended.add(claim.begun.id)
-            self._failed.add(claim.begun.id)
+        if id not in self.ledger.lost:
+            self._ended.add(id)
+            self._failed.add(id)
 
     def _failure(self, event: Event, cost: float | None) -> Any:
         return self.runner.observe(Ended(id=event.id, order=event.order, value=None, cost=cost))
+
+    # What is learned, or paid only.
 
     def _pay(self, event: Ended | Lost, claim: Claim | None, level: int | None) -> None:
         """Pay for what is not learned, as declared if nothing else is known."""
@@ -306,49 +367,32 @@ class State:
         self._lost_cost += cost - self._unlearned.get((event.id, level), 0.0)
         self._unlearned[event.id, level] = cost
 
-    def _learn(self, results: list[Result]) -> None:
-        for result in filter(None, map(self._counted, results)):
-            self.history.append(result)
-            is_stopped = getattr(result.observation, "censored_at", None) is not None
-            has_value = getattr(result.observation, "has_value", True)
-            self.n_stopped += is_stopped and result.purpose in self.runner.of_means
-            self.setbacks.note_result(has_value, is_stopped)
-            if has_value:
-                self.rivals.note_value(result.pull)
-            self.runner.learn(result.pull, result.observation, result.purpose)
+    def _pay_unlearned(self, result: Result) -> None:
+        cost = self.runner.cost_of(result.pull, result.observation)
+        self._unlearned[result.id, result.pull.fidelity] = cost
+        self._lost_cost += cost
 
-    def _counted(self, result: Result) -> Result | None:
-        """Return a result of the arm that it counts for; None if it is paid only.
+    def _learn(self, results: list[Result]) -> None:
+        """Learn results whose turn it is, those of merged draws as their first arm's.
 
         A mean has the values of its own claims alone, because these have one order.
         """
-        pull = result.pull
-        if pull.arm not in self._merged or pull.fidelity < self.runner.n_levels - 1:
-            return result
-        if result.purpose in self.runner.of_means:
-            cost = self.runner.cost_of(pull, result.observation)
-            self._unlearned[result.id, pull.fidelity] = cost
-            self._lost_cost += cost
-            return None
-        pull = replace(pull, arm=self.runner.configurations.owner(pull.arm))
-        return replace(result, pull=pull)
-
-    def tell_costs(self) -> None:
-        """Tell the runner what was paid that it has not learned."""
         runner = self.runner
-        if self._of_held is None:
-            results = self.ledger.held.values()
-            cost = sum(runner.cost_of(result.pull, result.observation) for result in results)
-            self._of_held = Counter(result.pull for result in results), cost
-        held, cost = self._of_held
-        runner.lost_cost = self._lost_cost
-        runner.held = held.copy()
-        runner.unlearned_cost = self._lost_cost + cost
-
-
-def _is_same(claim: Claim, begun: Begun, pull: Pull) -> bool:
-    """Tell whether a claim may take the place of another one."""
-    other = claim.begun
-    if (begun.levels, begun.block, begun.purpose) != (other.levels, other.block, other.purpose):
-        return False
-    return pull.arm == claim.pull.arm
+        for result in results:
+            pull, is_of_mean = result.pull, result.purpose in runner.of_means
+            if pull.arm in self._merged and pull.fidelity >= runner.n_levels - 1:
+                if is_of_mean:
+                    self._pay_unlearned(result)
+                    continue
+                pull = replace(pull, arm=runner.configurations.owner(pull.arm))
+                result = replace(result, pull=pull)
+            self.history.append(result)
+            is_stopped = result.observation.censored_at is not None
+            self.n_stopped += is_stopped and is_of_mean
+            if result.observation.has_value:
+                self._n_early_failures = None
+                if pull.block is not None:
+                    self.seen.add((pull.arm, pull.fidelity, pull.block))
+            elif self._n_early_failures is not None and not is_stopped:
+                self._n_early_failures += 1
+            runner.learn(pull, result.observation, result.purpose)
