@@ -34,17 +34,7 @@ Kind: TypeAlias = tuple[int, int, str]
 
 @dataclass(frozen=True)
 class Result:
-    """A result of an evaluation, as a policy is told.
-
-    Parameters
-    ----------
-    id
-        Of the claim.
-    pull, observation
-        What a policy is told; values are maximised.
-    purpose
-        See `mfhpo.experiment.Begun`.
-    """
+    """A result of an evaluation of a claim, as a policy is told: values are maximised."""
 
     id: str
     pull: Pull
@@ -92,12 +82,8 @@ class WaitedFor(NamedTuple):
 class Ledger:
     """The open claims of an experiment, and the results that wait for earlier ones.
 
-    Parameters
-    ----------
-    n_levels
-        Number of levels: a claim whose level is not known yet has a place in the order of each.
-    ordered
-        Purposes of claims whose values are learned in order.
+    A claim whose level is not known yet has a place in the order of each of `n_levels`. Values of
+    claims with the purposes `ordered` are learned in order, unless they are of blocks.
     """
 
     def __init__(self, n_levels: int, ordered: frozenset[str]) -> None:
@@ -107,8 +93,7 @@ class Ledger:
         self.n_begun: Counter[str] = Counter()  # claims by purpose
         self.n_of_kind: Counter[Kind] = Counter()  # claims by the level that they were sent to
         self.lost: dict[str, Claim] = {}  # excused losses
-        self.held: dict[tuple[str, int], Result] = {}
-        """Results that wait for earlier claims, by claim and level."""
+        self.held: dict[tuple[str, int], Result] = {}  # what waits, by claim and level
         # By ticket, in order: the results that wait, and None for what is awaited.
         self._queues: defaultdict[Kind, dict[int, Result | None]] = defaultdict(dict)
         self._n_tickets = 0

@@ -21,25 +21,13 @@ _OF_PLACE = ("configuration", "draw", "block", "purpose", "replicate", "shortlis
 
 
 class Log:
-    """The events that hold: of several about the same, the latest, since it was first told.
-
-    Attributes
-    ----------
-    telling
-        The events that change what is known, in their order.
-    order
-        The counter of the next event that is written here.
-    n_begun
-        Number of evaluations that were begun.
-    concluded
-        The counter of the last answer that was given; -1 before.
-    """
+    """The events that hold: of several about the same, the latest, since it was first told."""
 
     def __init__(self) -> None:
-        self.telling: list[Event] = []
-        self.order = 0
-        self.n_begun = 0
-        self.concluded = -1
+        self.telling: list[Event] = []  # those that change what is known, in their order
+        self.order = 0  # the counter of the next event that is written here
+        self.n_begun = 0  # evaluations
+        self.concluded = -1  # the counter of the last answer that was given
         self._places: list[Place] = []
         self._versions: dict[_Subject, list[Event]] = {}
         self._holding: dict[_Subject, list[Event]] = {}

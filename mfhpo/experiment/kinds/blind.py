@@ -63,20 +63,8 @@ class BlindRunner(Runner):
     """Begins one configuration after the other, until an objective has asked for the fidelity.
 
     Then an experiment knows its levels (`mfhpo.experiment.Found`), and tells all from its beginning
-    to a runner that has them. If many evaluations give nothing before, that is the end.
-
-    Parameters
-    ----------
-    configurations
-        What is compared. Without any, each evaluation is of a new draw.
-    fidelity
-        Name of the parameter.
-    in_blocks
-        Whether evaluations share replicates: those of a search all share one.
-    purpose
-        Of evaluations: "given" in a race, "search" in a search.
-    limit
-        See `mfhpo.experiment.LateSettings`.
+    to a runner that has them. If many evaluations give nothing before, that is the end. Without
+    `configurations`, each evaluation is of a new draw; `purpose` is "search" in a search.
     """
 
     n_levels = 1

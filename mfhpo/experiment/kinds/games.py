@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun, Ended
@@ -38,19 +40,12 @@ def number_of(levels: Sequence[int], sizes: Sequence[int]) -> int:
     >>> number_of((1, 2), (2, 3)), levels_of(5, (2, 3))
     (5, (1, 2))
     """
-    number = 0
-    for level, size in zip(levels, sizes, strict=True):
-        number = number * size + level
-    return number
+    return int(np.ravel_multi_index(tuple(levels), tuple(sizes)))
 
 
 def levels_of(number: int, sizes: Sequence[int]) -> tuple[int, ...]:
     """Return each player's level, by the number that they have together."""
-    levels: list[int] = []
-    for size in reversed(sizes):
-        number, level = divmod(number, size)
-        levels.insert(0, level)
-    return tuple(levels)
+    return tuple(int(level) for level in np.unravel_index(number, tuple(sizes)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +98,12 @@ class GameRunner(Runner):
         self.n_levels = math.prod(self._sizes)
         self.labels = Labels(self._profile_in_words, self._levels_in_words)
 
+    def _profile_in_words(self, arm: int) -> str:
+        return f"profile {self.configurations[arm]!r}"
+
+    def _levels_in_words(self, number: int) -> str:
+        return f"levels {levels_of(number, self._sizes)}"
+
     def observe(self, ended: Ended) -> Utilities:
         """Return the players' utilities, all None if they are too few."""
         values = ended.values or ()
@@ -111,27 +112,16 @@ class GameRunner(Runner):
         signed = zip(self._signs, values, strict=True)
         return Utilities(None if value is None else sign * value for sign, value in signed)
 
-    def _profile_in_words(self, arm: int) -> str:
-        return f"profile {self.configurations[arm]!r}"
-
-    def _levels_in_words(self, number: int) -> str:
-        return f"levels {self._levels(number)}"
-
-    def _levels(self, number: int) -> tuple[int, ...]:
-        return levels_of(number, self._sizes)
-
     def _query(self, pull: Pull) -> Query:
-        return Query(self.configurations[pull.arm], self._levels(pull.fidelity))
+        return Query(self.configurations[pull.arm], levels_of(pull.fidelity, self._sizes))
 
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
         """Return what to evaluate (see `Runner.next`)."""
         query = self._asked(pending)
         if query is None:
             return None
-        arm = self.configurations.find(query.profile)
-        pull = Pull(
-            len(self.configurations) if arm is None else arm, number_of(query.levels, self._sizes)
-        )
+        known, level = self.configurations.find(query.profile), number_of(query.levels, self._sizes)
+        pull = Pull(len(self.configurations) if known is None else known, level)
         return Wanted(pull, dict(query.profile), "search")
 
     def _asked(self, pending: Sequence[Pull]) -> Query | None:
@@ -151,7 +141,7 @@ class GameRunner(Runner):
         level = self.n_levels - 1 if begun.levels is None else begun.levels[0]
         try:
             self.policy.actions.check("profile", begun.configuration)
-            self.policy.costs.check("levels", self._levels(level))
+            self.policy.costs.check("levels", levels_of(level, self._sizes))
         except (TypeError, ValueError):
             return None
         return super().adopt(begun)
@@ -162,7 +152,7 @@ class GameRunner(Runner):
 
     def cost_of(self, pull: Pull, observation: Utilities) -> float:
         """Return the declared cost of a query."""
-        return self.policy.costs.of(self._levels(pull.fidelity))
+        return self.policy.costs.of(levels_of(pull.fidelity, self._sizes))
 
     def charge(self, lost: float, held: float) -> None:
         """Take note of what was paid that was not learned (see `Runner.charge`)."""

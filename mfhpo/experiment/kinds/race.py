@@ -333,20 +333,17 @@ class DeclaredRace:
         candidates: Candidates,
         levels: Sequence[Any],
         *,
-        seed: int,
-        sign: float,
         known: CandidatesLike = None,
         races: bool = False,
         **common: Any,
     ) -> Settings:
-        """Return the settings over these levels.
+        """Return the settings over these levels; seed, sign and the like are `common` to all kinds.
 
         `known` are the candidates as a model sees them; None: as they are. With `races`, cheap
         levels choose no finalists.
         """
         arms = Configurations(candidates, common.get("describe", described))
-        declaration, options = self.declaration, self.options
-        common |= {"seed": seed, "sign": sign}
+        declaration, options, sign = self.declaration, self.options, common["sign"]
         if not races and makes_shortlist(self._whole, len(arms), self.fidelity.costs_of(levels)):
             given = () if isinstance(candidates, int) else candidates
             if known is None:
@@ -364,7 +361,7 @@ class DeclaredRace:
             candidates=candidates,
             fidelity=replace(self.fidelity, levels=tuple(levels), bias=None),
             declaration=declaration,
-            options={**options, "seed": seed},
+            options={**options, "seed": common["seed"]},
             make=self._policy,
             in_blocks=self.replicate is not None,
             **common,

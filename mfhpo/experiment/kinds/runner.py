@@ -37,68 +37,31 @@ class Runner(abc.ABC):
 
     It is made anew for a replay, and changes by `adopt`, `learn` and what is set here alone. All
     values are maximised. It knows nothing about workers, order, or losses: see `Ledger`.
-
-    Attributes
-    ----------
-    configurations
-        The arms by number.
-    policy, sign
-        What decides, if there is one to ask, and -1 where the objective is minimised.
-    n_levels
-        Number of levels; the last one is the target.
-    labels
-        How arms and levels are named.
-    conditions
-        What must be true for a claim beyond what the runner supposes, as clauses.
-    of_means
-        Purposes of evaluations whose values are averaged, and learned in the order of their
-        beginnings unless they are of blocks: what is stopped is missing there.
-    in_blocks
-        Whether a claim without a block is none of this experiment's.
-    counts_late
-        Whether what was given up counts if it ends after all; then no order may matter.
-    keeps_budget
-        Whether of several claims at the same moment the later ones move that exceed the budget.
-    purpose
-        Of evaluations that a user enqueues.
-    n_arms
-        How many arms there may be: infinite where new configurations are begun.
-    draws
-        Whether new arms are draws of the host's.
-    search_replicate
-        The replicate of a search's evaluations; None: each evaluation has one of its own.
-    available
-        Returns whether a configuration can be evaluated at a level now; None: all can be.
-    held
-        How many of the pending pulls take no more of the budget: results that wait for earlier
-        ones, and pulls that are passed over.
-    apart_cost
-        What was paid for results that the policy was not told.
-    lost_cost
-        What was paid for losses, and for what was evaluated though nobody asked for it.
-    unlearned_cost
-        That, and what was paid for results that wait.
     """
 
-    configurations: Configurations
-    policy: Any = None
-    sign: float = 1.0
-    n_levels: int
-    labels: Labels
-    conditions: tuple[str, ...] = ()
+    configurations: Configurations  # the arms by number
+    policy: Any = None  # what decides, if there is one to ask
+    sign: float = 1.0  # -1 where the objective is minimised
+    n_levels: int  # the last one is the target
+    labels: Labels  # how arms and levels are named
+    conditions: tuple[str, ...] = ()  # clauses: what a claim supposes that the runner does not know
+    # Purposes of evaluations whose values are averaged, and learned in the order of their
+    # beginnings unless they are of blocks: what is stopped is missing there.
     of_means: frozenset[str] = frozenset()
-    in_blocks: bool = False
-    counts_late: bool = False
-    keeps_budget: bool = False
-    purpose: Purpose = "given"
-    n_arms: float = 0
-    draws: bool = False
-    search_replicate: int | None = None
-    available: Available | None = None
+    in_blocks: bool = False  # whether a claim without a block is none of this experiment's
+    counts_late: bool = False  # whether what was given up counts if it ends; then no order matters
+    keeps_budget: bool = False  # whether claims move that exceed the budget beside earlier ones
+    purpose: Purpose = "given"  # of evaluations that a user enqueues
+    n_arms: float = 0  # how many there may be: infinite where new configurations are begun
+    draws: bool = False  # whether new arms are draws of the host's
+    search_replicate: int | None = None  # of a search's evaluations; None: each has its own
+    available: Available | None = None  # whether the host can evaluate a configuration at a level
+    # How many of the pending pulls take no more of the budget: results that wait for earlier ones,
+    # and pulls that are passed over.
     held: Counter[Pull]
-    apart_cost: float = 0.0
-    lost_cost: float = 0.0
-    unlearned_cost: float = 0.0
+    apart_cost: float = 0.0  # of results that the policy was not told
+    lost_cost: float = 0.0  # of losses, and of what was evaluated though nobody asked for it
+    unlearned_cost: float = 0.0  # that, and the cost of results that wait
 
     @property
     def finished(self) -> bool:

@@ -91,8 +91,9 @@ def _arm_with(state: State, part: Mapping[str, Any]) -> int | None:
     arm = known.first_with(part)
     if arm is not None:
         return known.owner(arm)
-    unclaimed = (arm for arm in range(len(known)) if arm not in state.claimed)
-    free = (arm for arm in unclaimed if known.draw_of(arm) is not None)
+    claimed = {arm for arm, *_ in state.ledger.n_of_kind}
+    draws = (arm for arm in range(len(known)) if known.draw_of(arm) is not None)
+    free = (arm for arm in draws if arm not in claimed)
     return next(free, len(known) if len(known) < state.runner.n_arms else None)
 
 

@@ -23,54 +23,22 @@ _MOST_IN_VAIN = 10  # evaluations in a row of something else than was claimed, o
 
 
 class State:
-    """A runner and a ledger, which take events in their order.
-
-    Parameters
-    ----------
-    runner
-        Knows this kind of experiment; nothing was told to it yet.
-    settings
-        Of the experiment.
-
-    Attributes
-    ----------
-    n_taken
-        Number of events.
-    claimed
-        The arms that were claimed.
-    rivals
-        Ids of claims that should move, as an earlier one is equal.
-    replicates
-        Those that were claimed, by purpose.
-    seen
-        Arms, levels and blocks of values.
-    unsure
-        Claims that were given up, and may have a worker.
-    cut
-        How often somebody else has stopped what a claim rests on, by the reason.
-    certificate
-        The first answer that is certified.
-    is_exhausted
-        Whether no further evaluation can be made.
-    n_stopped
-        Number of results that a mean would rest on, and that were stopped at a limit.
-    """
+    """A runner to which nothing was told yet, and a ledger, which take events in their order."""
 
     def __init__(self, runner: Runner, settings: Settings) -> None:
         self.runner = runner
         self.settings = settings
         self.ledger = Ledger(runner.n_levels, runner.of_means)
         self.history: list[Result] = []
-        self.n_taken = 0
-        self.claimed: set[int] = set()
-        self.rivals: set[str] = set()
-        self.replicates: defaultdict[str, set[int]] = defaultdict(set)
-        self.seen: set[tuple[int, int, int | None]] = set()
-        self.unsure: set[str] = set()
-        self.cut: Counter[str] = Counter()
-        self.certificate: Answer | None = None
-        self.is_exhausted = False
-        self.n_stopped = 0
+        self.n_taken = 0  # events
+        self.rivals: set[str] = set()  # claims that should move, as an earlier one is equal
+        self.replicates: defaultdict[str, set[int]] = defaultdict(set)  # claimed, by purpose
+        self.seen: set[tuple[int, int, int | None]] = set()  # arms, levels and blocks of values
+        self.unsure: set[str] = set()  # claims that were given up, and may have a worker
+        self.cut: Counter[str] = Counter()  # what a claim rests on and others stopped, by why
+        self.certificate: Answer | None = None  # the first answer that is certified
+        self.is_exhausted = False  # whether no further evaluation can be made
+        self.n_stopped = 0  # results that a mean would rest on, and that were stopped at a limit
         # Each candidate may fail at first.
         n_expected = getattr(settings, "n_arms", None) or 0
         self._n_candidates = max(n_expected, len(runner.configurations), _MOST_EARLY_FAILURES)
@@ -84,10 +52,10 @@ class State:
         self._closed: dict[str, Claim] = {}  # that have not ended, and of no arm
         self._ended: set[str] = set()
         self._failed: set[str] = set()  # losses that count as failures, and are paid as such
+        # Costs of what is not learned, by claim and level; of losses without a level.
         self._unlearned: dict[tuple[str, int | None], float] = {}
-        """Costs of what is not learned, by claim and level; of losses without a level."""
-        self._merged: set[int] = set()  # draws that turned out equal to earlier arms
         self._lost_cost = self._held_cost = 0.0
+        self._merged: set[int] = set()  # draws that turned out equal to earlier arms
         self._n_replicates: int | None = None  # as it was found first
         runner.held = Counter()
 
@@ -182,7 +150,6 @@ class State:
         if pull is None:  # it is paid as if it were of any arm
             self._closed[begun.id] = Claim(begun, Pull(0, levels[0] if exist else top), {})
             return
-        self.claimed.add(pull.arm)
         if inherited is not None:
             self._closed[inherited.begun.id] = inherited
         if inherited is None and self._has_to_move(begun, pull):
