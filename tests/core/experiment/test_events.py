@@ -139,13 +139,11 @@ def test_two_writers_that_read_the_same_are_told_apart():
 
 def test_what_only_readers_look_at_leaves_the_state():
     story = Story(race())
-    story.begin("0")
-    story.end("0")
+    story.evaluate("0")
     state = story.experiment._current()
     story.experiment.apply(Joined(id="w", order=0, digest="", version=""))
     assert story.experiment._current() is state
-    story.begin("1")
-    story.end("1")
+    story.evaluate("1")
     assert story.learned == ["0", "1"]
     assert story.experiment._current() is state
 
