@@ -157,21 +157,16 @@ class Answer:
     @classmethod
     def of_game(cls, found: Equilibrium, params: dict[str, Any], reason: str) -> Answer:
         """Translate a game's answer, whose utilities are in the directions of their players."""
+        names = ("finished", "cost", "budget", "epsilon", "probability", "at_most")
+        content = {name: getattr(found, name) for name in (*names, "dissatisfaction", "utilities")}
         return cls(
             params=params,
-            finished=found.finished,
             reason=reason,
-            cost=found.cost,
             trials=found.n_queries,
-            delta=1.0 - found.probability,
-            epsilon=found.epsilon,
-            certifies=False,
-            dissatisfaction=found.dissatisfaction,
-            utilities=found.utilities,
-            probability=found.probability,
-            at_most=found.at_most,
-            budget=found.budget,
             evaluations=found.n_evaluations,
+            delta=1.0 - found.probability,
+            certifies=False,
+            **content,
         )
 
     @property

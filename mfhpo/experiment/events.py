@@ -39,11 +39,6 @@ class Event:
     id: str
     order: int
 
-    @property
-    def subject(self) -> tuple[str, str]:
-        """The subject of the event: of two about the same, the later one holds."""
-        return type(self).__name__, self.id
-
     def to_dict(self) -> dict[str, Any]:
         """Return the event as plain JSON values, if the configuration's values are.
 
@@ -219,11 +214,6 @@ class Ended(Event):
     def has_value(self) -> bool:
         """True if it gave anything that may be a value."""
         return (self.value is not None and not math.isnan(self.value)) or bool(self.values)
-
-    @property
-    def subject(self) -> tuple[str, str]:
-        """The subject of the event: a claim, at a level."""
-        return type(self).__name__, f"{self.id} {self.level}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,13 +9,13 @@ from dataclasses import replace
 from mfhpo.experiment.answer import Answer, left_out_in_words, losses_in_words
 from mfhpo.experiment.assignment import Assignment, Available, Done, Refused, Wait
 from mfhpo.experiment.events import Begun, Event
+from mfhpo.experiment.following import enqueued, following, level_of
 from mfhpo.experiment.kinds.blind import with_levels
 from mfhpo.experiment.kinds.runner import Runner
 from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.experiment.ledger import Ledger, Result
 from mfhpo.experiment.log import Log, Place
-from mfhpo.experiment.state.following import enqueued, following, level_of
-from mfhpo.experiment.state.state import OF_CLAIMS, State
+from mfhpo.experiment.state import OF_CLAIMS, State
 
 # So many of the last events may have to be taken again when one comes late.
 _MOST_LATE = 100

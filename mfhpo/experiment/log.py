@@ -148,7 +148,8 @@ class Log:
         order = event.order
         if not isinstance(event, Begun):
             order = max(order, self._open_until.get(event.id, -1))
-        return order, len(event.id), event.id, *event.subject
+        level = event.level if isinstance(event, Ended) else None
+        return order, len(event.id), event.id, type(event).__name__, str(level)
 
 
 def _version(event: Event) -> tuple[int, str]:

@@ -16,11 +16,11 @@ from mfhpo.experiment.events import Found
 from mfhpo.experiment.kinds.blind import LateSettings
 from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst
 from mfhpo.experiment.kinds.search import SearchSettings
-from mfhpo.experiment.kinds.settings import Settings, labels_of, numbered
+from mfhpo.experiment.kinds.settings import Settings, levels_in_words, numbered, shown_value
 from mfhpo.knowledge.bias import Kind as BiasKind
 from mfhpo.knowledge.candidates import CandidatesLike
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.problem import Observation, Policy, Problem, Pull
+from mfhpo.problem import Labels, Observation, Policy, Problem, Pull
 from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike, as_fidelity
 from mfhpo.racing.options import EstimatedBias
 from mfhpo.racing.race import Race
@@ -175,9 +175,9 @@ class RaceRunner(Runner):
         policy = settings.make(problem, self.sign, settings.options)
         assert isinstance(policy, Race)
         self.policy = policy
-        self.labels = policy.labels = labels_of(
-            self.configurations, self.sign, fidelity, self._levels
-        )
+        levels = levels_in_words(fidelity, self._levels)
+        self.labels = Labels(self.configurations.label, levels, shown_value(self.sign))
+        policy.labels = self.labels
         self.of_means = frozenset({"given"})
         self._costs = fidelity.costs_of(self._levels)
         self._budget = math.inf if budget is None else float(budget)

@@ -17,7 +17,7 @@ from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun, Found, Purpose
 from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst
-from mfhpo.experiment.kinds.settings import Settings, labels_of
+from mfhpo.experiment.kinds.settings import Settings, levels_in_words
 from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace
 from mfhpo.problem import Labels, Observation, Pull
 from mfhpo.search.budgeted import SEARCH_BLOCK, BudgetedSearch
@@ -110,9 +110,8 @@ class SearchRunner(Runner):
         self.n_levels = len(levels)
         self.of_means = frozenset({"certificate"})
         self._in_blocks = settings.in_blocks
-        self.labels = self.policy.labels = Labels(
-            fidelity=labels_of(self.configurations, self.sign, declared.fidelity, levels).fidelity
-        )
+        self.labels = Labels(fidelity=levels_in_words(declared.fidelity, levels))
+        self.policy.labels = self.labels
         self._levels = levels
         self.draws = space is None and not len(self.configurations)
         is_given = space is None and not self.draws

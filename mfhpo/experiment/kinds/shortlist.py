@@ -100,16 +100,8 @@ class ShortlistRunner(Runner):
         self.policy.provisos = self.conditions
         found = self.contest.certificate(self._shortlist.about, self._shortlist.words)
         answer = Answer.of(self.policy.recommend(), self.sign, found.params, None)
-        return replace(
-            answer,
-            arm=found.winner,
-            mean=found.mean,
-            interval=found.interval,
-            epsilon=found.epsilon,
-            certified=found.certified,
-            finished=found.finished,
-            reason=found.reason,
-            certificate=found,
-            cost=answer.cost + self.lost_cost,
-            searched=True,
-        )
+        names = ("mean", "interval", "epsilon", "certified", "finished", "reason")
+        cost = answer.cost + self.lost_cost
+        told: dict[str, Any] = {"arm": found.winner, "certificate": found, "cost": cost}
+        told |= {name: getattr(found, name) for name in names}
+        return replace(answer, searched=True, **told)

@@ -67,7 +67,6 @@ EVENTS = st.one_of(
 def test_an_event_comes_back_from_json(event):
     again = event_of(json.loads(json.dumps(event.to_dict())))
     assert repr(again) == repr(event)  # NaN equals nothing
-    assert again.subject == event.subject
 
 
 @given(configuration=CONFIGURATION)

@@ -9,7 +9,7 @@ import pytest
 from mfhpo import Pull
 from mfhpo.experiment import Assignment, Ended, Experiment, key_of
 from mfhpo.experiment.kinds.runner import Wanted
-from mfhpo.experiment.state.state import State
+from mfhpo.experiment.state import State
 from tests.core.experiment.story import LEVELS, Story, race
 from tests.core.experiment.workers import limits, search
 

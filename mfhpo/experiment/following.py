@@ -9,7 +9,7 @@ from typing import Any
 from mfhpo.experiment.assignment import Assignment, Available, Refused
 from mfhpo.experiment.events import Begun, Origin
 from mfhpo.experiment.kinds.runner import Runner, Wanted
-from mfhpo.experiment.state.state import State
+from mfhpo.experiment.state import State
 from mfhpo.problem import Pull
 
 # How often pulls of full kinds are passed over for what is wanted besides them, and once more for
