@@ -269,10 +269,8 @@ def _race_in_words(answer: Answer) -> list[str]:
 
 
 def _search_in_words(answer: Answer) -> list[str]:
-    tried = (
-        f"  search      {answer.tried} configurations tried, {answer.at_target} of them at the "
-        f"target"
-    )
+    tried = f"  search      {answer.tried} configurations tried, "
+    tried += f"{answer.at_target} of them at the target"
     if answer.left:
         tried += f"; {left_in_words(answer.left)}"
     if answer.chance is not None:

@@ -81,25 +81,13 @@ class Wait:
 
 @dataclass(frozen=True)
 class Refused:
-    """Tells that what a user has enqueued can never count: it is no configuration, or not paid for.
-
-    Parameters
-    ----------
-    why
-        In words.
-    """
+    """What a user has enqueued can never count; `why` says in words what it is not, or exceeds."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class Done:
-    """The experiment is over.
-
-    Parameters
-    ----------
-    why
-        In words.
-    """
+    """The experiment is over; `why` says it in words."""
 
     why: str

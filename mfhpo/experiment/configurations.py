@@ -121,10 +121,9 @@ class Configurations:
 
     def first_with(self, values: Mapping[str, Any]) -> int | None:
         """Return the first arm that is known to have some values, or None."""
+        having = (arm for arm in range(len(self)) if self.has(arm, values))
         arm = self.find(values)
-        if arm is not None:
-            return arm
-        return next((arm for arm in range(len(self)) if self.has(arm, values)), None)
+        return next(having, None) if arm is None else arm
 
     def note(self, arm: int, values: Mapping[str, Any]) -> None:
         """Note values of a draw that are known before it was evaluated; the first ones hold."""

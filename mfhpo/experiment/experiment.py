@@ -9,7 +9,7 @@ from dataclasses import replace
 from mfhpo.experiment.answer import Answer, left_out_in_words, losses_in_words
 from mfhpo.experiment.assignment import Assignment, Available, Done, Refused, Wait
 from mfhpo.experiment.events import Begun, Event
-from mfhpo.experiment.following import enqueued, following, level_of
+from mfhpo.experiment.following import enqueued, following
 from mfhpo.experiment.kinds.blind import with_levels
 from mfhpo.experiment.kinds.runner import Runner
 from mfhpo.experiment.kinds.settings import Settings
@@ -183,11 +183,15 @@ class Experiment:
         return any(claim.is_equal(own) and claim.begun.order >= own.begun.order for claim in others)
 
     def level_of(self, id: str) -> int:
-        """Return the level for a claim that was made before levels were known.
+        """Return the level for a claim that was made before levels were known; 0 if none is wanted.
 
         Whoever asks writes the claim again with it, or names it in its end.
         """
-        return level_of(self._current(), self.claim(id))
+        begun, state = self.claim(id), self._current()
+        if begun.levels:
+            return begun.levels[0]
+        wanted = state.runner.next(state.ledger.pending(id))
+        return 0 if wanted is None else max(0, wanted.pull.fidelity)
 
     def claim(self, id: str) -> Begun:
         """Return the claim with an id as it stands; ValueError if there is none."""

@@ -7,7 +7,7 @@ from itertools import takewhile
 from typing import Any
 
 from mfhpo.experiment.assignment import Assignment, Available, Refused
-from mfhpo.experiment.events import Begun, Origin
+from mfhpo.experiment.events import Origin
 from mfhpo.experiment.kinds.runner import Runner, Wanted
 from mfhpo.experiment.state import State
 from mfhpo.problem import Pull
@@ -111,14 +111,6 @@ def _completed(
         configuration = {**(wanted.configuration or {}), **part}
         point = wanted.point and {n: wanted.point[n] for n in wanted.point.keys() - part.keys()}
     return Wanted(pull, configuration, runner.purpose, point, draw=draw)
-
-
-def level_of(state: State, begun: Begun) -> int:
-    """Return the level for a claim, which may be open; 0 where nothing is wanted."""
-    if begun.levels:
-        return begun.levels[0]
-    wanted = state.runner.next(state.ledger.pending(begun.id))
-    return 0 if wanted is None else max(0, wanted.pull.fidelity)
 
 
 def _assigned(state: State, wanted: Wanted, origin: Origin) -> Assignment:

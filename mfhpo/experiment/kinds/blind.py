@@ -78,8 +78,7 @@ class BlindRunner(Runner):
         purpose: Purpose = "given",
         limit: float | None = None,
     ) -> None:
-        self.configurations = configurations
-        self.purpose = purpose
+        self.configurations, self.purpose = configurations, purpose
         self.search_replicate = SEARCH_BLOCK if purpose == "search" else None
         self.draws = not len(configurations)
         self.n_arms = math.inf if self.draws else len(configurations)

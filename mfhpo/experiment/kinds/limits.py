@@ -62,9 +62,8 @@ class LimitRunner(Runner):
         n_arms = max(len(self.configurations), settings.n_arms or 0)
         self.policy = policy = settings.make(n_arms, settings.limits, **options)
         self.n_arms = policy.n_arms
-        self.labels = policy.labels = Labels(
-            self.configurations.label, value=shown_value(self.sign)
-        )
+        self.labels = Labels(self.configurations.label, value=shown_value(self.sign))
+        policy.labels = self.labels
 
     def limited(self, pull: Pull, pending: Sequence[Pull]) -> Pull:
         """Return a pull with the largest limit (see `Runner.limited`)."""

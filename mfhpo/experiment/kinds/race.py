@@ -114,14 +114,9 @@ class RaceSettings(Settings):
         known = _ONE_LEVEL if fidelity is None else fidelity
         sign = 1.0 if maximise else -1.0
         check_limit("budget", budget, "")
-        options: dict[str, Any] = {
-            "delta": delta,
-            "epsilon": epsilon,
-            "budget": budget,
-            "measure": measure,
-            "max_failures": max_failures,
-            "estimated_bias": estimated_bias,
-        }
+        options: dict[str, Any] = {"delta": delta, "epsilon": epsilon, "budget": budget}
+        options |= {"measure": measure, "max_failures": max_failures}
+        options["estimated_bias"] = estimated_bias
         declares = bias is not None or sigma is not None or estimated_bias != "steer"
         declared = DeclaredRace(
             Declaration.of(known, sigma, bias),
@@ -132,8 +127,10 @@ class RaceSettings(Settings):
             certify_share=_CERTIFY_SHARE,
         )
 
+        others |= {"seed": seed, "sign": sign}
+
         def of_levels(levels: Sequence[Any]) -> Settings:
-            return declared.settings(candidates, levels, seed=seed, sign=sign, **others)
+            return declared.settings(candidates, levels, **others)
 
         if known.levels is None:
             declared.rehearse((), (sign,))
@@ -142,8 +139,6 @@ class RaceSettings(Settings):
                 make=of_levels,
                 candidates=candidates,
                 in_blocks=declared.replicate is not None,
-                seed=seed,
-                sign=sign,
                 **{name: others[name] for name in others.keys() - {"n_arms"}},
             )
         settings = of_levels(known.levels)
@@ -194,9 +189,9 @@ class RaceRunner(Runner):
         if not pulls or (pending and not self.fits(pulls[0], pending)):
             return None
         [pull] = pulls
-        is_known = pull.arm < len(self.configurations)
-        configuration = self.configurations[pull.arm] if is_known else None
-        return Wanted(pull, configuration, "given", draw=self.configurations.draw_of(pull.arm))
+        known = self.configurations
+        configuration = known[pull.arm] if pull.arm < len(known) else None
+        return Wanted(pull, configuration, "given", draw=known.draw_of(pull.arm))
 
     def find(self, found: Found) -> None:
         """Take note of what was found out (see `Runner.find`)."""
@@ -261,11 +256,8 @@ class RaceRunner(Runner):
         self.policy.provisos = self.conditions
         answer = self.policy.recommend()
         configuration = {} if answer.arm is None else self.configurations[answer.arm]
-        answer = replace(
-            answer,
-            cost=self.cost + self.unlearned_cost,
-            pulls=answer.pulls + self._n_worst,
-        )
+        cost, pulls = self.cost + self.unlearned_cost, answer.pulls + self._n_worst
+        answer = replace(answer, cost=cost, pulls=pulls)
         level, certifies = self._levels[answer.fidelity], self.policy.certifies
         return Answer.of(answer, self.sign, configuration, level, certifies)
 

@@ -32,21 +32,12 @@ _SINGLE = 10  # evaluations of a configuration that has no rival
 
 
 class Space(Protocol):
-    """A space that configurations are drawn from.
-
-    Attributes
-    ----------
-    kinds
-        What each parameter is to a model.
-    """
+    """A space that configurations are drawn from; `kinds` are what parameters are to a model."""
 
     kinds: dict[str, Numeric | OneOf]
 
     def draw(self, point: Point | None, key: Sequence[int]) -> tuple[dict[str, Any], Point]:
-        """Return the configuration at a point, and its own point.
-
-        The rest is drawn at random; `key` is the seed.
-        """
+        """Return the configuration at a point, the rest drawn by a seed, and its own point."""
         ...
 
 
@@ -176,8 +167,7 @@ class SearchRunner(Runner):
     def _wanted(self, pull: Pull, purpose: Purpose = "search") -> Wanted:
         configuration, draw = self.configurations[pull.arm], self.configurations.draw_of(pull.arm)
         if isinstance(pull, Replicate):
-            shortlist = pull.shortlist
-            return Wanted(pull, configuration, "certificate", shortlist=shortlist, draw=draw)
+            return Wanted(pull, configuration, "certificate", None, pull.shortlist, draw)
         return Wanted(pull, configuration, purpose, self._planned.get(pull.arm), draw=draw)
 
     def _drawn(self, arm: int, point: Point | None) -> tuple[dict[str, Any], Point] | None:
@@ -206,7 +196,9 @@ class SearchRunner(Runner):
             if search.level_of(arm) >= 0 and arm not in at_target | self._failed
         ]
         if waiting and len(at_target) < policy.top:
-            pull = Pull(max(waiting, key=self._standing), search.target, block=SEARCH_BLOCK)
+            of_waiting = [(search.level_of(arm), arm) for arm in waiting]
+            best = max(of_waiting, key=lambda each: (each[0], search.mean(each[1], each[0])))[1]
+            pull = Pull(best, search.target, block=SEARCH_BLOCK)
             if policy.fits(pull, pending):
                 return self._wanted(pull)
         if pending:
@@ -218,10 +210,6 @@ class SearchRunner(Runner):
         if len(contenders) > 1:
             return self._first_of(contenders)
         return self._again(contenders[0]) if contenders else None
-
-    def _standing(self, arm: int) -> tuple[int, float]:
-        level = self.policy.search.level_of(arm)
-        return level, self.policy.search.mean(arm, level)
 
     def _first_of(self, contenders: Sequence[int]) -> Wanted | None:
         """Return the first evaluation of a shortlist's certificate."""
@@ -326,16 +314,12 @@ class SearchRunner(Runner):
     @property
     def _is_alone(self) -> bool:
         """True if a single one has a value at the target, and the others can have none."""
+        n, search = len(self.configurations), self.policy.search
         if self._n_again:
             return True
-        if (
-            self.draws
-            or self.policy.shortlist
-            or self._drawn(len(self.configurations), None) is not None
-        ):
+        if self.draws or self.policy.shortlist or self._drawn(n, None) is not None:
             return False
-        search = self.policy.search
-        rivals = (arm for arm in range(len(self.configurations)) if search.is_open(arm))
+        rivals = (arm for arm in range(n) if search.is_open(arm))
         if len(search.finished_arms()) != 1 or not self._failed.issuperset(rivals):
             return False
         return self.next(()) is None
