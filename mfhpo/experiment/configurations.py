@@ -148,13 +148,16 @@ class Configurations:
         """Return the first arm that is equal, as far as that is known."""
         return self._owners.get(arm, arm)
 
-    def is_of(self, arm: int, configuration: Mapping[str, Any], is_whole: bool = True) -> bool:
-        """Tell whether an evaluation was of an arm; one that is not whole has some values alone."""
+    def is_of(self, arm: int, configuration: Mapping[str, Any] | None, is_whole: bool) -> bool:
+        """Tell whether an evaluation was of an arm; one that is not whole has some values alone.
+
+        A configuration of None is what was claimed.
+        """
+        if configuration is None:
+            return True
         if arm in self._draws:
             return self._agrees(self._fixed.get(arm, {}), configuration)
-        if is_whole:
-            return self.find(configuration) == arm
-        return self.has(arm, configuration)
+        return self.find(configuration) == arm if is_whole else self.has(arm, configuration)
 
     def has(self, arm: int, values: Mapping[str, Any]) -> bool:
         """Tell whether an arm is known to have some values."""

@@ -167,19 +167,18 @@ class State:
         value. A search may repeat a block.
         """
         configurations, own = self.runner.configurations, begun.configuration
-        arm, block = pull.arm, begun.block
-        is_search, is_repeat = begun.purpose == "search", False
+        arm, block, is_search = pull.arm, begun.block, begun.purpose == "search"
         same_arm = [claim for claim in self.ledger.open.values() if claim.pull.arm == arm]
         same_block = any(
             claim.begun.block == block
             and (begun.levels is None or not claim.tickets.keys().isdisjoint(begun.levels))
             for claim in same_arm
         )
-        if block is not None and not is_search:
-            has_value = any((arm, level, block) in self.seen for level in begun.levels or ())
-            is_repeat = has_value or same_block
-            if is_repeat:
-                self._repeats.add(begun.id)
+        is_repeat = (block is not None and not is_search) and (
+            same_block or any((arm, level, block) in self.seen for level in begun.levels or ())
+        )
+        if is_repeat:
+            self._repeats.add(begun.id)
         is_enqueued = begun.origin == "enqueued"
         if begun.draw is not None:
             lacks_values = not configurations[arm].keys() <= own.keys()
@@ -215,11 +214,8 @@ class State:
 
     def _end(self, ended: Ended) -> None:
         claim = self.ledger.open.get(ended.id)
-        is_own = claim is not None and (
-            ended.configuration is None
-            or self.runner.configurations.is_of(
-                claim.pull.arm, ended.configuration, is_whole=ended.has_value
-            )
+        is_own = claim is not None and self.runner.configurations.is_of(
+            claim.pull.arm, ended.configuration, is_whole=ended.has_value
         )
         points = ended.points
         if claim is not None and not is_own:  # nothing that it says about its draw counts

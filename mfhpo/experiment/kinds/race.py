@@ -44,30 +44,26 @@ class RaceSettings(Settings):
 
     Parameters
     ----------
+    declared
+        What its user declares.
+    levels
+        Values of the fidelity.
     candidates
         The configurations; equal ones are one arm. Or how many a host draws.
-    fidelity
-        The parameter that sets what an evaluation costs, with its levels.
-    declaration
-        What is known about it, the bias and the noise.
-    options
-        Options of the policy.
-    make
-        Makes the policy.
-    in_blocks
-        Whether evaluations share replicates.
     n_arms
         How many configurations there will be, where some become known when they are begun; None:
         the candidates.
     """
 
+    declared: DeclaredRace
+    levels: Sequence[Any]
     candidates: Candidates
-    fidelity: Fidelity
-    declaration: Declaration
-    options: Mapping[str, Any]
-    make: MakePolicy
-    in_blocks: bool = False
     n_arms: int | None = None
+
+    @property
+    def in_blocks(self) -> bool:
+        """True if evaluations share replicates."""
+        return self.declared.replicate is not None
 
     @classmethod
     def of(
@@ -160,14 +156,14 @@ class RaceRunner(Runner):
     policy: Race
 
     def __init__(self, settings: RaceSettings) -> None:
-        fidelity, budget = settings.fidelity, settings.options.get("budget")
         self.sign, self.in_blocks = settings.sign, settings.in_blocks
         self.configurations = Configurations(settings.candidates, settings.describe)
-        self._levels = tuple(fidelity.levels or ())
+        self._levels, declared = tuple(settings.levels), settings.declared
         self.n_levels = len(self._levels)
+        fidelity = replace(declared.fidelity, levels=self._levels, bias=None)
         n_arms = max(len(self.configurations), settings.n_arms or 0)
-        problem = settings.declaration.problem(n_arms, self._levels, self.sign)
-        policy = settings.make(problem, self.sign, settings.options)
+        problem = declared.declaration.problem(n_arms, self._levels, self.sign)
+        policy = declared.policy(problem, self.sign, {**declared.options, "seed": settings.seed})
         assert isinstance(policy, Race)
         self.policy = policy
         levels = levels_in_words(fidelity, self._levels)
@@ -175,6 +171,7 @@ class RaceRunner(Runner):
         policy.labels = self.labels
         self.of_means = frozenset({"given"})
         self._costs = fidelity.costs_of(self._levels)
+        budget = declared.options.get("budget")
         self._budget = math.inf if budget is None else float(budget)
         self.n_arms: int = policy.problem.n_arms
         self._paid: dict[int, tuple[int, float]] = {}  # by level, how many have cost how much
@@ -317,7 +314,7 @@ class DeclaredRace:
 
     def rehearse(self, levels: Sequence[Any], signs: Sequence[float]) -> str | None:
         """Try the options, so that wrong ones raise; return what is wrong with the budget."""
-        self.declaration.rehearse(self._policy, self.options, levels, signs)
+        self.declaration.rehearse(self.policy, self.options, levels, signs)
         return self.declaration.objection_to(self.options["budget"], levels)
 
     def settings(
@@ -349,22 +346,15 @@ class DeclaredRace:
                 make_certifier=certifier_of(self.make, options, sign) if self.compares else None,
                 **common,
             )
-        return RaceSettings(
-            candidates=candidates,
-            fidelity=replace(self.fidelity, levels=tuple(levels), bias=None),
-            declaration=declaration,
-            options={**options, "seed": common["seed"]},
-            make=self._policy,
-            in_blocks=self.replicate is not None,
-            **common,
-        )
+        return RaceSettings(declared=self, levels=levels, candidates=candidates, **common)
 
     def in_words(self, n_arms: int, levels: Sequence[Any]) -> str:
         """Say what cheap levels are used for; empty where users have declared that."""
         costs = self.fidelity.costs_of(levels)
         return cheap_levels_in_words(self._whole, n_arms, costs, self.compares)
 
-    def _policy(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+    def policy(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+        """Return the policy that compares configurations."""
         if self.replicate is None:
             return self.make(problem, sign, options)
         return make_block_elimination(problem, options)
