@@ -142,7 +142,7 @@ class Configurations:
         if arm in self._draws and arm not in self._owners:
             key = key_of(configuration, self._describe)
             self._owners[arm] = self._arms.setdefault(key, arm)
-        return self.owner(arm)
+        return self._owners.get(arm, arm)
 
     def owner(self, arm: int) -> int:
         """Return the first arm that is equal, as far as that is known."""

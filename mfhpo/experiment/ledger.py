@@ -188,8 +188,9 @@ class Ledger:
     @property
     def full(self) -> set[Kind]:
         """Kinds of which so many results wait for an earlier one that no other one is begun."""
-        most = max(_LEAST_HELD, _HELD_PER_WORKER * self._most_open)
-        results = self.held.values()
+        most, results = max(_LEAST_HELD, _HELD_PER_WORKER * self._most_open), self.held.values()
+        if len(results) < most:
+            return set()
         counts = Counter((each.pull.arm, each.pull.fidelity, each.purpose) for each in results)
         return {kind for kind, n in counts.items() if n >= most}
 
