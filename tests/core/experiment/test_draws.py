@@ -7,9 +7,7 @@ import pytest
 from mfhpo import Fidelity
 from mfhpo.experiment import (
     Assignment,
-    Begun,
     Done,
-    Ended,
     Experiment,
     Found,
     LateSettings,
@@ -18,9 +16,8 @@ from mfhpo.experiment import (
     Refused,
     SearchSettings,
     Wait,
-    event_of,
 )
-from mfhpo.knowledge.space import Numeric, OneOf, SearchSpace
+from mfhpo.knowledge.space import Numeric, SearchSpace
 from mfhpo.search import DeclaredSearch, HalvingSearch
 from tests.core.experiment.story import LEVELS, Story
 
@@ -38,14 +35,6 @@ class Drawn(Story):
     def of(self, id, draw, x, level=0, value=0.0, **known):
         self.begin(id, configuration=known, draw=draw, levels=(level,))
         self.end(id, value=value, configuration={"x": x})
-
-
-def test_events_of_draws_are_plain_json():
-    kinds = {"lr": Numeric((0.25, 0.75)), "kernel": OneOf(3)}
-    end = Ended(id="0", order=1, value=1.0, parameters=kinds, points={3: {"lr": 0.25}})
-    for event in (end, Begun(id="0", order=0, configuration={}, draw=3)):
-        assert event_of(event.to_dict()) == event
-    assert "points" not in Ended(id="0", order=1, value=1.0).to_dict()
 
 
 def test_a_draw_is_its_number_and_a_claim_keeps_its_place_as_values_become_known():

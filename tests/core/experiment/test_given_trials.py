@@ -213,12 +213,3 @@ def test_limits_are_chosen_for_what_is_available_and_configurations_may_come_lat
     story.end("late", value=0.5, cost=0.5)
     assert story.experiment.runner.configurations[8] == {"x": 8}
     assert story.answer.trials == 1
-
-
-def test_what_is_under_way_and_what_waits_can_be_read():
-    story = Story(race(2))
-    story.begin("slow", x=1)
-    story.evaluate("quick", x=1)
-    ledger = story.experiment.ledger
-    assert (list(ledger.open), list(ledger.held)) == (["slow"], [("quick", 0)])
-    assert not story.experiment.finished
