@@ -20,12 +20,12 @@ from benchmarks.assumptions.outcome import Outcome, outcome_of_answer, outcome_o
 from benchmarks.assumptions.scenarios import FINALISTS, FINALISTS_IN_BLOCKS, SCENARIOS, Scenario
 from benchmarks.assumptions.truth import Tally
 from benchmarks.assumptions.worlds import World
+from benchmarks.simulation.in_order import InOrder
 from mfhpo import IISE, MFLUCB, MFGrad, MFTopTwo, Observation, Problem, Pull
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certification import Certification
 from mfhpo.experiment import Answer
 from mfhpo.knowledge.noise import EstimatedNoise
-from mfhpo.racing.in_order import InOrder
 from mfhpo.racing.race import Race
 
 
@@ -44,7 +44,7 @@ def _race(
     now, begun, told = 0.0, 0, 0
     while not policy.finished and told < scenario.most and begun < 3 * scenario.most:
         while len(under_way) < scenario.workers:
-            held = [item[0] for order in orders.values() for _, item in order.held]
+            held = [item[0] for order in orders.values() for _, item in sorted(order.held.items())]
             pending = [*(entry[2] for entry in under_way), *held]
             asked = policy.ask(1, pending)
             if not asked:

@@ -10,9 +10,9 @@ from benchmarks.assumptions.outcome import Outcome, outcome_of_answer, outcome_o
 from benchmarks.assumptions.scenarios import Scenario
 from benchmarks.assumptions.truth import Tally
 from benchmarks.assumptions.worlds import World
+from benchmarks.simulation.in_order import InOrder
 from mfhpo import IISE, Fidelity, Observation, Pull
 from mfhpo.experiment import Answer
-from mfhpo.racing.in_order import InOrder
 from mfhpo.search import DeclaredSearch, Replicate
 
 _BUDGET = 1.8  # full evaluations for each configuration: two would pay for comparing all
@@ -42,7 +42,7 @@ def race_of_finalists(
     told: list[tuple[Pull, float | None]] = []
     while not race.finished:
         while len(under_way) < scenario.workers:
-            held = [item[0] for order in orders.values() for _, item in order.held]
+            held = [item[0] for order in orders.values() for _, item in sorted(order.held.items())]
             asked = race.ask(1, [*(entry[2] for entry in under_way), *held])
             if not asked:
                 break

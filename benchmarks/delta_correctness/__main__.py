@@ -6,7 +6,7 @@ Every policy races on random instances: 2 to 20 arms, 1 to 4 fidelities, Gaussia
 values, biases within the declared bounds and, on every other instance, at them, against the best
 arm. Pulls are told in order, or out of order: several are under way, one in ten is lost, one in ten
 is evaluated and told twice. Or they take the longer, the poorer their values are, and are put in
-order as samplers and searchers do it (`mfhpo.racing.in_order`). The certificates of shortlists
+order as samplers and searchers do it (`mfhpo.experiment.ledger`). The certificates of shortlists
 compare the arms at the target alone, where the biases have no part.
 
 A race is wrong when its certified arm is not within epsilon of the best. With epsilon = 0 it is

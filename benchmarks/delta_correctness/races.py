@@ -19,6 +19,7 @@ from benchmarks.delta_correctness.conditions import (
     Variant,
     draw_instance,
 )
+from benchmarks.simulation.in_order import InOrder
 from mfhpo import (
     IISE,
     MFLUCB,
@@ -44,7 +45,6 @@ from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certification import Certification
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.confidence import stitched_boundary
-from mfhpo.racing.in_order import InOrder
 from mfhpo.racing.race import Race
 
 _Make: TypeAlias = Callable[..., Any]

@@ -38,7 +38,9 @@ def settings(policy: str) -> RaceSettings:
         epsilon=1e-4,
     )
     assert isinstance(found, RaceSettings)
-    return replace(found, make=_silent) if policy == SILENT else found
+    if policy != SILENT:
+        return found
+    return replace(found, declared=replace(found.declared, make=_silent))
 
 
 def _silent(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:

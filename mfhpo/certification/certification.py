@@ -181,7 +181,7 @@ class Certification:
         One that was stopped at a limit, in seconds, is none, and has no value.
 
         Values of a candidate belong in the order in which their evaluations were begun (see
-        `mfhpo.racing.in_order`); in blocks, and for candidates, any order does.
+        `mfhpo.experiment.ledger`); in blocks, and for candidates, any order does.
         """
         signed = None if value is None else self._sign * value
         observation = Observation(signed, censored_at=stopped_at)

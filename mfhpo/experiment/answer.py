@@ -157,21 +157,16 @@ class Answer:
     @classmethod
     def of_game(cls, found: Equilibrium, params: dict[str, Any], reason: str) -> Answer:
         """Translate a game's answer, whose utilities are in the directions of their players."""
+        names = ("finished", "cost", "budget", "epsilon", "probability", "at_most")
+        content = {name: getattr(found, name) for name in (*names, "dissatisfaction", "utilities")}
         return cls(
             params=params,
-            finished=found.finished,
             reason=reason,
-            cost=found.cost,
             trials=found.n_queries,
-            delta=1.0 - found.probability,
-            epsilon=found.epsilon,
-            certifies=False,
-            dissatisfaction=found.dissatisfaction,
-            utilities=found.utilities,
-            probability=found.probability,
-            at_most=found.at_most,
-            budget=found.budget,
             evaluations=found.n_evaluations,
+            delta=1.0 - found.probability,
+            certifies=False,
+            **content,
         )
 
     @property
@@ -274,10 +269,8 @@ def _race_in_words(answer: Answer) -> list[str]:
 
 
 def _search_in_words(answer: Answer) -> list[str]:
-    tried = (
-        f"  search      {answer.tried} configurations tried, {answer.at_target} of them at the "
-        f"target"
-    )
+    tried = f"  search      {answer.tried} configurations tried, "
+    tried += f"{answer.at_target} of them at the target"
     if answer.left:
         tried += f"; {left_in_words(answer.left)}"
     if answer.chance is not None:

@@ -56,23 +56,11 @@ class Assignment:
 
         `levels` are all levels that it may give values at; None: its own alone.
         """
-        own = None if self.level < 0 else (self.level,)
-        return Begun(
-            id=id,
-            order=order,
-            configuration=self.configuration,
-            draw=self.draw,
-            levels=own if levels is None else tuple(levels),
-            point=self.point,
-            block=self.block,
-            limit=self.limit,
-            replicate=self.replicate,
-            purpose=self.purpose,
-            shortlist=self.shortlist,
-            origin=self.origin,
-            worker=worker,
-            time=time,
-        )
+        content = {name: vars(self)[name] for name in vars(self).keys() - {"level", "repeat"}}
+        content["levels"] = None if self.level < 0 else (self.level,)
+        if levels is not None:
+            content["levels"] = tuple(levels)
+        return Begun(id=id, order=order, worker=worker, time=time, **content)
 
 
 @dataclass(frozen=True)
@@ -93,25 +81,13 @@ class Wait:
 
 @dataclass(frozen=True)
 class Refused:
-    """Tells that what a user has enqueued can never count: it is no configuration, or not paid for.
-
-    Parameters
-    ----------
-    why
-        In words.
-    """
+    """What a user has enqueued can never count; `why` says in words what it is not, or exceeds."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class Done:
-    """The experiment is over.
-
-    Parameters
-    ----------
-    why
-        In words.
-    """
+    """The experiment is over; `why` says it in words."""
 
     why: str

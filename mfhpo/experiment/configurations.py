@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from mfhpo.knowledge.fidelity import native
+
+Describe: TypeAlias = Callable[[Any], Any]
+Candidates: TypeAlias = Sequence[Mapping[str, Any]] | int
 
 
 def described(value: Any) -> Any:
@@ -23,7 +26,7 @@ def described(value: Any) -> Any:
     return f"{kind.__qualname__} {value!r}"
 
 
-def key_of(configuration: Mapping[str, Any], describe: Callable[[Any], Any] = described) -> str:
+def key_of(configuration: Mapping[str, Any], describe: Describe = described) -> str:
     """Return a text that only equal configurations share.
 
     Parameters
@@ -51,31 +54,25 @@ class Configurations:
     Parameters
     ----------
     given
-        Configurations that are compared.
+        Configurations that are compared. Or how many draws, with the numbers 0, 1, ...:
+        configurations whose values a host draws when they are asked for.
     describe
         See `key_of`.
-    n_drawn
-        How many arms after these are draws, with the numbers 0, 1, ...: configurations whose values
-        a host draws when they are asked for.
     """
 
-    def __init__(
-        self,
-        given: Sequence[Mapping[str, Any]] = (),
-        describe: Callable[[Any], Any] = described,
-        n_drawn: int = 0,
-    ) -> None:
+    def __init__(self, given: Candidates = (), describe: Describe = described) -> None:
         self._describe = describe
-        self._known: list[Mapping[str, Any]] = []
+        self._known: list[dict[str, Any]] = []
         self._keys: list[str] = []
         self._arms: dict[str, int] = {}
-        self.entries = [self.add(configuration) for configuration in given]
-        """The arm of each entry of the list."""
         self._draws: dict[int, int] = {}  # numbers, by arm
         self._fixed: dict[int, Mapping[str, Any]] = {}  # by arm, what a whole evaluation had
         self._owners: dict[int, int] = {}  # by draw's arm, the first that is equal
-        for number in range(n_drawn):
-            self.add_draw(number)
+        if isinstance(given, int):
+            self.entries = [self.add({}, number) for number in range(given)]
+        else:
+            self.entries = [self.add(configuration) for configuration in given]
+        """The arm of each entry of the list."""
 
     def __len__(self) -> int:
         """Return the number of arms."""
@@ -98,32 +95,20 @@ class Configurations:
         """Return the arm with a key, or None."""
         return self._arms.get(key)
 
-    def find(self, configuration: Mapping[str, Any]) -> int | None:
-        """Return the arm of a configuration, or None."""
-        return self._arms.get(key_of(configuration, self._describe))
+    def find(self, configuration: Mapping[str, Any], draw: int | None = None) -> int | None:
+        """Return the arm of a configuration, or of the draw with a number; None without one."""
+        return self._arms.get(self._key_of(configuration, draw))
 
-    def add(self, configuration: Mapping[str, Any]) -> int:
-        """Return the arm of a configuration, a new one if no other is equal."""
-        return self._add(key_of(configuration, self._describe), configuration)
-
-    def _add(self, key: str, configuration: Mapping[str, Any]) -> int:
+    def add(self, configuration: Mapping[str, Any], draw: int | None = None) -> int:
+        """Return the arm of a configuration or a draw, a new one if it has none."""
+        key = self._key_of(configuration, draw)
         arm = self._arms.setdefault(key, len(self._known))
         if arm == len(self._known):
-            self._known.append(dict(configuration))
+            self._known.append(dict(configuration) if draw is None else {})
             self._keys.append(key)
+            if draw is not None:
+                self._draws[arm] = draw
         return arm
-
-    # Draws.
-
-    def add_draw(self, number: int) -> int:
-        """Return the arm of a draw, a new one if it has none."""
-        arm = self._add(_key_of_draw(number), {})
-        self._draws[arm] = number
-        return arm
-
-    def find_draw(self, number: int) -> int | None:
-        """Return the arm of a draw, or None."""
-        return self._arms.get(_key_of_draw(number))
 
     def draw_of(self, arm: int) -> int | None:
         """Return the number of an arm that is a draw, or None."""
@@ -136,10 +121,9 @@ class Configurations:
 
     def first_with(self, values: Mapping[str, Any]) -> int | None:
         """Return the first arm that is known to have some values, or None."""
+        having = (arm for arm in range(len(self)) if self.has(arm, values))
         arm = self.find(values)
-        if arm is not None:
-            return arm
-        return next((arm for arm in range(len(self)) if self.has(arm, values)), None)
+        return next(having, None) if arm is None else arm
 
     def note(self, arm: int, values: Mapping[str, Any]) -> None:
         """Note values of a draw that are known before it was evaluated; the first ones hold."""
@@ -149,8 +133,8 @@ class Configurations:
     def fix(self, arm: int, configuration: Mapping[str, Any]) -> None:
         """Say what a whole evaluation of a draw had; the first one fixes what the draw is."""
         if arm in self._draws:
-            self._fixed[arm] = {**configuration, **self._fixed.get(arm, {})}
-            self._known[arm] = dict(self._fixed[arm])
+            self._known[arm] = {**configuration, **self._fixed.get(arm, {})}
+            self._fixed[arm] = self._known[arm]
 
     def identify(self, arm: int, configuration: Mapping[str, Any]) -> int:
         """Fix what a draw is, and return the first arm that is equal, or its own."""
@@ -158,19 +142,22 @@ class Configurations:
         if arm in self._draws and arm not in self._owners:
             key = key_of(configuration, self._describe)
             self._owners[arm] = self._arms.setdefault(key, arm)
-        return self.owner(arm)
+        return self._owners.get(arm, arm)
 
     def owner(self, arm: int) -> int:
         """Return the first arm that is equal, as far as that is known."""
         return self._owners.get(arm, arm)
 
-    def is_of(self, arm: int, configuration: Mapping[str, Any], is_whole: bool = True) -> bool:
-        """Tell whether an evaluation was of an arm; one that is not whole has some values alone."""
+    def is_of(self, arm: int, configuration: Mapping[str, Any] | None, is_whole: bool) -> bool:
+        """Tell whether an evaluation was of an arm; one that is not whole has some values alone.
+
+        A configuration of None is what was claimed.
+        """
+        if configuration is None:
+            return True
         if arm in self._draws:
             return self._agrees(self._fixed.get(arm, {}), configuration)
-        if is_whole:
-            return self.find(configuration) == arm
-        return self.has(arm, configuration)
+        return self.find(configuration) == arm if is_whole else self.has(arm, configuration)
 
     def has(self, arm: int, values: Mapping[str, Any]) -> bool:
         """Tell whether an arm is known to have some values."""
@@ -181,6 +168,5 @@ class Configurations:
         names = one.keys() & other.keys()
         return all(self._describe(one[name]) == self._describe(other[name]) for name in names)
 
-
-def _key_of_draw(number: int) -> str:
-    return f"draw {number}"
+    def _key_of(self, configuration: Mapping[str, Any], draw: int | None) -> str:
+        return key_of(configuration, self._describe) if draw is None else f"draw {draw}"

@@ -21,9 +21,7 @@ from mfhpo.knowledge.space import Numeric, OneOf, Point
 Purpose = Literal["given", "search", "again", "certificate"]
 Origin = Literal["chosen", "enqueued", "retry"]
 
-_MARKS = frozenset(
-    {"tuple", "dict", "numeric places", "choice of"}
-)  # what JSON cannot say by itself
+_MARKS = {"tuple", "dict", "numeric places", "choice of"}  # what JSON cannot say by itself
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,11 +38,6 @@ class Event:
 
     id: str
     order: int
-
-    @property
-    def subject(self) -> tuple[str, str]:
-        """The subject of the event: of two about the same, the later one holds."""
-        return type(self).__name__, self.id
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event as plain JSON values, if the configuration's values are.
@@ -160,12 +153,11 @@ class Begun(Event):
     time: float = 0.0
 
     def __post_init__(self) -> None:
-        _check_whole("draw", self.draw)
-        _check_whole("block", self.block)
-        _check_whole("replicate", self.replicate)
+        for name in ("draw", "block", "replicate"):
+            _check(name, getattr(self, name), Integral)
         for level in self.levels or ():
-            _check_whole("levels", level)
-        _check_size("limit", self.limit)
+            _check("levels", level, Integral)
+        _check("limit", self.limit)
         if not isinstance(self.time, Real) or not math.isfinite(self.time):
             raise ValueError(f"time must be a finite number, got {shown(self.time)}.")
 
@@ -209,29 +201,19 @@ class Ended(Event):
     points: Mapping[int, Point] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # JSON has made texts of the numbers.
-        points = {int(draw): point for draw, point in self.points.items()}
-        object.__setattr__(self, "points", points)
-        for name, value in (
-            ("value", self.value),
-            *(("values", each) for each in self.values or ()),
-        ):
+        values = [("value", self.value), *(("values", each) for each in self.values or ())]
+        for name, value in values:
             if value is not None and (not isinstance(value, Real) or isinstance(value, bool)):
                 raise ValueError(f"{name} must be a number or None, got {shown(value)}.")
-        _check_size("cost", self.cost)
+        _check("cost", self.cost)
         if self.stopped_at != math.inf:
-            _check_size("stopped_at", self.stopped_at)
-        _check_whole("level", self.level)
+            _check("stopped_at", self.stopped_at)
+        _check("level", self.level, Integral)
 
     @property
     def has_value(self) -> bool:
         """True if it gave anything that may be a value."""
         return (self.value is not None and not math.isnan(self.value)) or bool(self.values)
-
-    @property
-    def subject(self) -> tuple[str, str]:
-        """The subject of the event: a claim, at a level."""
-        return type(self).__name__, f"{self.id} {self.level}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,7 +248,7 @@ class Lost(Event):
     is_cut: bool = False
 
     def __post_init__(self) -> None:
-        _check_size("cost", self.cost)
+        _check("cost", self.cost)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -307,6 +289,8 @@ def event_of(record: Mapping[str, Any]) -> Event:
     for name, value in content.items():
         is_list = isinstance(value, list)
         content[name] = tuple(map(_restored, value)) if is_list else _restored(value)
+    if "points" in content:  # JSON has made texts of the numbers
+        content["points"] = {int(draw): point for draw, point in content["points"].items()}
     return kind(**content)
 
 
@@ -343,13 +327,8 @@ def _restored(value: Any) -> Any:
     return {name: _restored(part) for name, part in content.items()}
 
 
-def _check_whole(name: str, value: Any) -> None:
-    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if value is not None and not (is_whole and value >= 0):
-        raise ValueError(f"{name} must be a whole number of at least 0, got {shown(value)}.")
-
-
-def _check_size(name: str, value: Any) -> None:
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
+def _check(name: str, value: Any, kind: type = Real) -> None:
+    is_number = isinstance(value, kind) and not isinstance(value, bool)
     if value is not None and not (is_number and 0.0 <= float(value) < math.inf):
-        raise ValueError(f"{name} must be a finite number of at least 0, got {shown(value)}.")
+        what = "whole" if kind is Integral else "finite"
+        raise ValueError(f"{name} must be a {what} number of at least 0, got {shown(value)}.")

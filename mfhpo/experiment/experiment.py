@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
-from mfhpo.experiment.answer import Answer
+from mfhpo.experiment.answer import Answer, left_out_in_words, losses_in_words
 from mfhpo.experiment.assignment import Assignment, Available, Done, Refused, Wait
 from mfhpo.experiment.events import Begun, Event
+from mfhpo.experiment.following import enqueued, following
 from mfhpo.experiment.kinds.blind import with_levels
 from mfhpo.experiment.kinds.runner import Runner
 from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.experiment.ledger import Ledger, Result
 from mfhpo.experiment.log import Log, Place
-from mfhpo.experiment.state.conclusion import answer_of, conclude, whom_it_waits_for
-from mfhpo.experiment.state.following import enqueued, following, level_of, wants
-from mfhpo.experiment.state.state import State
+from mfhpo.experiment.state import OF_CLAIMS, State
 
 # So many of the last events may have to be taken again when one comes late.
 _MOST_LATE = 100
+_MOST_NAMED = 3  # of the evaluations that are waited for
 
 
 class Experiment:
@@ -145,7 +146,7 @@ class Experiment:
             If many evaluations in a row were of something else than was claimed.
         """
         state = self._current()
-        state.setbacks.check()
+        state.check()
         if state.finished:
             return Done(self.answer().reason)
         if fixed is None:
@@ -154,11 +155,12 @@ class Experiment:
             found = enqueued(state, *fixed, moving)
         if found is not None:
             return found
-        if not state.ledger.pending(moving):
-            if wants(state, moving):
-                return Wait("what is wanted cannot be evaluated now")
+        pending = state.ledger.pending(moving)
+        if not pending and state.runner.next(pending) is None:
             return Done(self.answer().reason)
-        return Wait(whom_it_waits_for(state), is_held_up=bool(state.ledger.full))
+        if not pending:
+            return Wait("what is wanted cannot be evaluated now")
+        return Wait(_whom_it_waits_for(state), is_held_up=bool(state.ledger.full))
 
     def settle(self, id: str) -> Begun | None:
         """Return the claim as it stands; None if an earlier one is equal, and it must move.
@@ -167,7 +169,7 @@ class Experiment:
         same block, the same new configuration, or other shortlists. Of these the earliest stands.
         Whoever has to move asks again, and writes a claim with the same id and a larger counter.
         """
-        return None if id in self._current().rivals.ids else self.claim(id)
+        return None if id in self._current().rivals else self.claim(id)
 
     def is_overtaken(self, id: str) -> bool:
         """Tell whether an open claim is equal to another one that was written without knowing it.
@@ -177,15 +179,19 @@ class Experiment:
         """
         state = self._current()
         own = state.ledger.open[id]
-        others = filter(None, map(state.claim_of, state.rivals.ids - {id}))
+        others = filter(None, map(state.claim_of, state.rivals - {id}))
         return any(claim.is_equal(own) and claim.begun.order >= own.begun.order for claim in others)
 
     def level_of(self, id: str) -> int:
-        """Return the level for a claim that was made before levels were known.
+        """Return the level for a claim that was made before levels were known; 0 if none is wanted.
 
         Whoever asks writes the claim again with it, or names it in its end.
         """
-        return level_of(self._current(), self.claim(id))
+        begun, state = self.claim(id), self._current()
+        if begun.levels:
+            return begun.levels[0]
+        wanted = state.runner.next(state.ledger.pending(id))
+        return 0 if wanted is None else max(0, wanted.pull.fidelity)
 
     def claim(self, id: str) -> Begun:
         """Return the claim with an id as it stands; ValueError if there is none."""
@@ -206,8 +212,13 @@ class Experiment:
         return [id for id in open if now - self.claim(id).time > lease]
 
     def answer(self) -> Answer:
-        """Return the best answer so far, with its conditions, and whom it waits for."""
-        return answer_of(self._current())
+        """Return the best answer so far, with its conditions, and whom it waits for.
+
+        The first certificate stays, unless what comes later certifies the same.
+        """
+        state = self._current()
+        answer, first = _answer(state), state.certificate
+        return first if first and not (answer.certified and answer.arm == first.arm) else answer
 
     def history(self) -> list[Result]:
         """Return the results that were learned, in their order."""
@@ -225,9 +236,7 @@ class Experiment:
             self._go_back()
         self._changed = n
         if self._state.n_taken < n:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                self._take_until(self._log.up_to(self._known))
+            self._repeat_until(self._log.up_to(self._known))
             self._take_until(n)
             self._known = self._log.last
         return self._state
@@ -239,9 +248,7 @@ class Experiment:
         n = len(self._log.telling)
         self._state = self._kept
         if self._kept.n_taken < n - 2 * _MOST_LATE:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                self._take_until(n - _MOST_LATE)
+            self._repeat_until(n - _MOST_LATE)
         self._state = self._kept.copied()
 
     def _new_state(self) -> State:
@@ -249,10 +256,82 @@ class Experiment:
         settings = self.settings if levels is None else with_levels(self.settings, levels)
         return State(settings.runner(), settings)
 
+    def _repeat_until(self, end: int) -> None:
+        """Take events whose warnings were given before."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self._take_until(end)
+
     def _take_until(self, end: int) -> None:
         state, events = self._state, self._log.telling
         while state.n_taken < end:
             n_learned = len(state.history)
             state.take(events[state.n_taken])
-            if len(state.history) > n_learned:
-                conclude(state)
+            has_learned = len(state.history) > n_learned
+            if has_learned and state.certificate is None and state.runner.finished:
+                answer = _answer(state)
+                state.certificate = answer if answer.certified else None
+
+
+def _answer(state: State) -> Answer:
+    state.runner.conditions = _conditions(state)
+    answer = _with_assumptions(state, state.runner.answer())
+    if answer.finished and state.is_held_up:
+        answer = replace(answer, finished=False)
+    if answer.finished:
+        return answer
+    if state.why_in_vain:
+        return replace(answer, finished=True, reason=state.why_in_vain)
+    ledger = state.ledger
+    if state.is_exhausted or not (ledger.open or state.runner.next(ledger.pending())):
+        why = answer.reason.removeprefix("the search goes on; ")
+        return replace(answer, finished=True, reason=f"nothing is left to evaluate; {why}")
+    if not ledger.waited_for:
+        return answer
+    return answer.because(
+        f"{answer.reason}; values count in the order in which evaluations began, and the "
+        f"experiment waits for {_whom_it_waits_for(state)}"
+    )
+
+
+def _with_assumptions(state: State, answer: Answer) -> Answer:
+    """Return an answer that says what evaluations are, and how many of them were stopped."""
+    about = (state.settings.about_evaluations,) if state.settings.about_evaluations else ()
+    certificate = answer.certificate
+    if certificate is not None:
+        certificate = replace(certificate, assumptions=(*about, *certificate.assumptions))
+    assumptions = (*about, *answer.assumptions)
+    if state.n_stopped:
+        assumptions += (
+            f"evaluations that end in time: {state.n_stopped} were stopped at a time limit, "
+            f"and means are those of the others",
+        )
+    return replace(answer, assumptions=assumptions, certificate=certificate)
+
+
+def _whom_it_waits_for(state: State) -> str:
+    """Return in words which claims hold back others, or else which are under way."""
+    waited, labels = state.ledger.waited_for, state.runner.labels
+    parts = [
+        f"evaluation {id} of {labels.arm(pull.arm)} at {labels.fidelity(pull.fidelity)} "
+        f"({n_held} later ones have ended)"
+        for id, pull, n_held in waited[:_MOST_NAMED]
+    ]
+    if len(waited) > _MOST_NAMED:
+        parts.append(f"and {len(waited) - _MOST_NAMED} more")
+    return ", ".join(parts) or f"{len(state.ledger.open)} evaluations under way"
+
+
+def _conditions(state: State) -> tuple[str, ...]:
+    """Return what must be true about evaluations that a claim would rest on, and were lost."""
+    missing = [
+        id
+        for id, claim in state.ledger.lost.items()
+        if claim.begun.purpose in OF_CLAIMS
+        and (claim.pull.arm, claim.pull.fidelity, claim.pull.block) not in state.seen
+    ]
+    has_unsure = not state.unsure.isdisjoint(missing)
+    return (
+        *losses_in_words(len(missing), state.settings.lease_seconds, has_unsure),
+        *(left_out_in_words(n, why) for why, n in state.cut.items() if n),
+    )

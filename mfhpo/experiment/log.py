@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,40 +21,29 @@ _OF_PLACE = ("configuration", "draw", "block", "purpose", "replicate", "shortlis
 
 
 class Log:
-    """The events that hold: of several about the same, the latest, since it was first told.
-
-    Attributes
-    ----------
-    telling
-        The events that change what is known, in their order.
-    n_begun
-        Number of evaluations that were begun.
-    concluded
-        The counter of the last answer that was given; -1 before.
-    """
+    """The events that hold: of several about the same, the latest, since it was first told."""
 
     def __init__(self) -> None:
-        self.telling: list[Event] = []
-        self.n_begun = 0
+        self.telling: list[Event] = []  # those that change what is known, in their order
+        self.order = 0  # the counter of the next event that is written here
+        self.n_begun = 0  # evaluations
+        self.concluded = -1  # the counter of the last answer that was given
         self._places: list[Place] = []
         self._versions: dict[_Subject, list[Event]] = {}
         self._holding: dict[_Subject, list[Event]] = {}
-        self._latest = -1
-        self.concluded = -1
         self._open_until: dict[str, int] = {}  # answers that claims were open at, by counter
 
     def add(self, event: Event) -> int:
         """Take an event, and return the first of them that has changed; -1 if all may have."""
         subject = type(event).__name__, event.id
         versions = self._versions.setdefault(subject, [])
-        if any(_version(event) == _version(known) for known in versions):
+        if versions and _version(event) in map(_version, versions):
             return len(self.telling)
-        self._latest = max(self._latest, event.order)
+        self.order = max(self.order, event.order + 1)
         self.n_begun += isinstance(event, Begun) and not versions
-        if versions:
-            insort(versions, event, key=_version)
-        else:
-            versions.append(event)
+        versions.append(event)
+        if len(versions) > 1:
+            versions.sort(key=_version)
         changed = self._renew(subject)
         if isinstance(event, Concluded):
             changed = min(changed, self._put_behind(event))
@@ -69,21 +58,24 @@ class Log:
         late = [id for id in concluded.open if until.get(id, -1) < concluded.order]
         subjects = [(kind, id) for id in late for kind in ("Ended", "Lost")]
         ends = [end for subject in subjects for end in self._holding.get(subject, ())]
-        changed = [self._remove(end) for end in ends]
+        changed = [self._put(end, takes_out=True) for end in ends]
         until |= dict.fromkeys(late, concluded.order)
-        changed += [self._insert(end) for end in ends]
+        changed += [self._put(end) for end in ends]
         return min(changed, default=len(self.telling))
 
     def _renew(self, subject: _Subject) -> int:
         """Take in which events about a subject hold now, and return the first that changed."""
-        versions, before = self._versions[subject], self._holding.get(subject)
-        groups = self._by_level(versions) if subject[0] == "Ended" else [versions]
-        self._holding[subject] = holding = [_held(group) for group in groups]
-        if before is None:
-            return min(map(self._insert, holding))
+        versions, before = self._versions[subject], self._holding.get(subject, [])
+        holding = versions[:]
+        if len(versions) > 1:
+            groups = self._by_level(versions) if subject[0] == "Ended" else [versions]
+            holding = [_held(group) for group in groups]
+        self._holding[subject] = holding
+        if not before:
+            return min(map(self._put, holding))
         old, new = ({_told(event): event for event in events} for events in (before, holding))
-        changed = [self._remove(event) for told, event in old.items() if told not in new]
-        changed += [self._insert(event) for told, event in new.items() if told not in old]
+        changed = [self._put(old[told], takes_out=True) for told in old if told not in new]
+        changed += [self._put(new[told]) for told in new if told not in old]
         return min(changed, default=len(self.telling))
 
     def _by_level(self, versions: Sequence[Event]) -> list[list[Event]]:
@@ -96,15 +88,9 @@ class Log:
             level = levels[0]
         groups: defaultdict[int | None, list[Event]] = defaultdict(list)
         for end in ends:
-            names_none = end.level is None and level is not None
-            end = replace(end, level=level) if names_none else end
+            end = replace(end, level=level) if end.level is None and level is not None else end
             groups[end.level].append(end)
         return list(groups.values())
-
-    @property
-    def order(self) -> int:
-        """The counter of the next event that is written here."""
-        return 1 + self._latest
 
     @property
     def events(self) -> list[Event]:
@@ -142,34 +128,28 @@ class Log:
         found = (event.levels for event in self.telling if isinstance(event, Found))
         return next(filter(None, found), None)
 
-    def _insert(self, event: Event) -> int:
+    def _put(self, event: Event, takes_out: bool = False) -> int:
+        """Put an event in its place, or take it out, and return the first position that changed.
+
+        -1 for levels, which are known from the beginning.
+        """
         if isinstance(event, _FOR_READERS):
             return len(self.telling)
         place = self._place_of(event)
-        position = len(self._places)
-        if position and place < self._places[-1]:
-            position = bisect_left(self._places, place)
-        self._places.insert(position, place)
-        self.telling.insert(position, event)
-        return _first_changed(event, position)
-
-    def _remove(self, event: Event) -> int:
-        if isinstance(event, _FOR_READERS):
-            return len(self.telling)
-        position = bisect_left(self._places, self._place_of(event))
-        del self._places[position], self.telling[position]
-        return _first_changed(event, position)
+        position = bisect_left(self._places, place)
+        if takes_out:
+            del self._places[position], self.telling[position]
+        else:
+            self._places.insert(position, place)
+            self.telling.insert(position, event)
+        return -1 if isinstance(event, Found) and event.levels else position
 
     def _place_of(self, event: Event) -> Place:
         order = event.order
         if not isinstance(event, Begun):
             order = max(order, self._open_until.get(event.id, -1))
-        return order, len(event.id), event.id, *event.subject
-
-
-def _first_changed(event: Event, position: int) -> int:
-    """Return a position, or -1 for levels, which are known from the beginning."""
-    return -1 if isinstance(event, Found) and event.levels else position
+        level = event.level if isinstance(event, Ended) else None
+        return order, len(event.id), event.id, type(event).__name__, str(level)
 
 
 def _version(event: Event) -> tuple[int, str]:
@@ -190,12 +170,12 @@ def _content(event: Event, *without: str) -> str:
 def _held(versions: Sequence[Event]) -> Event:
     """Return which of the versions of an event holds: the latest, from when it was first told."""
     *earlier, latest = versions
-    later, order = latest, latest.order
+    first = latest
     for version in reversed(earlier):
-        if not _keeps_place(version, later):
+        if not _keeps_place(version, first):
             break
-        later, order = version, version.order
-    return latest if order == latest.order else replace(latest, order=order)
+        first = version
+    return latest if first is latest else replace(latest, order=first.order)
 
 
 def _keeps_place(version: Event, later: Event) -> bool:

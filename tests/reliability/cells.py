@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from optuna.trial import TrialState
 
@@ -116,7 +117,7 @@ def play(
         while crew.tend():
             now = time.monotonic()
             if now - began > longest:
-                raise TimeoutError(f"the race did not end: {_errors(folder)[-2000:]}")
+                raise TimeoutError(f"the race did not end: {_text(folder, 'errors')[-2000:]}")
             if fault is not None and script is None and len(_noted(folder)) >= n:
                 before, script = len(_noted(folder)), fault(crew)
             if script is not None and now >= due:
@@ -150,7 +151,7 @@ def figures(storage, name, folder, **options):
         "values": len(evaluated),
         "left_running": sum(t.state == TrialState.RUNNING for t in trials),
         "made_anew": sum("failed_trial" in t.system_attrs for t in trials),
-        "disagreements": _errors(folder).count("does not count"),
+        "disagreements": _text(folder, "errors").count("does not count"),
     }
     if name == OPTUNA:
         return found | {"ended": len(evaluated) >= TRIALS}
@@ -209,20 +210,14 @@ def _answer(study, name):
 
 
 def _noted(folder):
-    try:
-        with open(os.path.join(folder, "notes"), encoding="utf-8") as file:
-            lines = [line.rstrip("\n").split(" ", 1) for line in file]
-    except FileNotFoundError:
-        return {}
+    lines = [line.split(" ", 1) for line in _text(folder, "notes").splitlines()]
     return {int(number): value for number, value in lines}
 
 
-def _errors(folder):
-    try:
-        with open(os.path.join(folder, "errors"), encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except FileNotFoundError:
-        return ""
+def _text(folder, name):
+    """Return what workers have written to a file, nothing if it is not there."""
+    file = Path(folder, name)
+    return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
 
 
 def complaints(found, name):

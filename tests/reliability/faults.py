@@ -4,97 +4,87 @@ A fault is made for a place. It is called with the workers, and yields the secon
 """
 
 import contextlib
+import functools
 import glob
 
 KILLS = 5
 _LIBRARIES = ["/usr/lib/*/faketime/libfaketimeMT.so.1", "/usr/lib/faketime/libfaketimeMT.so.1"]
 
 
-def kill_one_after_the_other(place):
-    def script(crew):
-        for _ in range(KILLS):
-            crew.kill_one()
-            yield 3.0
-
-    return script
+def fault(steps):
+    """Make a fault for places of its steps, which are given the place and the workers."""
+    return functools.wraps(steps)(lambda place: functools.partial(steps, place))
 
 
-def kill_all_twice(place):
-    def script(crew):
-        for _ in range(2):
-            crew.kill_all()
-            yield 6.0
-
-    return script
+@fault
+def kill_one_after_the_other(place, crew):
+    for _ in range(KILLS):
+        crew.kill_one()
+        yield 3.0
 
 
-def crash_and_restart(place):
-    def script(crew):
-        place.crash()
+@fault
+def kill_all_twice(place, crew):
+    for _ in range(2):
+        crew.kill_all()
+        yield 6.0
+
+
+@fault
+def crash_and_restart(place, crew):
+    place.crash()
+    place.server.start()
+    yield 0.0
+
+
+@fault
+def stop_for_20_seconds(place, crew):
+    place.server.stop()
+    try:
+        yield 20.0
+    finally:
         place.server.start()
-        yield 0.0
-
-    return script
 
 
-def stop_for_20_seconds(place):
-    def script(crew):
-        place.server.stop()
+@fault
+def lock_for_20_seconds(place, crew):
+    unlock = place.lock()
+    try:
+        yield 20.0
+    finally:
+        unlock()
+
+
+@fault
+def cut_for_10_seconds(place, crew):
+    place.proxy.cut()
+    try:
+        yield 10.0
+    finally:
+        place.proxy.mend()
+
+
+@fault
+def fill_the_disk_for_5_seconds(place, crew):
+    empty = place.fill()
+    try:
         try:
-            yield 20.0
+            yield 5.0
         finally:
-            place.server.start()
-
-    return script
-
-
-def lock_for_20_seconds(place):
-    def script(crew):
-        unlock = place.lock()
-        try:
-            yield 20.0
-        finally:
-            unlock()
-
-    return script
+            empty()
+        yield 2.0  # now somebody has written behind what the full disk has cut off
+    finally:
+        crew.kill_all()
+        place.mend()
 
 
-def cut_for_10_seconds(place):
-    def script(crew):
-        place.proxy.cut()
-        try:
-            yield 10.0
-        finally:
-            place.proxy.mend()
-
-    return script
-
-
-def fill_the_disk_for_5_seconds(place):
-    def script(crew):
-        empty = place.fill()
-        try:
-            try:
-                yield 5.0
-            finally:
-                empty()
-            yield 2.0  # now somebody has written behind what the full disk has cut off
-        finally:
-            crew.kill_all()
-            place.mend()
-
-    return script
-
-
-def freeze_one_past_its_lease(place):
-    def script(crew):
-        go_on = crew.freeze_one()
-        try:
-            yield 6.0
-        finally:
-            go_on()
-
-    return script
+@fault
+def freeze_one_past_its_lease(place, crew):
+    go_on = crew.freeze_one()
+    try:
+        yield 6.0
+    finally:
+        go_on()
 
 
 LEASE = 3.0  # seconds, where a worker is frozen past it

@@ -214,36 +214,26 @@ class Case:
         return self.misbehave.__name__.replace("_", " ")
 
 
+_HANGING = (sleeps, computes_without_end, holds_the_interpreter_in_c, ignores_all_signals)
+_HANGING += (stops_itself, waits_for_its_own_lock, reads_what_nobody_writes, waits_for_a_child)
+_FAILING = (
+    closes_all_descriptors,
+    exits_at_once,
+    exits,
+    reads_address_zero,
+    aborts,
+    kills_its_group,
+)
+_FAILING += (raises_what_cannot_be_pickled, recurses_without_end, returns_80_megabytes)
+_FAILING += (returns_text, returns_an_int_beyond_floats, returns_what_is_no_number)
+_LEAVING = (leaves_a_thread_behind, leaves_a_child_behind, leaves_a_daemon_behind)
+_LEAVING += (leaves_a_pool_behind, lets_a_child_return, leaves_200_files_open, leaves_80_megabytes)
 CASES = [
-    Case(sleeps, "PRUNED", _HANG),
-    Case(computes_without_end, "PRUNED", _HANG),
-    Case(holds_the_interpreter_in_c, "PRUNED", _HANG),
-    Case(ignores_all_signals, "PRUNED", _HANG),
-    Case(stops_itself, "PRUNED", _HANG),
-    Case(waits_for_its_own_lock, "PRUNED", _HANG),
-    Case(reads_what_nobody_writes, "PRUNED", _HANG),
-    Case(waits_for_a_child, "PRUNED", _HANG),
+    *(Case(each, "PRUNED", _HANG) for each in _HANGING),
     Case(takes_too_much_memory, "PRUNED"),
     Case(closes_the_standard_streams, "COMPLETE"),
-    Case(closes_all_descriptors, "FAIL"),
-    Case(exits_at_once, "FAIL"),
-    Case(exits, "FAIL"),
-    Case(reads_address_zero, "FAIL"),
-    Case(aborts, "FAIL"),
-    Case(kills_its_group, "FAIL"),
-    Case(raises_what_cannot_be_pickled, "FAIL"),
-    Case(recurses_without_end, "FAIL"),
-    Case(returns_80_megabytes, "FAIL"),
-    Case(returns_text, "FAIL"),
-    Case(returns_an_int_beyond_floats, "FAIL"),
-    Case(returns_what_is_no_number, "FAIL"),
-    Case(leaves_a_thread_behind, "COMPLETE"),
-    Case(leaves_a_child_behind, "COMPLETE"),
-    Case(leaves_a_daemon_behind, "COMPLETE"),
-    Case(leaves_a_pool_behind, "COMPLETE"),
-    Case(lets_a_child_return, "COMPLETE"),
-    Case(leaves_200_files_open, "COMPLETE"),
-    Case(leaves_80_megabytes, "COMPLETE"),
+    *(Case(each, "FAIL") for each in _FAILING),
+    *(Case(each, "COMPLETE") for each in _LEAVING),
     Case(leaves_a_temporary_file, "COMPLETE", files=1),
 ]
 
@@ -272,19 +262,17 @@ def play(case, folder, limited):
     figures = folder / "figures.json"
     found = json.loads(figures.read_text(encoding="utf-8")) if figures.exists() else {}
     trials = optuna.load_study(study_name=STUDY, storage=open_storage(storage)).trials
-    return (
-        {"children": len(left)}
-        | found
-        | {
-            "sampler": "time_limited" if limited else OPTUNA,
-            "objective": case.words,
-            "end": _end(hangs, process.exitcode, found),
-            "states": [trial.state.name for trial in trials],
-            "parameters": "x" in trials[BAD].params,
-            "files": len(list((folder / "temporary").iterdir())),
-            "seconds": round(seconds, 1),
-        }
-    )
+    return {
+        "children": len(left),
+        **found,
+        "sampler": "time_limited" if limited else OPTUNA,
+        "objective": case.words,
+        "end": _end(hangs, process.exitcode, found),
+        "states": [trial.state.name for trial in trials],
+        "parameters": "x" in trials[BAD].params,
+        "files": len(list((folder / "temporary").iterdir())),
+        "seconds": round(seconds, 1),
+    }
 
 
 def _end(hangs, exitcode, found):

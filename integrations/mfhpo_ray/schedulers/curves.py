@@ -6,7 +6,6 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from ray.tune.experiment import Trial
 from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun
 from mfhpo.experiment.kinds.blind import BlindRunner
-from mfhpo.experiment.kinds.runner import Wanted, maximised
+from mfhpo.experiment.kinds.runner import Wanted
 from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.experiment.ledger import Result
 from mfhpo.identification.curves.staged_elimination import BoundedElimination
@@ -48,7 +47,7 @@ class CurveRunner(BlindRunner):
     def __init__(self, configurations: Configurations, n_levels: int, sign: float) -> None:
         super().__init__(configurations, "level", in_blocks=False)
         self.n_levels = n_levels
-        self.observe = partial(maximised, sign=sign)
+        self.sign = sign
 
     @property
     def finished(self) -> bool:

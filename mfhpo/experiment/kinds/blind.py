@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from mfhpo.experiment.answer import Answer
-from mfhpo.experiment.configurations import Configurations
+from mfhpo.experiment.configurations import Candidates, Configurations
 from mfhpo.experiment.events import Begun, Purpose
-from mfhpo.experiment.kinds.runner import Runner, Wanted, maximised, pull_of
-from mfhpo.experiment.kinds.settings import Candidates, Settings, known_of
+from mfhpo.experiment.kinds.runner import Runner, Wanted
+from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.problem import Labels, Observation, Pull
 from mfhpo.search.budgeted import SEARCH_BLOCK
 
@@ -52,7 +51,7 @@ class LateSettings(Settings):
     def runner(self) -> BlindRunner:
         """Return a runner that begins configurations until the levels are found."""
         return BlindRunner(
-            known_of(self.candidates or (), self.describe),
+            Configurations(self.candidates or (), self.describe),
             self.fidelity,
             self.in_blocks,
             purpose="search" if self.candidates is None else self.purpose,
@@ -64,20 +63,8 @@ class BlindRunner(Runner):
     """Begins one configuration after the other, until an objective has asked for the fidelity.
 
     Then an experiment knows its levels (`mfhpo.experiment.Found`), and tells all from its beginning
-    to a runner that has them. If many evaluations give nothing before, that is the end.
-
-    Parameters
-    ----------
-    configurations
-        What is compared. Without any, each evaluation is of a new draw.
-    fidelity
-        Name of the parameter.
-    in_blocks
-        Whether evaluations share replicates: those of a search all share one.
-    purpose
-        Of evaluations: "given" in a race, "search" in a search.
-    limit
-        See `mfhpo.experiment.LateSettings`.
+    to a runner that has them. If many evaluations give nothing before, that is the end. Without
+    `configurations`, each evaluation is of a new draw; `purpose` is "search" in a search.
     """
 
     n_levels = 1
@@ -91,22 +78,17 @@ class BlindRunner(Runner):
         purpose: Purpose = "given",
         limit: float | None = None,
     ) -> None:
-        self.configurations = configurations
-        self.purpose = purpose
+        self.configurations, self.purpose = configurations, purpose
         self.search_replicate = SEARCH_BLOCK if purpose == "search" else None
         self.draws = not len(configurations)
         self.n_arms = math.inf if self.draws else len(configurations)
-        self.limited = self._limited
-        if in_blocks:
-            self.open_block = self._open_block
         self._limit = limit
         self._most_failures = _FAILURES_OF_SEARCH
         if purpose == "given":
             self._most_failures = _FAILURES_PER_ARM * len(configurations)
         self.labels = Labels()
-        self.observe = partial(maximised, sign=1.0)
         self._fidelity = fidelity
-        self._in_blocks = in_blocks
+        self.in_blocks = in_blocks
         self._n_begun = 0
         self._n_failures = 0
         self._n_stopped = 0
@@ -120,11 +102,11 @@ class BlindRunner(Runner):
         """Return the next configuration, without a level (see `Runner.next`)."""
         known = self.configurations
         if self.draws:
-            pull = Pull(len(known), -1, self.limit, SEARCH_BLOCK if self._in_blocks else None)
+            pull = Pull(len(known), -1, self.limit, SEARCH_BLOCK if self.in_blocks else None)
             return Wanted(pull, {}, self.purpose, draw=known.next_draw)
         turn, arm = divmod(self._n_begun, len(known))
         block = turn if self.purpose == "given" else SEARCH_BLOCK
-        pull = Pull(arm, -1, self.limit, block if self._in_blocks else None)
+        pull = Pull(arm, -1, self.limit, block if self.in_blocks else None)
         return Wanted(pull, known[arm], self.purpose, draw=known.draw_of(arm))
 
     @property
@@ -132,24 +114,20 @@ class BlindRunner(Runner):
         """The limit of the next evaluation, which rises with each one that was stopped."""
         return self._limit and self._limit * min(2.0**self._n_stopped, _MOST_AT_FIRST)
 
-    def _open_block(self, arm: int, pending: Sequence[Pull]) -> int:
-        if self.purpose == "search":
-            return SEARCH_BLOCK
-        return sum(pull.arm == arm for pull in pending)
+    def open_block(self, arm: int, pending: Sequence[Pull]) -> int | None:
+        """Return the block of a search, or the next one of an arm (see `Runner.open_block`)."""
+        if not self.in_blocks:
+            return None
+        is_search = self.purpose == "search"
+        return SEARCH_BLOCK if is_search else sum(pull.arm == arm for pull in pending)
 
-    def _limited(self, pull: Pull, pending: Sequence[Pull]) -> Pull:
-        """Return a pull without a level, with the next limit."""
+    def limited(self, pull: Pull, pending: Sequence[Pull]) -> Pull:
+        """Return a pull without a level, with the next limit (see `Runner.limited`)."""
         return replace(pull, fidelity=-1, limit=self.limit)
-
-    def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
-        """Return true: costs are not known yet."""
-        return True
 
     def adopt(self, begun: Begun) -> Pull | None:
         """Return the pull of a claim (see `Runner.adopt`)."""
-        if self.draws and begun.draw is not None:
-            self.configurations.add_draw(begun.draw)
-        pull = pull_of(begun, self.configurations, in_blocks=self._in_blocks)
+        pull = super().adopt(begun)
         self._n_begun += pull is not None
         return pull
 
@@ -158,10 +136,6 @@ class BlindRunner(Runner):
         self._n_stopped += observation.censored_at is not None
         self._n_failures += not observation.has_value
         self.apart_cost += observation.cost or 0.0
-
-    def cost_of(self, pull: Pull, observation: Observation) -> float:
-        """Return what an evaluation has cost, if that is known (see `Runner.cost_of`)."""
-        return observation.cost or 0.0
 
     def answer(self) -> Answer:
         """Return that nothing is known (see `Runner.answer`)."""

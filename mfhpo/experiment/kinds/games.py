@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun, Ended
@@ -22,6 +24,8 @@ _ROUNDING = 1e-9  # of sums of costs
 class Utilities(tuple[float | None, ...]):
     """Each player's utility, larger is better; None for what could not be measured."""
 
+    censored_at = None
+
     @property
     def has_value(self) -> bool:
         """True if any player's is a number."""
@@ -36,19 +40,12 @@ def number_of(levels: Sequence[int], sizes: Sequence[int]) -> int:
     >>> number_of((1, 2), (2, 3)), levels_of(5, (2, 3))
     (5, (1, 2))
     """
-    number = 0
-    for level, size in zip(levels, sizes, strict=True):
-        number = number * size + level
-    return number
+    return int(np.ravel_multi_index(tuple(levels), tuple(sizes)))
 
 
 def levels_of(number: int, sizes: Sequence[int]) -> tuple[int, ...]:
     """Return each player's level, by the number that they have together."""
-    levels: list[int] = []
-    for size in reversed(sizes):
-        number, level = divmod(number, size)
-        levels.insert(0, level)
-    return tuple(levels)
+    return tuple(int(level) for level in np.unravel_index(number, tuple(sizes)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,48 +92,36 @@ class GameRunner(Runner):
         options = {"seed": settings.seed, **settings.options}
         self.policy = settings.make(settings.players, settings.costs, settings.budget, **options)
         self.configurations = Configurations()
-        self.observe = self._utilities_of
         self._signs = tuple(settings.signs or (1.0,) * len(settings.players))
         self._sizes = [top + 1 for top in self.policy.costs.tops]
         self._last: tuple[object, Query | None] | None = None  # question and answer
         self.n_levels = math.prod(self._sizes)
         self.labels = Labels(self._profile_in_words, self._levels_in_words)
 
-    def _utilities_of(self, ended: Ended) -> Utilities:
+    def _profile_in_words(self, arm: int) -> str:
+        return f"profile {self.configurations[arm]!r}"
+
+    def _levels_in_words(self, number: int) -> str:
+        return f"levels {levels_of(number, self._sizes)}"
+
+    def observe(self, ended: Ended) -> Utilities:
+        """Return the players' utilities, all None if they are too few."""
         values = ended.values or ()
         if len(values) != len(self._signs):
             return Utilities([None] * len(self._signs))
         signed = zip(self._signs, values, strict=True)
         return Utilities(None if value is None else sign * value for sign, value in signed)
 
-    def _profile_in_words(self, arm: int) -> str:
-        return f"profile {self.configurations[arm]!r}"
-
-    def _levels_in_words(self, number: int) -> str:
-        return f"levels {self._levels(number)}"
-
-    def _levels(self, number: int) -> tuple[int, ...]:
-        return levels_of(number, self._sizes)
-
     def _query(self, pull: Pull) -> Query:
-        return Query(self.configurations[pull.arm], self._levels(pull.fidelity))
-
-    @property
-    def finished(self) -> bool:
-        """True if the budget is spent."""
-        self.policy.held_cost = self.unlearned_cost
-        return self.policy.finished
+        return Query(self.configurations[pull.arm], levels_of(pull.fidelity, self._sizes))
 
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
         """Return what to evaluate (see `Runner.next`)."""
-        self.policy.held_cost = self.unlearned_cost
         query = self._asked(pending)
         if query is None:
             return None
-        arm = self.configurations.find(query.profile)
-        pull = Pull(
-            len(self.configurations) if arm is None else arm, number_of(query.levels, self._sizes)
-        )
+        known, level = self.configurations.find(query.profile), number_of(query.levels, self._sizes)
+        pull = Pull(len(self.configurations) if known is None else known, level)
         return Wanted(pull, dict(query.profile), "search")
 
     def _asked(self, pending: Sequence[Pull]) -> Query | None:
@@ -148,7 +133,6 @@ class GameRunner(Runner):
 
     def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
         """Tell whether the budget pays for a query (see `Runner.fits`)."""
-        self.policy.held_cost = self.unlearned_cost
         cost = sum(self.cost_of(each, Utilities()) for each in [pull, *pending])
         return cost <= self.policy.remaining + _ROUNDING * self.policy.budget
 
@@ -157,10 +141,10 @@ class GameRunner(Runner):
         level = self.n_levels - 1 if begun.levels is None else begun.levels[0]
         try:
             self.policy.actions.check("profile", begun.configuration)
-            self.policy.costs.check("levels", self._levels(level))
+            self.policy.costs.check("levels", levels_of(level, self._sizes))
         except (TypeError, ValueError):
             return None
-        return Pull(self.configurations.add(begun.configuration), level)
+        return super().adopt(begun)
 
     def learn(self, pull: Pull, observation: Utilities, purpose: str) -> None:
         """Learn a result (see `Runner.learn`)."""
@@ -168,11 +152,15 @@ class GameRunner(Runner):
 
     def cost_of(self, pull: Pull, observation: Utilities) -> float:
         """Return the declared cost of a query."""
-        return self.policy.costs.of(self._levels(pull.fidelity))
+        return self.policy.costs.of(levels_of(pull.fidelity, self._sizes))
+
+    def charge(self, lost: float, held: float) -> None:
+        """Take note of what was paid that was not learned (see `Runner.charge`)."""
+        super().charge(lost, held)
+        self.policy.held_cost = self.unlearned_cost
 
     def answer(self) -> Answer:
         """Return the profile from which players are believed to gain least by deviating."""
-        self.policy.held_cost = self.unlearned_cost
         signs = dict(zip(self.policy.actions.players, self._signs, strict=True))
         found = self.policy.recommend().mirrored(signs)
         found = replace(found, cost=found.cost + self.unlearned_cost)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from mfhpo.censored import RCUCB, CensoredPolicy
 from mfhpo.censored.options import mirrored
 from mfhpo.experiment.answer import Answer
-from mfhpo.experiment.events import Begun
-from mfhpo.experiment.kinds.runner import Runner, Wanted, maximised, pull_of
-from mfhpo.experiment.kinds.settings import Candidates, Settings, known_of, shown_value
+from mfhpo.experiment.configurations import Candidates, Configurations
+from mfhpo.experiment.kinds.runner import Runner, Wanted
+from mfhpo.experiment.kinds.settings import Settings, shown_value
 from mfhpo.problem import Labels, Observation, Pull
 
 
@@ -58,26 +57,17 @@ class LimitRunner(Runner):
 
     def __init__(self, settings: LimitSettings) -> None:
         self.sign = settings.sign
-        self.configurations = known_of(settings.candidates, settings.describe)
+        self.configurations = Configurations(settings.candidates, settings.describe)
         options = mirrored({"reward_range": (0.0, 1.0), **settings.options}, self.sign)
         n_arms = max(len(self.configurations), settings.n_arms or 0)
         self.policy = policy = settings.make(n_arms, settings.limits, **options)
         self.n_arms = policy.n_arms
-        self.limited = self._limited
-        self.withdraw = policy.withdraw
-        self.labels = policy.labels = Labels(
-            self.configurations.label, value=shown_value(self.sign)
-        )
-        self.observe = partial(maximised, sign=self.sign)  # a timeout is an observation
+        self.labels = Labels(self.configurations.label, value=shown_value(self.sign))
+        policy.labels = self.labels
 
-    def _limited(self, pull: Pull, pending: Sequence[Pull]) -> Pull:
-        """Return a pull with the largest limit."""
+    def limited(self, pull: Pull, pending: Sequence[Pull]) -> Pull:
+        """Return a pull with the largest limit (see `Runner.limited`)."""
         return replace(pull, limit=self.policy.largest_limit)
-
-    @property
-    def finished(self) -> bool:
-        """True if the experiment is over (see `Runner.finished`)."""
-        return self.policy.finished
 
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
         """Return what to evaluate (see `Runner.next`)."""
@@ -95,25 +85,11 @@ class LimitRunner(Runner):
         able = {arm for arm in range(known) if self.available(self.configurations[arm], 0)}
         return [arm for arm in range(n) if arm not in able]
 
-    def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
-        """Return true: evaluations are counted at the end alone."""
-        return True
-
-    def adopt(self, begun: Begun) -> Pull | None:
-        """Return the pull of a claim (see `Runner.adopt`); what was expected becomes an arm."""
-        if len(self.configurations) < self.n_arms and begun.draw is None:
-            self.configurations.add(begun.configuration)
-        return pull_of(begun, self.configurations)
-
     def learn(self, pull: Pull, observation: Observation, purpose: str) -> None:
         """Learn a result (see `Runner.learn`); a value without its seconds is a failure."""
         if observation.has_value and observation.cost is None:
             observation = Observation(None)
         self.policy.tell(pull, observation)
-
-    def cost_of(self, pull: Pull, observation: Observation) -> float:
-        """Return the seconds of an evaluation."""
-        return observation.cost or 0.0
 
     def answer(self) -> Answer:
         """Return the best answer so far (see `Runner.answer`)."""

@@ -6,22 +6,21 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from mfhpo._validation import check_limit
 from mfhpo.certification.choice import check_blocks, make_best_policy, make_block_elimination
 from mfhpo.experiment.answer import Answer
-from mfhpo.experiment.configurations import described
-from mfhpo.experiment.events import Begun, Found
+from mfhpo.experiment.configurations import Candidates, Configurations, described
+from mfhpo.experiment.events import Found
 from mfhpo.experiment.kinds.blind import LateSettings
-from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst, maximised, pull_of
+from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst
 from mfhpo.experiment.kinds.search import SearchSettings
-from mfhpo.experiment.kinds.settings import Candidates, Settings, known_of, labels_of, numbered
+from mfhpo.experiment.kinds.settings import Settings, levels_in_words, numbered, shown_value
 from mfhpo.knowledge.bias import Kind as BiasKind
 from mfhpo.knowledge.candidates import CandidatesLike
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.problem import Observation, Policy, Problem, Pull
+from mfhpo.problem import Labels, Observation, Policy, Problem, Pull
 from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike, as_fidelity
 from mfhpo.racing.options import EstimatedBias
 from mfhpo.racing.race import Race
@@ -45,30 +44,26 @@ class RaceSettings(Settings):
 
     Parameters
     ----------
+    declared
+        What its user declares.
+    levels
+        Values of the fidelity.
     candidates
         The configurations; equal ones are one arm. Or how many a host draws.
-    fidelity
-        The parameter that sets what an evaluation costs, with its levels.
-    declaration
-        What is known about it, the bias and the noise.
-    options
-        Options of the policy.
-    make
-        Makes the policy.
-    in_blocks
-        Whether evaluations share replicates.
     n_arms
         How many configurations there will be, where some become known when they are begun; None:
         the candidates.
     """
 
+    declared: DeclaredRace
+    levels: Sequence[Any]
     candidates: Candidates
-    fidelity: Fidelity
-    declaration: Declaration
-    options: Mapping[str, Any]
-    make: MakePolicy
-    in_blocks: bool = False
     n_arms: int | None = None
+
+    @property
+    def in_blocks(self) -> bool:
+        """True if evaluations share replicates."""
+        return self.declared.replicate is not None
 
     @classmethod
     def of(
@@ -115,14 +110,9 @@ class RaceSettings(Settings):
         known = _ONE_LEVEL if fidelity is None else fidelity
         sign = 1.0 if maximise else -1.0
         check_limit("budget", budget, "")
-        options: dict[str, Any] = {
-            "delta": delta,
-            "epsilon": epsilon,
-            "budget": budget,
-            "measure": measure,
-            "max_failures": max_failures,
-            "estimated_bias": estimated_bias,
-        }
+        options: dict[str, Any] = {"delta": delta, "epsilon": epsilon, "budget": budget}
+        options |= {"measure": measure, "max_failures": max_failures}
+        options["estimated_bias"] = estimated_bias
         declares = bias is not None or sigma is not None or estimated_bias != "steer"
         declared = DeclaredRace(
             Declaration.of(known, sigma, bias),
@@ -133,8 +123,10 @@ class RaceSettings(Settings):
             certify_share=_CERTIFY_SHARE,
         )
 
+        others |= {"seed": seed, "sign": sign}
+
         def of_levels(levels: Sequence[Any]) -> Settings:
-            return declared.settings(candidates, levels, seed=seed, sign=sign, **others)
+            return declared.settings(candidates, levels, **others)
 
         if known.levels is None:
             declared.rehearse((), (sign,))
@@ -143,8 +135,6 @@ class RaceSettings(Settings):
                 make=of_levels,
                 candidates=candidates,
                 in_blocks=declared.replicate is not None,
-                seed=seed,
-                sign=sign,
                 **{name: others[name] for name in others.keys() - {"n_arms"}},
             )
         settings = of_levels(known.levels)
@@ -166,36 +156,26 @@ class RaceRunner(Runner):
     policy: Race
 
     def __init__(self, settings: RaceSettings) -> None:
-        fidelity, budget = settings.fidelity, settings.options.get("budget")
-        self.sign, self._in_blocks = settings.sign, settings.in_blocks
-        self.configurations = known_of(settings.candidates, settings.describe)
-        self._levels = tuple(fidelity.levels or ())
+        self.sign, self.in_blocks = settings.sign, settings.in_blocks
+        self.configurations = Configurations(settings.candidates, settings.describe)
+        self._levels, declared = tuple(settings.levels), settings.declared
         self.n_levels = len(self._levels)
+        fidelity = replace(declared.fidelity, levels=self._levels, bias=None)
         n_arms = max(len(self.configurations), settings.n_arms or 0)
-        problem = settings.declaration.problem(n_arms, self._levels, self.sign)
-        policy = settings.make(problem, self.sign, settings.options)
+        problem = declared.declaration.problem(n_arms, self._levels, self.sign)
+        policy = declared.policy(problem, self.sign, {**declared.options, "seed": settings.seed})
         assert isinstance(policy, Race)
         self.policy = policy
-        self.labels = policy.labels = labels_of(
-            self.configurations, self.sign, fidelity, self._levels
-        )
+        levels = levels_in_words(fidelity, self._levels)
+        self.labels = Labels(self.configurations.label, levels, shown_value(self.sign))
+        policy.labels = self.labels
         self.of_means = frozenset({"given"})
-        self.ordered = frozenset() if self._in_blocks else self.of_means
-        self.open_block = getattr(policy, "open_block", None) if self._in_blocks else None
         self._costs = fidelity.costs_of(self._levels)
+        budget = declared.options.get("budget")
         self._budget = math.inf if budget is None else float(budget)
-        self.observe = partial(maximised, sign=self.sign)
-        self.find = self._find
         self.n_arms: int = policy.problem.n_arms
-        self.withdraw = policy.withdraw
         self._paid: dict[int, tuple[int, float]] = {}  # by level, how many have cost how much
         self._n_worst = 0  # evaluations that gave -inf, of which the policy was not told
-
-    @property
-    def finished(self) -> bool:
-        """True if the race is over (see `Runner.finished`)."""
-        self.policy.held_cost = self.unlearned_cost + self.apart_cost
-        return self.policy.finished
 
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
         """Return what to evaluate (see `Runner.next`): only what fits beside what is open."""
@@ -206,11 +186,12 @@ class RaceRunner(Runner):
         if not pulls or (pending and not self.fits(pulls[0], pending)):
             return None
         [pull] = pulls
-        is_known = pull.arm < len(self.configurations)
-        configuration = self.configurations[pull.arm] if is_known else None
-        return Wanted(pull, configuration, "given", draw=self.configurations.draw_of(pull.arm))
+        known = self.configurations
+        configuration = known[pull.arm] if pull.arm < len(known) else None
+        return Wanted(pull, configuration, "given", draw=known.draw_of(pull.arm))
 
-    def _find(self, found: Found) -> None:
+    def find(self, found: Found) -> None:
+        """Take note of what was found out (see `Runner.find`)."""
         if found.arms is not None:
             for arm in range(found.arms, self.n_arms):
                 if arm in self.policy.active:
@@ -218,6 +199,12 @@ class RaceRunner(Runner):
             self.n_arms = found.arms
         if found.is_exhausted:
             self.policy.stop_measuring()
+
+    def open_block(self, arm: int, pending: Sequence[Pull]) -> int | None:
+        """Return the first block that is open for an arm (see `Runner.open_block`)."""
+        policy: Any = self.policy
+        block: int | None = policy.open_block(arm, pending) if self.in_blocks else None
+        return block
 
     def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
         """Tell whether a pull fits beside what is open, and what was paid."""
@@ -233,15 +220,6 @@ class RaceRunner(Runner):
             return self._costs[level]
         n, total = self._paid.get(level, (1, 0.0))
         return total / n
-
-    def adopt(self, begun: Begun) -> Pull | None:
-        """Return the pull of a claim (see `Runner.adopt`); None if it is no arm, or in no block.
-
-        A configuration that was expected becomes the next arm.
-        """
-        if len(self.configurations) < self.n_arms and begun.draw is None:
-            self.configurations.add(begun.configuration)
-        return pull_of(begun, self.configurations, self.n_levels - 1, self._in_blocks)
 
     def learn(self, pull: Pull, observation: Observation, purpose: str) -> None:
         """Learn a result (see `Runner.learn`).
@@ -265,17 +243,18 @@ class RaceRunner(Runner):
         """Return what an evaluation has cost (see `Runner.cost_of`)."""
         return self._price(pull.fidelity) if observation.cost is None else observation.cost
 
+    def charge(self, lost: float, held: float) -> None:
+        """Take note of what was paid that was not learned (see `Runner.charge`)."""
+        super().charge(lost, held)
+        self.policy.held_cost = self.unlearned_cost + self.apart_cost
+
     def answer(self) -> Answer:
         """Return the best answer so far (see `Runner.answer`)."""
-        self.policy.held_cost = self.unlearned_cost + self.apart_cost
         self.policy.provisos = self.conditions
         answer = self.policy.recommend()
         configuration = {} if answer.arm is None else self.configurations[answer.arm]
-        answer = replace(
-            answer,
-            cost=self.cost + self.unlearned_cost,
-            pulls=answer.pulls + self._n_worst,
-        )
+        cost, pulls = self.cost + self.unlearned_cost, answer.pulls + self._n_worst
+        answer = replace(answer, cost=cost, pulls=pulls)
         level, certifies = self._levels[answer.fidelity], self.policy.certifies
         return Answer.of(answer, self.sign, configuration, level, certifies)
 
@@ -335,7 +314,7 @@ class DeclaredRace:
 
     def rehearse(self, levels: Sequence[Any], signs: Sequence[float]) -> str | None:
         """Try the options, so that wrong ones raise; return what is wrong with the budget."""
-        self.declaration.rehearse(self._policy, self.options, levels, signs)
+        self.declaration.rehearse(self.policy, self.options, levels, signs)
         return self.declaration.objection_to(self.options["budget"], levels)
 
     def settings(
@@ -343,20 +322,17 @@ class DeclaredRace:
         candidates: Candidates,
         levels: Sequence[Any],
         *,
-        seed: int,
-        sign: float,
         known: CandidatesLike = None,
         races: bool = False,
         **common: Any,
     ) -> Settings:
-        """Return the settings over these levels.
+        """Return the settings over these levels; seed, sign and the like are `common` to all kinds.
 
         `known` are the candidates as a model sees them; None: as they are. With `races`, cheap
         levels choose no finalists.
         """
-        arms = known_of(candidates, common.get("describe", described))
-        declaration, options = self.declaration, self.options
-        common |= {"seed": seed, "sign": sign}
+        arms = Configurations(candidates, common.get("describe", described))
+        declaration, options, sign = self.declaration, self.options, common["sign"]
         if not races and makes_shortlist(self._whole, len(arms), self.fidelity.costs_of(levels)):
             given = () if isinstance(candidates, int) else candidates
             if known is None:
@@ -370,22 +346,15 @@ class DeclaredRace:
                 make_certifier=certifier_of(self.make, options, sign) if self.compares else None,
                 **common,
             )
-        return RaceSettings(
-            candidates=candidates,
-            fidelity=replace(self.fidelity, levels=tuple(levels), bias=None),
-            declaration=declaration,
-            options={**options, "seed": seed},
-            make=self._policy,
-            in_blocks=self.replicate is not None,
-            **common,
-        )
+        return RaceSettings(declared=self, levels=levels, candidates=candidates, **common)
 
     def in_words(self, n_arms: int, levels: Sequence[Any]) -> str:
         """Say what cheap levels are used for; empty where users have declared that."""
         costs = self.fidelity.costs_of(levels)
         return cheap_levels_in_words(self._whole, n_arms, costs, self.compares)
 
-    def _policy(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+    def policy(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+        """Return the policy that compares configurations."""
         if self.replicate is None:
             return self.make(problem, sign, options)
         return make_block_elimination(problem, options)

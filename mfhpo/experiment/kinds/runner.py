@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,97 +37,41 @@ class Runner(abc.ABC):
 
     It is made anew for a replay, and changes by `adopt`, `learn` and what is set here alone. All
     values are maximised. It knows nothing about workers, order, or losses: see `Ledger`.
-
-    Attributes
-    ----------
-    configurations
-        The arms by number.
-    policy, sign
-        What decides, if there is one to ask, and -1 where the objective is minimised.
-    n_levels
-        Number of levels; the last one is the target.
-    ordered
-        Purposes of evaluations whose values are learned in the order of their beginnings.
-    labels
-        How arms and levels are named.
-    conditions
-        What must be true for a claim beyond what the runner supposes, as clauses.
-    of_means
-        Purposes of evaluations whose values are averaged: what is stopped is missing there.
-    counts_late
-        Whether what was given up counts if it ends after all; then no order may matter.
-    keeps_budget
-        Whether of several claims at the same moment the later ones move that exceed the budget.
-    purpose
-        Of evaluations that a user enqueues.
-    n_arms
-        How many arms there may be: infinite where new configurations are begun.
-    draws
-        Whether new arms are draws of the host's.
-    observe
-        Returns what a claim gave, as it is learned.
-    is_spent
-        Returns whether nothing is left to begin, where that is known before it is over; None: then.
-    search_replicate
-        The replicate of a search's evaluations; None: each evaluation has one of its own.
-    open_block
-        Returns their block, given the arm and what is under way; None: they need none.
-    find
-        Takes note of what was found out besides replicates (see `mfhpo.experiment.Found`); None:
-        nothing has a part in it.
-    limited
-        Returns what a user has enqueued with the limit that it gets, given what is under way; None:
-        there are no limits.
-    withdraw
-        Is told of a draw that turned out to be equal to another one, which gets its values; None:
-        none does.
-    inform
-        Is told what parameters and draws are to a model (see `mfhpo.experiment.Ended`); None:
-        there is no model.
-    available
-        Returns whether a configuration can be evaluated at a level now; None: all can be.
-    lost_cost
-        What was paid for losses, and for what was evaluated though nobody asked for it.
-    held
-        How many of the pending pulls take no more of the budget: results that wait for earlier
-        ones, and pulls that are passed over.
-    apart_cost
-        What was paid for results that the policy was not told.
-    unlearned_cost
-        What was paid for results that wait, and for losses.
     """
 
-    configurations: Configurations
-    policy: Any = None
-    sign: float = 1.0
-    n_levels: int
-    labels: Labels
-    ordered: frozenset[str] = frozenset()
-    conditions: tuple[str, ...] = ()
+    configurations: Configurations  # the arms by number
+    policy: Any = None  # what decides, if there is one to ask
+    sign: float = 1.0  # -1 where the objective is minimised
+    n_levels: int  # the last one is the target
+    labels: Labels  # how arms and levels are named
+    conditions: tuple[str, ...] = ()  # clauses: what a claim supposes that the runner does not know
+    # Purposes of evaluations whose values are averaged, and learned in the order of their
+    # beginnings unless they are of blocks: what is stopped is missing there.
     of_means: frozenset[str] = frozenset()
-    counts_late: bool = False
-    keeps_budget: bool = False
-    purpose: Purpose = "given"
-    n_arms: float = 0
-    draws: bool = False
-    observe: Callable[[Ended], Any]
-    is_spent: Callable[[], bool] | None = None
-    search_replicate: int | None = None
-    open_block: Callable[[int, Sequence[Pull]], int] | None = None
-    find: Callable[[Found], None] | None = None
-    limited: Callable[[Pull, Sequence[Pull]], Pull] | None = None
-    withdraw: Callable[[int, int], None] | None = None
-    inform: Callable[[Mapping[str, Numeric | OneOf], Mapping[int, Point]], None] | None = None
-    available: Available | None = None
-    lost_cost: float = 0.0
+    in_blocks: bool = False  # whether a claim without a block is none of this experiment's
+    counts_late: bool = False  # whether what was given up counts if it ends; then no order matters
+    keeps_budget: bool = False  # whether claims move that exceed the budget beside earlier ones
+    purpose: Purpose = "given"  # of evaluations that a user enqueues
+    n_arms: float = 0  # how many there may be: infinite where new configurations are begun
+    draws: bool = False  # whether new arms are draws of the host's
+    search_replicate: int | None = None  # of a search's evaluations; None: each has its own
+    available: Available | None = None  # whether the host can evaluate a configuration at a level
+    # How many of the pending pulls take no more of the budget: results that wait for earlier ones,
+    # and pulls that are passed over.
     held: Counter[Pull]
-    apart_cost: float = 0.0
-    unlearned_cost: float = 0.0
+    apart_cost: float = 0.0  # of results that the policy was not told
+    lost_cost: float = 0.0  # of losses, and of what was evaluated though nobody asked for it
+    unlearned_cost: float = 0.0  # that, and the cost of results that wait
 
     @property
-    @abc.abstractmethod
     def finished(self) -> bool:
         """True if the experiment is over, whatever is under way."""
+        return bool(self.policy.finished)
+
+    @property
+    def is_spent(self) -> bool:
+        """True if nothing is left to begin, which may be known before it is over."""
+        return self.finished
 
     @abc.abstractmethod
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
@@ -136,21 +80,59 @@ class Runner(abc.ABC):
         Nothing changes by asking.
         """
 
-    @abc.abstractmethod
     def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
         """Tell whether the budget pays for what a user has enqueued, beside what is under way."""
+        return True
 
-    @abc.abstractmethod
+    def open_block(self, arm: int, pending: Sequence[Pull]) -> int | None:
+        """Return the block of what a user has enqueued; None if it needs none."""
+        return None
+
+    def limited(self, pull: Pull, pending: Sequence[Pull]) -> Pull:
+        """Return what a user has enqueued with the limit that it gets, if there are any."""
+        return pull
+
     def adopt(self, begun: Begun) -> Pull | None:
-        """Return the pull of a claim; None if it is none of this experiment's."""
+        """Return the pull of a claim, at the target where no level is known.
+
+        None if it is none of this experiment's. A configuration that was expected becomes an arm.
+        """
+        is_draw = begun.draw is not None
+        if len(self.configurations) < self.n_arms and is_draw == self.draws:
+            arm: int | None = self.configurations.add(begun.configuration, begun.draw)
+        else:
+            arm = self.configurations.find(begun.configuration, begun.draw)
+        if arm is None or (self.in_blocks and begun.block is None):
+            return None
+        level = begun.levels[0] if begun.levels else self.n_levels - 1
+        return Pull(arm, level, begun.limit, begun.block)
+
+    def observe(self, ended: Ended) -> Any:
+        """Return what a claim gave, as it is learned."""
+        value = None if ended.value is None else self.sign * ended.value
+        return Observation(value, ended.cost, ended.stopped_at)
 
     @abc.abstractmethod
     def learn(self, pull: Pull, observation: Any, purpose: str) -> None:
         """Learn a result whose turn it is."""
 
-    @abc.abstractmethod
+    def find(self, found: Found) -> None:
+        """Take note of what was found out, besides levels and replicates."""
+        return
+
+    def inform(
+        self, parameters: Mapping[str, Numeric | OneOf], points: Mapping[int, Point]
+    ) -> None:
+        """Learn what parameters and draws are to a model (see `mfhpo.experiment.Ended`)."""
+        return
+
     def cost_of(self, pull: Pull, observation: Any) -> float:
-        """Return what an evaluation has cost."""
+        """Return what an evaluation has cost, if that is known."""
+        return observation.cost or 0.0
+
+    def charge(self, lost: float, held: float) -> None:
+        """Take note of what was paid for losses and the like, and for results that wait."""
+        self.lost_cost, self.unlearned_cost = lost, lost + held
 
     def leader(self) -> tuple[int | None, float, tuple[float, float]]:
         """Return arm, mean and interval of the best answer so far, in the user's direction."""
@@ -168,29 +150,6 @@ class Runner(abc.ABC):
     def cost(self) -> float:
         """The cost of all results that were learned."""
         return float(getattr(self.policy, "cost", 0.0)) + self.apart_cost
-
-
-def maximised(ended: Ended, sign: float) -> Observation:
-    """Return the observation of a value; `sign` is -1 where it is minimised."""
-    value = None if ended.value is None else sign * ended.value
-    return Observation(value, ended.cost, ended.stopped_at)
-
-
-def pull_of(
-    begun: Begun, configurations: Configurations, top: int = 0, in_blocks: bool = False
-) -> Pull | None:
-    """Return the pull of a claim, at the top where no level is known; None if it is no arm."""
-    arm = arm_of(begun, configurations)
-    if arm is None or (in_blocks and begun.block is None):
-        return None
-    return Pull(arm, begun.levels[0] if begun.levels else top, begun.limit, begun.block)
-
-
-def arm_of(begun: Begun, configurations: Configurations) -> int | None:
-    """Return the arm of a claim, or None."""
-    if begun.draw is None:
-        return configurations.find(begun.configuration)
-    return configurations.find_draw(begun.draw)
 
 
 def is_worst(observation: Observation) -> bool:

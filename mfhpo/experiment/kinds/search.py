@@ -10,15 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Protocol
 
 from mfhpo.certification.certification import MakeCertifier
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun, Found, Purpose
-from mfhpo.experiment.kinds.runner import Runner, Wanted, arm_of, is_worst, maximised
-from mfhpo.experiment.kinds.settings import Settings, labels_of
+from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst
+from mfhpo.experiment.kinds.settings import Settings, levels_in_words
 from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace
 from mfhpo.problem import Labels, Observation, Pull
 from mfhpo.search.budgeted import SEARCH_BLOCK, BudgetedSearch
@@ -33,21 +32,12 @@ _SINGLE = 10  # evaluations of a configuration that has no rival
 
 
 class Space(Protocol):
-    """A space that configurations are drawn from.
-
-    Attributes
-    ----------
-    kinds
-        What each parameter is to a model.
-    """
+    """A space that configurations are drawn from; `kinds` are what parameters are to a model."""
 
     kinds: dict[str, Numeric | OneOf]
 
     def draw(self, point: Point | None, key: Sequence[int]) -> tuple[dict[str, Any], Point]:
-        """Return the configuration at a point, and its own point.
-
-        The rest is drawn at random; `key` is the seed.
-        """
+        """Return the configuration at a point, the rest drawn by a seed, and its own point."""
         ...
 
 
@@ -98,9 +88,8 @@ class SearchRunner(Runner):
         self.sign, self._seed, self._space = settings.sign, settings.seed, settings.space
         levels, declared, space = settings.levels, settings.declared, settings.space
         n_drawn = declared.candidates if isinstance(declared.candidates, int) else 0
-        self.configurations = Configurations(
-            settings.candidates, settings.describe, n_drawn if space is None else 0
-        )
+        given = settings.candidates or (n_drawn if space is None else ())
+        self.configurations = Configurations(given, settings.describe)
         self.policy = declared.race(
             levels if has_levels(declared.fidelity) else (),
             seed=self._seed,
@@ -111,24 +100,15 @@ class SearchRunner(Runner):
         )
         self.n_levels = len(levels)
         self.of_means = frozenset({"certificate"})
-        self.ordered = frozenset() if settings.in_blocks else self.of_means
-        if settings.in_blocks:
-            self.open_block = lambda arm, pending: SEARCH_BLOCK
-        self.labels = self.policy.labels = Labels(
-            fidelity=labels_of(self.configurations, self.sign, declared.fidelity, levels).fidelity
-        )
+        self._in_blocks = settings.in_blocks
+        self.labels = Labels(fidelity=levels_in_words(declared.fidelity, levels))
+        self.policy.labels = self.labels
         self._levels = levels
         self.draws = space is None and not len(self.configurations)
-        given = space is None and not self.draws
-        self.n_arms = len(self.configurations) if given else math.inf
+        is_given = space is None and not self.draws
+        self.n_arms = len(self.configurations) if is_given else math.inf
         self._planned: dict[int, Point] = {}  # where draws are to lie, as the search chose
-        self.observe = partial(maximised, sign=self.sign)
         self.search_replicate = SEARCH_BLOCK
-        self.find = self._find
-        self.inform = self._inform
-        self.is_spent = self._is_spent
-        self.limited = self.policy.limited
-        self.withdraw = self.policy.withdraw
         # By number of known arms, new arm and point: whether none was drawn that is new.
         self._exhausted: set[tuple[int, int, str]] = set()
         self._n_again = 0  # evaluations of the only configuration, on fresh replicates
@@ -148,7 +128,8 @@ class SearchRunner(Runner):
                 self.configurations.add(drawn[0])
                 search.describe(arm, drawn[1])
 
-    def _find(self, found: Found) -> None:
+    def find(self, found: Found) -> None:
+        """Take note of what was found out (see `Runner.find`)."""
         if found.gone is not None:
             self.policy.search.drop(found.gone)
         if found.resumes is not None:
@@ -160,13 +141,13 @@ class SearchRunner(Runner):
         """True if the search is over: its best is certified."""
         return self.policy.is_certified
 
-    def _is_spent(self) -> bool:
-        self.policy.budget.lost = self.lost_cost
+    @property
+    def is_spent(self) -> bool:
+        """True if nothing is left to begin (see `Runner.is_spent`)."""
         return self.finished or (self._space is None and self.policy.finished)
 
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
         """Return what to evaluate (see `Runner.next`)."""
-        self.policy.budget.lost = self.lost_cost
         if pending and self.policy.is_ahead(pending):
             return None
         pulls = self.policy.ask(1, pending)
@@ -186,8 +167,7 @@ class SearchRunner(Runner):
     def _wanted(self, pull: Pull, purpose: Purpose = "search") -> Wanted:
         configuration, draw = self.configurations[pull.arm], self.configurations.draw_of(pull.arm)
         if isinstance(pull, Replicate):
-            shortlist = pull.shortlist
-            return Wanted(pull, configuration, "certificate", shortlist=shortlist, draw=draw)
+            return Wanted(pull, configuration, "certificate", None, pull.shortlist, draw)
         return Wanted(pull, configuration, purpose, self._planned.get(pull.arm), draw=draw)
 
     def _drawn(self, arm: int, point: Point | None) -> tuple[dict[str, Any], Point] | None:
@@ -216,7 +196,9 @@ class SearchRunner(Runner):
             if search.level_of(arm) >= 0 and arm not in at_target | self._failed
         ]
         if waiting and len(at_target) < policy.top:
-            pull = Pull(max(waiting, key=self._standing), search.target, block=SEARCH_BLOCK)
+            of_waiting = [(search.level_of(arm), arm) for arm in waiting]
+            best = max(of_waiting, key=lambda each: (each[0], search.mean(each[1], each[0])))[1]
+            pull = Pull(best, search.target, block=SEARCH_BLOCK)
             if policy.fits(pull, pending):
                 return self._wanted(pull)
         if pending:
@@ -228,10 +210,6 @@ class SearchRunner(Runner):
         if len(contenders) > 1:
             return self._first_of(contenders)
         return self._again(contenders[0]) if contenders else None
-
-    def _standing(self, arm: int) -> tuple[int, float]:
-        level = self.policy.search.level_of(arm)
-        return level, self.policy.search.mean(arm, level)
 
     def _first_of(self, contenders: Sequence[int]) -> Wanted | None:
         """Return the first evaluation of a shortlist's certificate."""
@@ -251,48 +229,46 @@ class SearchRunner(Runner):
 
     def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
         """Tell whether the budget pays for a pull (see `Runner.fits`)."""
-        self.policy.budget.lost = self.lost_cost
         return self.policy.fits(pull, pending)
+
+    def open_block(self, arm: int, pending: Sequence[Pull]) -> int | None:
+        """Return the block of the search, if evaluations share replicates."""
+        return SEARCH_BLOCK if self._in_blocks else None
+
+    def limited(self, pull: Pull, pending: Sequence[Pull]) -> Pull:
+        """Return a pull with a limit that stops it if it hangs (see `Runner.limited`)."""
+        return self.policy.limited(pull, pending)
 
     def adopt(self, begun: Begun) -> Pull | None:
         """Return the pull of a claim (see `Runner.adopt`), whose configuration may be a new one."""
         if begun.purpose == "given" and begun.block not in (None, SEARCH_BLOCK):
             return None  # begun before it was known that this is a search
         known = len(self.configurations)
-        arm = arm_of(begun, self.configurations)
-        if arm is None:
-            if known >= self.n_arms or self.draws != (begun.draw is not None):
-                return None
-            if begun.draw is None:
-                arm = self.configurations.add(begun.configuration)
-            else:
-                arm = self.configurations.add_draw(begun.draw)
-        if arm == known and (self.draws or begun.point is not None):
+        pull = super().adopt(begun)
+        if pull is None:
+            return None
+        if pull.arm == known and (self.draws or begun.point is not None):
             # One that may lie anywhere is under way, too.
-            self.policy.search.describe(arm, dict(begun.point or {}))
+            self.policy.search.describe(pull.arm, dict(begun.point or {}))
             if self.draws and begun.point is not None:
-                self._planned[arm] = begun.point
-        level = self.n_levels - 1 if begun.levels is None else begun.levels[0]
-        if begun.purpose == "certificate":
-            shortlist = self._arms_of(begun.shortlist)
-            return Replicate(arm, level, begun.limit, begun.block, shortlist=shortlist)
-        return Pull(arm, level, begun.limit, begun.block)
+                self._planned[pull.arm] = begun.point
+        if begun.purpose != "certificate":
+            return pull
+        # There is none while the claim of one of its arms was not read.
+        arms = [self.configurations.arm_of_key(key) for key in begun.shortlist]
+        shortlist = () if None in arms else tuple(arm for arm in arms if arm is not None)
+        return Replicate(pull.arm, pull.fidelity, pull.limit, pull.block, shortlist=shortlist)
 
-    def _arms_of(self, shortlist: Sequence[str]) -> tuple[int, ...]:
-        """Return the arms of a shortlist, none while the claim of one was not read."""
-        arms = [self.configurations.arm_of_key(key) for key in shortlist]
-        return () if None in arms else tuple(arm for arm in arms if arm is not None)
-
-    def _inform(
+    def inform(
         self, parameters: Mapping[str, Numeric | OneOf], points: Mapping[int, Point]
     ) -> None:
-        """Tell the search about parameters and draws that become known."""
+        """Learn what parameters and draws are to a model (see `Runner.inform`)."""
         search = self.policy.search
         known = search.space.parameters
         if any(known.get(name) != kind for name, kind in parameters.items()):
             search.space = SearchSpace(known | dict(parameters))
         for draw, point in points.items():
-            arm = self.configurations.find_draw(draw)
+            arm = self.configurations.find({}, draw)
             if arm is not None:
                 search.describe(arm, dict(point))
                 self._planned.pop(arm, None)
@@ -318,10 +294,14 @@ class SearchRunner(Runner):
         """Return what an evaluation has cost (see `Runner.cost_of`)."""
         return self.policy.budget.price_of(pull) if observation.cost is None else observation.cost
 
+    def charge(self, lost: float, held: float) -> None:
+        """Take note of what was paid that was not learned (see `Runner.charge`)."""
+        super().charge(lost, held)
+        self.policy.budget.lost = lost
+
     def answer(self) -> Answer:
         """Return the best answer so far (see `Runner.answer`)."""
         self.policy.provisos = self.conditions
-        self.policy.budget.lost = self.lost_cost
         answer = self.policy.recommend()
         configuration = {} if answer.arm is None else self.configurations[answer.arm]
         if self._is_alone:
@@ -334,16 +314,12 @@ class SearchRunner(Runner):
     @property
     def _is_alone(self) -> bool:
         """True if a single one has a value at the target, and the others can have none."""
+        n, search = len(self.configurations), self.policy.search
         if self._n_again:
             return True
-        if (
-            self.draws
-            or self.policy.shortlist
-            or self._drawn(len(self.configurations), None) is not None
-        ):
+        if self.draws or self.policy.shortlist or self._drawn(n, None) is not None:
             return False
-        search = self.policy.search
-        rivals = (arm for arm in range(len(self.configurations)) if search.is_open(arm))
+        rivals = (arm for arm in range(n) if search.is_open(arm))
         if len(search.finished_arms()) != 1 or not self._failed.issuperset(rivals):
             return False
         return self.next(()) is None

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mfhpo.experiment.configurations import Configurations, described
+from mfhpo.experiment.configurations import Configurations, Describe, described
 from mfhpo.experiment.kinds.runner import Runner
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.problem import Labels
-
-Candidates = Sequence[Mapping[str, Any]] | int
-Describe = Callable[[Any], Any]
 
 _NUMBER = "number of the candidate"  # no parameter has such a name
 
@@ -47,22 +43,9 @@ class Settings(abc.ABC):
         """Return a runner to which nothing was told."""
 
 
-def known_of(candidates: Candidates, describe: Describe) -> Configurations:
-    """Return the configurations that are compared, or as many draws."""
-    if isinstance(candidates, int):
-        return Configurations((), describe, candidates)
-    return Configurations(candidates, describe)
-
-
-def labels_of(
-    configurations: Configurations, sign: float, fidelity: Fidelity, levels: Sequence[Any]
-) -> Labels:
-    """Return the names of arms, levels and values."""
-    return Labels(
-        configurations.label,
-        lambda level: f"{fidelity.name}={levels[level]!r}",
-        shown_value(sign),
-    )
+def levels_in_words(fidelity: Fidelity, levels: Sequence[Any]) -> Callable[[int], str]:
+    """Return what names the levels of a fidelity."""
+    return lambda level: f"{fidelity.name}={levels[level]!r}"
 
 
 def shown_value(sign: float) -> Callable[[float], float]:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from mfhpo.certification.candidates import Shortlist
 from mfhpo.certification.certification import Certification
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
-from mfhpo.experiment.events import Begun
-from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst, maximised, pull_of
+from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst
 from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.problem import Observation, Pull
 
@@ -59,10 +57,8 @@ class ShortlistRunner(Runner):
         )
         self.labels = self.policy.labels
         self.of_means = frozenset({"certificate"})
-        self._in_blocks = bool(options.get("blocks"))
-        self.ordered = frozenset() if self._in_blocks else self.of_means
+        self.in_blocks = bool(options.get("blocks"))
         self._budget = math.inf if options.get("budget") is None else options["budget"]
-        self.observe = partial(maximised, sign=self.sign)
 
     @property
     def finished(self) -> bool:
@@ -85,10 +81,6 @@ class ShortlistRunner(Runner):
         """Tell whether the budget pays for one more (see `Runner.fits`), losses included."""
         return self.contest.evaluations + self.lost_cost + len(pending) < self._budget
 
-    def adopt(self, begun: Begun) -> Pull | None:
-        """Return the pull of a claim (see `Runner.adopt`)."""
-        return pull_of(begun, self.configurations, in_blocks=self._in_blocks)
-
     def learn(self, pull: Pull, observation: Observation, purpose: str) -> None:
         """Learn a result (see `Runner.learn`)."""
         value = observation.value
@@ -108,16 +100,8 @@ class ShortlistRunner(Runner):
         self.policy.provisos = self.conditions
         found = self.contest.certificate(self._shortlist.about, self._shortlist.words)
         answer = Answer.of(self.policy.recommend(), self.sign, found.params, None)
-        return replace(
-            answer,
-            arm=found.winner,
-            mean=found.mean,
-            interval=found.interval,
-            epsilon=found.epsilon,
-            certified=found.certified,
-            finished=found.finished,
-            reason=found.reason,
-            certificate=found,
-            cost=answer.cost + self.lost_cost,
-            searched=True,
-        )
+        names = ("mean", "interval", "epsilon", "certified", "finished", "reason")
+        cost = answer.cost + self.lost_cost
+        told: dict[str, Any] = {"arm": found.winner, "certificate": found, "cost": cost}
+        told |= {name: getattr(found, name) for name in names}
+        return replace(answer, searched=True, **told)

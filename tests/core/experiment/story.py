@@ -35,6 +35,10 @@ class Story:
     def end(self, id, value=0.0, **content):
         return self._tell(Ended, id, value=value, **content)
 
+    def evaluate(self, id, x=0, levels=(0,), block=None, **ended):
+        self.begin(id, x, levels, block=block)
+        self.end(id, **ended)
+
     def lose(self, id, why="its process died", **content):
         return self._tell(Lost, id, why=why, **content)
 

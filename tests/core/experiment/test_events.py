@@ -20,7 +20,8 @@ from mfhpo.experiment import (
     event_of,
     key_of,
 )
-from tests.core.experiment.story import Story, race
+from mfhpo.knowledge.space import Numeric, OneOf
+from tests.core.experiment.story import race
 
 NUMBER = st.floats(allow_nan=True, allow_infinity=True)
 PLAIN = st.recursive(
@@ -32,6 +33,8 @@ PLAIN = st.recursive(
 )
 SIZE = st.floats(0.0, allow_infinity=False)
 CONFIGURATION = st.dictionaries(st.text(max_size=5), PLAIN, max_size=3)
+POINT = st.dictionaries(st.text(max_size=3), NUMBER, max_size=2)
+KINDS = [Numeric((0.25, 0.75)), OneOf(3)]
 IDS = {"id": st.text(max_size=5), "order": st.integers(0, 10**9)}
 EVENTS = st.one_of(
     st.builds(Joined, **IDS, digest=st.text(max_size=5), version=st.text(max_size=5)),
@@ -45,8 +48,9 @@ EVENTS = st.one_of(
         Begun,
         **IDS,
         configuration=CONFIGURATION,
+        draw=st.none() | st.integers(0, 5),
         levels=st.none() | st.lists(st.integers(0, 5), max_size=3).map(tuple),
-        point=st.none() | st.dictionaries(st.text(max_size=3), NUMBER, max_size=2),
+        point=st.none() | POINT,
         limit=st.none() | SIZE,
         shortlist=st.lists(st.text(max_size=3), max_size=3).map(tuple),
         time=st.floats(allow_nan=False, allow_infinity=False),
@@ -58,6 +62,8 @@ EVENTS = st.one_of(
         values=st.none() | st.lists(st.none() | NUMBER, max_size=3).map(tuple),
         cost=st.none() | SIZE,
         configuration=st.none() | CONFIGURATION,
+        parameters=st.dictionaries(st.text(max_size=3), st.sampled_from(KINDS), max_size=2),
+        points=st.dictionaries(st.integers(0, 5), POINT, max_size=2),
     ),
     st.builds(Lost, **IDS, why=st.text(max_size=5), is_sure=st.booleans()),
 )
@@ -67,7 +73,6 @@ EVENTS = st.one_of(
 def test_an_event_comes_back_from_json(event):
     again = event_of(json.loads(json.dumps(event.to_dict())))
     assert repr(again) == repr(event)  # NaN equals nothing
-    assert again.subject == event.subject
 
 
 @given(configuration=CONFIGURATION)
@@ -135,19 +140,6 @@ def test_two_writers_that_read_the_same_are_told_apart():
     claims = [Begun(id=str(n), order=1, configuration={"x": 0}, levels=(0,)) for n in (10, 9, 2)]
     experiment = Experiment.replay(race(), claims)
     assert [event.id for event in experiment.events] == ["2", "9", "10"]
-
-
-def test_what_only_readers_look_at_leaves_the_state():
-    story = Story(race())
-    story.begin("0")
-    story.end("0")
-    state = story.experiment._current()
-    story.experiment.apply(Joined(id="w", order=0, digest="", version=""))
-    assert story.experiment._current() is state
-    story.begin("1")
-    story.end("1")
-    assert story.learned == ["0", "1"]
-    assert story.experiment._current() is state
 
 
 def test_what_is_as_by_default_is_not_written():

@@ -17,6 +17,7 @@ from mfhpo.experiment import (
     Wait,
 )
 from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.regret.mf_ucb import MFUCB
 from mfhpo.search import DeclaredSearch
 from tests.core.experiment.story import LEVELS, Story, race
 from tests.core.experiment.workers import search
@@ -67,8 +68,7 @@ def test_what_is_withdrawn_takes_along_what_waits_for_it():
     assert story.experiment.open == []
     assert story.answer.cost == 1.5 + 2.0 + 1.0
     assert "left out" not in story.conditions
-    story.begin("again", x=1)
-    story.end("again")
+    story.evaluate("again", x=1)
     assert story.learned == ["other", "again"]
 
 
@@ -94,8 +94,7 @@ def test_arms_that_come_later():
 
 def test_an_exhausted_experiment_is_over():
     story = Story(race())
-    story.begin("0")
-    story.end("0", value=1.0)
+    story.evaluate("0", value=1.0)
     story.experiment.apply(Found(id="trials", order=story.experiment.order, is_exhausted=True))
     assert isinstance(story.experiment.next(), Done)
     assert story.answer.finished
@@ -113,8 +112,7 @@ def test_r25_if_all_fail_at_first_it_ends(settings, most):
     """Thirty, or each of the candidates."""
     story = Story(settings)
     for n in range(most):
-        begun = story.follow(str(n))
-        story.end(begun.id, value=None)
+        story.end(story.follow(str(n)).id, value=None)
     assert story.experiment.next() == Done(f"all of the first {most} evaluations failed")
     assert story.answer.finished
     assert not story.answer.certified
@@ -123,16 +121,14 @@ def test_r25_if_all_fail_at_first_it_ends(settings, most):
 def test_r25_one_value_is_enough_to_go_on():
     story = Story(race(40))
     for n in range(40):
-        begun = story.follow(str(n))
-        story.end(begun.id, value=None if n else 1.0)
+        story.end(story.follow(str(n)).id, value=None if n else 1.0)
     assert isinstance(story.experiment.next(), Assignment)
 
 
 def test_d2_what_somebody_else_has_stopped_is_paid_and_left_out_under_a_condition():
     story = Story(race(2))
     story.begin("slow", x=1)
-    story.begin("quick", x=1)
-    story.end("quick", value=1.0)
+    story.evaluate("quick", x=1, value=1.0)
     story.lose("slow", why="ASHA stopped trials", cost=0.25, is_cut=True)
     assert story.learned == ["quick"]
     assert story.answer.cost == 1.25
@@ -146,11 +142,14 @@ def test_d2_what_somebody_else_has_stopped_is_paid_and_left_out_under_a_conditio
     assert story.experiment.next() == Done(why)
 
 
-def test_a_search_plans_anew_once_it_is_known_that_nothing_goes_on():
-    rates = [{"x": x} for x in range(8)]
-    fidelity = Fidelity("epochs", levels=(1, 3, 9))
+def with_checkpoints(rates):
+    fidelity = Fidelity("epochs", levels=LEVELS)
     declared = DeclaredSearch.of(fidelity, budget=400.0, checkpoints=True, candidates=rates)
-    experiment = Experiment(SearchSettings(declared=declared, levels=(1, 3, 9), candidates=rates))
+    return Experiment(SearchSettings(declared=declared, levels=LEVELS, candidates=rates))
+
+
+def test_a_search_plans_anew_once_it_is_known_that_nothing_goes_on():
+    experiment = with_checkpoints([{"x": x} for x in range(8)])
     experiment.apply(Found(id="resumption", order=0, resumes=False, budget=500.0))
     policy = experiment.runner.policy
     assert (policy.budget.spent, policy.budget.amount) == (0.0, 500.0)
@@ -160,9 +159,7 @@ def test_a_search_plans_anew_once_it_is_known_that_nothing_goes_on():
 
 def test_a_candidate_that_can_be_evaluated_no_more_is_not_asked_for():
     rates = [{"rate": 0.1 * n} for n in range(12)]
-    fidelity = Fidelity("epochs", levels=(1, 3, 9))
-    declared = DeclaredSearch.of(fidelity, budget=400.0, checkpoints=True, candidates=rates)
-    experiment = Experiment(SearchSettings(declared=declared, levels=(1, 3, 9), candidates=rates))
+    experiment = with_checkpoints(rates)
     for order in range(0, 6, 3):
         work = experiment.next()
         experiment.apply(work.begun(str(order), order))
@@ -179,6 +176,31 @@ def test_a_candidate_that_can_be_evaluated_no_more_is_not_asked_for():
     assert experiment.answer().certificate is not None
 
 
+def test_it_is_over_whatever_is_under_way():
+    story = Story(race(measure=2, epsilon=9.0))
+    for n in range(100):
+        story.follow(str(n))
+    assert not story.experiment.finished
+    for n in range(90):
+        story.end(str(n))
+    assert (story.experiment.finished, len(story.experiment.open)) == (True, 10)
+
+
+def test_a_wait_for_one_that_holds_back_many_is_told_apart():
+    story = Story(race(1, measure=99))
+    story.follow("slow")
+    while isinstance(wait := story.experiment.next(), Assignment):
+        story.end(story.follow(str(story.experiment.order)).id)
+    assert wait.is_held_up
+    assert wait.why.startswith("evaluation slow of candidate 0")
+
+
+def test_a_race_for_rewards_certifies_nothing():
+    story = Story(race(make=lambda problem, sign, options: MFUCB(problem)))
+    story.end(story.follow("a").id)
+    assert not story.answer.certifies
+
+
 def test_limits_are_chosen_for_what_is_available_and_configurations_may_come_later():
     """Among those that can be run the choice is the policy's, however many cannot."""
     settings = LimitSettings(candidates=[{"x": x} for x in range(8)], limits=[1.0], n_arms=9)
@@ -191,13 +213,3 @@ def test_limits_are_chosen_for_what_is_available_and_configurations_may_come_lat
     story.end("late", value=0.5, cost=0.5)
     assert story.experiment.runner.configurations[8] == {"x": 8}
     assert story.answer.trials == 1
-
-
-def test_what_is_under_way_and_what_waits_can_be_read():
-    story = Story(race(2))
-    story.begin("slow", x=1)
-    story.begin("quick", x=1)
-    story.end("quick")
-    ledger = story.experiment.ledger
-    assert (list(ledger.open), list(ledger.held)) == (["slow"], [("quick", 0)])
-    assert not story.experiment.finished

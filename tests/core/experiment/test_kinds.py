@@ -27,6 +27,14 @@ from mfhpo.search import DeclaredSearch
 
 CANDIDATES = [{"x": x} for x in (0.1, 0.4, 0.8, 0.9)]
 LEVELS = (1, 3, 9)
+EPOCHS = Fidelity("epochs", levels=LEVELS)
+PLAYERS = {"a": {"x": Numeric()}, "b": {"y": OneOf(3)}}
+NUMBERS = {"row": {"x": Numeric()}, "column": {"y": Numeric()}}
+
+
+def search(values):
+    declared = DeclaredSearch.of(EPOCHS, budget=90.0)
+    return SearchSettings(declared=declared, levels=LEVELS, space=DistributionSpace({"x": values}))
 
 
 def play(experiment, evaluate, most=10**6):
@@ -55,7 +63,7 @@ def test_a_race(maximise):
     sign = 1.0 if maximise else -1.0
     settings = RaceSettings.of(
         CANDIDATES,
-        fidelity=Fidelity("epochs", levels=LEVELS),
+        fidelity=EPOCHS,
         bias=(0.1, 0.03, 0.0),
         sigma=0.1,
         epsilon=0.05,
@@ -113,17 +121,15 @@ def test_limits():
 
 
 def test_a_game():
-    players = {"a": {"x": Numeric()}, "b": {"y": OneOf(3)}}
-
     def utilities(profile):
         x, y = profile["x"], profile["y"]
         return -((x - 0.3 * y) ** 2), -((y - 2 * x) ** 2)
 
-    experiment = Experiment(GameSettings(players=players, costs=(1.0, 4.0), budget=40.0))
+    experiment = Experiment(GameSettings(players=PLAYERS, costs=(1.0, 4.0), budget=40.0))
     assigned = play(
         experiment, lambda work: {"value": None, "values": utilities(work.configuration)}
     )
-    policy, queries = MFUCBPNE(players, (1.0, 4.0), 40.0, seed=0), []
+    policy, queries = MFUCBPNE(PLAYERS, (1.0, 4.0), 40.0, seed=0), []
     while (query := policy.ask()) is not None:
         queries.append(dict(query.profile))
         policy.tell(query, utilities(query.profile))
@@ -133,9 +139,8 @@ def test_a_game():
 
 
 def test_of_queries_at_the_same_moment_those_move_that_the_budget_does_not_pay_for():
-    players = {"row": {"x": Numeric()}, "column": {"y": Numeric()}}
     given = {"costs": (0.7,), "budget": 2.1, "options": {"joint": True}, "make": UCBPNE}
-    experiment = Experiment(GameSettings(players=players, **given))
+    experiment = Experiment(GameSettings(players=NUMBERS, **given))
     profiles = [{"x": 0.25 * place, "y": 0.5} for place in range(4)]
     for id, profile in enumerate(profiles):
         experiment.apply(Begun(id=str(id), order=0, configuration=profile, purpose="search"))
@@ -144,10 +149,8 @@ def test_of_queries_at_the_same_moment_those_move_that_the_budget_does_not_pay_f
 
 
 def test_a_game_that_only_fails_ends_and_knows_what_is_none_of_its_queries():
-    players = {"row": {"x": Numeric()}, "column": {"y": Numeric()}}
     given = {"costs": (1.0, 4.0), "budget": 400.0, "options": {"joint": True}}
-    settings = GameSettings(players=players, **given)
-    experiment = Experiment(settings)
+    experiment = Experiment(GameSettings(players=NUMBERS, **given))
     profile = {"x": 0.5, "y": 0.5}
     for id, (configuration, level) in enumerate([(profile, 1), ({"x": 0.5}, 3), (profile, 3)]):
         begun = Begun(id=str(id), order=0, configuration=configuration, levels=(level,))
@@ -179,7 +182,7 @@ def test_an_answer_says_what_it_can_about_huge_values(declared):
 
 def test_a_declared_noise_halves_what_a_comparison_of_all_takes():
     many = [{"x": x} for x in range(12)]
-    budget = {"fidelity": Fidelity("epochs", levels=LEVELS), "budget": 3.0 * 12 * LEVELS[-1]}
+    budget = {"fidelity": EPOCHS, "budget": 3.0 * 12 * LEVELS[-1]}
     assert isinstance(RaceSettings.of(many, **budget), SearchSettings)
     assert isinstance(RaceSettings.of(many, sigma=0.1, **budget), RaceSettings)
 
@@ -200,10 +203,7 @@ def test_an_end_without_its_cost_ends_nothing(kind):
 
 
 def test_a_search_with_nothing_left_is_over():
-    declared = DeclaredSearch.of(Fidelity("epochs", levels=LEVELS), budget=90.0)
-    space = DistributionSpace({"x": [1, 2, 3]})
-    settings = SearchSettings(declared=declared, levels=LEVELS, space=space)
-    experiment = Experiment(settings)
+    experiment = Experiment(search([1, 2, 3]))
     play(experiment, lambda work: {"value": None if work.level else work.configuration["x"]})
     answer = experiment.answer()
     assert answer.finished
@@ -212,15 +212,11 @@ def test_a_search_with_nothing_left_is_over():
 
 
 def test_an_answer_has_in_json_what_belongs_to_its_kind():
-    players = {"a": {"x": Numeric()}, "b": {"y": OneOf(3)}}
-    declared = DeclaredSearch.of(Fidelity("epochs", levels=LEVELS), budget=90.0)
     kinds = {
         "compared": RaceSettings.of(CANDIDATES),
-        "tried": SearchSettings(
-            declared=declared, levels=LEVELS, space=DistributionSpace({"x": [1, 2]})
-        ),
+        "tried": search([1, 2]),
         "gain": LimitSettings(candidates=CANDIDATES, limits=[1.0, 2.0]),
-        "dissatisfaction": GameSettings(players=players, costs=(1.0, 4.0), budget=40.0),
+        "dissatisfaction": GameSettings(players=PLAYERS, costs=(1.0, 4.0), budget=40.0),
     }
     for kind, settings in kinds.items():
         content = json.loads(json.dumps(Experiment(settings).answer().to_dict(), allow_nan=False))

@@ -141,7 +141,7 @@ def check_order(experiment):
         if isinstance(event, Begun):
             places.setdefault(event.id, (event.order, len(event.id), event.id))
     for result in experiment.history():
-        if result.purpose in experiment.runner.ordered and result.pull.block is None:
+        if result.purpose in experiment.runner.of_means and result.pull.block is None:
             kind = result.pull.arm, result.pull.fidelity, result.purpose
             learned[kind].append(places[result.id])
     return all(kind == sorted(kind) for kind in learned.values())

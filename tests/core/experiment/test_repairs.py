@@ -77,8 +77,7 @@ def test_d9_a_claim_is_paid_once_at_each_level():
     assert story.answer.cost == 2.0
     story.lose("0", cost=7.0)
     assert story.answer.cost == 2.0
-    story.begin("1")
-    story.end("1", cost=1.5)
+    story.evaluate("1", cost=1.5)
     story.lose("1", cost=9.0)
     assert story.answer.cost == 3.5
 
@@ -97,14 +96,12 @@ def test_d9_an_end_that_is_told_again_with_its_level_is_paid_once(levels):
 
 def test_d9_what_says_no_cost_is_paid_as_declared():
     story = Story(race(levels=LEVELS, budget=100.0))
-    story.begin("foreign", levels=(1,))
-    story.end("foreign", configuration={"x": 1})
+    story.evaluate("foreign", levels=(1,), configuration={"x": 1})
     story.begin("lost", levels=(2,))
     story.lose("lost", cost=None)
     assert story.answer.cost == 12.0
     story.end("lost")  # late
-    story.begin("of no arm", x=7, levels=(0,))
-    story.end("of no arm")
+    story.evaluate("of no arm", x=7, levels=(0,))
     assert story.answer.cost == 13.0
     story = Story(search())
     story.lose(story.follow("0").id, cost=None)
@@ -143,8 +140,7 @@ def test_r37_open_claims_that_decide_are_waited_for():
     story = Story(race(2, budget=4.0))
     story.begin("slow")
     for n in range(4):
-        story.begin(str(n))
-        story.end(str(n))
+        story.evaluate(str(n))
     assert isinstance(story.experiment.next(), Wait)
     assert not story.answer.finished
     story.end("slow")
@@ -152,25 +148,24 @@ def test_r37_open_claims_that_decide_are_waited_for():
     assert story.answer.finished
 
 
-def test_r9_r14_a_claim_of_unknown_level_overlaps_all_of_its_cell():
-    settings = race(2, sigma=None, shares_replicates=True)
-    story = Story(settings)
-    story.begin("0", block=0, levels=None)
-    story.begin("1", block=0)
-    story.begin("2", x=1, block=0)
-    story.begin("3", x=1, block=0, levels=None)
-    assert [story.experiment.settle(str(n)) is None for n in range(4)] == [
-        False,
-        True,
-        False,
-        True,
-    ]
+@pytest.mark.parametrize(
+    ("fidelity", "claims", "moves"),
+    [
+        (None, [(0, None), (0, (0,)), (1, (0,)), (1, None)], [1, 3]),
+        (Fidelity("epochs"), [(0, None), (0, None)], [1]),
+    ],
+)
+def test_r9_r14_d3_a_claim_of_unknown_level_overlaps_all_of_its_cell(fidelity, claims, moves):
+    story = Story(race(2, fidelity=fidelity, sigma=None, shares_replicates=True))
+    for n, (x, levels) in enumerate(claims):
+        story.begin(str(n), x=x, levels=levels, block=0)
+    settled = [story.experiment.settle(str(n)) for n in range(len(claims))]
+    assert [n for n, claim in enumerate(settled) if claim is None] == moves
 
 
 def test_r9_what_was_evaluated_meanwhile_is_evaluated_in_another_block():
     story = Story(race(2, sigma=None, shares_replicates=True))
-    story.begin("0", block=0)
-    story.end("0")
+    story.evaluate("0", block=0)
     story.begin("1", block=0)
     story.begin("2", x=1, block=0)
     assert [story.experiment.settle(str(n)) is None for n in (1, 2)] == [True, False]
@@ -204,18 +199,9 @@ def test_r8_asking_changes_no_choice(replicate):
     assert played[0] == played[1]
 
 
-def test_d3_a_claim_of_levels_found_late_is_of_a_cell():
-    settings = race(2, fidelity=Fidelity("epochs"), sigma=None, shares_replicates=True)
-    story = Story(settings)
-    story.begin("0", levels=None, block=0)
-    story.begin("1", levels=None, block=0)
-    assert story.experiment.settle("1") is None
-
-
 def test_d4_a_crash_is_at_the_lowest_level_that_was_not_reported():
     story = Story(race(levels=LEVELS))
-    story.begin("0", levels=(0, 1, 2))
-    story.end("0", value=1.0, level=0, last=False)
+    story.evaluate("0", levels=(0, 1, 2), value=1.0, level=0, last=False)
     story.end("0", value=None)
     results = story.experiment.history()
     assert [(result.pull.fidelity, result.observation.value) for result in results] == [
@@ -249,8 +235,7 @@ def test_r20_a_lease_is_renewed_by_a_later_time():
 def test_r32_a_level_that_becomes_known_keeps_the_place():
     story = Story(race(levels=LEVELS))
     story.begin("slow", levels=None)
-    story.begin("quick")
-    story.end("quick")
+    story.evaluate("quick")
     story.begin("slow")
     assert story.learned == []
     story.begin("slow", levels=(1,))  # another one than is known
@@ -264,8 +249,7 @@ def test_r21_a_hundred_losses_in_a_row_of_all_are_the_last_excused():
         story.lose(str(n), cost=0.5)
     assert story.answer.failures == 2
     assert story.answer.cost == 51.0
-    story.begin("value", x=14)
-    story.end("value")
+    story.evaluate("value", x=14)
     story.begin("lost", x=14)
     story.lose("lost")
     assert story.answer.failures == 2
@@ -279,11 +263,9 @@ def test_r21_conditions_are_about_what_a_claim_rests_on():
     story.lose("first", is_sure=False)
     assert "the evaluation that was left out" in story.conditions
     assert "evaluations that were given up have no worker" in story.conditions
-    story.begin("again", block=0)
-    story.end("again", value=None)
+    story.evaluate("again", block=0, value=None)
     assert "the evaluation that was left out" in story.conditions
-    story.begin("once more", block=0)
-    story.end("once more")
+    story.evaluate("once more", block=0)
     assert "left out" not in story.conditions
     assert "no worker" not in story.conditions
     story = Story(search())
@@ -294,13 +276,11 @@ def test_r21_conditions_are_about_what_a_claim_rests_on():
 def test_r22_a_retry_of_what_was_given_up_takes_nothing_back():
     story = Story(race())
     story.begin("first")
-    story.begin("second")
-    story.end("second", value=2.0)
+    story.evaluate("second", value=2.0)
     story.lose("first")
     assert story.learned == ["second"]
     story.begin("third", retry_of="first")
-    story.begin("fourth")
-    story.end("fourth")
+    story.evaluate("fourth")
     assert story.learned == ["second"]  # its place is at the end
     story.end("third")
     assert story.learned == ["second", "third", "fourth"]
@@ -310,8 +290,7 @@ def test_r22_a_retry_of_what_was_given_up_takes_nothing_back():
 def test_r22_a_place_is_given_up_if_no_retry_comes():
     story = Story(race())
     story.begin("first")
-    story.begin("second")
-    story.end("second")
+    story.evaluate("second")
     story.lose("first", cost=2.0, will_retry=True)
     assert story.learned == []
     story.lose("first", cost=2.0)
@@ -323,8 +302,7 @@ def test_r22_a_place_is_given_up_if_no_retry_comes():
 def test_r22_a_retry_of_something_else_has_a_place_of_its_own(other):
     story = Story(race(levels=LEVELS))
     story.begin("first")
-    story.begin("second")
-    story.end("second")
+    story.evaluate("second")
     story.lose("first", will_retry=True)
     story.begin("third", **{"retry_of": "first"} | other)
     assert story.learned == ["second"]

@@ -109,8 +109,7 @@ def test_a_shortlist_waits_for_the_claims_of_its_arms():
 def test_r11_d2_later_workers_may_have_other_options_and_another_order_of_arms():
     story = Story(race(3))
     for n in range(6):
-        story.begin(str(n), x=n % 3)
-        story.end(str(n), value=float(n % 3))
+        story.evaluate(str(n), x=n % 3, value=float(n % 3))
     options = {"sigma": 1.0, "epsilon": 0.5, "delta": 0.2, "budget": 100.0}
     later = RaceSettings.of([{"x": 2}, {"x": 0}, {"x": 1}], **options)
     again = Story(later, story.experiment.events)
@@ -125,8 +124,7 @@ def test_r8_a_choice_depends_on_what_was_released_and_is_open_alone():
         story = Story(race(3))
         for x in range(3):
             story.begin(f"slow {x}", x=x)
-            story.begin(f"quick {x}", x=x)
-            story.end(f"quick {x}", value=value)
+            story.evaluate(f"quick {x}", x=x, value=value)
         chosen.append(story.experiment.next())
     assert chosen[0] == chosen[1] == chosen[2]
 
@@ -188,13 +186,11 @@ def measured(**options):
 def test_r30_r31_measured_costs_count_at_their_mean():
     story = Story(measured(bias=[0.0, 0.0], budget=10.0))
     for n, cost in enumerate((1.0, 3.0)):
-        story.begin(str(n), levels=(1,))
-        story.end(str(n), cost=cost)
+        story.evaluate(str(n), levels=(1,), cost=cost)
     runner = story.experiment.runner
     story.begin("slow", levels=(1,))
     for n in range(3):
-        story.begin(f"failed {n}", levels=(1,))
-        story.end(f"failed {n}", value=None, cost=None)
+        story.evaluate(f"failed {n}", levels=(1,), value=None, cost=None)
     story.experiment.next()
     assert runner.unlearned_cost == 6.0
     assert story.answer.cost == 10.0
@@ -298,8 +294,7 @@ def played(settings, late=None):
     while not story.experiment.finished:
         if n == late:
             story.begin("late", x=1 - n % 2)
-        story.begin(str(n), x=n % 2)
-        story.end(str(n), value=float(n % 2))
+        story.evaluate(str(n), x=n % 2, value=float(n % 2))
         n += 1
     return story, n - 1
 

@@ -9,7 +9,7 @@ import pytest
 from mfhpo import Pull
 from mfhpo.experiment import Assignment, Ended, Experiment, key_of
 from mfhpo.experiment.kinds.runner import Wanted
-from mfhpo.experiment.state.state import State
+from mfhpo.experiment.state import State
 from tests.core.experiment.story import LEVELS, Story, race
 from tests.core.experiment.workers import limits, search
 
@@ -27,8 +27,7 @@ def test_r14_a_claim_whose_level_is_not_known_may_be_at_any():
     story = Story(race(levels=LEVELS))
     story.begin("open", levels=None)
     for level in range(3):
-        story.begin(str(level), levels=(level,))
-        story.end(str(level))
+        story.evaluate(str(level), levels=(level,))
     assert story.learned == []
     story.end("open", level=1)
     assert story.learned == ["open", "1", "0", "2"]
@@ -38,8 +37,7 @@ def test_r14_a_claim_whose_level_is_not_known_may_be_at_any():
 def test_r15_failures_and_timeouts_wait_too(content):
     story = Story(race())
     story.begin("slow")
-    story.begin("quick")
-    story.end("quick", **content)
+    story.evaluate("quick", **content)
     assert story.learned == []
     assert story.experiment.runner.policy.cost == 0.0
     story.end("slow")
@@ -49,8 +47,7 @@ def test_r15_failures_and_timeouts_wait_too(content):
 def test_r16_d6_values_in_blocks_need_no_order():
     story = Story(race(sigma=None, shares_replicates=True))
     story.begin("slow", block=0)
-    story.begin("quick", block=1)
-    story.end("quick")
+    story.evaluate("quick", block=1)
     assert story.learned == ["quick"]
 
 
@@ -77,8 +74,7 @@ def test_r18_d4_others_go_on_while_some_are_full():
     for x in range(2):
         story.begin(f"slow {x}", x=x)
         for n in range(10):
-            story.begin(f"{x} {n}", x=x)
-            story.end(f"{x} {n}")
+            story.evaluate(f"{x} {n}", x=x)
 
     def next_of(pending):
         arms.append(len(arms) % 2 if len(arms) < 5 else 7)
@@ -94,15 +90,12 @@ def test_r18_d4_others_go_on_while_some_are_full():
 
 def test_d4_a_claim_has_a_place_at_all_levels_that_it_may_report():
     story = Story(race(levels=LEVELS))
-    story.begin("slow", levels=(0, 1, 2))
-    story.end("slow", value=1.0, level=0, last=False)
-    story.begin("quick", levels=(2,))
-    story.end("quick")
+    story.evaluate("slow", levels=(0, 1, 2), value=1.0, level=0, last=False)
+    story.evaluate("quick", levels=(2,))
     assert story.learned == ["slow"]
     story.end("slow", value=2.0, level=2, last=False)  # it skips a level
     assert story.learned == ["slow", "slow", "quick"]
-    story.begin("next", levels=(1,))
-    story.end("next")
+    story.evaluate("next", levels=(1,))
     assert len(story.learned) == 3
     story.end("slow", value=None, level=1)
     assert story.learned == ["slow", "slow", "quick", "slow", "next"]
@@ -138,8 +131,7 @@ def test_r20_a_lease_is_a_condition():
 def test_r22_d7_a_retry_keeps_its_place_and_all_attempts_are_paid():
     story = Story(race())
     story.begin("first")
-    story.begin("second")
-    story.end("second", value=2.0)
+    story.evaluate("second", value=2.0)
     story.lose("first", cost=0.25, will_retry=True)
     assert story.learned == []
     assert story.experiment.overdue(0.0) == []
@@ -183,8 +175,7 @@ def test_r22_a_retry_takes_the_place_of_a_claim_that_nobody_gave_up():
 
 def test_r35_a_replay_repeats_no_warning(recwarn):
     story = Story(race(3, max_failures=1))
-    story.begin("0")
-    story.end("0", value=None)
+    story.evaluate("0", value=None)
     assert story.learned == ["0"]
     assert len(recwarn) == 1
     resumed = Story(story.settings, story.experiment.events)
@@ -213,8 +204,7 @@ def test_r37_late_ones_count_in_a_choice_of_limits():
 def test_r35_a_late_event_takes_the_last_events_anew(monkeypatch):
     story = Story(race())
     for n in range(400):
-        story.begin(str(n), x=n % 2)
-        story.end(str(n), value=float(n))
+        story.evaluate(str(n), x=n % 2, value=float(n))
     assert len(story.learned) == 400
     taken, take = [], State.take
     monkeypatch.setattr(
