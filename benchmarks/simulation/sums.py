@@ -43,7 +43,7 @@ def tell_sum(policy: Race, pull: Pull, count: int, total: float) -> None:
         )
     arm = np.array([pull.arm])
     counts = policy.known.evidence.counts[arm, pull.fidelity] + count
-    sums = policy.known.evidence.sums(arm, pull.fidelity) + total
+    sums = policy.known.evidence.sums[arm, pull.fidelity] + total
     if isinstance(policy.rule, Gradient):
         policy.rule.told_at_once = count
     take_sums(policy, arm, pull.fidelity, counts, sums)
