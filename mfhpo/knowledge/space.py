@@ -128,9 +128,7 @@ class SearchSpace:
         Numbers stay, and are .5 if they do not apply. Choices are indicators, all 0 if the
         parameter does not apply.
         """
-        table = self._table(points)
-        there = {name: ~np.isnan(values) for name, values in table.items()}
-        return self._columns(len(points), table, there)
+        return self._columns(len(points), *self._table(points))
 
     def cube_features(self, cube: FloatArray) -> FloatArray:
         """Return the `features` of points of the unit cube, shape (n, number of parameters)."""
@@ -142,19 +140,17 @@ class SearchSpace:
 
     def at(self, place: FloatArray) -> dict[str, float]:
         """Return the configuration at a point of the unit cube, with all parameters."""
-        parts = zip(place, self.parameters.items(), strict=True)
-        return {
-            name: float(parameter.snapped(np.asarray(value))) for value, (name, parameter) in parts
-        }
+        values = np.asarray(place)
+        parameters = enumerate(self.parameters.items())
+        return {name: float(one.snapped(values[index])) for index, (name, one) in parameters}
 
     def place(self, point: Point, rng: np.random.Generator) -> FloatArray:
         """Return the inverse of `at`; parameters that do not apply are drawn at random."""
         cube = rng.random(len(self.parameters))
         for index, (name, parameter) in enumerate(self.parameters.items()):
             if name in point:
-                value = point[name]
                 numeric = isinstance(parameter, Numeric)
-                cube[index] = value if numeric else (value + 0.5) / parameter.width
+                cube[index] = point[name] if numeric else (point[name] + 0.5) / parameter.width
         return cube
 
     def learn_conditions(self, points: Sequence[Point]) -> None:
@@ -162,8 +158,7 @@ class SearchSpace:
         self._conditions.clear()
         if all(self.parameters.keys() <= point.keys() for point in points):
             return
-        table = self._table(points)
-        having = {name: ~np.isnan(values) for name, values in table.items()}
+        table, having = self._table(points)
         known: dict[bytes, Question | None] = {}  # many parameters come and go together
         for name, has in having.items():
             if has.all():
@@ -186,11 +181,13 @@ class SearchSpace:
             if question is not None:
                 self._conditions[name] = question
 
-    def _table(self, points: Sequence[Point]) -> dict[str, FloatArray]:
-        return {
-            name: np.array([point.get(name, math.nan) for point in points])
-            for name in self.parameters
+    def _table(self, points: Sequence[Point]) -> tuple[dict[str, FloatArray], dict[str, BoolArray]]:
+        """Return the values of each parameter, NaN where it is missing, and where it is there."""
+        parameters = self.parameters
+        table = {
+            name: np.array([each.get(name, math.nan) for each in points]) for name in parameters
         }
+        return table, {name: ~np.isnan(values) for name, values in table.items()}
 
     def _columns(
         self, n: int, values: Mapping[str, FloatArray], present: Mapping[str, BoolArray]

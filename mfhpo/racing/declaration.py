@@ -40,13 +40,8 @@ class Declaration:
 
     def problem(self, n_arms: int, levels: Sequence[Any], sign: float) -> Problem:
         """Return the problem of a race in values that are maximised; `sign` is -1 to minimise."""
-        return Problem(
-            n_arms,
-            self.fidelity.costs_of(levels),
-            bias=self.bias,
-            noise=mirrored_noise(self.noise, sign),
-            n_fidelities=len(levels),
-        )
+        costs, noise = self.fidelity.costs_of(levels), mirrored_noise(self.noise, sign)
+        return Problem(n_arms, costs, self.bias, noise, len(levels))
 
     def rehearse(
         self,
@@ -75,9 +70,7 @@ class Declaration:
         # As many levels as there are bounds.
         declared = self.bias.bounds if self.bias else getattr(self.noise, "sigma", 1.0)
         number = len(declared) if isinstance(declared, Sequence) else 1
-        return Problem(
-            2, None, bias=self.bias, noise=mirrored_noise(self.noise, sign), n_fidelities=number
-        )
+        return Problem(2, None, self.bias, mirrored_noise(self.noise, sign), number)
 
     def objection_to(self, budget: float | None, levels: Sequence[Any]) -> str | None:
         """Say what is wrong with a budget that pays for nothing, if the levels tell; else None."""

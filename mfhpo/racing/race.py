@@ -205,10 +205,11 @@ class Race(Policy):
         """Propose pulls (see `Policy.ask`)."""
         check_count("n", n, 1, MOST_AT_ONCE)
         pending = check_pulls(pending, self.problem)
-        counts, pulls = self.known.evidence.counts, list[Pull]()
+        counts = self.known.evidence.counts
         expected = Expected(counts.copy() if pending or n > 1 else counts)
-        for pull in pending:
-            expected.add(pull)
+        for under_way in pending:
+            expected.add(under_way)
+        pulls: list[Pull] = []
         while len(pulls) < n and (pull := self._next_pull(expected)) is not None:
             pulls.append(pull)
             if n > 1:

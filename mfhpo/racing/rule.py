@@ -52,9 +52,8 @@ class Costs:
             raise ValueError("cost=None: the problem's costs are measured; tell what was paid.")
         return None
 
-    def pay(self, fidelity: int, observation: Observation) -> None:
-        """Pay for a pull."""
-        cost = self.known(fidelity, observation)
+    def pay(self, fidelity: int, cost: float | None) -> None:
+        """Pay for a pull; None: its cost is not known."""
         self.paid += self.of(fidelity) if cost is None else cost
         if cost is not None:
             self.sums[fidelity] += cost

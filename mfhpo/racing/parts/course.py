@@ -89,9 +89,9 @@ class Course:
     def tell(self, pull: Pull, observation: Observation) -> None:
         """Learn from one observation."""
         arm, fidelity, intake = int(pull.arm), int(pull.fidelity), self.known.needs.intake
-        self.known.spending.known(fidelity, observation)  # raises before anything is noted
+        cost = self.known.spending.known(fidelity, observation)  # or raise: nothing is noted yet
         says = intake is None or intake.accept(self.known, pull, observation)
-        self.known.spending.pay(fidelity, observation)
+        self.known.spending.pay(fidelity, cost)
         if not says:
             return
         if observation.value is None or not observation.has_value:

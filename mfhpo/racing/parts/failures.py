@@ -20,15 +20,14 @@ _LEVEL = 0.01
 def fails_too_often(values: int, failures: int, max_failures: int, elsewhere: int = 0) -> bool:
     """Tell whether an arm leaves because its evaluations at a fidelity give no value.
 
-    An arm without values leaves after `max_failures` failures. One with values leaves once its
-    failure rate at a fidelity is confidently above one half. `elsewhere` counts values at other
-    fidelities.
+    An arm without values, also `elsewhere`, leaves after `max_failures` failures. One with values
+    leaves once its failure rate at a fidelity is confidently above one half.
     """
-    if values + elsewhere == 0:
-        return failures >= max_failures
-    if failures < max_failures or failures <= values:
+    if failures < max_failures:
         return False
-    return evidence_of_failing(values, failures) >= 1.0 / _LEVEL
+    if values + elsewhere == 0:
+        return True
+    return failures > values and evidence_of_failing(values, failures) >= 1.0 / _LEVEL
 
 
 def evidence_of_failing(values: int, failures: int) -> float:
@@ -84,9 +83,9 @@ def why_it_leaves(known: Known, arm: int, fidelity: int) -> str:
 
 def why_nothing_is_certified(known: Known, winner: int) -> str:
     """Say which arm left for its failures that was or would be the best; empty if none."""
-    missing, intake = known.missing, known.needs.intake
+    intake = known.needs.intake
     if intake is not None and intake.in_blocks:
-        lost = intake.lost_leader(known.roster, missing, winner)
+        lost = intake.lost_leader(known.roster, known.missing, winner)
     else:
         lost = _lost_leader(known, winner)
     if lost is None:
@@ -107,11 +106,10 @@ def _lost_leader(known: Known, winner: int) -> int | None:
     counts, roster = known.evidence.counts, known.roster
     for arm in np.flatnonzero(roster.withdrawn & known.missing.any(axis=1)).tolist():
         shared = [m for m in known.compared if counts[arm, m] and counts[winner, m]]
+        is_ahead = counts[arm, -1] > 0
         if shared:
             own, best = known.evidence.means(np.array([arm, winner]), shared[-1])
             is_ahead = own > best
-        else:
-            is_ahead = counts[arm, -1] > 0
         if is_ahead or roster.led[arm]:
             return int(arm)
     return None

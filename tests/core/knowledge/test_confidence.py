@@ -204,7 +204,7 @@ def test_pulls_until_may_never_come():
     assert pulls_until(MixtureRadius(1.0), 0.05, 1e-6) < math.inf
     assert pulls_until(MixtureRadius(1.0), 0.05, math.inf) == 1.0
     assert pulls_until(MixtureRadius(0.0), 0.05, 1e-9) == 1.0
-    with pytest.raises(ValueError, match="variance must be given for StudentMixtureRadius"):
+    with pytest.raises(ValueError, match="StudentMixtureRadius needs squares, got None"):
         pulls_until(StudentMixtureRadius(), 0.05, 0.1)
 
 
