@@ -126,6 +126,7 @@ class Problem:
     bias: Bias | None = None
     noise: Noise = field(default_factory=EstimatedNoise)
     n_fidelities: int = 0
+    target: int = field(init=False, repr=False, compare=False)  # index of the target fidelity
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_arms", check_count("n_arms", self.n_arms, 1, MOST_ARMS))
@@ -145,16 +146,12 @@ class Problem:
             raise ValueError(
                 f"n_fidelities must be at least 1 with costs=None, got {self.n_fidelities}."
             )
+        object.__setattr__(self, "target", self.n_fidelities - 1)
         if self.bias is not None and len(self.bias.bounds) != self.n_fidelities:
             raise ValueError(
                 f"bias has {len(self.bias.bounds)} bounds {list(self.bias.bounds)} but there are "
                 f"{self.n_fidelities} fidelities; give one bound per fidelity, the last one 0."
             )
-
-    @property
-    def target(self) -> int:
-        """Index of the target fidelity, M - 1."""
-        return self.n_fidelities - 1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,7 +47,8 @@ def tell_sum(policy: Race, pull: Pull, count: int, total: float) -> None:
     if isinstance(policy.rule, Gradient):
         policy.rule.told_at_once = count
     take_sums(policy, arm, pull.fidelity, counts, sums)
-    policy.course.take_note(pull.arm)
+    policy.known.told += 1
+    policy.known.needs.note(policy.known, pull.arm)
     policy.course.audit_bias(pull.fidelity)
     policy.course.judge(pull.fidelity)
     if isinstance(policy.rule, Gradient):

@@ -120,7 +120,8 @@ class Race(Policy):
             epsilon = problem.noise.at(problem.target, problem.n_fidelities)
         if target_only:
             problem = replace(problem, bias=Bias.order(*[0.0] * problem.n_fidelities))
-        compared = (problem.target,) if target_only else tuple(range(problem.n_fidelities))
+        levels = slice(problem.target if target_only else 0, problem.n_fidelities)
+        compared = tuple(range(problem.n_fidelities))[levels]
         pilots = needs.pilot
         estimates = problem.bias is None if needs.estimates_bias is None else needs.estimates_bias
         if pilots is None:
@@ -139,6 +140,7 @@ class Race(Policy):
             seed=self.seed,
             target_only=target_only,
             compared=compared,
+            levels=levels,
             evidence=Evidence(
                 problem,
                 self.delta - bias_level,

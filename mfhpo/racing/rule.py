@@ -116,6 +116,7 @@ class Known:
     seed: int
     target_only: bool  # whether only values at the target are evidence
     compared: tuple[int, ...]  # the fidelities whose values are
+    levels: slice  # the same
     evidence: Evidence
     roster: Roster
     bias: Bias | None  # the bounds in force; None before they are estimated
@@ -160,11 +161,6 @@ class Known:
             return self.certified
         arms = self.roster.arms
         return int(arms[0]) if len(arms) == 1 and not self.piloting else None
-
-    @property
-    def levels(self) -> slice:
-        """The fidelities that are compared."""
-        return slice(self.problem.target if self.target_only else 0, None)
 
     @property
     def scale(self) -> float:

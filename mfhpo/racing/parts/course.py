@@ -118,7 +118,8 @@ class Course:
         known = self.known
         known.pulls += 1
         contradicted = known.evidence.add(arm, fidelity, value)
-        self.take_note(arm)
+        known.told += 1
+        known.needs.note(known, arm)
         if contradicted:
             warnings.warn(
                 f"{contradicted} at {known.labels.fidelity(fidelity)}; it is estimated from now "
@@ -135,11 +136,6 @@ class Course:
             self.judge(None)
         self.audit_bias(fidelity)
         self.judge(fidelity)
-
-    def take_note(self, arm: int) -> None:
-        """Let the rule take note of what was told about an arm."""
-        self.known.told += 1
-        self.known.needs.note(self.known, arm)
 
     def audit_bias(self, fidelity: int) -> None:
         """Compare values at a fidelity with the bias bounds, and judge anew by wider ones."""

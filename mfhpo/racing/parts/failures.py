@@ -9,11 +9,8 @@ from mfhpo.knowledge.arrays import IntArray
 from mfhpo.racing.claims import outcomes_in_words
 from mfhpo.racing.rule import Known
 
-# An arm may fail up to this share of its evaluations and stay in the race: it then costs twice as
-# much as one that never fails.
-_TOLERATED_RATE = 0.5
-
-# Probability with which an arm that fails at a tolerated rate ever leaves.
+# Probability with which an arm ever leaves that fails in half of its evaluations: so many are
+# tolerated, as it then costs twice as much as one that never fails.
 _LEVEL = 0.01
 
 
@@ -38,13 +35,12 @@ def evidence_of_failing(values: int, failures: int) -> float:
     reaches 1 / a with probability at most a (Ville's inequality).
     """
     a, b = failures + 1.0, values + 1.0
-    # The integral of r^failures (1 - r)^values from the tolerated rate to 1.
-    mass = betainc(b, a, 1.0 - _TOLERATED_RATE)
+    # The integral of r^failures (1 - r)^values from one half to 1, over that from 0 on.
+    mass = float(betainc(b, a, 0.5))
     if mass == 0.0:
         return 0.0
-    log_likelihood = float(betaln(a, b)) + math.log(mass) - math.log(1.0 - _TOLERATED_RATE)
-    log_at_rate = failures * math.log(_TOLERATED_RATE) + values * math.log(1.0 - _TOLERATED_RATE)
-    return math.exp(min(log_likelihood - log_at_rate, 700.0))
+    log_ratio = float(betaln(a, b)) + math.log(mass) + (failures + values + 1) * math.log(2.0)
+    return math.exp(min(log_ratio, 700.0))
 
 
 def n_values(known: Known) -> IntArray:

@@ -45,6 +45,18 @@ class Call:
     apart: frozenset[str] = frozenset()
     known_as: Mapping[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def of_method(
+        cls, make: Callable[[], Any], method: str, valid: Callable[[], Any] = dict, **more: Any
+    ) -> "Call":
+        """Return the call of a method of an object that is made anew each time."""
+        signature = getattr(make(), method)
+        return cls(
+            lambda **given: getattr(make(), method)(**given),
+            valid,
+            **{"signature_of": signature, **more},
+        )
+
     def parameters(self) -> list[str]:
         """Return the names of all that it takes, also of what it hands on to its bases."""
         names = parameters_of(self.call if self.signature_of is None else self.signature_of)
