@@ -53,8 +53,7 @@ def answer(
     certified = ended and not refused
     usual = Words(
         _reason(known, arm, finished, awaited),
-        _conditions(known),
-        _assumptions(known),
+        *_suppositions(known),
         _notices(known),
         _remaining_cost(known, arm) if known.needs.certifies else None,
     )
@@ -123,22 +122,40 @@ def _end(known: Known) -> str:
     return f"the budget of {known.spending.budget:g} is spent"
 
 
-def _conditions(known: Known) -> tuple[str, ...]:
-    parts = ["evaluations are independent", known.evidence.assumption]
-    if len(known.compared) > 1:
-        parts.append(_bias_condition(known))
-    return tuple(parts)
-
-
-def _assumptions(known: Known) -> tuple[str, ...]:
-    parts = []
+def _suppositions(known: Known) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the conditions of a certificate, and the assumptions that it rests on."""
+    conditions, assumptions = ["evaluations are independent", known.evidence.assumption], []
     if known.evidence.noise.is_estimated:
-        parts.append("noise: estimated, that of each configuration from its own values")
+        assumptions.append("noise: estimated, that of each configuration from its own values")
     if len(known.compared) > 1:
-        parts.append(_bias_in_words(known))
+        condition, assumption = _bias_in_words(known)
+        conditions.append(condition)
+        assumptions.append(assumption)
     elif known.problem.n_fidelities > 1:
-        parts.append("bias: nothing is taken for true of it; the target's values decide")
-    return tuple(parts)
+        assumptions.append("bias: nothing is taken for true of it; the target's values decide")
+    return tuple(conditions), tuple(assumptions)
+
+
+def _bias_in_words(known: Known) -> tuple[str, str]:
+    bias, n_pilot = known.bias, known.n_pilot
+    if bias is None:
+        return "the bias is as it will be found", "bias: not known yet"
+    share = 100.0 * unseen_share(n_pilot, known.bias_level)
+    condition, source = {
+        "declared": ("the declared bias bounds hold", "declared"),
+        "estimated": (
+            f"the arms' biases are alike ({n_pilot} were seen, which covers all but {share:.2g} % "
+            f"of the arms)",
+            f"estimated from {n_pilot} arms at every fidelity, taking the arms' biases as normal "
+            f"and exchangeable",
+        ),
+        "widened": (
+            "the bias bounds hold as they were widened",
+            "widened because observations contradicted them",
+        ),
+    }[bias.source]
+    bounds = ", ".join(f"{bound:.3g}" for bound in bias.bounds)
+    return condition, f"{bias.kind} bias bounds ({bounds}): {source}"
 
 
 def _notices(known: Known) -> tuple[str, ...]:
@@ -187,33 +204,6 @@ def _remaining_pulls(known: Known, leader: int) -> float:
     gaps[leads] = gaps[~leads].min()
     needed = evidence.pulls_until(target, gaps / 2.0)
     return float(np.maximum(0.0, needed - counts[:, target]).sum())
-
-
-def _bias_condition(known: Known) -> str:
-    if known.bias is None:
-        return "the bias is as it will be found"
-    if known.bias.source == "declared":
-        return "the declared bias bounds hold"
-    if known.bias.source == "widened":
-        return "the bias bounds hold as they were widened"
-    share = 100.0 * unseen_share(known.n_pilot, known.bias_level)
-    return (
-        f"the arms' biases are alike ({known.n_pilot} were seen, which covers all but {share:.2g} "
-        f"% of the arms)"
-    )
-
-
-def _bias_in_words(known: Known) -> str:
-    if known.bias is None:
-        return "bias: not known yet"
-    words = {
-        "declared": "declared",
-        "estimated": f"estimated from {known.n_pilot} arms at every fidelity, taking the arms' "
-        "biases as normal and exchangeable",
-        "widened": "widened because observations contradicted them",
-    }
-    bounds = ", ".join(f"{bound:.3g}" for bound in known.bias.bounds)
-    return f"{known.bias.kind} bias bounds ({bounds}): {words[known.bias.source]}"
 
 
 def _unseen(known: Known, arm: int | None) -> str:
