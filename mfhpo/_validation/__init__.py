@@ -110,7 +110,6 @@ def check_nonnegative(name: str, value: Any) -> float:
 
 
 def check_finite(name: str, value: float | None) -> float | None:
-    """Return `value` as a float or None, or raise unless it is a finite number or None."""
     if value is None:
         return None
     _demand(math.isfinite(check_number(name, value, " or None")), name, "be finite or None", value)
@@ -135,7 +134,6 @@ def check_count(name: str, value: Any, least: int, most: int = _LARGEST_COUNT) -
 
 
 def check_seed(value: Any) -> int:
-    """Return `value` as an int, or raise unless it is a seed; None is none."""
     if value is None:
         raise TypeError("seed must be a whole number such as 0, got None.")
     return check_count("seed", value, 0, MOST_SEED)

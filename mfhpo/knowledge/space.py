@@ -102,25 +102,15 @@ class SearchSpace:
 
     def __init__(self, parameters: Mapping[str, Numeric | OneOf]) -> None:
         self.parameters = dict(parameters)
+        kinds = self.parameters.values()
+        # Which parameters have an order, shape (number of parameters,); which features are numbers.
+        self.ordered: BoolArray = np.array([isinstance(one, Numeric) for one in kinds], dtype=bool)
+        self.numbers = np.repeat(self.ordered, np.array([one.width for one in kinds], dtype=int))
+        self.n_features = len(self.numbers)
         self._conditions: dict[str, Question] = {}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SearchSpace) and self.parameters == other.parameters
-
-    @property
-    def n_features(self) -> int:
-        """Length of a configuration's vector of features."""
-        return sum(parameter.width for parameter in self.parameters.values())
-
-    @property
-    def ordered(self) -> BoolArray:
-        """Which parameters have an order, shape (number of parameters,)."""
-        return np.array([isinstance(one, Numeric) for one in self.parameters.values()], dtype=bool)
-
-    @property
-    def numbers(self) -> BoolArray:
-        """Which features are numbers, shape (n_features,)."""
-        return np.repeat(self.ordered, [one.width for one in self.parameters.values()])
 
     def features(self, points: Sequence[Point]) -> FloatArray:
         """Return configurations as vectors, shape (len(points), n_features).
