@@ -114,11 +114,6 @@ class Problem:
         What is known about the noise around a configuration's mean.
     n_fidelities
         Number of fidelities M; only needed when ``costs`` is None.
-
-    Examples
-    --------
-    >>> Problem(3, costs=(1.0, 10.0), bias=Bias.max(0.1, 0.0)).target
-    1
     """
 
     n_arms: int

@@ -47,12 +47,6 @@ def explain(
     among many of them one has a fitting threshold by chance. `has` says which configurations have
     it, (n,), the others are the values of parameters that it may depend on, NaN where missing.
     None if nothing tells all of them apart.
-
-    Examples
-    --------
-    >>> layers = np.array([1.0, 2.0, 3.0, 2.0])
-    >>> explain(layers > 1.0, {}, {"layers": layers}, {})
-    Question(parent='layers', branches=((-inf, 1.5, False), (1.5, inf, True)))
     """
     if not has.any():  # perhaps a choice that was not seen has it
         seen = (each for each in choices.items() if not np.isnan(each[1]).all())
@@ -76,7 +70,8 @@ def _explain(
         return None
     ways = list(_ways(has, choices, numbers))
     # Those that leave least to be told apart go first.
-    mixed = [_left_mixed(has, question, values) for question, values in ways]
+    parts = [[has[inside] for inside in question.inside(values)] for question, values in ways]
+    mixed = [sum(float(_mixture(part.sum(), len(part))) for part in each) for each in parts]
     for place in np.argsort(mixed, kind="stable")[: _TRIED if most > 1 else 1].tolist():
         question, values = ways[place]
         told: list[tuple[float, float, Answer]] = []
@@ -120,12 +115,7 @@ def _about_choices(name: str, values: FloatArray, answer: bool) -> Question:
     return Question(name, tuple((choice, choice + 1.0, answer) for choice in seen))
 
 
-def _left_mixed(has: BoolArray, question: Question, values: FloatArray) -> float:
-    parts = [has[inside] for inside in question.inside(values)]
-    return sum(float(_mixture(part.sum(), len(part))) for part in parts if len(part))
-
-
 def _mixture(n_having: npt.ArrayLike, n: npt.ArrayLike) -> FloatArray:
     """Return Gini's impurity, times the number of configurations."""
-    share = np.divide(n_having, n)
+    share = np.divide(n_having, np.maximum(n, 1))
     return np.asarray(n * share * (1.0 - share))

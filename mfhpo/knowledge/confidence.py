@@ -61,11 +61,6 @@ class Radius(ABC):
         squares, prediction_errors
             Sums of squared deviations, broadcastable with `counts`: from the running mean, and of
             each value from the mean of the earlier ones (of the first: from `first_guess`).
-
-        Raises
-        ------
-        ValueError
-            If `level` is not a probability, or the spread that is needed is missing.
         """
         level = check_probability("level", level)
         seen = np.asarray(counts) >= 1

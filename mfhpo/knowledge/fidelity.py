@@ -44,11 +44,6 @@ class Fidelity:
         Numbers are xi_m with ``|mean at level m - mean at the target| <= xi_m`` for every
         configuration, unless another variant is asked for. None: see
         `mfhpo.racing.options.BestArmOptions`.
-
-    Examples
-    --------
-    >>> Fidelity("epochs", levels=[1, 9, 81]).costs_of([1, 9, 81])
-    (1.0, 9.0, 81.0)
     """
 
     name: str

@@ -35,7 +35,10 @@ class Declaration:
             raise ValueError(
                 f"bias={bias!r} and fidelity.bias={fidelity.bias!r} are both given; leave one out."
             )
-        bounds = as_bias(fidelity.bias if bias is None else bias, kind)
+        bounds = fidelity.bias if bias is None else bias
+        if bounds is not None and not isinstance(bounds, Bias):
+            right = "one number for each level, a mfhpo.Bias or None"
+            bounds = Bias(kind, tuple(check_numbers("bias", bounds, right)))
         return cls(fidelity, bounds, as_noise(sigma))
 
     def problem(self, n_arms: int, levels: Sequence[Any], sign: float) -> Problem:
@@ -96,14 +99,6 @@ def as_fidelity(fidelity: str | Fidelity) -> Fidelity:
     if isinstance(fidelity, Fidelity):
         return fidelity
     return Fidelity(check_name("fidelity", fidelity, "a name or a mfhpo.Fidelity"))
-
-
-def as_bias(bias: BiasLike, kind: Kind = "max") -> Bias | None:
-    """Return bias bounds, of that `kind` if numbers are given; None stays None."""
-    if bias is None or isinstance(bias, Bias):
-        return bias
-    bounds = check_numbers("bias", bias, "one number for each level, a mfhpo.Bias or None")
-    return Bias.order(*bounds) if kind == "order" else Bias.max(*bounds)
 
 
 def as_noise(sigma: SigmaLike) -> Noise:
