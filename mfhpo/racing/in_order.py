@@ -13,6 +13,13 @@ class InOrder(Generic[ItemT]):
     certificate that rests on them may be wrong far more often than it says. What is given up
     (`drop`) is left out of the sequence, which is harmless if it has nothing to do with its value.
     `begun` is the next ticket.
+
+    Examples
+    --------
+    >>> values = InOrder()
+    >>> slow, quick = values.begin(), values.begin()
+    >>> values.end(quick, 0.9), values.end(slow, 0.1)
+    ([], [0.1, 0.9])
     """
 
     def __init__(self) -> None:
