@@ -308,8 +308,8 @@ class Policy(Protocol):
         """Learn from one observation; each evaluation is told once.
 
         Arms and fidelities may be told in any order. But the values of an arm at a fidelity belong
-        in the order in which their evaluations began (`mfhpo.racing.in_order`), as what takes long
-        may be poor.
+        in the order in which their evaluations began (`mfhpo.experiment.ledger`), as what takes
+        long may be poor. A ValueError names an arm or a fidelity that the problem does not have.
         """
 
     @property

@@ -11,34 +11,54 @@ from ray import tune
 import mfhpo_ray
 from mfhpo_ray import PullScheduler
 from tests.contract.arguments import core_calls, optuna_calls
-from tests.contract.arguments import wrong_values as may
 from tests.contract.arguments.calls import Call
-from tests.contract.arguments.wrong_values import Kind
+from tests.contract.arguments.wrong_values import (
+    FINITE,
+    FLAG,
+    NONNEGATIVE,
+    PROBABILITY,
+    UNLIMITED,
+    Kind,
+    anything,
+    count,
+    either,
+    empty_set,
+    function,
+    mapping_of,
+    named,
+    never,
+    nothing,
+    number,
+    one_of,
+    optional,
+    sequence_of,
+    text,
+)
 from tests.ray.certification.grids import Grid, trial
 
-_NAMES = may.either(may.text, may.sequence_of(may.text), may.empty_set)
+_NAMES = either(text, sequence_of(text), empty_set)
 
-KINDS: dict[str, Kind] = core_calls.KINDS | may.named(
+KINDS: dict[str, Kind] = core_calls.KINDS | named(
     (optuna_calls.KINDS["aim"], "aim"),
-    (may.count(1, core_calls.MOST_ARMS), "arms"),
-    (may.optional(may.FINITE), "best_no_better_than second_no_worse_than"),
-    (may.mapping_of(may.text, may.anything), "config"),
-    (may.optional(may.function), "cost penalty"),
-    (may.nothing, "costs levels prices"),
-    (may.text, "fidelity limit_key time_attr training_key"),
-    (may.optional(may.count(1, 9)), "grace_period"),
-    (may.optional(may.UNLIMITED), "limit memory_limit"),
+    (count(1, core_calls.MOST_ARMS), "arms"),
+    (optional(FINITE), "best_no_better_than second_no_worse_than"),
+    (mapping_of(text, anything), "config"),
+    (optional(function), "cost penalty"),
+    (nothing, "costs levels prices"),
+    (text, "fidelity limit_key time_attr training_key"),
+    (optional(count(1, 9)), "grace_period"),
+    (optional(UNLIMITED), "limit memory_limit"),
     (optuna_calls.KINDS["limits"], "limits"),
-    (may.count(1), "max_concurrent"),
-    (may.optional(may.count(2)), "max_t"),
-    (may.optional(may.count(0)), "measure n_startup_trials seed"),
-    (may.optional(may.text), "metric replicate seed_key"),
-    (may.one_of(None, "max", "min"), "mode"),
-    (may.NONNEGATIVE, "noise"),
-    (may.optional(may.number(1, to="()")), "reduction_factor"),
-    (may.either(may.nothing, lambda value: isinstance(value, dict)), "space"),
-    (may.one_of(None, "max", "order", "se", "mfe"), "variant"),
-    (may.never, "what"),
+    (count(1), "max_concurrent"),
+    (optional(count(2)), "max_t"),
+    (optional(count(0)), "measure n_startup_trials seed"),
+    (optional(text), "metric replicate seed_key"),
+    (one_of(None, "max", "min"), "mode"),
+    (NONNEGATIVE, "noise"),
+    (optional(number(1, to="()")), "reduction_factor"),
+    (either(nothing, lambda value: isinstance(value, dict)), "space"),
+    (one_of(None, "max", "order", "se", "mfe"), "variant"),
+    (never, "what"),
 )
 
 NOT_CALLED = {
@@ -74,7 +94,7 @@ def _search(cls: Callable[..., Any], **valid: Any) -> dict[str, Call]:
         ".scheduler": Call.of_method(
             fresh,
             "scheduler",
-            kinds={"limit": may.nothing} if "limits" in valid or "longest" in valid else {},
+            kinds={"limit": nothing} if "limits" in valid or "longest" in valid else {},
         ),
         ".set_search_properties": Call.of_method(
             fresh,
@@ -96,10 +116,10 @@ CALLS: dict[str, Call] = core_calls._of(
         mfhpo_ray.IISEScheduler,
         lambda: {"max_t": 9, "metric": "loss", "mode": "min"},
         kinds={
-            "arms": may.optional(may.count(2)),
-            "measure": may.optional(may.count(1)),
+            "arms": optional(count(2)),
+            "measure": optional(count(1)),
             "replicate": _NAMES,
-            "seed": may.count(0),
+            "seed": count(0),
         },
     ),
     IISESearch=_search(mfhpo_ray.IISESearch, **_FIDELITY),
@@ -107,8 +127,8 @@ CALLS: dict[str, Call] = core_calls._of(
         mfhpo_ray.MFEliminationScheduler,
         lambda: {"max_t": 9, "metric": "loss", "mode": "min"},
         kinds={
-            "arms": may.optional(may.count(2)),
-            "bias": may.either(may.nothing, may.function),
+            "arms": optional(count(2)),
+            "bias": either(nothing, function),
             "replicate": _NAMES,
         },
     ),
@@ -121,7 +141,7 @@ CALLS: dict[str, Call] = core_calls._of(
     RCUCBScheduler=Call(
         mfhpo_ray.RCUCBScheduler,
         lambda: {"metric": "loss", "mode": "min"},
-        kinds={"arms": may.optional(may.count(2)), "replicate": _NAMES},
+        kinds={"arms": optional(count(2)), "replicate": _NAMES},
     ),
     RCUCBSearch=_search(mfhpo_ray.RCUCBSearch, limits=[0.5, 2.0]),
     SpaceSearch={
@@ -130,9 +150,9 @@ CALLS: dict[str, Call] = core_calls._of(
             mfhpo_ray.SpaceSearch,
             lambda: {"candidates": _ARMS, "epsilon": 0.1, "budget": 10, "fidelity": "epochs"},
             kinds={
-                "chance": may.optional(may.PROBABILITY),
-                "epsilon": may.optional(may.NONNEGATIVE),
-                "fidelity": may.optional(may.text),
+                "chance": optional(PROBABILITY),
+                "epsilon": optional(NONNEGATIVE),
+                "fidelity": optional(text),
             },
         ),
     },
@@ -142,17 +162,17 @@ CALLS: dict[str, Call] = core_calls._of(
         lambda: {"results": _grid(), "trainable": print, "metric": "acc", "mode": "max"},
         signature_of=mfhpo_ray.certify,
         kinds={
-            "budget": may.optional(may.count(1)),
-            "fidelity": may.nothing,
-            "measure": may.count(0),
-            "max_concurrent_trials": may.optional(may.count(1)),
-            "max_failures": may.count(1),
-            "results": may.never,
-            "reuse_actors": may.FLAG,
-            "run_config": may.nothing,
-            "timeout": may.optional(may.UNLIMITED),
-            "top": may.count(2),
-            "trainable": may.either(may.text, may.function),
+            "budget": optional(count(1)),
+            "fidelity": nothing,
+            "measure": count(0),
+            "max_concurrent_trials": optional(count(1)),
+            "max_failures": count(1),
+            "results": never,
+            "reuse_actors": FLAG,
+            "run_config": nothing,
+            "timeout": optional(UNLIMITED),
+            "top": count(2),
+            "trainable": either(text, function),
         },
         apart=frozenset({"name"}),  # of a folder, which the storage checks
     ),
@@ -161,7 +181,7 @@ CALLS: dict[str, Call] = core_calls._of(
         lambda: {"what": _begun()},
     ),
 )
-CALLS["mfhpo_ray.SpaceSearch"].kinds["fidelity"] = may.optional(may.text)
+CALLS["mfhpo_ray.SpaceSearch"].kinds["fidelity"] = optional(text)
 
 
 def _certify(**given: Any) -> Any:
