@@ -80,16 +80,14 @@ class Race(Policy):
         ``problem.noise``.
     audit
         Whether to compare what is observed with what was declared, and to widen what is
-        contradicted: the values' spread with sigma (a race then ends only after some 8 repeats at
-        each fidelity that it has values of), and the values at different fidelities with the bias
-        bounds. Where the noise is taken for normal, a race ends only after 17 values of its winner
-        (at delta = 0.05). So many show any outcome as frequent as one in six. Where bias bounds are
-        declared, the winner (with order bounds, also its closest rival) is evaluated at cheap
-        fidelities and at the target until a bias half as large again as its bound is mostly found;
-        `MFTopTwo` and `MFGrad` begin with that on the way. This takes at most half of what the race
-        costs. It is left out where it takes more than 60 evaluations at the target, as for bounds
-        far below the noise. An arm that left at a cheap fidelity is not evaluated at a dearer one.
-        "bias": sigma is believed, and nothing is waited for.
+        contradicted. The spread is compared with sigma: a race ends only after some 8 repeats at
+        each fidelity that it has values of. Means at different fidelities are compared with bias
+        bounds: the winner (with order bounds, also its closest rival) is evaluated until a bias
+        half as large again as its bound is mostly found. That takes at most half of what the race
+        costs, and is left out where it takes more than 60 evaluations at the target. An arm that
+        left at a cheap fidelity is not evaluated at a dearer one. Where the noise is taken for
+        normal, a race ends only after 17 values of its winner (at delta = 0.05): they show any
+        outcome as frequent as one in six. "bias": sigma is believed, and nothing is waited for.
     seed
         Chooses the pilot's arms.
     """
@@ -195,7 +193,7 @@ class Race(Policy):
 
     def stop_measuring(self) -> None:
         """Be content with the winner's target pulls and with repeats, however few they are."""
-        known, winner = self.known, self.winner
+        known, winner = self.known, self.known.winner
         known.waits_for_repeats = False
         if winner is not None:
             pulled = int(known.evidence.counts[winner, self.problem.target])
@@ -224,7 +222,7 @@ class Race(Policy):
             return None
         if known.piloting:
             return self.course.pilot.next_pull(expected.counts, seen, known.roster.active)
-        winner = self.winner
+        winner = known.winner
         if winner is not None and not known.needs.proposes_to_the_end:
             if missing := lacking(known, winner):
                 return next_pull(known, winner, missing)
@@ -239,7 +237,7 @@ class Race(Policy):
     @property
     def _awaited(self) -> bool:
         """Whether the race goes on although it has a winner."""
-        known, winner = self.known, self.winner
+        known, winner = self.known, self.known.winner
         if winner is None:
             return False
         if lacking(known, winner):
@@ -332,12 +330,12 @@ class Race(Policy):
     @property
     def winner(self) -> int | None:
         """The arm that the race has ended with, whose value may still be measured; or None."""
-        return self.known.winner if self.certifies else None
+        return self.known.winner
 
     @property
     def finished(self) -> bool:
         """True if the race is over (see `Policy.finished`)."""
-        known, has_won = self.known, self.winner is not None
+        known, has_won = self.known, self.known.winner is not None
         if not known.arms.size or (has_won and not self._awaited):
             return True
         if (not has_won and hides_noise(known)) or known.needs.end(known):
@@ -353,7 +351,7 @@ class Race(Policy):
 
     def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
         """Return the best answer so far in short (see `Policy.leader`)."""
-        known, arm = self.known, self.winner
+        known, arm = self.known, self.known.winner
         if arm is None and known.arms.size:
             arm = known.needs.leader(known)
         seen = np.flatnonzero(known.evidence.counts[arm]).tolist() if arm is not None else []

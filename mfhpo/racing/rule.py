@@ -157,7 +157,7 @@ class Known:
     @property
     def winner(self) -> int | None:
         """The arm that was certified, or the only one left after the pilot; or None."""
-        if self.certified is not None:
+        if self.certified is not None or not self.needs.certifies:
             return self.certified
         arms = self.roster.arms
         return int(arms[0]) if len(arms) == 1 and not self.piloting else None

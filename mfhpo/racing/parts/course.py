@@ -130,7 +130,7 @@ class Course:
         if known.piloting:
             self._end_pilot()
             return
-        if contradicted or (known.needs.certifies and is_confirmed_by(known, arm)):
+        if contradicted or is_confirmed_by(known, arm):
             self.rule.plan(known)
             known.roster.restore_eliminated()
             self.judge(None)

@@ -47,8 +47,7 @@ def answer(
     arm, mean, interval, fidelity = leader
     # A winner that was compared with nothing is none.
     is_compared = known.certified is not None or not roster.is_lonely
-    has_won = known.needs.certifies and known.winner is not None
-    ended = has_won and is_compared and not awaited
+    ended = known.winner is not None and is_compared and not awaited
     refused = why_nothing_is_certified(known, arm) if ended and arm is not None else ""
     certified = ended and not refused
     usual = Words(
