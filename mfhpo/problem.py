@@ -121,7 +121,8 @@ class Problem:
     bias: Bias | None = None
     noise: Noise = field(default_factory=EstimatedNoise)
     n_fidelities: int = 0
-    target: int = field(init=False, repr=False, compare=False)  # index of the target fidelity
+    target: int = field(init=False, repr=False, compare=False)
+    """Index of the target fidelity, M - 1."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_arms", check_count("n_arms", self.n_arms, 1, MOST_ARMS))
