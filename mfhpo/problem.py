@@ -27,9 +27,8 @@ from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import EstimatedNoise, Noise
 from mfhpo.knowledge.statistics import SurvivalPoint
 
-# Fourth powers of such values, and sums of them, are still finite.
 LARGEST = 1e50
-"""Size of the largest value."""
+"""Size of the largest value: fourth powers of such ones, and sums of them, are still finite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +64,7 @@ class Observation:
         learned but that; so is a value that is not finite, or beyond 1e50.
     cost
         What was really paid, in the unit of the problem's costs. None: the declared cost of the
-        fidelity; where costs are measured, only of a failure, as of a worker that died: it counts
-        at what others have paid on average.
+        fidelity; where costs are measured, only of a failure: what others have paid on average.
     censored_at
         The limit, in seconds, at which the pull was stopped, or None.
     """
@@ -76,18 +74,15 @@ class Observation:
     censored_at: float | None = None
 
     def __post_init__(self) -> None:
-        if self.value is not None:
-            object.__setattr__(self, "value", unwrapped(self.value))
-            if isinstance(self.value, (bool, np.bool_)):
-                raise TypeError(f"value must be a number; use 1.0 or 0.0, got {self.value}.")
-            check_instance("value", self.value, Real, "a number or None")
+        for name in ("value", "cost", "censored_at"):
+            object.__setattr__(self, name, unwrapped(getattr(self, name)))
+        if isinstance(self.value, (bool, np.bool_)):
+            raise TypeError(f"value must be a number; use 1.0 or 0.0, got {self.value}.")
+        check_instance("value", self.value, Real | None, "a number or None")
         if self.cost is not None:
             check_nonnegative("cost", self.cost)
-            object.__setattr__(self, "cost", unwrapped(self.cost))
-        limit = 0.0 if self.censored_at is None else check_number("censored_at", self.censored_at)
-        if not limit >= 0.0:
+        if self.censored_at is not None and not check_number("censored_at", self.censored_at) >= 0:
             raise ValueError(f"censored_at must be at least 0, got {shown(self.censored_at)}.")
-        object.__setattr__(self, "censored_at", unwrapped(self.censored_at))
 
     @property
     def has_value(self) -> bool:
@@ -119,17 +114,6 @@ class Problem:
         What is known about the noise around a configuration's mean.
     n_fidelities
         Number of fidelities M; only needed when ``costs`` is None.
-
-    Raises
-    ------
-    ValueError
-        If the costs are not positive and increasing, if the bias has another number of
-        fidelities, or if there is no arm.
-
-    Examples
-    --------
-    >>> Problem(3, costs=(1.0, 10.0), bias=Bias.max(0.1, 0.0)).target
-    1
     """
 
     n_arms: int
@@ -137,6 +121,8 @@ class Problem:
     bias: Bias | None = None
     noise: Noise = field(default_factory=EstimatedNoise)
     n_fidelities: int = 0
+    target: int = field(init=False, repr=False, compare=False)
+    """Index of the target fidelity, M - 1."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_arms", check_count("n_arms", self.n_arms, 1, MOST_ARMS))
@@ -156,16 +142,12 @@ class Problem:
             raise ValueError(
                 f"n_fidelities must be at least 1 with costs=None, got {self.n_fidelities}."
             )
+        object.__setattr__(self, "target", self.n_fidelities - 1)
         if self.bias is not None and len(self.bias.bounds) != self.n_fidelities:
             raise ValueError(
                 f"bias has {len(self.bias.bounds)} bounds {list(self.bias.bounds)} but there are "
                 f"{self.n_fidelities} fidelities; give one bound per fidelity, the last one 0."
             )
-
-    @property
-    def target(self) -> int:
-        """Index of the target fidelity, M - 1."""
-        return self.n_fidelities - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -303,8 +285,8 @@ class Policy(Protocol):
     held_cost
         What was paid for evaluations that have ended and are not told yet.
     most_blocks
-        Where pulls carry blocks, how many replicates there are: blocks from 0 to one less. None: as
-        many as are wanted. Whoever runs the policy sets it as soon as it is known.
+        Number of replicates, where pulls carry blocks; None: as many as are wanted. Whoever runs
+        the policy sets it as soon as it is known.
     """
 
     labels: Labels = Labels()
@@ -315,12 +297,11 @@ class Policy(Protocol):
 
     @abc.abstractmethod
     def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:
-        """Propose the next pulls; the same pull may occur more than once.
+        """Propose the next `n` pulls; the same pull may occur more than once.
 
         Asking changes nothing: the answer is a function of what was told and of `pending`, the
-        pulls that are under way. There are exactly `n`, at least 1, also after the race has ended
-        (then they refine the answer), and none only when no arm is left. A ValueError names a
-        pending pull that there is not.
+        pulls that are under way. After the race has ended pulls refine the answer; there are none
+        only when no arm is left.
         """
 
     @abc.abstractmethod
@@ -347,10 +328,7 @@ class Policy(Protocol):
 
     @abc.abstractmethod
     def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
-        """Return arm, mean, interval at the target and fidelity of the best answer so far.
-
-        It agrees with `recommend`, and is cheap enough to be shown after every pull.
-        """
+        """Return arm, mean, interval at the target and fidelity of the best answer so far."""
 
     @abc.abstractmethod
     def summary(self, arm: int, fidelity: int) -> tuple[int, float, float]:
@@ -378,7 +356,7 @@ class Policy(Protocol):
 
 
 def check_pull(pull: Pull, problem: Problem | None = None, name: str = "pull") -> None:
-    """Raise TypeError or ValueError unless a pull is of the problem's arms and fidelities."""
+    """Raise unless a pull is of the problem's arms and fidelities."""
     check_instance(name, pull, Pull, "a mfhpo.Pull, as it was asked for")
     if problem is not None:
         check_index("arm", pull.arm, problem.n_arms)

@@ -76,9 +76,7 @@ class StitchedRadius(Radius):
 
     assumption = MixtureRadius.assumption
 
-    def _widths(
-        self, n: FloatArray, level: float, squares: FloatArray, prediction_errors: FloatArray
-    ) -> FloatArray:
+    def _widths(self, n: FloatArray, level: float, *spreads: FloatArray) -> FloatArray:
         return np.asarray(self.sigma * stitched_boundary(n, 1.0, 0.0, level / 2.0) / n)
 
 
@@ -93,10 +91,8 @@ class ShrunkRadius(Radius):
     assumption = "none: the radius is too small on purpose"
     changes = True  # the other radius may
 
-    def _widths(
-        self, n: FloatArray, level: float, squares: FloatArray, prediction_errors: FloatArray
-    ) -> FloatArray:
-        return self.factor * self.radius(n, level, squares, prediction_errors)
+    def _widths(self, n: FloatArray, level: float, *spreads: FloatArray) -> FloatArray:
+        return self.factor * self.radius(n, level, *spreads)
 
 
 def _policy(instance: Instance, condition: Condition, delta: float) -> Race:

@@ -153,7 +153,7 @@ def play(policy: Race, running_sums: ArmRunningSums, max_pulls: int | None = Non
     n_arms, n_fidelities = policy.known.evidence.counts.shape
     arms = np.arange(n_arms)
     start = policy.known.evidence.counts.copy()
-    origin = np.stack([policy.known.evidence.sums(arms, m) for m in range(n_fidelities)], axis=1)
+    origin = np.stack([policy.known.evidence.sums[arms, m] for m in range(n_fidelities)], axis=1)
     length = min(_LONGEST_TAPE, max(_SHORTEST_TAPE, _TAPE // start.size))
     cells = lucb.cells(policy.known, start.copy())
     race = Played(

@@ -53,7 +53,7 @@ def _tell_block(
 ) -> None:
     """Draw values until the arms have as many as in `totals`, shape (n,)."""
     counts = policy.known.evidence.counts[arms, fidelity]
-    sums = policy.known.evidence.sums(arms, fidelity)
+    sums = policy.known.evidence.sums[arms, fidelity]
     for count, total in sorted(set(zip(counts.tolist(), totals.tolist(), strict=True))):
         if total > count:
             rows = np.flatnonzero((counts == count) & (totals == total))

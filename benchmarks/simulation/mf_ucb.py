@@ -68,7 +68,7 @@ class _Block:
         self._arms = policy.active
         self._counts = policy.known.evidence.counts.copy()
         arms, fidelities = np.arange(policy.problem.n_arms), range(policy.problem.n_fidelities)
-        sums = [policy.known.evidence.sums(arms, m) for m in fidelities]
+        sums = [policy.known.evidence.sums[arms, m] for m in fidelities]
         self._sums = np.stack(sums, axis=1)
         self._centres, self._slopes = rule.terms(policy.known, policy.known.evidence.counts)
         self._costs = np.array(policy.problem.costs)

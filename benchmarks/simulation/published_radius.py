@@ -36,9 +36,7 @@ class PublishedRadius(Radius):
         """The factor of the radius that depends on the count; the other one is `growth`."""
         return np.asarray(2.0 * self.sigma / np.sqrt(n))
 
-    def _widths(
-        self, n: FloatArray, level: float, squares: FloatArray, prediction_errors: FloatArray
-    ) -> FloatArray:
+    def _widths(self, n: FloatArray, level: float, *spreads: FloatArray) -> FloatArray:
         return self.at_time_0(n) * growth(level / self.n_fidelities, self.time)
 
 

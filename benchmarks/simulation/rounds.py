@@ -48,14 +48,14 @@ def plan_rounds(policy: Race) -> Rounds:
             fidelity,
             arms,
             done,
-            evidence.sums(arms, fidelity),
+            evidence.sums[arms, fidelity],
             max(policy.known.measure, done + 1),
         )
     fidelity = rule.phase(policy.known, evidence.counts)
     counts = evidence.counts[arms, fidelity]
     if counts.min() != counts.max():
         raise ValueError("rounds need equal counts of all remaining arms; use ask and tell.")
-    sums = evidence.sums(arms, fidelity)
+    sums = evidence.sums[arms, fidelity]
     return Rounds(fidelity, arms, int(counts[0]), sums, _phase_length(policy, fidelity))
 
 

@@ -43,11 +43,12 @@ def tell_sum(policy: Race, pull: Pull, count: int, total: float) -> None:
         )
     arm = np.array([pull.arm])
     counts = policy.known.evidence.counts[arm, pull.fidelity] + count
-    sums = policy.known.evidence.sums(arm, pull.fidelity) + total
+    sums = policy.known.evidence.sums[arm, pull.fidelity] + total
     if isinstance(policy.rule, Gradient):
         policy.rule.told_at_once = count
     take_sums(policy, arm, pull.fidelity, counts, sums)
-    policy.course.take_note(pull.arm)
+    policy.known.told += 1
+    policy.known.needs.note(policy.known, pull.arm)
     policy.course.audit_bias(pull.fidelity)
     policy.course.judge(pull.fidelity)
     if isinstance(policy.rule, Gradient):

@@ -86,30 +86,33 @@ def check_array(name: str, value: Any, right: str) -> np.ndarray[Any, np.dtype[n
         raise TypeError(f"{name} must be {right}, got {shown(value)}.") from None
 
 
+def _demand(holds: bool, name: str, right: str, value: Any, hint: str = "") -> None:
+    if not holds:
+        raise ValueError(f"{name} must {right}, got {shown(value)}{hint}.")
+
+
 def check_probability(name: str, value: float) -> float:
-    if not 0.0 < check_number(name, value) < 1.0:
-        raise ValueError(f"{name} must lie strictly between 0 and 1, got {shown(value)}; try 0.05.")
+    is_one = 0.0 < check_number(name, value) < 1.0
+    _demand(is_one, name, "lie strictly between 0 and 1", value, "; try 0.05")
     return float(value)
 
 
 def check_positive(name: str, value: float, hint: str = "") -> float:
-    if not 0.0 < check_number(name, value) < math.inf:
-        raise ValueError(f"{name} must be positive and finite, got {shown(value)}{hint}.")
+    is_one = 0.0 < check_number(name, value) < math.inf
+    _demand(is_one, name, "be positive and finite", value, hint)
     return float(value)
 
 
 def check_nonnegative(name: str, value: Any) -> float:
-    if not 0.0 <= check_number(name, value) < math.inf:
-        raise ValueError(f"{name} must be a finite number of at least 0, got {shown(value)}.")
+    is_one = 0.0 <= check_number(name, value) < math.inf
+    _demand(is_one, name, "be a finite number of at least 0", value)
     return float(value)
 
 
 def check_finite(name: str, value: float | None) -> float | None:
-    """Return `value` as a float or None, or raise unless it is a finite number or None."""
     if value is None:
         return None
-    if not math.isfinite(check_number(name, value, " or None")):
-        raise ValueError(f"{name} must be finite or None, got {shown(value)}.")
+    _demand(math.isfinite(check_number(name, value, " or None")), name, "be finite or None", value)
     return float(value)
 
 
@@ -117,8 +120,7 @@ def check_limit(name: str, value: Any, unit: str = " of seconds") -> float | Non
     if value is None:
         return None
     limit = check_number(name, value, f"{unit} or None")
-    if not limit > 0.0:
-        raise ValueError(f"{name} must be a positive number{unit} or None, got {shown(value)}.")
+    _demand(limit > 0.0, name, f"be a positive number{unit} or None", value)
     return limit
 
 
@@ -126,38 +128,29 @@ def check_count(name: str, value: Any, least: int, most: int = _LARGEST_COUNT) -
     is_whole = type(value) is int or isinstance(value, Integral)  # the first is quick
     if not is_whole or isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be a whole number, got {shown(value)}.")
-    whole = int(value)
-    if whole < least:
-        raise ValueError(f"{name} must be at least {least}, got {shown(whole)}.")
-    if whole > most:
-        raise ValueError(f"{name} must be at most {most}, got {shown(whole)}.")
-    return whole
+    _demand(value >= least, name, f"be at least {least}", int(value))
+    _demand(value <= most, name, f"be at most {most}", int(value))
+    return int(value)
 
 
 def check_seed(value: Any) -> int:
-    """Return `value` as an int, or raise unless it is a seed; None is none."""
     if value is None:
         raise TypeError("seed must be a whole number such as 0, got None.")
     return check_count("seed", value, 0, MOST_SEED)
 
 
 def check_index(name: str, value: int, size: int) -> int:
-    if not 0 <= check_count(name, value, -1) < size:
-        raise ValueError(f"{name} must be 0 to {size - 1}, got {shown(value)}.")
+    _demand(0 <= check_count(name, value, -1) < size, name, f"be 0 to {size - 1}", value)
     return int(value)
 
 
 def check_flag(name: str, value: bool) -> bool:
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be True or False, got {shown(value)}.")
-    return bool(value)
+    return bool(check_instance(name, value, (bool, np.bool_), "True or False"))
 
 
 def check_name(name: str, value: str, right: str = "a name") -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{name} must be {right}, got {shown(value)}.")
-    if not value:
-        raise ValueError(f"{name} must be {right}, not empty, got ''.")
+    check_instance(name, value, str, right)
+    _demand(value != "", name, f"be {right}, not empty", value)
     return value
 
 
@@ -186,8 +179,8 @@ def check_instance(name: str, value: T, kinds: Any, right: str) -> T:
 def check_increasing(name: str, values: Sequence[float]) -> None:
     if not values:
         raise ValueError(f"{name} must not be empty.")
-    if not all(-math.inf < value < math.inf for value in values):
-        raise ValueError(f"{name} must be finite, got {shown(list(values))}.")
+    are_finite = all(-math.inf < value < math.inf for value in values)
+    _demand(are_finite, name, "be finite", list(values))
     for position, (left, right) in enumerate(itertools.pairwise(values)):
         if not left < right:
             raise ValueError(
@@ -199,8 +192,7 @@ def check_increasing(name: str, values: Sequence[float]) -> None:
 def check_costs(costs: Any, right: str = "one number for each level", name: str = "costs") -> Any:
     checked = tuple(check_numbers(name, costs, right))
     check_increasing(name, checked)
-    if checked[0] <= 0.0:
-        raise ValueError(f"{name} must be positive, got {shown(list(checked))}.")
+    _demand(checked[0] > 0.0, name, "be positive", list(checked))
     return checked
 
 

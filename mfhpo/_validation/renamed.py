@@ -9,23 +9,8 @@ from typing import Any
 def renamed(module: str, new_names: Mapping[str, str], stacklevel: int = 2) -> Callable[[str], Any]:
     """Return a ``__getattr__`` for a module that knows its old names, and warns at the first use.
 
-    Parameters
-    ----------
-    module
-        Name of the module.
-    new_names
-        The new name by each old one.
-    stacklevel
-        Calls from the warning to the line that asked for the name.
-
-    Examples
-    --------
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     renamed("math", {"squareroot": "sqrt"})("squareroot")(4.0)
-    2.0
-    >>> print(caught[0].message)
-    math.squareroot is now called math.sqrt; the old name goes with the next version.
+    `new_names` has the new name by each old one; `stacklevel` leads from the warning to the line
+    that asked for the name.
     """
 
     def find(name: str) -> Any:
@@ -39,8 +24,7 @@ def renamed(module: str, new_names: Mapping[str, str], stacklevel: int = 2) -> C
             stacklevel=stacklevel,
         )
         home = import_module(module)
-        found = getattr(home, new)
-        setattr(home, name, found)  # `from module import name` asks twice
-        return found
+        setattr(home, name, getattr(home, new))  # `from module import name` asks twice
+        return getattr(home, name)
 
     return find

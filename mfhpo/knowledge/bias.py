@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, get_args
 
 import numpy as np
 from scipy.special import ndtr, stdtrit
 
-from mfhpo._validation import check_choice, check_nonnegative, check_numbers
+from mfhpo._validation import check_choice, check_nonnegative, check_sequence
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.confidence import MixtureRadius, pulls_until
 
@@ -48,11 +48,6 @@ class Bias:
     source
         "declared", "estimated" (from a pilot), or "widened" (an audit contradicted it).
 
-    Raises
-    ------
-    ValueError
-        If a bound is negative, or the last one is not 0.
-
     Examples
     --------
     >>> Bias.max(0.3, 0.1, 0.0).margins
@@ -70,11 +65,10 @@ class Bias:
         check_choice("source", self.source, ("declared", "estimated", "widened"))
         bounds = self.bounds
         if self.source == "declared":
-            bounds = tuple(check_numbers("bias", self.bounds, "one number for each fidelity"))
+            listed = check_sequence("bias", bounds, "one number for each fidelity")
+            bounds = tuple(check_nonnegative(f"bias[{m}]", one) for m, one in enumerate(listed))
         if not bounds:
             raise ValueError("bias must have one bound per fidelity, got none.")
-        for position, bound in enumerate(bounds if self.source == "declared" else ()):
-            check_nonnegative(f"bias[{position}]", bound)
         if bounds[-1] != 0.0:
             raise ValueError(
                 f"bias must end with 0, the target's bias, got {list(bounds)}; "
@@ -94,10 +88,7 @@ class Bias:
 
     @classmethod
     def underestimating(cls, *bounds: float) -> Bias:
-        """Return bounds for fidelities that never overestimate, such as fewer epochs.
-
-        Every arm's bias lies in [-xi_m, 0], so that gamma_m = xi_m (Poiani et al. 2022, Section 5).
-        """
+        """Return bounds for biases in [-xi_m, 0], such as those of fewer epochs: gamma_m = xi_m."""
         return cls("order", bounds)
 
     @property
@@ -115,7 +106,7 @@ class Bias:
         factor = max(1.0, bound / declared) if declared > 0.0 else 1.0
         bounds = [each * factor for each in self.bounds]
         bounds[fidelity] = max(declared, bound)
-        return Bias(self.kind, tuple(bounds), "widened")
+        return replace(self, bounds=tuple(bounds), source="widened")
 
 
 def check_variant(variant: Kind | None, declared: Bias | None) -> None:
@@ -137,11 +128,10 @@ def estimate_bias(differences: FloatArray, kind: Kind, n_arms: int, level: float
     arms that the pilot did not see; the bound of one fidelity may fail with probability `level`.
     The noise of the pilot's means widens it, never narrows it.
     """
-    pilot_arms = differences.shape[0]
+    pilot_arms = len(differences)
     quantile = float(stdtrit(pilot_arms - 1, 1.0 - level / (2.0 * n_arms)))
-    centre = differences.mean(axis=0)
     reach = quantile * differences.std(axis=0, ddof=1) * np.sqrt(1.0 + 1.0 / pilot_arms)
-    bounds = np.abs(centre) + reach if kind == "max" else 2.0 * reach
+    bounds = np.abs(differences.mean(axis=0)) + reach if kind == "max" else 2.0 * reach
     bounds[-1] = 0.0
     return Bias(kind, tuple(bounds.tolist()), source="estimated")
 
@@ -232,22 +222,20 @@ class BiasAudit:
             if other == fidelity or not seen.size:
                 continue
             cells = np.ix_(seen, np.array(pair))
-            variances, pulls, degrees = spread[0][cells], counts[cells], spread[1][cells]
+            parts = spread[0][cells], counts[cells], spread[1][cells]
             difference = means[seen, fidelity] - means[seen, other]
-            uncertainty = self._uncertainty(variances, pulls, degrees)
+            uncertainty = self._uncertainty(*parts)
             if bias.kind == "max":
-                first = int(np.argmax(np.abs(difference) - uncertainty))
-                involved = [first]
-                observed, total = abs(float(difference[first])), float(uncertainty[first])
+                involved = [int(np.argmax(np.abs(difference) - uncertainty))]
+                observed = abs(float(difference[involved[0]]))
             else:
                 high = int(np.argmax(difference - uncertainty))
-                low = int(np.argmin(difference + uncertainty))
-                if high == low:
+                involved = [high, int(np.argmin(difference + uncertainty))]
+                if involved == [high, high]:
                     continue
-                involved = [high, low]
-                observed = float(difference[high] - difference[low])
-                both = (part[involved].reshape(1, -1) for part in (variances, pulls, degrees))
-                total = float(self._uncertainty(*both)[0])
+                observed = float(difference[high] - difference[involved[1]])
+            together = (part[involved].reshape(1, -1) for part in parts)
+            total = float(self._uncertainty(*together)[0])
             allowed = bias.bounds[fidelity] + bias.bounds[other]
             # What rounding alone can make of equal numbers is no contradiction.
             rounding = 1e-12 * (allowed + float(np.abs(means[cells]).max()))
@@ -273,7 +261,7 @@ class BiasAudit:
         """Return numbers of values that mostly reveal a bias half as large again as the bound.
 
         They are the cheapest ones from `counts` on, and infinite where none suffices. All arrays
-        have the same shape, an entry for each mean in the comparison.
+        have an entry for each mean in the comparison.
         """
         found = np.maximum(counts, 1.0)
         total = float(variances.sum())

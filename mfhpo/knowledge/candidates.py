@@ -64,12 +64,11 @@ def configurations_of(
 def _restore_integers(rows: Sequence[dict[str, Any]]) -> None:
     """Make integers of a column's whole floats, which a DataFrame makes beside missing values."""
     for name in {name for row in rows for name in row}:
-        values = [row[name] for row in rows if name in row]
-        are_whole = all(isinstance(value, float) and value.is_integer() for value in values)
-        if are_whole and len(values) < len(rows):
-            for row in rows:
-                if name in row:
-                    row[name] = int(row[name])
+        having = [row for row in rows if name in row]
+        are_whole = all(isinstance(row[name], float) and row[name].is_integer() for row in having)
+        if are_whole and len(having) < len(rows):
+            for row in having:
+                row[name] = int(row[name])
 
 
 def space_of(configurations: Sequence[Mapping[str, Any]]) -> tuple[SearchSpace, list[Point]]:
@@ -83,7 +82,9 @@ def space_of(configurations: Sequence[Mapping[str, Any]]) -> tuple[SearchSpace, 
     points: list[dict[str, float]] = [{} for _ in configurations]
     for name in dict.fromkeys(name for each in configurations for name in each):
         values = {i: each[name] for i, each in enumerate(configurations) if name in each}
-        ordered = all(_is_number(value) for value in values.values())
+        ordered = all(
+            isinstance(value, Real) and not isinstance(value, bool) for value in values.values()
+        )
         keys = {i: value if ordered else repr(value) for i, value in values.items()}
         different = sorted(set(keys.values()))
         n = len(different)
@@ -95,7 +96,3 @@ def space_of(configurations: Sequence[Mapping[str, Any]]) -> tuple[SearchSpace, 
         for i, key in keys.items():
             points[i][name] = place[key]
     return SearchSpace(kinds), list(points)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)

@@ -44,21 +44,13 @@ def explain(
 
     Few questions in a row are preferred to more, three at most, and questions about choices to
     those about numbers with steps. Other numbers come last, and with one question alone, because
-    among many of them one has a fitting threshold by chance. All arrays have shape (n,): `has` says
-    which configurations have it, the others are the values of parameters that it may depend on, by
-    name, NaN where missing. None if nothing tells all of them apart.
-
-    Examples
-    --------
-    >>> layers = np.array([1.0, 2.0, 3.0, 2.0])
-    >>> explain(layers > 1.0, {}, {"layers": layers}, {})
-    Question(parent='layers', branches=((-inf, 1.5, False), (1.5, inf, True)))
+    among many of them one has a fitting threshold by chance. `has` says which configurations have
+    it, (n,), the others are the values of parameters that it may depend on, NaN where missing.
+    None if nothing tells all of them apart.
     """
     if not has.any():  # perhaps a choice that was not seen has it
-        for name, values in choices.items():
-            if not np.isnan(values).all():
-                return _about_choices(name, values, False)
-        return None
+        seen = (each for each in choices.items() if not np.isnan(each[1]).all())
+        return next((_about_choices(name, values, False) for name, values in seen), None)
     for most in range(1, _MOST_QUESTIONS + 1):
         for ordered in ({}, steps) if steps else ({},):
             found = _explain(has, choices, ordered, most)
@@ -78,21 +70,20 @@ def _explain(
         return None
     ways = list(_ways(has, choices, numbers))
     # Those that leave least to be told apart go first.
-    mixed = [_left_mixed(has, question, values) for question, values in ways]
-    for place in np.argsort(mixed, kind="stable")[: _TRIED if most > 1 else 1]:
-        question, values = ways[int(place)]
-        answers: list[Answer] = []
-        for inside in question.inside(values):
+    parts = [[has[inside] for inside in question.inside(values)] for question, values in ways]
+    mixed = [sum(float(_mixture(part.sum(), len(part))) for part in each) for each in parts]
+    for place in np.argsort(mixed, kind="stable")[: _TRIED if most > 1 else 1].tolist():
+        question, values = ways[place]
+        told: list[tuple[float, float, Answer]] = []
+        for inside, (low, high, _) in zip(question.inside(values), question.branches, strict=True):
             chosen = {name: several[inside] for name, several in choices.items()}
             placed = {name: several[inside] for name, several in numbers.items()}
             answer = _explain(has[inside], chosen, placed, most - 1)
             if answer is None:
                 break
-            answers.append(answer)
+            told.append((low, high, answer))
         else:
-            ranges = [(low, high) for low, high, _ in question.branches]
-            told = zip(ranges, answers, strict=True)
-            return Question(question.parent, tuple((*each, answer) for each, answer in told))
+            return Question(question.parent, tuple(told))
     return None
 
 
@@ -124,12 +115,7 @@ def _about_choices(name: str, values: FloatArray, answer: bool) -> Question:
     return Question(name, tuple((choice, choice + 1.0, answer) for choice in seen))
 
 
-def _left_mixed(has: BoolArray, question: Question, values: FloatArray) -> float:
-    parts = [has[inside] for inside in question.inside(values)]
-    return sum(float(_mixture(part.sum(), len(part))) for part in parts if len(part))
-
-
 def _mixture(n_having: npt.ArrayLike, n: npt.ArrayLike) -> FloatArray:
     """Return Gini's impurity, times the number of configurations."""
-    share = np.divide(n_having, n)
+    share = np.divide(n_having, np.maximum(n, 1))
     return np.asarray(n * share * (1.0 - share))

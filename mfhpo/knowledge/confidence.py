@@ -16,7 +16,6 @@ from mfhpo._validation import (
     check_positive,
     check_probability,
     check_sequence,
-    unwrapped,
 )
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.noise import Bounded, Noise, SubGaussian
@@ -62,31 +61,25 @@ class Radius(ABC):
         squares, prediction_errors
             Sums of squared deviations, broadcastable with `counts`: from the running mean, and of
             each value from the mean of the earlier ones (of the first: from `first_guess`).
-
-        Raises
-        ------
-        ValueError
-            If `level` is not a probability, or the spread that is needed is missing.
         """
         level = check_probability("level", level)
         seen = np.asarray(counts) >= 1
         # The formulas divide by n; what an unseen cell gives is replaced below.
         n = np.where(seen, counts, 1.0)
+        squares = self._spread("squares", squares, self.needs_squares)
+        needed = self.needs_prediction_errors
+        errors = self._spread("prediction_errors", prediction_errors, needed)
         # An overflow gives inf, which is a valid half-width.
         with np.errstate(over="ignore"):
-            widths = self._widths(
-                n,
-                level,
-                self._spread("squares", squares, self.needs_squares),
-                self._spread("prediction_errors", prediction_errors, self.needs_prediction_errors),
-            )
+            widths = self._widths(n, level, squares, errors)
         return np.asarray(np.where(seen, widths, np.inf), dtype=np.float64)
 
     @abstractmethod
-    def _widths(
-        self, n: FloatArray, level: float, squares: FloatArray, prediction_errors: FloatArray
-    ) -> FloatArray:
-        """Compute the half-widths for counts of at least 1 and spreads of at least 0."""
+    def _widths(self, n: FloatArray, level: float, *spreads: FloatArray) -> FloatArray:
+        """Compute the half-widths for counts of at least 1.
+
+        `spreads` are squares and prediction errors of at least 0, as `__call__` takes them.
+        """
 
     def _spread(self, name: str, values: FloatArray | None, needed: bool) -> FloatArray:
         if not needed:
@@ -104,8 +97,7 @@ class _Scaled(Radius):
     assumption = "the noise is sub-Gaussian with the declared sigma"
 
     def __post_init__(self) -> None:
-        check_nonnegative("sigma", self.sigma)
-        object.__setattr__(self, "sigma", unwrapped(self.sigma))
+        object.__setattr__(self, "sigma", check_nonnegative("sigma", self.sigma))
 
 
 @dataclass(frozen=True)
@@ -122,9 +114,7 @@ class HoeffdingRadius(_Scaled):
         The sub-Gaussian scale, in the unit of the values.
     """
 
-    def _widths(
-        self, n: FloatArray, level: float, squares: FloatArray, prediction_errors: FloatArray
-    ) -> FloatArray:
+    def _widths(self, n: FloatArray, level: float, *spreads: FloatArray) -> FloatArray:
         return np.asarray(self.sigma * np.sqrt(2.0 * np.log(4.0 * n**2 / level) / n))
 
 
@@ -144,9 +134,7 @@ class MixtureRadius(_Scaled):
         See `HoeffdingRadius`.
     """
 
-    def _widths(
-        self, n: FloatArray, level: float, squares: FloatArray, prediction_errors: FloatArray
-    ) -> FloatArray:
+    def _widths(self, n: FloatArray, level: float, *spreads: FloatArray) -> FloatArray:
         rho = mixture_prior(level)
         logs = np.log1p(n / rho) - 2.0 * math.log(level)
         return np.asarray(self.sigma * np.sqrt((n + rho) * logs) / n)
@@ -181,12 +169,10 @@ class EmpiricalBernsteinRadius(Radius):
         object.__setattr__(self, "high", bounds.high)
         object.__setattr__(self, "first_guess", (self.low + self.high) / 2.0)
 
-    def _widths(
-        self, n: FloatArray, level: float, squares: FloatArray, prediction_errors: FloatArray
-    ) -> FloatArray:
+    def _widths(self, n: FloatArray, level: float, *spreads: FloatArray) -> FloatArray:
         scale = self.high - self.low
-        start = scale**2 / 2.0
-        boundary = stitched_boundary(prediction_errors, start, scale, level / 2.0)
+        _, errors = spreads
+        boundary = stitched_boundary(errors, scale**2 / 2.0, scale, level / 2.0)
         return np.asarray(boundary / n)
 
 
@@ -215,12 +201,10 @@ class StudentMixtureRadius(Radius):
     needs_squares = True
 
     def __post_init__(self) -> None:
-        check_positive("prior", self.prior, "; try 1")
-        object.__setattr__(self, "prior", unwrapped(self.prior))
+        object.__setattr__(self, "prior", check_positive("prior", self.prior, "; try 1"))
 
-    def _widths(
-        self, n: FloatArray, level: float, squares: FloatArray, prediction_errors: FloatArray
-    ) -> FloatArray:
+    def _widths(self, n: FloatArray, level: float, *spreads: FloatArray) -> FloatArray:
+        squares, _ = spreads
         log_ratio = np.log1p(n / self.prior)
         log_t = (log_ratio - 2.0 * math.log(level)) / n
         # T c < n + c in logs; n + c - T c is then (n + c) (1 - exp(log_t - log_ratio)).
@@ -259,11 +243,9 @@ class TightestRadius(Radius):
         for name, value in facts.items():
             object.__setattr__(self, name, value)
 
-    def _widths(
-        self, n: FloatArray, level: float, squares: FloatArray, prediction_errors: FloatArray
-    ) -> FloatArray:
+    def _widths(self, n: FloatArray, level: float, *spreads: FloatArray) -> FloatArray:
         share = level / len(self.radii)
-        widths = (radius._widths(n, share, squares, prediction_errors) for radius in self.radii)
+        widths = (radius._widths(n, share, *spreads) for radius in self.radii)
         return reduce(np.minimum, widths)
 
 
@@ -273,10 +255,8 @@ def default_radius(noise: Noise, fidelity: int, n_fidelities: int) -> Radius:
         return MixtureRadius(noise.at(fidelity, n_fidelities))
     if isinstance(noise, Bounded):
         # Hoeffding's lemma: values within [low, high] are sub-Gaussian with half the range.
-        sigma = (noise.high - noise.low) / 2.0
-        return TightestRadius(
-            (EmpiricalBernsteinRadius(noise.low, noise.high), MixtureRadius(sigma))
-        )
+        hoeffding = MixtureRadius((noise.high - noise.low) / 2.0)
+        return TightestRadius((EmpiricalBernsteinRadius(noise.low, noise.high), hoeffding))
     return StudentMixtureRadius()
 
 
@@ -289,12 +269,8 @@ def pulls_until(
     """Count the pulls after which a radius, which shrinks with every pull, is at most `widths`.
 
     Infinite for a width of 0, or above 1e15 pulls. A radius that reads a spread needs the
-    `variance` of the values, else it raises ValueError; spreads are taken as count times variance.
+    `variance` of the values; spreads are taken as count times variance.
     """
-    if variance is None and (radius.needs_squares or radius.needs_prediction_errors):
-        raise ValueError(f"variance must be given for {type(radius).__name__}, got None.")
-    if variance is not None:
-        variance = check_nonnegative("variance", variance)
     wanted = np.asarray(widths, dtype=np.float64)
     flat = wanted.ravel()
     low = np.zeros(flat.shape)

@@ -44,18 +44,6 @@ class Fidelity:
         Numbers are xi_m with ``|mean at level m - mean at the target| <= xi_m`` for every
         configuration, unless another variant is asked for. None: see
         `mfhpo.racing.options.BestArmOptions`.
-
-    Raises
-    ------
-    TypeError
-        If levels are no list, or costs no numbers.
-    ValueError
-        If levels or costs do not increase, or the numbers of levels, costs and bounds differ.
-
-    Examples
-    --------
-    >>> Fidelity("epochs", levels=[1, 9, 81]).costs_of([1, 9, 81])
-    (1.0, 9.0, 81.0)
     """
 
     name: str
@@ -82,25 +70,20 @@ class Fidelity:
 
     def costs_of(self, levels: Sequence[Any]) -> tuple[float, ...] | None:
         """Return costs of evaluations, None if measured; ValueError if levels are no costs."""
-        if self.costs == "measured":
-            return None
-        if self.costs is not None and not isinstance(self.costs, str):
-            return tuple(float(cost) for cost in self.costs)
-        if not all(is_number(level) and level > 0 for level in levels):
+        if self.costs is not None:
+            return None if isinstance(self.costs, str) else tuple(map(float, self.costs))
+        if not _are_costs(levels):
             raise ValueError(
                 f"costs=None takes costs proportional to the levels of {self.name!r}, but "
                 f"{list(levels)} are not all positive numbers; give costs=[...] or "
                 f"costs='measured'."
             )
-        return tuple(float(level) for level in levels)
+        return tuple(map(float, levels))
 
     def guessed_costs(self, levels: Sequence[Any]) -> tuple[float, ...]:
         """Return the costs; where they are measured, the levels or else their places."""
-        costs = self.costs_of(levels)
-        if costs is not None:
-            return costs
-        numbers = all(is_number(level) and level > 0 for level in levels)
-        return tuple(float(cost) for cost in (levels if numbers else range(1, len(levels) + 1)))
+        guesses = levels if _are_costs(levels) else range(1, len(levels) + 1)
+        return self.costs_of(levels) or tuple(map(float, guesses))
 
     def in_seconds(self) -> Fidelity:
         """Return the fidelity with measured costs; ValueError if they are declared in a unit."""
@@ -119,8 +102,7 @@ class Fidelity:
             check_increasing("levels", levels)
         elif any(level in levels[:position] for position, level in enumerate(levels)):
             raise ValueError(f"levels of the fidelity {self.name!r} repeat: {list(levels)}.")
-        numbers = {"costs": self.costs, "bias": self.bias}
-        for what, given in numbers.items():
+        for what, given in (("costs", self.costs), ("bias", self.bias)):
             if given is None or isinstance(given, str):
                 continue
             size = len(given.bounds) if isinstance(given, Bias) else len(given)
@@ -129,6 +111,10 @@ class Fidelity:
                     f"{what} has {size} entries but the fidelity {self.name!r} has "
                     f"{len(levels)} levels {list(levels)}; give one per level."
                 )
+
+
+def _are_costs(levels: Sequence[Any]) -> bool:
+    return all(is_number(level) and level > 0 for level in levels)
 
 
 def geometric_levels(

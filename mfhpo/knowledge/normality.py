@@ -1,7 +1,7 @@
 """Whether values look as normal noise would make them: outliers, and skewness."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from scipy.special import ndtr, stdtr
 
@@ -21,9 +21,8 @@ FEWEST_VALUES = 8
 def departure_in_words(
     count: int,
     mean: float,
-    moments: Sequence[float],
-    low: float,
-    high: float,
+    moments: tuple[float, float],
+    ends: tuple[float, float],
     level: float,
     shown: Callable[[float], float] = float,
 ) -> str:
@@ -32,11 +31,11 @@ def departure_in_words(
     Grubbs' test (1950) judges the farthest value, D'Agostino's (1970) the skewness, each at half of
     the level. Both keep their level for small samples and small levels.
 
-    `moments` are the sums of squared and of cubed deviations from the mean; `shown` formats a
-    value.
+    `count` is at least `FEWEST_VALUES`, `moments` are the sums of squared and of cubed deviations
+    from the mean, `ends` the smallest and the largest value; `shown` formats a value.
     """
-    squares, cubes = moments
-    if count < FEWEST_VALUES or not squares > (1e-9 * max(abs(low), abs(high))) ** 2 * count:
+    (squares, cubes), (low, high) = moments, ends
+    if not squares > (1e-9 * max(abs(low), abs(high))) ** 2 * count:
         return ""
     deviation = math.sqrt(squares / (count - 1))
     farthest = high if high - mean > mean - low else low

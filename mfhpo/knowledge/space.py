@@ -102,25 +102,15 @@ class SearchSpace:
 
     def __init__(self, parameters: Mapping[str, Numeric | OneOf]) -> None:
         self.parameters = dict(parameters)
+        kinds = self.parameters.values()
+        # Which parameters have an order, shape (number of parameters,); which features are numbers.
+        self.ordered: BoolArray = np.array([isinstance(one, Numeric) for one in kinds], dtype=bool)
+        self.numbers = np.repeat(self.ordered, np.array([one.width for one in kinds], dtype=int))
+        self.n_features = len(self.numbers)
         self._conditions: dict[str, Question] = {}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SearchSpace) and self.parameters == other.parameters
-
-    @property
-    def n_features(self) -> int:
-        """Length of a configuration's vector of features."""
-        return sum(parameter.width for parameter in self.parameters.values())
-
-    @property
-    def ordered(self) -> BoolArray:
-        """Which parameters have an order, shape (number of parameters,)."""
-        return np.array([isinstance(one, Numeric) for one in self.parameters.values()], dtype=bool)
-
-    @property
-    def numbers(self) -> BoolArray:
-        """Which features are numbers, shape (n_features,)."""
-        return np.repeat(self.ordered, [one.width for one in self.parameters.values()])
 
     def features(self, points: Sequence[Point]) -> FloatArray:
         """Return configurations as vectors, shape (len(points), n_features).
@@ -128,9 +118,7 @@ class SearchSpace:
         Numbers stay, and are .5 if they do not apply. Choices are indicators, all 0 if the
         parameter does not apply.
         """
-        table = self._table(points)
-        there = {name: ~np.isnan(values) for name, values in table.items()}
-        return self._columns(len(points), table, there)
+        return self._columns(len(points), *self._table(points))
 
     def cube_features(self, cube: FloatArray) -> FloatArray:
         """Return the `features` of points of the unit cube, shape (n, number of parameters)."""
@@ -142,19 +130,17 @@ class SearchSpace:
 
     def at(self, place: FloatArray) -> dict[str, float]:
         """Return the configuration at a point of the unit cube, with all parameters."""
-        parts = zip(place, self.parameters.items(), strict=True)
-        return {
-            name: float(parameter.snapped(np.asarray(value))) for value, (name, parameter) in parts
-        }
+        values = np.asarray(place)
+        parameters = enumerate(self.parameters.items())
+        return {name: float(one.snapped(values[index])) for index, (name, one) in parameters}
 
     def place(self, point: Point, rng: np.random.Generator) -> FloatArray:
         """Return the inverse of `at`; parameters that do not apply are drawn at random."""
         cube = rng.random(len(self.parameters))
         for index, (name, parameter) in enumerate(self.parameters.items()):
             if name in point:
-                value = point[name]
                 numeric = isinstance(parameter, Numeric)
-                cube[index] = value if numeric else (value + 0.5) / parameter.width
+                cube[index] = point[name] if numeric else (point[name] + 0.5) / parameter.width
         return cube
 
     def learn_conditions(self, points: Sequence[Point]) -> None:
@@ -162,8 +148,7 @@ class SearchSpace:
         self._conditions.clear()
         if all(self.parameters.keys() <= point.keys() for point in points):
             return
-        table = self._table(points)
-        having = {name: ~np.isnan(values) for name, values in table.items()}
+        table, having = self._table(points)
         known: dict[bytes, Question | None] = {}  # many parameters come and go together
         for name, has in having.items():
             if has.all():
@@ -186,11 +171,13 @@ class SearchSpace:
             if question is not None:
                 self._conditions[name] = question
 
-    def _table(self, points: Sequence[Point]) -> dict[str, FloatArray]:
-        return {
-            name: np.array([point.get(name, math.nan) for point in points])
-            for name in self.parameters
+    def _table(self, points: Sequence[Point]) -> tuple[dict[str, FloatArray], dict[str, BoolArray]]:
+        """Return the values of each parameter, NaN where it is missing, and where it is there."""
+        parameters = self.parameters
+        table = {
+            name: np.array([each.get(name, math.nan) for each in points]) for name in parameters
         }
+        return table, {name: ~np.isnan(values) for name, values in table.items()}
 
     def _columns(
         self, n: int, values: Mapping[str, FloatArray], present: Mapping[str, BoolArray]

@@ -28,10 +28,8 @@ class PullStatistics:
         shape = (n_arms, n_fidelities)
         self._first_guess = first_guess
         self.counts: IntArray = np.zeros(shape, dtype=np.int64)
-        self.sums: FloatArray = np.zeros(shape)
-        self.squares: FloatArray = np.zeros(shape)
+        self.sums, self.squares, self.cubes = (np.zeros(shape) for _ in range(3))
         self.prediction_errors: FloatArray = np.zeros(shape)
-        self.cubes: FloatArray = np.zeros(shape)
         self.lows: FloatArray = np.full(shape, np.inf)
         self.highs: FloatArray = np.full(shape, -np.inf)
         self.latest: FloatArray = np.full(shape, np.nan)

@@ -1,17 +1,11 @@
-"""What is known so far, for an answer at any time: who leads, what it rests on, what is missing."""
-
-import math
-from collections.abc import Sequence
+"""Who leads, for an answer at any time, and what the leader is worth at least."""
 
 import numpy as np
 
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.confidence import StudentMixtureRadius
-from mfhpo.knowledge.noise import CONTRADICTED
-from mfhpo.knowledge.normality import REMEDY
 from mfhpo.knowledge.statistics import PullStatistics
-from mfhpo.problem import Labels
 from mfhpo.racing.evidence import Evidence
 
 # Of the average of all values: finite from two values on, and wrong in one case of twenty on the
@@ -65,49 +59,3 @@ def cautious_value(seen: PullStatistics) -> float:
     count, squares = seen.counts[0], seen.squares[0]
     half = _RADIUS_OF_AVERAGE(count, _LEVEL_OF_AVERAGE, squares=squares)
     return float(seen.sums[0, 0] / max(int(count[0]), 1) - half[0])
-
-
-def remaining_pulls(evidence: Evidence, arms: IntArray, leader: int, epsilon: float) -> float:
-    """Return target pulls that separate the leader, infinite for a tie, NaN if unknown."""
-    counts = evidence.counts[arms]
-    common = np.flatnonzero(counts.all(axis=0))
-    if not common.size:
-        return math.nan
-    means = evidence.means(arms, int(common[-1]))
-    leads = arms == leader
-    gaps = np.abs(means[leads] - means) + epsilon
-    gaps[leads] = gaps[~leads].min()
-    target = counts.shape[1] - 1
-    needed = evidence.pulls_until(target, gaps / 2.0)
-    return float(np.maximum(0.0, needed - counts[:, target]).sum())
-
-
-def leads(evidence: Evidence, active: IntArray, arm: int) -> bool:
-    """Tell whether no active arm has a larger mean at the arm's highest fidelity."""
-    seen = np.flatnonzero(evidence.counts[arm])
-    if not seen.size:
-        return False
-    highest = int(seen[-1])
-    means = evidence.means(active[evidence.counts[active, highest] > 0], highest)
-    mean = float(evidence.means(np.array([arm]), highest)[0])
-    return len(means) > 1 and mean >= float(means.max())
-
-
-def notices(
-    evidence: Evidence, arms: IntArray, compared: Sequence[int], labels: Labels
-) -> tuple[str, ...]:
-    """Return observations that speak against the conditions of a certificate."""
-    found = [CONTRADICTED] if evidence.noise.widened else []
-    found += [
-        f"{labels.arm(arm)} at {labels.fidelity(fidelity)}: values beyond the declared bounds, on "
-        f"which the claim rests; declare wider ones"
-        for fidelity in compared
-        for arm in evidence.beyond_bounds(arms, fidelity)
-    ]
-    if evidence.supposes_normal:
-        found += [
-            f"{labels.arm(arm)} at {labels.fidelity(fidelity)}: {words}; {REMEDY}"
-            for fidelity in compared
-            for arm, words in evidence.departures(arms, fidelity, labels.value)
-        ]
-    return tuple(found)

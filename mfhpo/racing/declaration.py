@@ -35,18 +35,16 @@ class Declaration:
             raise ValueError(
                 f"bias={bias!r} and fidelity.bias={fidelity.bias!r} are both given; leave one out."
             )
-        bounds = as_bias(fidelity.bias if bias is None else bias, kind)
+        bounds = fidelity.bias if bias is None else bias
+        if bounds is not None and not isinstance(bounds, Bias):
+            right = "one number for each level, a mfhpo.Bias or None"
+            bounds = Bias(kind, tuple(check_numbers("bias", bounds, right)))
         return cls(fidelity, bounds, as_noise(sigma))
 
     def problem(self, n_arms: int, levels: Sequence[Any], sign: float) -> Problem:
         """Return the problem of a race in values that are maximised; `sign` is -1 to minimise."""
-        return Problem(
-            n_arms,
-            self.fidelity.costs_of(levels),
-            bias=self.bias,
-            noise=mirrored_noise(self.noise, sign),
-            n_fidelities=len(levels),
-        )
+        costs, noise = self.fidelity.costs_of(levels), mirrored_noise(self.noise, sign)
+        return Problem(n_arms, costs, self.bias, noise, len(levels))
 
     def rehearse(
         self,
@@ -75,9 +73,7 @@ class Declaration:
         # As many levels as there are bounds.
         declared = self.bias.bounds if self.bias else getattr(self.noise, "sigma", 1.0)
         number = len(declared) if isinstance(declared, Sequence) else 1
-        return Problem(
-            2, None, bias=self.bias, noise=mirrored_noise(self.noise, sign), n_fidelities=number
-        )
+        return Problem(2, None, self.bias, mirrored_noise(self.noise, sign), number)
 
     def objection_to(self, budget: float | None, levels: Sequence[Any]) -> str | None:
         """Say what is wrong with a budget that pays for nothing, if the levels tell; else None."""
@@ -103,14 +99,6 @@ def as_fidelity(fidelity: str | Fidelity) -> Fidelity:
     if isinstance(fidelity, Fidelity):
         return fidelity
     return Fidelity(check_name("fidelity", fidelity, "a name or a mfhpo.Fidelity"))
-
-
-def as_bias(bias: BiasLike, kind: Kind = "max") -> Bias | None:
-    """Return bias bounds, of that `kind` if numbers are given; None stays None."""
-    if bias is None or isinstance(bias, Bias):
-        return bias
-    bounds = check_numbers("bias", bias, "one number for each level, a mfhpo.Bias or None")
-    return Bias.order(*bounds) if kind == "order" else Bias.max(*bounds)
 
 
 def as_noise(sigma: SigmaLike) -> Noise:

@@ -1,7 +1,7 @@
 """What the observations say about every arm's mean at every fidelity, and how surely."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,10 +15,15 @@ from mfhpo.knowledge.confidence import (
     default_radius,
     pulls_until,
 )
-from mfhpo.knowledge.noise import Bounded
-from mfhpo.knowledge.normality import FEWEST_VALUES, NORMALITY_LEVEL, departure_in_words
+from mfhpo.knowledge.noise import CONTRADICTED, Bounded
+from mfhpo.knowledge.normality import (
+    FEWEST_VALUES,
+    NORMALITY_LEVEL,
+    REMEDY,
+    departure_in_words,
+)
 from mfhpo.knowledge.statistics import PullStatistics
-from mfhpo.problem import LARGEST, Problem
+from mfhpo.problem import LARGEST, Labels, Problem
 from mfhpo.racing.noise_evidence import NoiseEvidence
 
 # Where a variance is estimated: by choice, or because a declared scale was contradicted.
@@ -52,29 +57,25 @@ class Evidence:
         self._compared = tuple(compared)
         self._radii = _checked_radii(radius, problem)
         self._statistics = PullStatistics(n_arms, n_fidelities, self._radii[-1].first_guess)
+        self.counts, self.sums = self._statistics.counts, self._statistics.sums
         has_radius = radius is not None
-        self._is_bounded = isinstance(problem.noise, Bounded) and not has_radius
         self._bounds = problem.noise if isinstance(problem.noise, Bounded) else None
+        self._assumptions = [one.assumption for one in self._radii]
+        if self._bounds is not None and not has_radius:  # by which values are sub-Gaussian too
+            self._assumptions = [EmpiricalBernsteinRadius.assumption] * n_fidelities
         self.noise = NoiseEvidence(
             problem, delta, compared, self._statistics, has_radius, variances, audit, expects_spread
         )
 
     @property
-    def counts(self) -> IntArray:
-        """Number of values seen, shape (K, M)."""
-        return self._statistics.counts
-
-    @property
     def assumption(self) -> str:
         """What must be true of the noise at the compared fidelities, as a clause."""
-        return " and ".join(dict.fromkeys(map(self._assumption_at, self._compared)))
-
-    def _assumption_at(self, fidelity: int) -> str:
-        if self.noise.is_estimated_at(fidelity):
-            return "the noise is normal"
-        if self._is_bounded:  # by which values are sub-Gaussian too
-            return EmpiricalBernsteinRadius.assumption
-        return self._radii[fidelity].assumption
+        estimated = self.noise.is_estimated_at
+        found = [
+            _OWN_VARIANCE.assumption if estimated(m) else self._assumptions[m]
+            for m in self._compared
+        ]
+        return " and ".join(dict.fromkeys(found))
 
     @property
     def supposes_normal(self) -> bool:
@@ -86,19 +87,13 @@ class Evidence:
         growth = self._statistics.add(arm, fidelity, value)
         return self.noise.learn(arm, fidelity, value, growth)
 
-    def sums(self, arms: IntArray, fidelity: int) -> FloatArray:
-        """Return sums of the values, shape (n,)."""
-        return np.asarray(self._statistics.sums[arms, fidelity])
-
     def means(self, arms: IntArray, fidelity: int) -> FloatArray:
         """Return means of the values, shape (n,); 0 where nothing was seen."""
-        counts = np.maximum(self.counts[arms, fidelity], 1)
-        return np.asarray(self.sums(arms, fidelity) / counts, dtype=np.float64)
+        return np.asarray(self.sums[arms, fidelity] / np.maximum(self.counts[arms, fidelity], 1))
 
     def all_means(self, arms: IntArray) -> FloatArray:
         """Return means of the values at all fidelities, shape (n, M); 0 where nothing was seen."""
-        sums = self._statistics.sums[arms]
-        return np.asarray(sums / np.maximum(self.counts[arms], 1), dtype=np.float64)
+        return np.asarray(self.sums[arms] / np.maximum(self.counts[arms], 1))
 
     def intervals(self, arms: IntArray, bias: Bias | None) -> tuple[FloatArray, FloatArray]:
         """Return bounds on the target means of several arms, shape (n,) each, as in `interval`."""
@@ -107,7 +102,7 @@ class Evidence:
         for m in range(target + 1):
             if m < target and (bias is None or bias.kind != "max"):
                 continue
-            xi = 0.0 if bias is None or m == target else bias.bounds[m]
+            xi = 0.0 if bias is None else bias.bounds[m]
             means, half = self.means(arms, m), self.half_widths(arms, m) + xi
             lows, highs = np.maximum(lows, means - half), np.minimum(highs, means + half)
         return lows, highs
@@ -123,10 +118,9 @@ class Evidence:
             return np.asarray(lowest + epsilon >= highest)
         apart = np.zeros(len(others), dtype=bool)
         for m in self._compared:
-            margin = bias.bounds[m]
             low = self.means(one, m) - self.half_widths(one, m)
             high = self.means(others, m) + self.half_widths(others, m)
-            apart |= low - high + epsilon >= margin
+            apart |= low - high + epsilon >= bias.bounds[m]
         return apart
 
     def half_widths(
@@ -167,34 +161,29 @@ class Evidence:
                 low, high = max(low, mean - half), min(high, mean + half)
         return low, high
 
-    def beyond_bounds(self, arms: IntArray, fidelity: int) -> list[int]:
-        """Return which arms gave values at a fidelity outside the declared bounds."""
-        if self._bounds is None:
-            return []
-        low = self._statistics.lows[arms, fidelity] < self._bounds.low
-        high = self._statistics.highs[arms, fidelity] > self._bounds.high
-        beyond: list[int] = arms[low | high].tolist()
-        return beyond
-
-    def departures(
-        self, arms: IntArray, fidelity: int, shown: Callable[[float], float]
-    ) -> list[tuple[int, str]]:
-        """Say which arms' values at a fidelity are clearly not normal, and how."""
-        seen, level = self._statistics, NORMALITY_LEVEL / len(self.counts)
-        found = []
-        for arm in arms[self.counts[arms, fidelity] >= FEWEST_VALUES].tolist():
-            cell = (arm, fidelity)
-            words = departure_in_words(
-                int(seen.counts[cell]),
-                float(seen.sums[cell]) / max(int(seen.counts[cell]), 1),
-                [float(sums[cell]) for sums in (seen.squares, seen.cubes)],
-                float(seen.lows[cell]),
-                float(seen.highs[cell]),
-                level,
-                shown,
-            )
-            if words:
-                found.append((arm, words))
+    def notices(self, arms: IntArray, labels: Labels) -> list[str]:
+        """Return observations that speak against the conditions of a certificate."""
+        found = [CONTRADICTED] if self.noise.widened else []
+        seen, bounds, level = self._statistics, self._bounds, NORMALITY_LEVEL / len(self.counts)
+        for m in self._compared:
+            if bounds is None:
+                continue
+            beyond = (seen.lows[arms, m] < bounds.low) | (seen.highs[arms, m] > bounds.high)
+            found += [
+                f"{labels.arm(arm)} at {labels.fidelity(m)}: values beyond the declared bounds, on "
+                f"which the claim rests; declare wider ones"
+                for arm in arms[beyond].tolist()
+            ]
+        for m in self._compared if self.supposes_normal else ():
+            for arm in arms[self.counts[arms, m] >= FEWEST_VALUES].tolist():
+                figures = self.sums, seen.squares, seen.cubes, seen.lows, seen.highs
+                total, squares, cubes, low, high = (float(each[arm, m]) for each in figures)
+                count = int(self.counts[arm, m])
+                words = departure_in_words(
+                    count, total / count, (squares, cubes), (low, high), level, labels.value
+                )
+                if words:
+                    found.append(f"{labels.arm(arm)} at {labels.fidelity(m)}: {words}; {REMEDY}")
         return found
 
     def noise_scales(self) -> FloatArray:
@@ -211,9 +200,8 @@ class Evidence:
         Infinite where it never is. A radius that depends on the spread uses that seen so far at the
         fidelity; NaN if there is none.
         """
-        radius, variance = self._radii[fidelity], None
-        if self.noise.is_estimated_at(fidelity):
-            radius = _OWN_VARIANCE
+        is_estimated, variance = self.noise.is_estimated_at(fidelity), None
+        radius = _OWN_VARIANCE if is_estimated else self._radii[fidelity]
         if radius.needs_squares or radius.needs_prediction_errors:
             variance = self.noise.scale(fidelity) ** 2
             if math.isnan(variance):

@@ -1,4 +1,4 @@
-"""What the observations say about the noise: its scale if none is declared, or a declared one."""
+"""What the race's own values say about the noise, and whether a declared scale holds."""
 
 import math
 import warnings
@@ -39,7 +39,8 @@ class NoNoiseWarning(UserWarning):
 class NoiseEvidence:
     """What is known about the noise's variance, estimated where a declared scale does not do.
 
-    The arguments are those of `Evidence`; each call of `learn` follows one of the statistics.
+    The arguments are those of `Evidence`; each call of `learn` follows one of the statistics. With
+    probability `delta` the means leave their regions, with `level` that of one arm and fidelity.
     """
 
     def __init__(
@@ -53,30 +54,19 @@ class NoiseEvidence:
         audit: bool,
         expects_spread: bool,
     ) -> None:
-        n_fidelities, noise = problem.n_fidelities, problem.noise
-        self.sigmas = declared_sigmas(noise, n_fidelities)
-        self._full_delta = delta
+        noise = problem.noise
+        self.sigmas = declared_sigmas(noise, problem.n_fidelities)
+        self.delta = delta / 2.0 if variances and isinstance(noise, Bounded) else delta
+        self.level = self.delta / (problem.n_arms * len(compared))
         self._compared = tuple(compared)
         self._statistics = statistics
         self.is_estimated = not has_radius and isinstance(noise, (EstimatedNoise, Gaussian))
-        self._halves_delta = variances and isinstance(noise, Bounded)
         self._audits: list[NoiseAudit] = []
         if audit and not has_radius and isinstance(noise, SubGaussian):
-            assert self.sigmas is not None
-            self._audits = [NoiseAudit(sigma) for sigma in self.sigmas]
+            self._audits = [NoiseAudit(sigma) for sigma in self.sigmas or ()]
         self._saw_no_noise = False
         noiseless = isinstance(noise, SubGaussian) and not any(self.sigmas or ())
         self._expects_spread = expects_spread and not noiseless
-
-    @property
-    def delta(self) -> float:
-        """Probability with which the means may leave their regions."""
-        return (0.5 if self._halves_delta else 1.0) * self._full_delta
-
-    @property
-    def level(self) -> float:
-        """The same for one arm at one fidelity."""
-        return self.delta / (len(self._statistics.counts) * len(self._compared))
 
     @property
     def widened(self) -> bool:
@@ -87,14 +77,14 @@ class NoiseEvidence:
         """Tell whether noise is estimated at a fidelity, by choice or for a false scale."""
         return self.is_estimated or bool(self._audits and self._audits[fidelity].contradicted)
 
+    def _repeats(self, fidelity: int) -> IntArray:
+        return np.maximum(self._statistics.counts[:, fidelity] - 1, 0)
+
     def scale(self, fidelity: int) -> float:
         """Return the scale at a fidelity if all arms share one; NaN without repeats."""
-        degrees = self._repeats(fidelity)
+        degrees = int(self._repeats(fidelity).sum())
         squares = float(self._statistics.squares[:, fidelity].sum())
         return math.sqrt(squares / degrees) if degrees else math.nan
-
-    def _repeats(self, fidelity: int) -> int:
-        return int(np.maximum(self._statistics.counts[:, fidelity] - 1, 0).sum())
 
     def is_hidden(self, fidelity: int, least: int = 1) -> bool:
         """Return whether many repeats at a fidelity were all equal, though noise is expected."""
@@ -102,15 +92,13 @@ class NoiseEvidence:
             return False
         seen = self._statistics
         are_equal = bool(seen.repeats[:, fidelity].any()) and not seen.squares[:, fidelity].any()
-        return are_equal and self._repeats(fidelity) >= least
+        return are_equal and int(self._repeats(fidelity).sum()) >= least
 
     @property
     def unaudited(self) -> dict[int, int]:
         """How many repeats are missing, by fidelity, to see that a declared sigma is too small."""
-        if not self._audits:
-            return {}
-        counts = self._statistics.counts
-        missing = {m: self._audits[m].missing for m in self._compared if counts[:, m].any()}
+        counts, audits = self._statistics.counts, self._audits
+        missing = {m: audits[m].missing for m in self._compared if audits and counts[:, m].any()}
         return {m: repeats for m, repeats in missing.items() if repeats}
 
     def learn(self, arm: int, fidelity: int, value: float, growth: float) -> str:
@@ -138,19 +126,17 @@ class NoiseEvidence:
         level^(1/n) may still be others, which adds ln(1 / level) usual squared steps. The sums are
         infinite while all values of each arm are equal.
         """
-        seen = self._statistics
+        seen, repeats = self._statistics, self._repeats(fidelity)[arms]
         squares = np.asarray(seen.squares[arms, fidelity])
-        counts = seen.counts[arms, fidelity]
         if self.is_hidden(fidelity):
-            squares = np.where(counts > 1, np.inf, squares)
+            squares = np.where(repeats > 0, np.inf, squares)
         else:
             step = float(seen.moved[fidelity]) / max(int(seen.moves[fidelity]), 1)
-            often = 2 * seen.repeats[arms, fidelity] > counts - 1
-            squares = squares - np.where(often & (counts > 1), math.log(self.level) * step, 0.0)
+            often = 2 * seen.repeats[arms, fidelity] > repeats
+            squares = squares - np.where(often & (repeats > 0), math.log(self.level) * step, 0.0)
         if self.sigmas is None:
             return squares
-        least = np.maximum(seen.counts[arms, fidelity] - 1, 0) * self.sigmas[fidelity] ** 2
-        return np.asarray(np.maximum(squares, least))
+        return np.asarray(np.maximum(squares, repeats * self.sigmas[fidelity] ** 2))
 
     def squares_of_others(self, arms: IntArray, fidelity: int) -> tuple[FloatArray, FloatArray]:
         """Return the others' squares, times `MOST_RATIO`^2, and degrees of freedom, (n,) each.
@@ -159,13 +145,12 @@ class NoiseEvidence:
         noise that is at least as large. The degrees are 0 for an arm with fewer than two values,
         for one that spreads more, and for discrete values, about which they say too little.
         """
-        squares, _ = self._others(arms, fidelity)
-        degrees = credited(self._statistics.counts[:, fidelity])
-        shared = degrees.sum() - degrees[arms]
-        is_discrete = bool(self._statistics.repeats[:, fidelity].any())
-        says = (self._statistics.counts[arms, fidelity] > 1) & (not is_discrete)
+        seen = self._statistics
+        squares = MOST_RATIO**2 * _of_others(seen.squares[:, fidelity], arms)
+        says = (seen.counts[arms, fidelity] > 1) & (not seen.repeats[:, fidelity].any())
         says &= ~self._spread_more(arms, fidelity)
-        return MOST_RATIO**2 * squares, np.where(says, shared, 0.0)
+        degrees = _of_others(credited(seen.counts[:, fidelity]), arms)
+        return squares, np.where(says, degrees, 0.0)
 
     def spread_more(self, arms: IntArray, fidelity: int) -> IntArray:
         """Return which arms spread more than `MOST_RATIO` times as much as others, shape (n,)."""
@@ -174,34 +159,26 @@ class NoiseEvidence:
         return np.asarray(arms[self._spread_more(arms, fidelity)])
 
     def _spread_more(self, arms: IntArray, fidelity: int) -> BoolArray:
-        own = np.maximum(self._statistics.counts[arms, fidelity] - 1, 0)
-        squares, repeats = self._others(arms, fidelity)
-        found = self._statistics.squares[arms, fidelity]
-        of_others = MOST_RATIO**2 * squares
-        return spread_more(found, own, of_others, repeats.astype(float), _CONTRADICTED)
-
-    def _others(self, arms: IntArray, fidelity: int) -> tuple[FloatArray, IntArray]:
-        """Return squares and repeats of all arms but each of these."""
-        squares = self._statistics.squares[:, fidelity]
-        repeats = np.maximum(self._statistics.counts[:, fidelity] - 1, 0)
-        return squares.sum() - squares[arms], repeats.sum() - repeats[arms]
+        squares, repeats = self._statistics.squares[:, fidelity], self._repeats(fidelity)
+        of_others = MOST_RATIO**2 * _of_others(squares, arms)
+        degrees = _of_others(repeats.astype(float), arms)
+        return spread_more(squares[arms], repeats[arms], of_others, degrees, _CONTRADICTED)
 
     def variances(self, arms: IntArray) -> FloatArray:
         """Return the noise's variances, (n, M), with guesses to steer; infinite without repeats."""
-        shape = (len(arms), self._statistics.counts.shape[1])
-        found = (
-            np.full(shape, np.inf)
-            if self.sigmas is None
-            else np.tile(np.square(self.sigmas), (len(arms), 1))
-        )
-        for m in range(shape[1]):
-            if not self.is_estimated_at(m):
-                continue
-            common = self.scale(m) ** 2
+        found = np.full((len(arms), self._statistics.counts.shape[1]), np.inf)
+        if self.sigmas is not None:
+            found[:] = np.square(self.sigmas)
+        for m in range(found.shape[1]):
+            common = self.scale(m) ** 2 if self.is_estimated_at(m) else math.nan
             if math.isnan(common):
                 continue
-            repeats = np.maximum(self._statistics.counts[arms, m] - 1.0, 0.0)
             own = self._statistics.squares[arms, m] + _GUESSED * common
-            guessed = own / (repeats + _GUESSED)
+            guessed = own / (self._repeats(m)[arms] + _GUESSED)
             found[:, m] = guessed if self.sigmas is None else np.maximum(guessed, found[:, m])
         return found
+
+
+def _of_others(sums: FloatArray, arms: IntArray) -> FloatArray:
+    """Return the sums over all arms but each of these, shape (n,)."""
+    return np.asarray(sums.sum() - sums[arms])

@@ -275,9 +275,9 @@ def runs(policy: type, options: type, **defaults: Any) -> Callable[[ClassT], Cla
         constructor = vars(cls)["__init__"]
         signature = inspect.signature(constructor)
         shown = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        kind = inspect.Parameter.KEYWORD_ONLY
         for name, default in known.items():
             words = getattr(types[name], "__forward_arg__", types[name])
-            kind = inspect.Parameter.KEYWORD_ONLY
             shown.append(inspect.Parameter(name, kind, default=default, annotation=words))
         constructor.__signature__ = signature.replace(parameters=shown)
         cls._policy_class = policy

@@ -40,10 +40,9 @@ from mfhpo.problem import (
 from mfhpo.racing.evidence import Evidence
 from mfhpo.racing.options import EstimatedBias, only_steers
 from mfhpo.racing.parts.bias_audits import pull_to_audit
-from mfhpo.racing.parts.course import ArmWithdrawnWarning, Course
+from mfhpo.racing.parts.course import ArmWithdrawnWarning, Course, Pilot
 from mfhpo.racing.parts.measuring import lacking, next_pull
-from mfhpo.racing.parts.pilot import Pilot
-from mfhpo.racing.parts.words import Stage, answer, hides_noise
+from mfhpo.racing.parts.words import answer, hides_noise
 from mfhpo.racing.roster import Roster
 from mfhpo.racing.rule import Costs, Expected, Known, Rule
 
@@ -81,16 +80,14 @@ class Race(Policy):
         ``problem.noise``.
     audit
         Whether to compare what is observed with what was declared, and to widen what is
-        contradicted: the values' spread with sigma (a race then ends only after some 8 repeats at
-        each fidelity that it has values of), and the values at different fidelities with the bias
-        bounds. Where the noise is taken for normal, a race ends only after 17 values of its winner
-        (at delta = 0.05). So many show any outcome as frequent as one in six. Where bias bounds are
-        declared, the winner (with order bounds, also its closest rival) is evaluated at cheap
-        fidelities and at the target until a bias half as large again as its bound is mostly found;
-        `MFTopTwo` and `MFGrad` begin with that on the way. This takes at most half of what the race
-        costs. It is left out where it takes more than 60 evaluations at the target, as for bounds
-        far below the noise. An arm that left at a cheap fidelity is not evaluated at a dearer one.
-        "bias": sigma is believed, and nothing is waited for.
+        contradicted. The spread is compared with sigma: a race ends only after some 8 repeats at
+        each fidelity that it has values of. Means at different fidelities are compared with bias
+        bounds: the winner (with order bounds, also its closest rival) is evaluated until a bias
+        half as large again as its bound is mostly found. That takes at most half of what the race
+        costs, and is left out where it takes more than 60 evaluations at the target. An arm that
+        left at a cheap fidelity is not evaluated at a dearer one. Where the noise is taken for
+        normal, a race ends only after 17 values of its winner (at delta = 0.05): they show any
+        outcome as frequent as one in six. "bias": sigma is believed, and nothing is waited for.
     seed
         Chooses the pilot's arms.
     """
@@ -121,10 +118,10 @@ class Race(Policy):
             epsilon = problem.noise.at(problem.target, problem.n_fidelities)
         if target_only:
             problem = replace(problem, bias=Bias.order(*[0.0] * problem.n_fidelities))
-        compared = (problem.target,) if target_only else tuple(range(problem.n_fidelities))
-        pilots, estimates = needs.pilot, needs.estimates_bias
-        if estimates is None:
-            estimates = problem.bias is None
+        levels = slice(problem.target if target_only else 0, problem.n_fidelities)
+        compared = tuple(range(problem.n_fidelities))[levels]
+        pilots = needs.pilot
+        estimates = problem.bias is None if needs.estimates_bias is None else needs.estimates_bias
         if pilots is None:
             is_unknown = problem.bias is None or problem.costs is None
             pilots = epsilon is None or (is_unknown and not target_only)
@@ -141,6 +138,7 @@ class Race(Policy):
             seed=self.seed,
             target_only=target_only,
             compared=compared,
+            levels=levels,
             evidence=Evidence(
                 problem,
                 self.delta - bias_level,
@@ -155,6 +153,7 @@ class Race(Policy):
             bias_level=bias_level,
             found_epsilon=epsilon,
             piloting=pilots,
+            audits_bias=bool(audit) and needs.certifies and not target_only,
             measure=check_count("measure", measure, 0),
             # A single arm is compared with nothing, whatever the noise.
             waits=audit is True and problem.n_arms > 1 and needs.waits,
@@ -162,15 +161,13 @@ class Race(Policy):
             failures=np.zeros((problem.n_arms, problem.n_fidelities), dtype=np.int64),
             stops=np.zeros((problem.n_arms, problem.n_fidelities), dtype=np.int64),
         )
-        order = np.random.default_rng(seed).permutation(problem.n_arms)
-        self._pilot = Pilot(
-            tuple(order.tolist()),
+        pilot = Pilot(
+            tuple(np.random.default_rng(seed).permutation(problem.n_arms).tolist()),
             check_count("pilot_arms", pilot_arms, 2),
             check_count("pilot_pulls", pilot_pulls, 2, MOST_AT_ONCE),
             needs.pilot_at or compared,
         )
-        self._audits = bool(audit) and needs.certifies and not target_only
-        self.course = Course(self.known, rule, self._pilot, self._audits)
+        self.course = Course(self.known, rule, pilot)
         if not pilots:
             self.course.begin()
 
@@ -196,7 +193,7 @@ class Race(Policy):
 
     def stop_measuring(self) -> None:
         """Be content with the winner's target pulls and with repeats, however few they are."""
-        known, winner = self.known, self.winner
+        known, winner = self.known, self.known.winner
         known.waits_for_repeats = False
         if winner is not None:
             pulled = int(known.evidence.counts[winner, self.problem.target])
@@ -208,7 +205,10 @@ class Race(Policy):
         """Propose pulls (see `Policy.ask`)."""
         check_count("n", n, 1, MOST_AT_ONCE)
         pending = check_pulls(pending, self.problem)
-        expected = self._expected(pending, is_copied=bool(pending) or n > 1)
+        counts = self.known.evidence.counts
+        expected = Expected(counts.copy() if pending or n > 1 else counts)
+        for under_way in pending:
+            expected.add(under_way)
         pulls: list[Pull] = []
         while len(pulls) < n and (pull := self._next_pull(expected)) is not None:
             pulls.append(pull)
@@ -216,41 +216,33 @@ class Race(Policy):
                 expected.add(pull)
         return pulls
 
-    def _expected(self, pending: Sequence[Pull] = (), is_copied: bool = False) -> Expected:
-        counts = self.known.evidence.counts
-        expected = Expected(counts.copy() if is_copied else counts, [])
-        for pull in pending:
-            expected.add(pull)
-        return expected
-
     def _next_pull(self, expected: Expected) -> Pull | None:
-        known, arms, winner = self.known, self.known.arms, self.winner
+        known, arms, seen = self.known, self.known.arms, self.known.evidence.counts
         if not arms.size:
             return None
         if known.piloting:
-            seen = known.evidence.counts
-            return self._pilot.next_pull(expected.counts, seen, known.roster.active)
+            return self.course.pilot.next_pull(expected.counts, seen, known.roster.active)
+        winner = known.winner
         if winner is not None and not known.needs.proposes_to_the_end:
             if missing := lacking(known, winner):
                 return next_pull(known, winner, missing)
-            due = self._pull_to_audit(winner, known.evidence.counts)
-            return due or Pull(winner, self.problem.target)
-        if winner is None and len(arms) > 1 and known.needs.audited is not None:
-            leader = known.needs.audited()
-            pull = None if leader is None else self._pull_to_audit(leader, expected.counts)
+            pull = pull_to_audit(known, winner, seen, self._left)
+            return Pull(winner, self.problem.target) if pull is None else pull
+        if winner is None and len(arms) > 1 and (leader := known.needs.audited()) is not None:
+            pull = pull_to_audit(known, leader, expected.counts, self._left)
             if pull is not None:
                 return pull
         return self.rule.propose(known, expected)
 
-    def _pull_to_audit(self, leader: int, counts: IntArray) -> Pull | None:
-        known = self.known
-        is_due = self._audits and known.waits and known.waits_for_repeats
-        return pull_to_audit(known, leader, counts, self._left) if is_due else None
-
-    def _awaits(self, winner: int) -> bool:
-        if lacking(self.known, winner):
+    @property
+    def _awaited(self) -> bool:
+        """Whether the race goes on although it has a winner."""
+        known, winner = self.known, self.known.winner
+        if winner is None:
+            return False
+        if lacking(known, winner):
             return True
-        return self._pull_to_audit(winner, self.known.evidence.counts) is not None
+        return pull_to_audit(known, winner, known.evidence.counts, self._left) is not None
 
     def tell(self, pull: Pull, observation: Observation) -> None:
         """Learn from one observation (see `Policy.tell`).
@@ -330,7 +322,7 @@ class Race(Policy):
     @property
     def fidelity(self) -> int:
         """The fidelity of the next pull; of the first one, or the target, when there is none."""
-        pull = self._next_pull(self._expected())
+        pull = self._next_pull(Expected(self.known.evidence.counts))
         if pull is None:
             return self.problem.target if self.certifies else 0
         return pull.fidelity
@@ -338,21 +330,19 @@ class Race(Policy):
     @property
     def winner(self) -> int | None:
         """The arm that the race has ended with, whose value may still be measured; or None."""
-        return self.known.winner if self.certifies else None
+        return self.known.winner
 
     @property
     def finished(self) -> bool:
         """True if the race is over (see `Policy.finished`)."""
-        known, winner = self.known, self.winner
-        if not known.arms.size or (winner is not None and not self._awaits(winner)):
+        known, has_won = self.known, self.known.winner is not None
+        if not known.arms.size or (has_won and not self._awaited):
             return True
-        if winner is None and hides_noise(known):
+        if (not has_won and hides_noise(known)) or known.needs.end(known):
             return True
-        if known.needs.end(known):
-            return True
-        if max(map(known.spending.of, range(self.problem.n_fidelities))) <= self._left:
+        if known.spending.all().max() <= self._left:
             return False
-        pull = self._next_pull(self._expected())
+        pull = self._next_pull(Expected(known.evidence.counts))
         return pull is not None and known.spending.of(pull.fidelity) > self._left
 
     @property
@@ -361,16 +351,14 @@ class Race(Policy):
 
     def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
         """Return the best answer so far in short (see `Policy.leader`)."""
-        known, winner = self.known, self.winner
-        if not known.arms.size:
-            return None, math.nan, (-math.inf, math.inf), 0
-        arm = known.needs.leader(known) if winner is None else winner
-        seen = np.flatnonzero(known.evidence.counts[arm])
-        if not seen.size:
+        known, arm = self.known, self.known.winner
+        if arm is None and known.arms.size:
+            arm = known.needs.leader(known)
+        seen = np.flatnonzero(known.evidence.counts[arm]).tolist() if arm is not None else []
+        if arm is None or not seen:
             return arm, math.nan, (-math.inf, math.inf), 0
-        highest = int(seen[-1])
-        _, mean, _ = self.summary(arm, highest)
-        return arm, mean, self.interval(arm), highest
+        _, mean, _ = self.summary(arm, seen[-1])
+        return arm, mean, self.interval(arm), seen[-1]
 
     def interval(self, arm: int) -> tuple[float, float]:
         """Return bounds on an arm's mean at the target, valid at all times with the others."""
@@ -391,10 +379,4 @@ class Race(Policy):
 
     def recommend(self) -> Recommendation:
         """Return the best answer so far (see `Policy.recommend`)."""
-        winner = self.winner
-        stage = Stage(
-            finished=self.finished,
-            awaits=winner is not None and self._awaits(winner),
-            provisos=self.provisos,
-        )
-        return answer(self.known, self.leader(), stage)
+        return answer(self.known, self.leader(), self.finished, self._awaited, self.provisos)

@@ -11,16 +11,13 @@ class Roster:
     An elimination remembers its grounds, so that it can be undone when they fall away. All masks
     have shape (K,): `merged` left as the repeat of another arm, `ruled_out` was eliminated for good
     as its mean is -inf, `led` was withdrawn for its failures while nobody else was seen to be
-    better. `failures` counts pulls in a row without a
-    value, for races that use it.
+    better. `failures` counts pulls in a row without a value, for races that use it.
     """
 
     def __init__(self, n_arms: int) -> None:
         self.active: BoolArray = np.ones(n_arms, dtype=bool)
         self.withdrawn: BoolArray = np.zeros(n_arms, dtype=bool)
-        self.merged: BoolArray = np.zeros(n_arms, dtype=bool)
-        self.ruled_out: BoolArray = np.zeros(n_arms, dtype=bool)
-        self.led: BoolArray = np.zeros(n_arms, dtype=bool)
+        self.merged, self.ruled_out, self.led = (self.withdrawn.copy() for _ in range(3))
         self.failures: IntArray = np.zeros(n_arms, dtype=np.int64)
         self._exit_fidelity: IntArray = np.full(n_arms, -1, dtype=np.int64)
         self._exit_by: IntArray = np.full(n_arms, -1, dtype=np.int64)
@@ -47,12 +44,14 @@ class Roster:
     def withdraw(self, arm: int) -> None:
         """Take an arm out for good, and put back the arms that it had eliminated."""
         self.withdrawn[arm] = True
-        self.active[arm] = False
-        self._restore(self._exit_by == arm)
+        self._take_out(arm)
 
     def rule_out(self, arm: int) -> None:
         """Eliminate an arm whose mean is -inf, and put back the arms that it had eliminated."""
         self.ruled_out[arm] = True
+        self._take_out(arm)
+
+    def _take_out(self, arm: int) -> None:
         self.active[arm] = False
         self._restore(self._exit_by == arm)
 
@@ -75,6 +74,12 @@ class Roster:
             better = int(self._exit_by[better])
         if better == into:
             self._restore(np.isin(np.arange(len(beaten)), line))
+
+    def rivals(self, arm: int) -> IntArray:
+        """Return the other arms that were not taken out without a comparison, shape (n,)."""
+        others = ~(self.withdrawn | self.merged)
+        others[arm] = False
+        return np.flatnonzero(others)
 
     @property
     def is_lonely(self) -> bool:

@@ -5,7 +5,7 @@ failures and costs, pilots what is not declared, measures the winner and words t
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -32,15 +32,15 @@ class Costs:
         self.counts: IntArray = np.zeros(problem.n_fidelities, dtype=np.int64)
         self._declared = problem.costs
 
-    def of(self, fidelity: int) -> float:
-        """Return the cost of a pull: declared, or the mean of what was paid (0 at first)."""
-        if self._declared is not None:
-            return self._declared[fidelity]
-        return float(self.sums[fidelity] / max(1, self.counts[fidelity]))
-
     def all(self) -> FloatArray:
-        """Return the cost of a pull at each fidelity, shape (M,)."""
-        return np.array([self.of(m) for m in range(len(self.sums))])
+        """Return costs of pulls, (M,): declared, or the mean of what was paid (0 at first)."""
+        if self._declared is not None:
+            return np.array(self._declared)
+        return np.asarray(self.sums / np.maximum(1, self.counts))
+
+    def of(self, fidelity: int) -> float:
+        """Return the cost of a pull at a fidelity."""
+        return float(self.all()[fidelity])
 
     def known(self, fidelity: int, observation: Observation) -> float | None:
         """Return the cost of a pull, None if nobody knows, as for a dead worker; or ValueError."""
@@ -52,15 +52,12 @@ class Costs:
             raise ValueError("cost=None: the problem's costs are measured; tell what was paid.")
         return None
 
-    def pay(self, fidelity: int, observation: Observation) -> None:
-        """Pay for a pull."""
-        cost = self.known(fidelity, observation)
-        if cost is None:
-            self.paid += self.of(fidelity)
-            return
-        self.paid += cost
-        self.sums[fidelity] += cost
-        self.counts[fidelity] += 1
+    def pay(self, fidelity: int, cost: float | None) -> None:
+        """Pay for a pull; None: its cost is not known."""
+        self.paid += self.of(fidelity) if cost is None else cost
+        if cost is not None:
+            self.sums[fidelity] += cost
+            self.counts[fidelity] += 1
 
     def to_plan_with(self) -> FloatArray:
         """Return the costs to plan with, shape (M,): later measurements must not move a plan."""
@@ -88,13 +85,15 @@ class Needs:
     waits: bool = True  # whether a certificate waits for values that show what a few cannot
     proposes_to_the_end: bool = False  # whether the rule also proposes the pulls of a winner
     # Called with the arm of each value before anything is judged.
-    note: Callable[["Known", int], None] | None = None
+    note: Callable[["Known", int], None] = lambda known, arm: None
     # Returns the best arm so far.
     leader: Callable[["Known"], int] = lambda known: surest_arm(known.evidence, known.arms)
     # Returns the arm to be evaluated where it shows whether bias bounds hold; None: none yet.
-    audited: Callable[[], int | None] | None = None
+    audited: Callable[[], int | None] = lambda: None
     # Returns what a winner lacks, given what it usually does.
-    lacking: Callable[["Known", int, Mapping[int, int]], dict[int, int]] | None = None
+    lacking: Callable[["Known", int, dict[int, int]], dict[int, int]] = lambda known, arm, usual: (
+        usual
+    )
     # Returns the evidence that is missing against others being better than an arm by epsilon.
     falls_short: Callable[["Known", int, float], float] | None = None
     # Returns count, mean and radius of an arm at the target, None: as usual.
@@ -102,7 +101,7 @@ class Needs:
     # Says why there is nothing left to do; empty while there is.
     end: Callable[["Known"], str] = lambda known: ""
     # Returns the words of an answer about an arm, given the usual ones.
-    words: Callable[["Known", "Words", int | None], "Words"] | None = None
+    words: Callable[["Known", "Words", int | None], "Words"] = lambda known, usual, arm: usual
     intake: "Intake | None" = None  # keeps values in blocks
 
 
@@ -117,12 +116,14 @@ class Known:
     seed: int
     target_only: bool  # whether only values at the target are evidence
     compared: tuple[int, ...]  # the fidelities whose values are
+    levels: slice  # the same
     evidence: Evidence
     roster: Roster
     bias: Bias | None  # the bounds in force; None before they are estimated
     bias_level: float  # the error probability of those that a pilot estimates
     found_epsilon: float | None  # the tolerance in force; None before it is found out
     piloting: bool
+    audits_bias: bool  # whether values are compared with the bias bounds
     measure: int  # number of evaluations that the winner gets at the target
     waits: bool  # whether a certificate waits for values that show what a few cannot
     max_failures: int
@@ -156,15 +157,10 @@ class Known:
     @property
     def winner(self) -> int | None:
         """The arm that was certified, or the only one left after the pilot; or None."""
-        if self.certified is not None:
+        if self.certified is not None or not self.needs.certifies:
             return self.certified
         arms = self.roster.arms
         return int(arms[0]) if len(arms) == 1 and not self.piloting else None
-
-    @property
-    def levels(self) -> slice:
-        """The fidelities that are compared."""
-        return slice(self.problem.target if self.target_only else 0, None)
 
     @property
     def scale(self) -> float:
@@ -180,7 +176,7 @@ class Expected:
     """
 
     counts: IntArray
-    pulls: list[Pull]
+    pulls: list[Pull] = field(default_factory=list)
 
     def add(self, pull: Pull) -> None:
         """Take in one more pull under way."""

@@ -61,6 +61,14 @@ class CensoredPolicyContract(AskAndTellContract):
     def observe(self, rng, pull, failure_rate=0.0):
         return observe(rng, pull, failure_rate)
 
+    def anything(self, rng):
+        limit = rng.choice([None, 0.3, 1.0, 1.7, 2.0, 4.0, 50.0, math.inf])
+        pull, chance = Pull(int(rng.integers(4)), 0, limit), rng.random()
+        if chance < 0.05:
+            at = float(rng.uniform(0.1, 3.0))
+            return pull, Observation(None, cost=at, censored_at=at)
+        return pull, Observation(math.nan, cost=0.5) if chance < 0.1 else observe(rng, pull)
+
     def check_pulls(self, policy, pulls, expected):
         assert len(pulls) == expected
         for pull in pulls:
@@ -162,30 +170,6 @@ class CensoredPolicyContract(AskAndTellContract):
         assert not without & {pull.arm for pull in others}
         assert policy.ask(3, without=without) == others
         assert policy.ask(3) == before
-
-    @settings(max_examples=3)
-    @given(seed=numbers)
-    def test_anything_may_be_told_at_any_time(self, seed):
-        rng = np.random.default_rng(seed)
-        policy = self.make()
-        told = []
-        for _ in range(80):
-            limit = rng.choice([None, 0.3, 1.0, 1.7, 2.0, 4.0, 50.0, math.inf])
-            pull = Pull(int(rng.integers(4)), 0, limit)
-            observation = observe(rng, pull)
-            chance = rng.random()
-            if chance < 0.1 and told:
-                pull, observation = told[int(rng.integers(len(told)))]
-            elif chance < 0.15:
-                at = float(rng.uniform(0.1, 3.0))
-                observation = Observation(None, cost=at, censored_at=at)
-            elif chance < 0.2:
-                observation = Observation(math.nan, cost=0.5)
-            told.append((pull, observation))
-            policy.tell(pull, observation)
-            self.check_answer(policy)
-        self.check_pulls(policy, policy.ask(4), 4)
-        assert policy.cost == pytest.approx(sum(observation.cost for _, observation in told))
 
     def test_wrong_input_is_an_error_and_changes_nothing(self):
         policy = self.make()

@@ -53,7 +53,8 @@ class AskAndTellContract:
     """What all policies promise, with time limits or without.
 
     A suite has `new`, which makes a policy, always with the same arguments, `observe`, which gives
-    what comes of a pull, and checks of pulls, of answers and of the end.
+    what comes of a pull, `anything`, which gives any pull with what comes of it, and checks of
+    pulls, of answers and of the end.
     """
 
     most_pulls = 3000  # an easy race must be over after so many
@@ -173,6 +174,20 @@ class AskAndTellContract:
         assert policy.recommend().arm is None
         assert not policy.recommend().certified
 
+    @settings(max_examples=3)
+    @given(seed=numbers)
+    def test_anything_may_be_told_at_any_time(self, seed):
+        rng = np.random.default_rng(seed)
+        policy = self.new()
+        told = []
+        for _ in range(90):
+            is_again = told and rng.random() < 0.1
+            told.append(told[int(rng.integers(len(told)))] if is_again else self.anything(rng))
+            policy.tell(*told[-1])
+            self.check_answer(policy)
+        self.check_pulls(policy, policy.ask(4), 4)
+        assert policy.cost == pytest.approx(sum(observation.cost for _, observation in told))
+
     def test_no_global_randomness(self):
         state = np.random.get_state(legacy=False)  # noqa: NPY002
         script = self.play(self.new(), np.random.default_rng(3), 200)
@@ -195,6 +210,13 @@ class PolicyContract(AskAndTellContract):
 
     def new(self):
         return self.make(self.problem())
+
+    def anything(self, rng):
+        pull = Pull(int(rng.integers(MEANS.shape[0])), int(rng.integers(MEANS.shape[1])))
+        if rng.random() < 0.05:
+            cost = COSTS[pull.fidelity]
+            return pull, Observation(None, cost=cost, censored_at=cost)
+        return pull, self.observe(rng, pull)
 
     # Values lie within [0, 1], so that they suit bounded noise too.
     def observe(self, rng, pull, failure_rate=0.0):
@@ -256,27 +278,6 @@ class PolicyContract(AskAndTellContract):
         assert policy.cost == pytest.approx(sum(COSTS[pull.fidelity] for pull, _ in script))
         assert policy.recommend().pulls == len(script)
         self.go_on(policy, np.random.default_rng(1))
-
-    @settings(max_examples=3)
-    @given(seed=numbers)
-    def test_anything_may_be_told_at_any_time(self, seed):
-        rng = np.random.default_rng(seed)
-        policy = self.new()
-        told = []
-        for _ in range(90):
-            pull = Pull(int(rng.integers(MEANS.shape[0])), int(rng.integers(MEANS.shape[1])))
-            observation = self.observe(rng, pull)
-            chance = rng.random()
-            if chance < 0.1 and told:
-                pull, observation = told[int(rng.integers(len(told)))]
-            elif chance < 0.15:
-                cost = COSTS[pull.fidelity]
-                observation = Observation(None, cost=cost, censored_at=cost)
-            told.append((pull, observation))
-            policy.tell(pull, observation)
-            self.check_answer(policy)
-        self.check_pulls(policy, policy.ask(4), 4)
-        assert policy.cost == pytest.approx(sum(COSTS[pull.fidelity] for pull, _ in told))
 
     def test_wrong_input_is_an_error_and_changes_nothing(self):
         policy = self.new()

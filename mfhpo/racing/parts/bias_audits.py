@@ -26,7 +26,8 @@ def pull_to_audit(known: Known, leader: int, counts: IntArray, left: float) -> P
     `counts` (K, M) has pulls under way, and `left` is what may be spent.
     """
     bias, target = known.bias, known.problem.target
-    if bias is None or bias.source != "declared":
+    is_due = known.audits_bias and known.waits and known.waits_for_repeats
+    if not is_due or bias is None or bias.source != "declared":
         return None
     arms = _concerned(known, leader, counts, bias)
     if arms is None:
@@ -55,27 +56,23 @@ def pull_to_audit(known: Known, leader: int, counts: IntArray, left: float) -> P
 
 
 def _concerned(known: Known, leader: int, counts: IntArray, bias: Bias) -> IntArray | None:
-    arms = np.array([leader])
     if bias.kind != "order":
-        return arms
-    roster = known.roster
-    others = np.flatnonzero(~(roster.withdrawn | roster.merged))
-    others = others[others != leader]
+        return np.array([leader])
+    others = known.roster.rivals(leader)
     if not others.size:
         return None
     order = np.lexsort((counts[others].sum(axis=1), counts[others, known.problem.target]))
-    return np.append(arms, others[order[-1]])
+    return np.array([leader, others[order[-1]]])
 
 
 def widen(known: Known, fidelity: int) -> bool:
     """Widen the bounds that values at a fidelity contradict, with a warning; if there are."""
-    evidence = known.evidence
-    counts = evidence.counts
+    counts = known.evidence.counts
     seen = np.flatnonzero((counts[:, fidelity] > 0) & ((counts > 0).sum(axis=1) > 1))
-    if not seen.size:
+    if not known.audits_bias or not seen.size:
         return False
     assert known.bias is not None
-    means, spread = evidence.all_means(seen), _spread_of(known, seen)
+    means, spread = known.evidence.all_means(seen), _spread_of(known, seen)
     contradicted = False
     while found := _audit_of(known, known.bias).find(
         known.bias, fidelity, means, counts[seen], spread, seen.tolist()

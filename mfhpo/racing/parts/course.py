@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mfhpo.knowledge.arrays import BoolArray, IntArray
+from mfhpo.knowledge.bias import Bias, Kind, estimate_bias
 from mfhpo.knowledge.noise import NoiseContradictedWarning
 from mfhpo.problem import Observation, Pull
-from mfhpo.racing.answer import leads
+from mfhpo.racing.evidence import Evidence
 from mfhpo.racing.parts.bias_audits import widen
 from mfhpo.racing.parts.failures import why_it_leaves
 from mfhpo.racing.parts.measuring import is_confirmed_by
-from mfhpo.racing.parts.pilot import Pilot
 from mfhpo.racing.rule import Known, Rule
 
 
@@ -19,17 +20,65 @@ class ArmWithdrawnWarning(UserWarning):
     """An arm left the race because too many of its pulls failed."""
 
 
+@dataclass(frozen=True)
+class Pilot:
+    """Which arms to pull how often before the race, to find out what was not declared."""
+
+    # In random order, so that the biases of the first ones stand for those of all arms: the first
+    # `n_arms` that are still in the race are the pilot's.
+    order: tuple[int, ...]
+    n_arms: int
+    n_pulls: int  # of each of them at every fidelity, at least 2
+    fidelities: tuple[int, ...]
+
+    def arms(self, active: BoolArray) -> IntArray:
+        """Return the pilot's arms, shape (min(P, number of active arms),)."""
+        chosen = [arm for arm in self.order if active[arm]][: self.n_arms]
+        return np.array(chosen, dtype=np.int64)
+
+    def missing(self, counts: IntArray, active: BoolArray) -> list[Pull]:
+        """Return the missing pulls, cheapest fidelity first, given counts of shape (K, M)."""
+        arms = self.arms(active)
+        return [
+            Pull(arm, fidelity)
+            for fidelity in self.fidelities
+            for repeat in range(self.n_pulls)
+            for arm in arms[counts[arms, fidelity] <= repeat].tolist()
+        ]
+
+    def next_pull(self, counts: IntArray, seen: IntArray, active: BoolArray) -> Pull:
+        """Return the next pull, by the counts with what is under way, and by those seen."""
+        missing = self.missing(counts, active)
+        if missing:
+            return missing[0]
+        cheapest, arms = self.fidelities[0], np.flatnonzero(active)
+        first = arms[np.argmin(counts[arms, cheapest])]
+        if counts[first, cheapest] < self.n_pulls:
+            return Pull(int(first), cheapest)
+        # What is left is under way and may never come: pull it once more.
+        return self.missing(seen, active)[0]
+
+    def bias(self, evidence: Evidence, active: BoolArray, kind: Kind, level: float) -> Bias:
+        """Return bias bounds for all arms, from the pilot's means (see `estimate_bias`)."""
+        n_arms, n_fidelities = evidence.counts.shape
+        arms = self.arms(active)
+        if n_fidelities == 1:
+            return Bias(kind, (0.0,), source="estimated")
+        if len(arms) < 2:
+            # One arm has no other to be compared with, and order bounds say no more than that:
+            # nothing is claimed of its own bias.
+            return Bias("order", (0.0,) * n_fidelities, source="estimated")
+        means = evidence.all_means(arms)
+        return estimate_bias(means - means[:, -1:], kind, n_arms, level)
+
+
 @dataclass
 class Course:
-    """Learns observations one by one, and asks the rule after each.
-
-    `audits_bias` says whether bias bounds are compared with values.
-    """
+    """Learns observations one by one, and asks the rule after each."""
 
     known: Known
     rule: Rule
     pilot: Pilot
-    audits_bias: bool
 
     def begin(self) -> None:
         """Begin the race, with the costs that are known."""
@@ -40,9 +89,9 @@ class Course:
     def tell(self, pull: Pull, observation: Observation) -> None:
         """Learn from one observation."""
         arm, fidelity, intake = int(pull.arm), int(pull.fidelity), self.known.needs.intake
-        self.known.spending.known(fidelity, observation)  # raises before anything is noted
+        cost = self.known.spending.known(fidelity, observation)  # or raise: nothing is noted yet
         says = intake is None or intake.accept(self.known, pull, observation)
-        self.known.spending.pay(fidelity, observation)
+        self.known.spending.pay(fidelity, cost)
         if not says:
             return
         if observation.value is None or not observation.has_value:
@@ -69,7 +118,8 @@ class Course:
         known = self.known
         known.pulls += 1
         contradicted = known.evidence.add(arm, fidelity, value)
-        self.take_note(arm)
+        known.told += 1
+        known.needs.note(known, arm)
         if contradicted:
             warnings.warn(
                 f"{contradicted} at {known.labels.fidelity(fidelity)}; it is estimated from now "
@@ -80,27 +130,20 @@ class Course:
         if known.piloting:
             self._end_pilot()
             return
-        if contradicted or (self.known.needs.certifies and is_confirmed_by(known, arm)):
+        if contradicted or is_confirmed_by(known, arm):
             self.rule.plan(known)
             known.roster.restore_eliminated()
             self.judge(None)
         self.audit_bias(fidelity)
         self.judge(fidelity)
 
-    def take_note(self, arm: int) -> None:
-        """Let the rule take note of what was told about an arm."""
-        self.known.told += 1
-        if self.known.needs.note is not None:
-            self.known.needs.note(self.known, arm)
-
     def audit_bias(self, fidelity: int) -> None:
         """Compare values at a fidelity with the bias bounds, and judge anew by wider ones."""
-        if not self.audits_bias or not widen(self.known, fidelity):
-            return
-        assert self.known.bias is not None
-        self.rule.plan(self.known)
-        self.known.roster.restore_unsupported(np.array(self.known.bias.margins))
-        self.judge(None)
+        if widen(self.known, fidelity):
+            assert self.known.bias is not None
+            self.rule.plan(self.known)
+            self.known.roster.restore_unsupported(np.array(self.known.bias.margins))
+            self.judge(None)
 
     def judge(self, fidelity: int | None) -> None:
         """Ask the rule for its verdicts, and apply them (see `Rule.verdict`)."""
@@ -117,13 +160,20 @@ class Course:
                 for arm in range(known.problem.n_arms):
                     self._take_due(arm)
 
+    def go_on(self) -> None:
+        """Judge all anew, as an arm has left."""
+        if self.known.piloting:
+            self._end_pilot()
+        else:
+            self.judge(None)
+
     def _end_pilot(self) -> None:
         known, active = self.known, self.known.roster.active
         if not active.any() or self.pilot.missing(known.evidence.counts, active):
             return
         if known.bias_level:
             level = known.bias_level / max(1, known.problem.n_fidelities - 1)
-            known.bias = self.pilot.bias(known.evidence, active, self.known.needs.kind, level)
+            known.bias = self.pilot.bias(known.evidence, active, known.needs.kind, level)
         known.piloting = False
         known.n_pilot = len(self.pilot.arms(active))
         known.costs = known.spending.to_plan_with()
@@ -133,13 +183,6 @@ class Course:
         for fidelity in range(known.problem.n_fidelities):
             self.audit_bias(fidelity)
         self.judge(None)
-
-    def go_on(self) -> None:
-        """Judge all anew, as an arm has left."""
-        if self.known.piloting:
-            self._end_pilot()
-        else:
-            self.judge(None)
 
     def _count_missing(self, arm: int, fidelity: int, failed: bool) -> None:
         self._take_due(arm)  # the gap before them may never be filled
@@ -153,7 +196,16 @@ class Course:
         why = why_it_leaves(self.known, arm, fidelity)
         if why:
             warnings.warn(why, ArmWithdrawnWarning, stacklevel=5)
-            known = self.known
-            known.roster.led[arm] = leads(known.evidence, known.arms, arm)
-            known.roster.withdraw(arm)
+            self.known.roster.led[arm] = self._leads(arm)
+            self.known.roster.withdraw(arm)
             self.go_on()
+
+    def _leads(self, arm: int) -> bool:
+        """Tell whether no other arm has a larger mean at the arm's highest fidelity."""
+        evidence, arms = self.known.evidence, self.known.arms
+        seen = np.flatnonzero(evidence.counts[arm])
+        if not seen.size:
+            return False
+        means = evidence.means(arms[evidence.counts[arms, seen[-1]] > 0], int(seen[-1]))
+        [mean] = evidence.means(np.array([arm]), int(seen[-1]))
+        return len(means) > 1 and bool(mean >= means.max())

@@ -9,26 +9,22 @@ from mfhpo.knowledge.arrays import IntArray
 from mfhpo.racing.claims import outcomes_in_words
 from mfhpo.racing.rule import Known
 
-# An arm may fail up to this share of its evaluations and stay in the race: it then costs twice as
-# much as one that never fails.
-_TOLERATED_RATE = 0.5
-
-# Probability with which an arm that fails at a tolerated rate ever leaves.
+# Probability with which an arm ever leaves that fails in half of its evaluations: so many are
+# tolerated, as it then costs twice as much as one that never fails.
 _LEVEL = 0.01
 
 
 def fails_too_often(values: int, failures: int, max_failures: int, elsewhere: int = 0) -> bool:
     """Tell whether an arm leaves because its evaluations at a fidelity give no value.
 
-    An arm without values leaves after `max_failures` failures. One with values leaves once its
-    failure rate at a fidelity is confidently above one half. `elsewhere` counts values at other
-    fidelities.
+    An arm without values, also `elsewhere`, leaves after `max_failures` failures. One with values
+    leaves once its failure rate at a fidelity is confidently above one half.
     """
-    if values + elsewhere == 0:
-        return failures >= max_failures
-    if failures < max_failures or failures <= values:
+    if failures < max_failures:
         return False
-    return evidence_of_failing(values, failures) >= 1.0 / _LEVEL
+    if values + elsewhere == 0:
+        return True
+    return failures > values and evidence_of_failing(values, failures) >= 1.0 / _LEVEL
 
 
 def evidence_of_failing(values: int, failures: int) -> float:
@@ -39,13 +35,12 @@ def evidence_of_failing(values: int, failures: int) -> float:
     reaches 1 / a with probability at most a (Ville's inequality).
     """
     a, b = failures + 1.0, values + 1.0
-    # The integral of r^failures (1 - r)^values from the tolerated rate to 1.
-    mass = betainc(b, a, 1.0 - _TOLERATED_RATE)
+    # The integral of r^failures (1 - r)^values from one half to 1, over that from 0 on.
+    mass = float(betainc(b, a, 0.5))
     if mass == 0.0:
         return 0.0
-    log_likelihood = float(betaln(a, b)) + math.log(mass) - math.log(1.0 - _TOLERATED_RATE)
-    log_at_rate = failures * math.log(_TOLERATED_RATE) + values * math.log(1.0 - _TOLERATED_RATE)
-    return math.exp(min(log_likelihood - log_at_rate, 700.0))
+    log_ratio = float(betaln(a, b)) + math.log(mass) + (failures + values + 1) * math.log(2.0)
+    return math.exp(min(log_ratio, 700.0))
 
 
 def n_values(known: Known) -> IntArray:
@@ -84,9 +79,9 @@ def why_it_leaves(known: Known, arm: int, fidelity: int) -> str:
 
 def why_nothing_is_certified(known: Known, winner: int) -> str:
     """Say which arm left for its failures that was or would be the best; empty if none."""
-    missing, intake = known.missing, known.needs.intake
+    intake = known.needs.intake
     if intake is not None and intake.in_blocks:
-        lost = intake.lost_leader(known.roster, missing, winner)
+        lost = intake.lost_leader(known.roster, known.missing, winner)
     else:
         lost = _lost_leader(known, winner)
     if lost is None:
@@ -107,11 +102,10 @@ def _lost_leader(known: Known, winner: int) -> int | None:
     counts, roster = known.evidence.counts, known.roster
     for arm in np.flatnonzero(roster.withdrawn & known.missing.any(axis=1)).tolist():
         shared = [m for m in known.compared if counts[arm, m] and counts[winner, m]]
+        is_ahead = counts[arm, -1] > 0
         if shared:
             own, best = known.evidence.means(np.array([arm, winner]), shared[-1])
             is_ahead = own > best
-        else:
-            is_ahead = counts[arm, -1] > 0
         if is_ahead or roster.led[arm]:
             return int(arm)
     return None

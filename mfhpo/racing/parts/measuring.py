@@ -11,8 +11,7 @@ _SHARE_TO_SEE = 1.0 / 6.0
 
 def lacking(known: Known, winner: int) -> dict[int, int]:
     """Return how many pulls a winner lacks at which fidelity."""
-    usual, decide = usually_lacking(known, winner), known.needs.lacking
-    return usual if decide is None else decide(known, winner, usual)
+    return known.needs.lacking(known, winner, usually_lacking(known, winner))
 
 
 def usually_lacking(known: Known, winner: int) -> dict[int, int]:
@@ -23,24 +22,21 @@ def usually_lacking(known: Known, winner: int) -> dict[int, int]:
         cost_of = known.spending.of
         unaudited = known.evidence.noise.unaudited if known.waits_for_repeats else {}
         for m, repeats in unaudited.items():
-            if cost_of(m) > cost_of(target):
-                continue  # it is dearer than what it stands for
-            missing[m] = max(missing.get(m, 0), repeats + int(counts[m] == 0))
+            if cost_of(m) <= cost_of(target):  # else it is dearer than what it stands for
+                missing[m] = max(missing.get(m, 0), repeats + int(counts[m] == 0))
         planned = sum(max(missing.get(m, 0), 0) for m in known.compared)
-        short = _values_awaited(known) - _values_of(known, winner) - planned
+        short = -_values_beyond_few(known, winner) - planned
         if short > 0:
             cheapest = min(known.compared, key=cost_of)
             missing[cheapest] = max(missing.get(cheapest, 0), 0) + short
     return {m: pulls for m, pulls in missing.items() if pulls > 0}
 
 
-def _values_of(known: Known, arm: int) -> int:
-    return int(known.evidence.counts[arm, list(known.compared)].sum())
-
-
-def _values_awaited(known: Known) -> int:
+def _values_beyond_few(known: Known, arm: int) -> int:
+    """Return how many values an arm has beyond those that show what a few cannot."""
     normal = known.evidence.supposes_normal
-    return evaluations_to_see(_SHARE_TO_SEE, known.delta) if normal else 0
+    awaited = evaluations_to_see(_SHARE_TO_SEE, known.delta) if normal else 0
+    return int(known.evidence.counts[arm, list(known.compared)].sum()) - awaited
 
 
 def is_confirmed_by(known: Known, arm: int) -> bool:
@@ -48,7 +44,7 @@ def is_confirmed_by(known: Known, arm: int) -> bool:
     # Later blocks of a winner alone are compared with nothing.
     if not known.waits or known.needs.intake is not None or known.winner != arm:
         return False
-    return _values_of(known, arm) == _values_awaited(known)
+    return _values_beyond_few(known, arm) == 0
 
 
 def is_short_at_target(known: Known, winner: int) -> bool:

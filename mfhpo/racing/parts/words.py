@@ -1,13 +1,11 @@
 """The words of a race's answer: why it stands as it does, and on what that rests."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from mfhpo.knowledge.noise import within_range
 from mfhpo.problem import Recommendation
-from mfhpo.racing.answer import notices, remaining_pulls
 from mfhpo.racing.claims import joined, unseen_in_words, unseen_share
 from mfhpo.racing.noise_evidence import LEAST_REPEATS
 from mfhpo.racing.parts.failures import outcomes, why_nothing_is_certified
@@ -33,30 +31,32 @@ def hides_noise(known: Known) -> bool:
     return known.needs.intake is None or of_each >= _REPEATS_TO_SEE_NOISE
 
 
-@dataclass(frozen=True)
-class Stage:
-    """The stage of a race; for the others see `Policy`."""
-
-    finished: bool
-    awaits: bool  # whether the race goes on although it has a winner
-    provisos: tuple[str, ...]
-
-
 def answer(
-    known: Known, leader: tuple[int | None, float, tuple[float, float], int], stage: Stage
+    known: Known,
+    leader: tuple[int | None, float, tuple[float, float], int],
+    finished: bool,
+    awaited: bool,
+    provisos: tuple[str, ...],
 ) -> Recommendation:
-    """Return the best answer so far, given what `Policy.leader` returns."""
+    """Return the best answer so far, given what `Policy.leader` returns.
+
+    `awaited` says whether the race goes on although it has a winner; for `finished` and `provisos`
+    see `Policy`.
+    """
     roster = known.roster
     arm, mean, interval, fidelity = leader
     # A winner that was compared with nothing is none.
     is_compared = known.certified is not None or not roster.is_lonely
-    has_won = known.needs.certifies and known.winner is not None
-    ended = has_won and is_compared and not stage.awaits
-    refused = ""
-    if ended and arm is not None:
-        refused = why_nothing_is_certified(known, arm)
+    ended = known.winner is not None and is_compared and not awaited
+    refused = why_nothing_is_certified(known, arm) if ended and arm is not None else ""
     certified = ended and not refused
-    words = _words(known, arm, stage)
+    usual = Words(
+        _reason(known, arm, finished, awaited),
+        *_suppositions(known),
+        _notices(known),
+        _remaining_cost(known, arm) if known.needs.certifies else None,
+    )
+    words = known.needs.words(known, usual, arm)
     return Recommendation(
         arm=arm,
         mean=mean,
@@ -64,7 +64,7 @@ def answer(
         fidelity=fidelity,
         delta=known.delta,
         epsilon=known.epsilon,
-        finished=stage.finished,
+        finished=finished,
         certified=certified,
         reason=refused or words.reason,
         cost=known.spending.paid,
@@ -73,39 +73,31 @@ def answer(
         compared=known.problem.n_arms - int((roster.withdrawn | roster.merged).sum()),
         assumptions=words.assumptions,
         remaining_cost=0.0 if certified else None if refused else words.remaining_cost,
-        conditions=(*words.conditions, *stage.provisos),
+        conditions=(*words.conditions, *provisos),
         unseen=_unseen(known, arm),
-        not_compared=_not_compared(known),
+        not_compared=tuple(
+            f"{known.labels.arm(gone)}: {outcomes(known, gone)}"
+            for gone in np.flatnonzero(roster.withdrawn).tolist()
+        ),
         failures=int(known.failures.sum()),
         notices=words.notices,
     )
 
 
-def _words(known: Known, arm: int | None, stage: Stage) -> Words:
-    usual = Words(
-        _reason(known, arm, stage),
-        _conditions(known),
-        _assumptions(known),
-        _notices(known),
-        _remaining_cost(known, arm) if known.needs.certifies else None,
-    )
-    return usual if known.needs.words is None else known.needs.words(known, usual, arm)
-
-
-def _reason(known: Known, arm: int | None, stage: Stage) -> str:
+def _reason(known: Known, arm: int | None, finished: bool, awaited: bool) -> str:
     if arm is None:
         return "every arm failed and left the race"
     if not known.needs.certifies:
         reason = known.needs.reason
-        if stage.finished:
-            return f"{_end(known, stage)}; {reason}"
+        if finished:
+            return f"{_end(known)}; {reason}"
         return f"the pilot is not complete; {reason}" if known.piloting else reason
     winner = known.winner
     if winner is None:
         reason = f"{len(known.arms)} arms are not told apart yet"
         if known.piloting:
             reason = "the pilot is not complete"
-    elif stage.awaits:
+    elif awaited:
         reason = "the winner is evaluated more often, to see what a few values cannot show"
         if is_short_at_target(known, winner):
             reason = "the winner's value at the target is still being measured"
@@ -118,10 +110,10 @@ def _reason(known: Known, arm: int | None, stage: Stage) -> str:
         return f"every other arm{compared} was eliminated"
     else:
         return "the only arm"
-    return f"{_end(known, stage)} and {reason}" if stage.finished else reason
+    return f"{_end(known)} and {reason}" if finished else reason
 
 
-def _end(known: Known, stage: Stage) -> str:
+def _end(known: Known) -> str:
     if end := known.needs.end(known):
         return end
     if hides_noise(known):
@@ -129,22 +121,40 @@ def _end(known: Known, stage: Stage) -> str:
     return f"the budget of {known.spending.budget:g} is spent"
 
 
-def _conditions(known: Known) -> tuple[str, ...]:
-    parts = ["evaluations are independent", known.evidence.assumption]
-    if len(known.compared) > 1:
-        parts.append(_bias_condition(known))
-    return tuple(parts)
-
-
-def _assumptions(known: Known) -> tuple[str, ...]:
-    parts = []
+def _suppositions(known: Known) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the conditions of a certificate, and the assumptions that it rests on."""
+    conditions, assumptions = ["evaluations are independent", known.evidence.assumption], []
     if known.evidence.noise.is_estimated:
-        parts.append("noise: estimated, that of each configuration from its own values")
+        assumptions.append("noise: estimated, that of each configuration from its own values")
     if len(known.compared) > 1:
-        parts.append(_bias_in_words(known))
+        condition, assumption = _bias_in_words(known)
+        conditions.append(condition)
+        assumptions.append(assumption)
     elif known.problem.n_fidelities > 1:
-        parts.append("bias: nothing is taken for true of it; the target's values decide")
-    return tuple(parts)
+        assumptions.append("bias: nothing is taken for true of it; the target's values decide")
+    return tuple(conditions), tuple(assumptions)
+
+
+def _bias_in_words(known: Known) -> tuple[str, str]:
+    bias, n_pilot = known.bias, known.n_pilot
+    if bias is None:
+        return "the bias is as it will be found", "bias: not known yet"
+    share = 100.0 * unseen_share(n_pilot, known.bias_level)
+    condition, source = {
+        "declared": ("the declared bias bounds hold", "declared"),
+        "estimated": (
+            f"the arms' biases are alike ({n_pilot} were seen, which covers all but {share:.2g} % "
+            f"of the arms)",
+            f"estimated from {n_pilot} arms at every fidelity, taking the arms' biases as normal "
+            f"and exchangeable",
+        ),
+        "widened": (
+            "the bias bounds hold as they were widened",
+            "widened because observations contradicted them",
+        ),
+    }[bias.source]
+    bounds = ", ".join(f"{bound:.3g}" for bound in bias.bounds)
+    return condition, f"{bias.kind} bias bounds ({bounds}): {source}"
 
 
 def _notices(known: Known) -> tuple[str, ...]:
@@ -164,65 +174,43 @@ def _notices(known: Known) -> tuple[str, ...]:
             found.append(
                 f"too few repeats at {levels} to see whether the declared sigma is too small"
             )
-    arms = np.flatnonzero(~known.roster.merged)
-    return (*found, *notices(known.evidence, arms, known.compared, labels))
+    return (*found, *known.evidence.notices(np.flatnonzero(~known.roster.merged), labels))
 
 
 def _remaining_cost(known: Known, leader: int | None) -> float | None:
     if leader is None or known.piloting or hides_noise(known):
         return None
-    winner = known.winner
+    winner, cost_of = known.winner, known.spending.of
     if winner is not None:
         missing_of_winner = lacking(known, winner).items()
-        return sum((n * known.spending.of(m) for m, n in missing_of_winner), start=0.0)
-    missing = remaining_pulls(known.evidence, known.arms, leader, known.epsilon)
+        return sum((n * cost_of(m) for m, n in missing_of_winner), start=0.0)
+    missing = _remaining_pulls(known, leader)
     if math.isnan(missing):
         return None
-    return missing if math.isinf(missing) else missing * known.spending.of(known.problem.target)
+    return missing if math.isinf(missing) else missing * cost_of(known.problem.target)
 
 
-def _bias_condition(known: Known) -> str:
-    if known.bias is None:
-        return "the bias is as it will be found"
-    if known.bias.source == "declared":
-        return "the declared bias bounds hold"
-    if known.bias.source == "widened":
-        return "the bias bounds hold as they were widened"
-    share = 100.0 * unseen_share(known.n_pilot, known.bias_level)
-    return (
-        f"the arms' biases are alike ({known.n_pilot} were seen, which covers all but {share:.2g} "
-        f"% of the arms)"
-    )
-
-
-def _bias_in_words(known: Known) -> str:
-    if known.bias is None:
-        return "bias: not known yet"
-    words = {
-        "declared": "declared",
-        "estimated": f"estimated from {known.n_pilot} arms at every fidelity, taking the arms' "
-        "biases as normal and exchangeable",
-        "widened": "widened because observations contradicted them",
-    }
-    bounds = ", ".join(f"{bound:.3g}" for bound in known.bias.bounds)
-    return f"{known.bias.kind} bias bounds ({bounds}): {words[known.bias.source]}"
-
-
-def _not_compared(known: Known) -> tuple[str, ...]:
-    labels = known.labels
-    return tuple(
-        f"{labels.arm(arm)}: {outcomes(known, arm)}"
-        for arm in np.flatnonzero(known.roster.withdrawn).tolist()
-    )
+def _remaining_pulls(known: Known, leader: int) -> float:
+    """Return target pulls that separate the leader, infinite for a tie, NaN if unknown."""
+    evidence, arms, target = known.evidence, known.arms, known.problem.target
+    counts = evidence.counts[arms]
+    common = np.flatnonzero(counts.all(axis=0))
+    if not common.size:
+        return math.nan
+    means = evidence.means(arms, int(common[-1]))
+    leads = arms == leader
+    gaps = np.abs(means[leads] - means) + known.epsilon
+    gaps[leads] = gaps[~leads].min()
+    needed = evidence.pulls_until(target, gaps / 2.0)
+    return float(np.maximum(0.0, needed - counts[:, target]).sum())
 
 
 def _unseen(known: Known, arm: int | None) -> str:
     if arm is None:
         return ""
-    target, roster = known.problem.target, known.roster
+    target, others = known.problem.target, known.roster.rivals(arm)
     pulled = known.evidence.counts[:, target]
-    others = np.flatnonzero(~(roster.withdrawn | roster.merged | roster.ruled_out))
-    others = others[others != arm]
+    others = others[~known.roster.ruled_out[others]]
     counts = [("this arm", int(pulled[arm]))]
     if others.size:
         means = np.where(pulled[others] > 0, known.evidence.means(others, target), -np.inf)

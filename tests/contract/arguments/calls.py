@@ -1,7 +1,6 @@
 """One public function or class: how it is called rightly, and how it takes wrong arguments."""
 
 import contextlib
-import inspect
 import re
 import resource
 import signal
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mfhpo._validation import shown
+from mfhpo._validation.parameters import parameters
 from tests.contract.arguments.wrong_values import WRONG, Kind
 
 # CPU seconds of a call, whatever else the machine does. A call is meant to take at most one second;
@@ -45,37 +45,22 @@ class Call:
     apart: frozenset[str] = frozenset()
     known_as: Mapping[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def of_method(
+        cls, make: Callable[[], Any], method: str, valid: Callable[[], Any] = dict, **more: Any
+    ) -> "Call":
+        """Return the call of a method of an object that is made anew each time."""
+        signature = getattr(make(), method)
+        return cls(
+            lambda **given: getattr(make(), method)(**given),
+            valid,
+            **{"signature_of": signature, **more},
+        )
+
     def parameters(self) -> list[str]:
         """Return the names of all that it takes, also of what it hands on to its bases."""
-        names = parameters_of(self.call if self.signature_of is None else self.signature_of)
+        names = parameters(self.call if self.signature_of is None else self.signature_of)
         return [name for name in names if name not in self.apart]
-
-
-def parameters_of(called: Callable[..., Any]) -> list[str]:
-    found: dict[str, None] = {}
-    for place, each in enumerate(_handed_on_to(called)):
-        for parameter in inspect.signature(each).parameters.values():
-            is_named = parameter.kind is parameter.KEYWORD_ONLY
-            # Only options are handed on to a base.
-            is_own = place < 2 and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
-            if parameter.name != "self" and (is_named or is_own):
-                found[parameter.name] = None
-    return list(found)
-
-
-def _handed_on_to(called: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
-    yield called
-    if not isinstance(called, type):
-        return
-    bases = [base for base in called.__mro__ if "__init__" in vars(base)]
-    for base in bases:
-        constructor = vars(base)["__init__"]
-        if base is object or not base.__module__.startswith("mfhpo"):
-            return
-        signature = inspect.signature(constructor)
-        yield constructor
-        if all(each.kind is not each.VAR_KEYWORD for each in signature.parameters.values()):
-            return
 
 
 @contextlib.contextmanager

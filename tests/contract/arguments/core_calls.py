@@ -8,78 +8,60 @@ import numpy as np
 import mfhpo
 from mfhpo import Bias, Observation, Problem, Pull, SubGaussian, censored, games, search
 from mfhpo.search import HalvingSearch, ModelSearch, Numeric, OneOf
+from tests.contract.arguments import wrong_values as may
 from tests.contract.arguments.calls import Call
-from tests.contract.arguments.wrong_values import (
-    FINITE,
-    FLAG,
-    NONNEGATIVE,
-    POSITIVE,
-    PROBABILITY,
-    UNLIMITED,
-    Kind,
-    count,
-    either,
-    function,
-    named,
-    never,
-    nothing,
-    number,
-    one_of,
-    optional,
-    sequence_of,
-    text,
-)
+from tests.contract.arguments.wrong_values import Kind
 
 # Whole numbers up to which memory and time are no trouble.
 MOST_ARMS = 100_000
 
 # By name, what arguments may be wherever they have it.
-KINDS: dict[str, Kind] = named(
-    (count(0, 1), "arm fidelity"),
-    (one_of(True, False, "bias"), "audit"),
-    (FLAG, "averaging blocks checkpoints continues joint measured preselect safeguard"),
-    (count(0), "begun measure"),
-    (optional(FINITE), "best_at_most second_at_least"),
-    (POSITIVE, "beta exploration learning_rate prior rho smoothness"),
-    (nothing, "bias chance cost hyperparameters penalty radius"),
-    (NONNEGATIVE, "bound"),
-    (optional(UNLIMITED), "budget limit seconds"),
-    (optional(count(2, MOST_ARMS)), "candidates"),
-    (optional(NONNEGATIVE), "epsilon"),
-    (optional(number(0, to="[]")), "censored_at"),
-    (optional(number(0, 1, to="[)")), "certify_share"),
-    (one_of("kl", "kl+", "bernstein", "printed", "published curves"), "confidence"),
-    (sequence_of(POSITIVE, 1), "costs"),
-    (PROBABILITY, "delta probability ratio"),
-    (optional(count(0, 1)), "duplicate_of"),
-    (one_of("steer", "eliminate"), "estimated_bias"),
-    (number(0, 1, to="(]"), "eta fraction"),
-    (one_of("A", "B", "C", "AB", "top"), "explore"),
-    (FINITE, "high low"),
-    (optional(count(1)), "horizon trials"),
-    (one_of("target", "level"), "information"),
-    (optional(count(2)), "initial top"),
-    (either(count(1, 1_000), sequence_of(POSITIVE, 1)), "limits"),
-    (optional(POSITIVE), "longest"),
-    (count(2), "max_arms pilot_arms pilot_pulls"),
-    (count(1), "max_failures"),
-    (count(1, 100_000), "n"),
-    (count(1, MOST_ARMS), "n_arms"),
-    (never, "observation players points policy problem profile pull query radii search"),
-    (sequence_of(never), "pending"),
-    (text, "reason"),
-    (optional(text), "replicate"),
-    (optional(never), "reward_range"),
-    (one_of(None, "pulls", "rounds"), "schedule"),
-    (count(0, float("inf")), "seed"),
-    (optional(either(NONNEGATIVE, sequence_of(NONNEGATIVE, 1))), "sigma"),
-    (count(2, 1_000), "splits"),
-    (one_of("mixture", "published"), "stop"),
-    (one_of("kaplan-meier", "count"), "survival"),
-    (one_of("cost", "evaluations"), "unit"),
-    (sequence_of(lambda value: value is None or isinstance(value, int), 2), "utilities"),
-    (one_of(None, "max", "order"), "variant"),
-    (either(sequence_of(count(0, 1)), lambda value: isinstance(value, set)), "without"),
+KINDS: dict[str, Kind] = may.named(
+    (may.count(0, 1), "arm fidelity"),
+    (may.one_of(True, False, "bias"), "audit"),
+    (may.FLAG, "averaging blocks checkpoints continues joint measured preselect safeguard"),
+    (may.count(0), "begun measure"),
+    (may.optional(may.FINITE), "best_at_most second_at_least"),
+    (may.POSITIVE, "beta exploration learning_rate prior rho smoothness"),
+    (may.nothing, "bias chance cost hyperparameters penalty radius"),
+    (may.NONNEGATIVE, "bound"),
+    (may.optional(may.UNLIMITED), "budget limit seconds"),
+    (may.optional(may.count(2, MOST_ARMS)), "candidates"),
+    (may.optional(may.NONNEGATIVE), "epsilon"),
+    (may.optional(may.number(0, to="[]")), "censored_at"),
+    (may.optional(may.number(0, 1, to="[)")), "certify_share"),
+    (may.one_of("kl", "kl+", "bernstein", "printed", "published curves"), "confidence"),
+    (may.sequence_of(may.POSITIVE, 1), "costs"),
+    (may.PROBABILITY, "delta probability ratio"),
+    (may.optional(may.count(0, 1)), "duplicate_of"),
+    (may.one_of("steer", "eliminate"), "estimated_bias"),
+    (may.number(0, 1, to="(]"), "eta fraction"),
+    (may.one_of("A", "B", "C", "AB", "top"), "explore"),
+    (may.FINITE, "high low"),
+    (may.optional(may.count(1)), "horizon trials"),
+    (may.one_of("target", "level"), "information"),
+    (may.optional(may.count(2)), "initial top"),
+    (may.either(may.count(1, 1_000), may.sequence_of(may.POSITIVE, 1)), "limits"),
+    (may.optional(may.POSITIVE), "longest"),
+    (may.count(2), "max_arms pilot_arms pilot_pulls"),
+    (may.count(1), "max_failures"),
+    (may.count(1, 100_000), "n"),
+    (may.count(1, MOST_ARMS), "n_arms"),
+    (may.never, "observation players points policy problem profile pull query radii search"),
+    (may.sequence_of(may.never), "pending"),
+    (may.text, "reason"),
+    (may.optional(may.text), "replicate"),
+    (may.optional(may.never), "reward_range"),
+    (may.one_of(None, "pulls", "rounds"), "schedule"),
+    (may.count(0, float("inf")), "seed"),
+    (may.optional(may.either(may.NONNEGATIVE, may.sequence_of(may.NONNEGATIVE, 1))), "sigma"),
+    (may.count(2, 1_000), "splits"),
+    (may.one_of("mixture", "published"), "stop"),
+    (may.one_of("kaplan-meier", "count"), "survival"),
+    (may.one_of("cost", "evaluations"), "unit"),
+    (may.sequence_of(lambda value: value is None or isinstance(value, int), 2), "utilities"),
+    (may.one_of(None, "max", "order"), "variant"),
+    (may.either(may.sequence_of(may.count(0, 1)), lambda value: isinstance(value, set)), "without"),
 )
 
 # What the library makes for its users, what is checked where it is told, what only subclasses
@@ -95,6 +77,9 @@ NOT_CALLED = {
     "mfhpo.censored": {"CensoredPolicy", "Charge", "Confidence", "Draw", "LimitRecommendation"}
     | {"Survival", "SurvivalPoint"},
 }
+
+# Where limits are chosen up to a longest one.
+OF_LONGEST = {"longest": may.POSITIVE, "confidence": may.one_of("kl", "bernstein", "printed")}
 
 _PROBLEM = Problem(2, costs=(1.0, 3.0), bias=Bias.max(0.1, 0.0), noise=SubGaussian(0.1))
 _PLAYERS = {"row": {"x": Numeric((0.0, 0.5, 1.0))}, "column": {"y": OneOf(2)}}
@@ -136,58 +121,49 @@ def _read(radius: mfhpo.Radius) -> None:
 def policies(make: Callable[..., Any], **kinds: Kind) -> dict[str, Call]:
     """Return the calls of a policy: its class and the methods that users call."""
     valid = {"problem": _PROBLEM}
-    cls = make
-
-    def fresh() -> Any:
-        return cls(**valid)
-
     return {
-        "": Call(cls, lambda: dict(valid), _play, kinds, apart=frozenset({"refinement"})),
-        **_methods(fresh),
+        "": Call(make, lambda: dict(valid), _play, kinds, apart=frozenset({"refinement"})),
+        **_methods(lambda: make(**valid)),
     }
 
 
 def _methods(fresh: Callable[[], Any]) -> dict[str, Call]:
     pull = fresh().ask()[0]
+    of_one_level = {"fidelity": may.count(0, 0)} if pull.limit is not None else {}
     return {
-        ".ask": Call(lambda **given: fresh().ask(**given), signature_of=fresh().ask),
-        ".tell": Call(
-            lambda **given: fresh().tell(**given),
-            lambda: {"pull": pull, "observation": Observation(0.5, cost=1.0)},
-            signature_of=fresh().tell,
+        ".ask": Call.of_method(fresh, "ask"),
+        ".tell": Call.of_method(
+            fresh, "tell", lambda: {"pull": pull, "observation": Observation(0.5, cost=1.0)}
         ),
         ".tell(Pull(...))": Call(
             lambda arm, fidelity: fresh().tell(
                 Pull(arm, fidelity, pull.limit, pull.block), Observation(0.5, cost=1.0)
             ),
             lambda: {"arm": pull.arm, "fidelity": pull.fidelity},
-            kinds={"fidelity": count(0, 0)} if pull.limit is not None else {},
+            kinds=of_one_level,
         ),
         ".tell(Observation(...))": Call(
             lambda cost, censored_at: fresh().tell(pull, Observation(0.5, cost, censored_at)),
             lambda: {"cost": 1.0, "censored_at": None},
-            kinds={"cost": optional(NONNEGATIVE)},
+            kinds={"cost": may.optional(may.NONNEGATIVE)},
         ),
-        ".withdraw": Call(
-            lambda **given: fresh().withdraw(**given),
+        ".withdraw": Call.of_method(
+            fresh,
+            "withdraw",
             lambda: {"arm": 1},
-            signature_of=fresh().withdraw,
-            kinds={"duplicate_of": optional(count(0, 0))},
+            kinds={"duplicate_of": may.optional(may.count(0, 0))},
         ),
-        ".summary": Call(
-            lambda **given: fresh().summary(**given),
-            lambda: {"arm": 1, "fidelity": 0},
-            signature_of=fresh().summary,
-            kinds={"fidelity": count(0, 0)} if pull.limit is not None else {},
+        ".summary": Call.of_method(
+            fresh, "summary", lambda: {"arm": 1, "fidelity": 0}, kinds=of_one_level
         ),
     }
 
 
 def _censored(cls: Callable[..., Any], **valid: Any) -> dict[str, Call]:
-    charge = optional(function)
-    kinds = {"cost": charge, "penalty": charge, "reward_range": optional(never)}
+    charge = may.optional(may.function)
+    kinds = {"cost": charge, "penalty": charge, "reward_range": may.optional(may.never)}
     if "longest" in valid:
-        kinds |= {"longest": POSITIVE, "confidence": one_of("kl", "bernstein", "printed")}
+        kinds |= OF_LONGEST
     return {
         "": Call(cls, lambda: dict(valid), _play, kinds, apart=frozenset({"refinement"})),
         **_methods(lambda: cls(**valid)),
@@ -203,34 +179,22 @@ def _game(cls: Callable[..., Any], **kinds: Kind) -> dict[str, Call]:
     observed = fresh()
     _play_game(observed)
 
-    kinds = {"budget": number(2, to="[)"), "sigma": optional(POSITIVE), **kinds}
+    kinds = {"budget": may.number(2, to="[)"), "sigma": may.optional(may.POSITIVE), **kinds}
     return {
         "": Call(cls, lambda: dict(valid), _play_game, kinds, apart=frozenset({"rule", "about"})),
-        ".ask": Call(lambda **given: fresh().ask(**given), signature_of=fresh().ask),
-        ".tell": Call(
-            lambda **given: fresh().tell(**given),
-            lambda: {"query": _QUERY, "utilities": [0.1, 0.2]},
-            signature_of=fresh().tell,
-        ),
-        ".deviations": Call(
-            lambda **given: observed.deviations(**given),
-            lambda: {"profile": {"x": 0.5, "y": 1}},
-            signature_of=fresh().deviations,
+        ".ask": Call.of_method(fresh, "ask"),
+        ".tell": Call.of_method(fresh, "tell", lambda: {"query": _QUERY, "utilities": [0.1, 0.2]}),
+        ".deviations": Call.of_method(
+            lambda: observed, "deviations", lambda: {"profile": {"x": 0.5, "y": 1}}
         ),
     }
 
 
 def _search(cls: Callable[..., Any]) -> dict[str, Call]:
-    def fresh() -> Any:
-        return cls((1.0, 3.0))
-
+    told = {"pull": Pull(0, 0), "observation": Observation(0.5)}
     return {
         "": Call(cls, lambda: {"costs": (1.0, 3.0)}, _play_search),
-        ".tell": Call(
-            lambda **given: fresh().tell(**given),
-            lambda: {"pull": Pull(0, 0), "observation": Observation(0.5)},
-            signature_of=fresh().tell,
-        ),
+        ".tell": Call.of_method(lambda: cls((1.0, 3.0)), "tell", lambda: told),
     }
 
 
@@ -248,18 +212,18 @@ def _of(module: str, **calls: Call | Mapping[str, Call]) -> dict[str, Call]:
 
 
 def _radius(cls: Callable[..., Any], **valid: Any) -> Call:
-    return Call(cls, lambda: dict(valid), _read, {"sigma": NONNEGATIVE})
+    return Call(cls, lambda: dict(valid), _read, {"sigma": may.NONNEGATIVE})
 
 
 def _bounds(cls: Callable[..., Any], use: Callable[[Any], None] = lambda made: None) -> Call:
-    kinds = {"low": number(-np.inf, 1, to="()"), "high": number(0, to="()")}
+    kinds = {"low": may.number(-np.inf, 1, to="()"), "high": may.number(0, to="()")}
     return Call(cls, lambda: {"low": 0.0, "high": 1.0}, use, kinds)
 
 
 _COSTS_KINDS: dict[str, Kind] = {
-    "gaps": either(nothing, sequence_of(NONNEGATIVE, 1)),
-    "means": either(nothing, lambda value: isinstance(value, np.ndarray)),
-    "epsilon": NONNEGATIVE,
+    "gaps": may.either(may.nothing, may.sequence_of(may.NONNEGATIVE, 1)),
+    "means": may.either(may.nothing, lambda value: isinstance(value, np.ndarray)),
+    "epsilon": may.NONNEGATIVE,
 }
 _GAPS = {"problem": _PROBLEM, "delta": 0.05, "gaps": [0.0, 0.2]}
 
@@ -279,7 +243,8 @@ CALLS: dict[str, Call] = {
         MFUCB=policies(mfhpo.MFUCB),
         MFElimination=policies(mfhpo.MFElimination),
         MFGrad=policies(
-            mfhpo.MFGrad, learning_rate=either(POSITIVE, one_of("adaptive", "decreasing"))
+            mfhpo.MFGrad,
+            learning_rate=may.either(may.POSITIVE, may.one_of("adaptive", "decreasing")),
         ),
         MFTopTwo=policies(mfhpo.MFTopTwo),
         BlockElimination=policies(mfhpo.BlockElimination),
@@ -292,9 +257,9 @@ CALLS: dict[str, Call] = {
             lambda: {"kind": "max", "bounds": (0.1, 0.0)},
             lambda bias: bias.margins,
             {
-                "kind": one_of("max", "order"),
-                "bounds": never,
-                "source": one_of("declared", "estimated", "widened"),
+                "kind": may.one_of("max", "order"),
+                "bounds": may.never,
+                "source": may.one_of("declared", "estimated", "widened"),
             },
             known_as={"bounds": "bias"},
         ),
@@ -304,7 +269,7 @@ CALLS: dict[str, Call] = {
             mfhpo.Fidelity,
             lambda: {"name": "epochs", "levels": [1, 3]},
             lambda fidelity: fidelity.guessed_costs([1, 3]),
-            {"name": text, "levels": either(nothing, _vector), "costs": nothing},
+            {"name": may.text, "levels": may.either(may.nothing, _vector), "costs": may.nothing},
         ),
         HoeffdingRadius=_radius(mfhpo.HoeffdingRadius, sigma=0.1),
         MixtureRadius=_radius(mfhpo.MixtureRadius, sigma=0.1),
@@ -314,20 +279,21 @@ CALLS: dict[str, Call] = {
             Problem,
             lambda: {"n_arms": 2, "costs": (1.0, 3.0)},
             lambda problem: _play(mfhpo.IISE(problem)),
-            {"noise": never, "n_fidelities": count(0, 0)},
+            {"noise": may.never, "n_fidelities": may.count(0, 0)},
         ),
         SubGaussian={
             "": Call(
                 SubGaussian,
                 lambda: {"sigma": 0.1},
-                kinds={"sigma": either(NONNEGATIVE, sequence_of(NONNEGATIVE, 1))},
+                kinds={"sigma": may.either(may.NONNEGATIVE, may.sequence_of(may.NONNEGATIVE, 1))},
             )
         },
         PolicyChoice={
-            ".make": Call(
-                lambda **given: mfhpo.recommend_policy(_PROBLEM).make(**given),
+            ".make": Call.of_method(
+                lambda: mfhpo.recommend_policy(_PROBLEM),
+                "make",
                 lambda: {"problem": _PROBLEM, "delta": 0.1},
-                _play,
+                use=_play,
                 signature_of=lambda problem, delta, epsilon: None,
             )
         },
@@ -336,14 +302,14 @@ CALLS: dict[str, Call] = {
         recommend_policy=Call(
             mfhpo.recommend_policy,
             lambda: {"problem": _PROBLEM},
-            kinds={"aim": one_of("best arm", "reward per cost", "reward per pull")},
+            kinds={"aim": may.one_of("best arm", "reward per cost", "reward per pull")},
         ),
     ),
     "mfhpo.Problem, costs measured": Call(
         Problem,
         lambda: {"n_arms": 2, "costs": None, "n_fidelities": 2},
         lambda problem: mfhpo.IISE(problem).ask(),
-        {"noise": never, "n_fidelities": count(1, 1_000), "costs": nothing},
+        {"noise": may.never, "n_fidelities": may.count(1, 1_000), "costs": may.nothing},
     ),
     "mfhpo.cost_lower_bound, means": Call(
         mfhpo.cost_lower_bound,
@@ -380,7 +346,7 @@ CALLS: dict[str, Call] = {
         ModelSearch=_search(ModelSearch),
         Numeric=Call(
             Numeric,
-            kinds={"places": sequence_of(number(0, 1))},
+            kinds={"places": may.sequence_of(may.number(0, 1))},
             use=lambda made: made.snapped(np.array([0.5])),
         ),
         OneOf=Call(OneOf, lambda: {"n": 2}, lambda made: made.snapped(np.array([0.5]))),
@@ -391,7 +357,7 @@ CALLS: dict[str, Call] = {
             games.Hyperparameters,
             lambda: dict(_HYPERPARAMETERS),
             lambda made: games.MultiOutputGP(made),
-            dict.fromkeys(_HYPERPARAMETERS, never),
+            dict.fromkeys(_HYPERPARAMETERS, may.never),
         ),
         MFUCBPNE=_game(games.MFUCBPNE),
         UCBPNE=_game(games.UCBPNE),
@@ -402,13 +368,13 @@ CALLS: dict[str, Call] = {
             censored.Linear,
             lambda: {"slope": 0.1},
             lambda made: made(np.ones(2)),
-            {"slope": NONNEGATIVE},
+            {"slope": may.NONNEGATIVE},
         ),
         par=Call(
             censored.par,
             lambda: {"factor": 10},
             lambda made: made(np.ones(2)),
-            {"factor": NONNEGATIVE},
+            {"factor": may.NONNEGATIVE},
         ),
     ),
 }

@@ -12,57 +12,42 @@ from optuna.distributions import FloatDistribution
 import mfhpo_optuna
 from mfhpo_optuna import Fidelity
 from tests.contract.arguments import core_calls
+from tests.contract.arguments import wrong_values as may
 from tests.contract.arguments.calls import Call
-from tests.contract.arguments.wrong_values import (
-    FINITE,
-    FLAG,
-    PROBABILITY,
-    UNLIMITED,
-    Kind,
-    count,
-    either,
-    empty_set,
-    function,
-    mapping_of,
-    named,
-    never,
-    nothing,
-    number,
-    one_of,
-    optional,
-    sequence_of,
-    text,
-)
+from tests.contract.arguments.wrong_values import Kind
 
-_REPLICATES = either(sequence_of(text), empty_set)
+_REPLICATES = may.either(may.sequence_of(may.text), may.empty_set)
 
-KINDS: dict[str, Kind] = core_calls.KINDS | named(
-    (one_of("best arm", "reward per cost", "reward per pull"), "aim"),
-    (nothing, "arm_sampler bias levels proposer pruner sampler"),
-    (count(1, core_calls.MOST_ARMS), "arms n"),
-    (optional(FINITE), "best_no_better_than second_no_worse_than"),
-    (sequence_of(never), "catch"),
-    (PROBABILITY, "coverage"),
-    (optional(function), "cost penalty"),
-    (mapping_of(text, never), "distributions"),
-    (text, "fidelity"),
-    (optional(count(2)), "final_step"),
-    (optional(UNLIMITED), "lease memory_limit"),
-    (optional(either(count(1, 50), sequence_of(number(0, to="()"), 1))), "limits"),
-    (optional(count(0)), "measure seed"),
+KINDS: dict[str, Kind] = core_calls.KINDS | may.named(
+    (may.one_of("best arm", "reward per cost", "reward per pull"), "aim"),
+    (may.nothing, "arm_sampler bias levels proposer pruner sampler"),
+    (may.count(1, core_calls.MOST_ARMS), "arms n"),
+    (may.optional(may.FINITE), "best_no_better_than second_no_worse_than"),
+    (may.sequence_of(may.never), "catch"),
+    (may.PROBABILITY, "coverage"),
+    (may.optional(may.function), "cost penalty"),
+    (may.mapping_of(may.text, may.never), "distributions"),
+    (may.text, "fidelity"),
+    (may.optional(may.count(2)), "final_step"),
+    (may.optional(may.UNLIMITED), "lease memory_limit"),
+    (
+        may.optional(may.either(may.count(1, 50), may.sequence_of(may.number(0, to="()"), 1))),
+        "limits",
+    ),
+    (may.optional(may.count(0)), "measure seed"),
     (lambda value: type(value) is int and value in (1, -1), "n_jobs"),
-    (count(0), "n_startup_trials n_warmup_steps"),
-    (optional(text), "name"),
-    (core_calls.NONNEGATIVE, "noise"),
-    (function, "objective"),
-    (never, "path study trial params"),
-    (optional(FLAG), "progress"),
-    (number(1, to="()"), "reduction_factor"),
+    (may.count(0), "n_startup_trials n_warmup_steps"),
+    (may.optional(may.text), "name"),
+    (may.NONNEGATIVE, "noise"),
+    (may.function, "objective"),
+    (may.never, "path study trial params"),
+    (may.optional(may.FLAG), "progress"),
+    (may.number(1, to="()"), "reduction_factor"),
     (_REPLICATES, "replicate_params"),
-    (one_of(None, "fork", "forkserver", "spawn"), "start_method"),
-    (optional(number(0, to="[]")), "timeout"),
-    (one_of(None, "max", "order", "se", "mfe"), "variant"),
-    (FLAG, "warm"),
+    (may.one_of(None, "fork", "forkserver", "spawn"), "start_method"),
+    (may.optional(may.number(0, to="[]")), "timeout"),
+    (may.one_of(None, "max", "order", "se", "mfe"), "variant"),
+    (may.FLAG, "warm"),
 )
 
 NOT_CALLED = {
@@ -129,18 +114,21 @@ def _sampler(cls: Callable[..., Any], methods: tuple[str, ...] = ("recommendatio
     valid = {"fidelity": Fidelity("epochs", levels=[1, 3, 9]), "arms": _ARMS}
     found = {"": Call(cls, lambda: dict(valid), _run)}
     for method in methods:
-        found[f".{method}"] = Call(
-            lambda method=method, **given: getattr(_raced(cls).sampler, method)(**given),
-            lambda: {"study": _raced(cls)},
-            signature_of=lambda study: None,
-        )
+        found[f".{method}"] = _asked_of(lambda: _raced(cls), method)
     return found
 
 
+def _asked_of(raced: Callable[[], optuna.Study], method: str) -> Call:
+    """Return the call of a method of a study's sampler, which is asked about the study."""
+    return Call(
+        lambda **given: getattr(raced().sampler, method)(**given),
+        lambda: {"study": raced()},
+        signature_of=lambda study: None,
+    )
+
+
 def _of_limits(cls: Callable[..., Any], **valid: Any) -> dict[str, Call]:
-    kinds = {"longest": core_calls.POSITIVE} if "longest" in valid else {}
-    if "longest" in valid:
-        kinds["confidence"] = one_of("kl", "bernstein", "printed")
+    kinds = core_calls.OF_LONGEST if "longest" in valid else {}
     return {"": Call(cls, lambda: {"arms": _ARMS, **valid}, _run_limited, kinds)}
 
 
@@ -207,14 +195,14 @@ def _write(study: Any, path: Any, sampler: Any = None) -> Any:
 
 CALLS: dict[str, Call] = core_calls._of(
     "mfhpo_optuna",
-    IISEPruner=Call(mfhpo_optuna.IISEPruner, use=_prune, kinds={"n_startup_trials": count(0)}),
+    IISEPruner=Call(mfhpo_optuna.IISEPruner, use=_prune, kinds={"n_startup_trials": may.count(0)}),
     MFEliminationPruner=Call(
         mfhpo_optuna.MFEliminationPruner,
         use=_prune,
         kinds={
-            "bias": either(nothing, function),
-            "n_startup_trials": optional(count(0)),
-            "final_step": optional(count(1)),
+            "bias": may.either(may.nothing, may.function),
+            "n_startup_trials": may.optional(may.count(0)),
+            "final_step": may.optional(may.count(1)),
         },
     ),
     IISESampler=_sampler(mfhpo_optuna.IISESampler, ("recommendation", "searches")),
@@ -229,43 +217,37 @@ CALLS: dict[str, Call] = core_calls._of(
             mfhpo_optuna.NashSampler,
             lambda: dict(_PLAYERS),
             _observed,
-            {"budget": number(0, to="()"), "fidelity": optional(text)},
+            {"budget": may.number(0, to="()"), "fidelity": may.optional(may.text)},
         ),
-        ".equilibrium": Call(
-            lambda **given: _game()[0].equilibrium(**given),
-            lambda: {"study": _game()[1]},
-            signature_of=_game()[0].equilibrium,
+        ".equilibrium": Call.of_method(
+            lambda: _game()[0], "equilibrium", lambda: {"study": _game()[1]}
         ),
-        ".deviations": Call(
-            lambda **given: _game()[0].deviations(**given),
+        ".deviations": Call.of_method(
+            lambda: _game()[0],
+            "deviations",
             lambda: {"study": _game()[1], "params": {"x": 0.5, "y": 0.5}},
-            signature_of=_game()[0].deviations,
         ),
     },
     RCUCBSampler={
         **_of_limits(mfhpo_optuna.RCUCBSampler, limits=[0.5, 2.0]),
         ", limits derived": Call(mfhpo_optuna.RCUCBSampler, lambda: {"arms": _ARMS}, _run_limited),
-        ".best_limit": Call(
-            lambda **given: _of_times().sampler.best_limit(**given),
-            lambda: {"study": _of_times()},
-            signature_of=lambda study: None,
-        ),
+        ".best_limit": _asked_of(lambda: _of_times(), "best_limit"),
     },
     ZoomingRCUCBSampler=_of_limits(mfhpo_optuna.ZoomingRCUCBSampler, longest=2.0),
     SearchSampler={
         "": Call(
             mfhpo_optuna.SearchSampler,
             use=_run,
-            kinds={"fidelity": optional(text)},
+            kinds={"fidelity": may.optional(may.text)},
         ),
         ", of candidates": Call(
             mfhpo_optuna.SearchSampler,
             lambda: {"candidates": _ARMS, "epsilon": 0.1, "budget": 10, "fidelity": "epochs"},
             _run,
             {
-                "chance": optional(PROBABILITY),
-                "epsilon": optional(core_calls.NONNEGATIVE),
-                "fidelity": optional(text),
+                "chance": may.optional(may.PROBABILITY),
+                "epsilon": may.optional(may.NONNEGATIVE),
+                "fidelity": may.optional(may.text),
             },
         ),
     },
@@ -280,16 +262,16 @@ CALLS: dict[str, Call] = core_calls._of(
         lambda: {"study": _study(), "objective": _objective_of_study},
         signature_of=mfhpo_optuna.certify,
         kinds={
-            "budget": optional(count(2)),
-            "catch": either(sequence_of(never), empty_set),
-            "fidelity": optional(text),
-            "top": count(2),
+            "budget": may.optional(may.count(2)),
+            "catch": may.either(may.sequence_of(may.never), may.empty_set),
+            "fidelity": may.optional(may.text),
+            "top": may.count(2),
         },
     ),
     draw_arms=Call(
         mfhpo_optuna.draw_arms,
         lambda: {"distributions": {"x": FloatDistribution(0, 1)}},
-        kinds={"seed": count(0), "distributions": never},
+        kinds={"seed": may.count(0), "distributions": may.never},
     ),
     plot_dissatisfaction=_plot(mfhpo_optuna.plot_dissatisfaction, lambda: _game()[1]),
     plot_equilibrium=_plot(mfhpo_optuna.plot_equilibrium, lambda: _game()[1]),

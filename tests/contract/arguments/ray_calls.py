@@ -88,29 +88,22 @@ def _search(cls: Callable[..., Any], **valid: Any) -> dict[str, Call]:
         search.set_search_properties(metric, mode, _SPACE)
         search.suggest("a")
 
-    kinds: dict[str, Kind] = {}
-    if "longest" in valid:
-        kinds = {
-            "longest": core_calls.POSITIVE,
-            "confidence": one_of("kl", "bernstein", "printed"),
-        }
+    kinds = core_calls.OF_LONGEST if "longest" in valid else {}
     return {
         "": Call(cls, lambda: dict(valid), use, kinds),
-        ".scheduler": Call(
-            lambda **given: fresh().scheduler(**given),
-            signature_of=fresh().scheduler,
+        ".scheduler": Call.of_method(
+            fresh,
+            "scheduler",
             kinds={"limit": nothing} if "limits" in valid or "longest" in valid else {},
         ),
-        ".set_search_properties": Call(
-            lambda **given: fresh().set_search_properties(**given),
+        ".set_search_properties": Call.of_method(
+            fresh,
+            "set_search_properties",
             lambda: {"metric": "loss", "mode": "min", "config": dict(_SPACE)},
-            signature_of=fresh().set_search_properties,
             known_as={"config": "space"},
         ),
-        ".set_max_concurrency": Call(
-            lambda **given: fresh().set_max_concurrency(**given),
-            lambda: {"max_concurrent": 2},
-            signature_of=fresh().set_max_concurrency,
+        ".set_max_concurrency": Call.of_method(
+            fresh, "set_max_concurrency", lambda: {"max_concurrent": 2}
         ),
     }
 

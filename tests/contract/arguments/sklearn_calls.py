@@ -14,45 +14,30 @@ from sklearn.tree import DecisionTreeClassifier
 
 import mfhpo_sklearn
 from tests.contract.arguments import core_calls
+from tests.contract.arguments import wrong_values as may
 from tests.contract.arguments.calls import Call
-from tests.contract.arguments.wrong_values import (
-    FLAG,
-    NONNEGATIVE,
-    UNLIMITED,
-    Kind,
-    count,
-    either,
-    mapping_of,
-    named,
-    never,
-    nothing,
-    number,
-    one_of,
-    optional,
-    sequence_of,
-    text,
-)
+from tests.contract.arguments.wrong_values import Kind
 
 _RNG = np.random.default_rng(0)
 _X, _Y = _RNG.normal(size=(20, 2)), np.arange(20) % 2
 
-KINDS: dict[str, Kind] = core_calls.KINDS | named(
-    (never, "X estimator search"),
-    (nothing, "bias groups levels param_distributions scoring y"),
-    (optional(UNLIMITED), "budget seconds timeout"),
+KINDS: dict[str, Kind] = core_calls.KINDS | may.named(
+    (may.never, "X estimator search"),
+    (may.nothing, "bias groups levels param_distributions scoring y"),
+    (may.optional(may.UNLIMITED), "budget seconds timeout"),
     (lambda value: isinstance(value, dict) and not value, "candidates"),
-    (number(0, 1, to="[)"), "certify_share"),
-    (either(nothing, count(2, 100_000)), "cv"),
+    (may.number(0, 1, to="[)"), "certify_share"),
+    (may.either(may.nothing, may.count(2, 100_000)), "cv"),
     (lambda value: isinstance(value, (int, float, np.floating)), "error_score"),
-    (optional(mapping_of(text, never)), "fit_params"),
-    (optional(count(0)), "measure"),
+    (may.optional(may.mapping_of(may.text, may.never)), "fit_params"),
+    (may.optional(may.count(0)), "measure"),
     (lambda value: value is None or value == -1, "n_jobs"),
-    (either(nothing, count(0, 2**32 - 1)), "random_state"),
-    (FLAG, "refit"),
-    (one_of(None, "n_samples"), "resource"),
-    (optional(either(NONNEGATIVE, sequence_of(NONNEGATIVE, 1))), "sigma"),
-    (count(2), "top"),
-    (either(FLAG, count(0)), "verbose"),
+    (may.either(may.nothing, may.count(0, 2**32 - 1)), "random_state"),
+    (may.FLAG, "refit"),
+    (may.one_of(None, "n_samples"), "resource"),
+    (may.optional(may.either(may.NONNEGATIVE, may.sequence_of(may.NONNEGATIVE, 1))), "sigma"),
+    (may.count(2), "top"),
+    (may.either(may.FLAG, may.count(0)), "verbose"),
 )
 
 NOT_CALLED = {"mfhpo_sklearn": {"SearchCertificate"}}
@@ -78,7 +63,7 @@ _GRID = {"strategy": ["uniform", "most_frequent"]}
 
 # None is what the search without it takes.
 _OF_SPACE = {
-    "candidates": nothing,
+    "candidates": may.nothing,
     "certify_share": core_calls.KINDS["certify_share"],
     "top": core_calls.KINDS["top"],
 }
@@ -91,7 +76,7 @@ CALLS: dict[str, Call] = core_calls._of(
     certify=Call(
         mfhpo_sklearn.certify,
         lambda: {"search": _grid(), "X": _X, "y": _Y, "budget": 6, "random_state": 0},
-        kinds={"budget": optional(count(3)), "cv": nothing},
+        kinds={"budget": may.optional(may.count(3)), "cv": may.nothing},
         apart=frozenset({"X", "y", "groups", "fit_params"}),  # which scikit-learn checks
     ),
 )

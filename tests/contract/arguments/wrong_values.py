@@ -1,6 +1,8 @@
 """What users may give by mistake, and which of it each kind of argument allows all the same."""
 
+import copy
 import decimal
+import functools
 import math
 from collections.abc import Callable, Mapping
 from numbers import Integral, Real
@@ -8,51 +10,24 @@ from typing import Any
 
 import numpy as np
 
+from mfhpo._validation import shown
+
 Kind = Callable[[Any], bool]
 """Whether a value is documented as allowed."""
 
+_VALUES: list[Any] = [
+    *(None, True, -1, 0, 0.5, math.nan, math.inf, -math.inf, 1e308, 10**9, 10**400, 1j),
+    *(np.float32("nan"), decimal.Decimal("0.5"), np.array(0.5), np.ones((2, 2))),
+    *("text", "", "3", b"", b"\x01\x09", [], (), {}, set(), {0, 1}, [1], [None], ["text"], [[]]),
+    *([math.nan], [10**400, 0], {"text": 0}, {1: None}, np.array([None, "text"], dtype=object)),
+    *("x" * 5_000, lambda *given: None, str),
+]
+
 # Made anew for each call, because generators are used up.
 WRONG: dict[str, Callable[[], Any]] = {
-    "None": lambda: None,
-    "True": lambda: True,
-    "-1": lambda: -1,
-    "0": lambda: 0,
-    "0.5": lambda: 0.5,
-    "nan": lambda: math.nan,
-    "inf": lambda: math.inf,
-    "-inf": lambda: -math.inf,
-    "1e308": lambda: 1e308,
-    "10**9": lambda: 10**9,
-    "10**400": lambda: 10**400,
-    "np.float32('nan')": lambda: np.float32("nan"),
-    "complex": lambda: 1j,
-    "Decimal": lambda: decimal.Decimal("0.5"),
-    "array without an axis": lambda: np.array(0.5),
-    "'text'": lambda: "text",
-    "''": lambda: "",
-    "'3'": lambda: "3",
-    "b''": lambda: b"",
-    "b'bytes'": lambda: b"\x01\x09",
-    "[]": lambda: [],
-    "()": lambda: (),
-    "{}": lambda: {},
-    "set()": set,
-    "{0, 1}": lambda: {0, 1},
+    **{shown(value): functools.partial(copy.deepcopy, value) for value in _VALUES},
     "generator": lambda: (number for number in (0, 1)),
-    "[1]": lambda: [1],
-    "[None]": lambda: [None],
-    "['text']": lambda: ["text"],
-    "[[]]": lambda: [[]],
-    "[nan]": lambda: [math.nan],
-    "[10**400, 0]": lambda: [10**400, 0],
-    "{'text': 0}": lambda: {"text": 0},
-    "{1: None}": lambda: {1: None},
-    "array (2, 2)": lambda: np.ones((2, 2)),
-    "array of objects": lambda: np.array([None, "text"], dtype=object),
-    "long text": lambda: "x" * 5_000,
-    "lambda": lambda: lambda *given: None,
     "object()": object,
-    "type": lambda: str,
     "module": lambda: math,
 }
 

@@ -35,43 +35,34 @@ def at(radius, count, level=0.05, squares=0.0, errors=0.0):
     return float(radius(np.array(count), level, np.array(squares), np.array(errors)))
 
 
-def test_hoeffding_by_hand():
-    # 4 * 100^2 / 0.05 = 800000, its logarithm 13.59237; 2 * 13.59237 / 100 = 0.2718474, with root
-    # 0.5213899; times sigma = 2.
-    assert at(HoeffdingRadius(2.0), 100) == pytest.approx(1.0427796, rel=1e-6)
-
-
-def test_mixture_by_hand():
-    # x - ln(1 + x) = 2 ln(20) = 5.991465 has the root x = 8.211968 (ln(9.211968) = 2.220503), so
-    # rho = 16 / 8.211968 = 1.948376. At n = 16: (n + rho) = 17.948376, ln(17.948376 / 1.948376) =
-    # 2.220503, 17.948376 * 8.211968 = 147.3915, its root 12.14049, over 16: 0.7587806.
-    assert at(MixtureRadius(1.0), 16) == pytest.approx(0.7587806, rel=1e-6)
-    # At n = 1: 2.948376 (ln(2.948376 / 1.948376) + 5.991465) = 18.886481, with root 4.345858.
-    assert at(MixtureRadius(3.0), 1) == pytest.approx(3.0 * 4.345858, rel=1e-6)
-
-
-def test_empirical_bernstein_by_hand():
-    # In units of the range, V = 8 is 4 doublings above the start of 1/2: l = 1.4 ln 5 + 4.822069 =
-    # 7.075282; 1.4355 sqrt(8 * 7.075282) + 7.075282 = 17.875191, over 1000 pulls.
-    assert at(EmpiricalBernsteinRadius(0.0, 1.0), 1000, errors=8.0) == pytest.approx(
-        0.017875191, rel=1e-6
-    )
-    assert at(EmpiricalBernsteinRadius(5.0, 7.0), 1000, errors=32.0) == pytest.approx(
-        0.035750382, rel=1e-6
-    )
-    # Without any variance: 1.4355 sqrt(0.5 * 4.822069) + 4.822069 = 7.051043.
-    assert at(EmpiricalBernsteinRadius(0.0, 1.0), 100) == pytest.approx(0.07051043, rel=1e-6)
-
-
-def test_student_by_hand():
-    # T = (101 / 0.05^2)^(1/100) = 40400^0.01 = 1.1118951, n + c - T c = 99.888105;
-    # 0.1118951 * 101 * 99 / (100 * 99.888105) = 0.1120092, with root 0.3346778.
-    assert at(StudentMixtureRadius(1.0), 100, squares=99.0) == pytest.approx(0.3346778, rel=1e-6)
-    # c = 0.1, level 0.01: T = (20.1 / (0.1 * 0.0001))^(1/20) = 2010000^0.05 = 2.0661403;
-    # 1.0661403 * 20.1 * 19 / (20 * (20.1 - 0.20661403)) = 1.0233526, with root 1.0116089.
-    assert at(StudentMixtureRadius(0.1), 20, 0.01, squares=19.0) == pytest.approx(
-        1.0116089, rel=1e-6
-    )
+@pytest.mark.parametrize(
+    ("radius", "seen", "expected"),
+    [
+        # 4 * 100^2 / 0.05 = 800000, its logarithm 13.59237; 2 * 13.59237 / 100 = 0.2718474, with
+        # root 0.5213899; times sigma = 2.
+        (HoeffdingRadius(2.0), (100,), 1.0427796),
+        # x - ln(1 + x) = 2 ln(20) = 5.991465 has the root x = 8.211968 (ln(9.211968) = 2.220503),
+        # so rho = 16 / 8.211968 = 1.948376. At n = 16: (n + rho) = 17.948376, ln(17.948376 /
+        # 1.948376) = 2.220503, 17.948376 * 8.211968 = 147.3915, its root 12.14049, over 16.
+        (MixtureRadius(1.0), (16,), 0.7587806),
+        # At n = 1: 2.948376 (ln(2.948376 / 1.948376) + 5.991465) = 18.886481, with root 4.345858.
+        (MixtureRadius(3.0), (1,), 3.0 * 4.345858),
+        # In units of the range, V = 8 is 4 doublings above the start of 1/2: l = 1.4 ln 5 +
+        # 4.822069 = 7.075282; 1.4355 sqrt(8 * 7.075282) + 7.075282 = 17.875191, over 1000 pulls.
+        (EmpiricalBernsteinRadius(0.0, 1.0), (1000, 0.05, 0.0, 8.0), 0.017875191),
+        (EmpiricalBernsteinRadius(5.0, 7.0), (1000, 0.05, 0.0, 32.0), 0.035750382),
+        # Without any variance: 1.4355 sqrt(0.5 * 4.822069) + 4.822069 = 7.051043.
+        (EmpiricalBernsteinRadius(0.0, 1.0), (100,), 0.07051043),
+        # T = (101 / 0.05^2)^(1/100) = 40400^0.01 = 1.1118951, n + c - T c = 99.888105;
+        # 0.1118951 * 101 * 99 / (100 * 99.888105) = 0.1120092, with root 0.3346778.
+        (StudentMixtureRadius(1.0), (100, 0.05, 99.0), 0.3346778),
+        # c = 0.1, level 0.01: T = (20.1 / (0.1 * 0.0001))^(1/20) = 2010000^0.05 = 2.0661403;
+        # 1.0661403 * 20.1 * 19 / (20 * (20.1 - 0.20661403)) = 1.0233526, with root 1.0116089.
+        (StudentMixtureRadius(0.1), (20, 0.01, 19.0), 1.0116089),
+    ],
+)
+def test_by_hand(radius, seen, expected):
+    assert at(radius, *seen) == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +195,7 @@ def test_pulls_until_may_never_come():
     assert pulls_until(MixtureRadius(1.0), 0.05, 1e-6) < math.inf
     assert pulls_until(MixtureRadius(1.0), 0.05, math.inf) == 1.0
     assert pulls_until(MixtureRadius(0.0), 0.05, 1e-9) == 1.0
-    with pytest.raises(ValueError, match="variance must be given for StudentMixtureRadius"):
+    with pytest.raises(ValueError, match="StudentMixtureRadius needs squares, got None"):
         pulls_until(StudentMixtureRadius(), 0.05, 0.1)
 
 

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
+from scipy.stats import multivariate_normal, norm
 
 from mfhpo.knowledge.studentised import (
     LOG_WEIGHTS,
@@ -13,7 +15,33 @@ from mfhpo.knowledge.studentised import (
     log_evidence,
     rounded,
 )
-from tests.core.knowledge.studentised_by_hand import least_log_average
+
+
+def log_average(sigma, compared, means, others, rho):
+    """Of the values of arms with given means, and of other arms, at a standard deviation."""
+    logs = LOG_WEIGHTS.copy()
+    for k, scale in enumerate(SCALES):
+        for values, mean in zip(compared, means, strict=True):
+            # Values with a mean that is itself normal are jointly normal.
+            n = len(values)
+            spread = scale * sigma**2 * (np.eye(n) + np.ones((n, n)) / rho)
+            logs[k] += multivariate_normal(np.full(n, mean), spread).logpdf(values)
+            logs[k] -= norm.logpdf(values, mean, sigma).sum()
+        for values in others:
+            for seen in range(1, len(values)):
+                square = (values[seen] - np.mean(values[:seen])) ** 2 * seen / (seen + 1)
+                logs[k] += square * (1.0 - 1.0 / scale) / (2.0 * sigma**2)
+                logs[k] -= seen / (seen + 1) * math.log(scale) / 2.0
+    return logsumexp(logs)
+
+
+def least_log_average(compared, means, others, rho):
+    """The minimum over the standard deviation."""
+
+    def at(log_sigma):
+        return log_average(math.exp(log_sigma), compared, means, others, rho)
+
+    return minimize_scalar(at, bounds=(-4.0, 4.0), method="bounded", options={"xatol": 1e-6}).fun
 
 
 def one(function, *arguments):

@@ -3,15 +3,12 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mfhpo import IISE, MFLUCB, MFTopTwo
 from mfhpo.knowledge.bias import Bias
-from mfhpo.knowledge.confidence import (
-    MixtureRadius,
-    StudentMixtureRadius,
-)
+from mfhpo.knowledge.confidence import MixtureRadius, StudentMixtureRadius
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
 from mfhpo.problem import Problem
 from mfhpo.racing.evidence import Evidence
@@ -178,35 +175,6 @@ class TestSeparated:
         assert found.separated(0, np.array([1]), bias).tolist() == [False]
         found.add(1, 0, 0.0)  # max bounds compare fidelities, order bounds do not
         assert found.separated(0, np.array([1]), bias).tolist() == [bias.kind == "max"]
-
-
-class TestHalfWidths:
-    @pytest.mark.parametrize(
-        "noise", [EstimatedNoise(), SubGaussian(1.0), Gaussian(), Bounded(-9.0, 9.0)]
-    )
-    @settings(max_examples=15)
-    @given(seed=st.integers(0, 10_000))
-    def test_what_was_asked_before_changes_nothing(self, noise, seed):
-        rng = np.random.default_rng(seed)
-        asked, told = evidence(noise, n_arms=4), []
-        n_arms, n_fidelities = asked.counts.shape
-        arms = np.arange(n_arms)
-        for _ in range(15):
-            told.append(
-                (int(rng.integers(n_arms)), int(rng.integers(n_fidelities)), rng.standard_normal())
-            )
-            asked.add(*told[-1])
-            fresh = evidence(noise, n_arms=4)
-            for observation in told:
-                fresh.add(*observation)
-            some, m = rng.permutation(arms)[: rng.integers(1, n_arms + 1)], int(rng.integers(2))
-            under_way = asked.half_widths(some, m, asked.counts[some, m] + 1)
-            under_way[:] = 0.0
-            expected = fresh.half_widths(some, m).tolist()
-            known = asked.half_widths(some, m)
-            assert known.tolist() == expected
-            known[:] = 0.0
-            assert asked.half_widths(some, m, fresh.counts[some, m]).tolist() == expected
 
 
 @pytest.mark.parametrize("policy", [IISE, MFTopTwo, MFLUCB])

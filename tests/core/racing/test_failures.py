@@ -5,8 +5,9 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import binom
 
-from mfhpo import IISE, Observation, Problem, Pull, SubGaussian
+from mfhpo import IISE, Bias, Observation, Problem, Pull, SubGaussian
 from mfhpo.racing.parts.failures import evidence_of_failing, fails_too_often
+from tests.core.racing.plays import tell_all
 
 
 @pytest.mark.parametrize(("values", "failures"), [(0, 1), (1, 4), (3, 9), (20, 5), (200, 300)])
@@ -71,3 +72,18 @@ def test_d8_an_evaluation_that_was_stopped_is_no_failure_and_an_arm_without_valu
     assert answer.not_compared == (
         "arm 0: failed 1 of 3 and was stopped at a time limit in 2 of 3",
     )
+
+
+@pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
+def test_who_would_lead_at_the_level_that_decides_refuses_the_certificate():
+    problem = Problem(3, (1.0, 10.0), Bias.max(0.01, 0.0), SubGaussian(0.05))
+    policy = IISE(problem, audit=False)
+    tell_all(policy, 0, [0.9] * 3)
+    tell_all(policy, 1, [0.95])
+    tell_all(policy, 0, [None] * 40)
+    assert policy.active.tolist() == [1, 2]
+    tell_all(policy, 1, [0.1] * 60)
+    tell_all(policy, 2, [0.8] * 60)
+    answer = policy.recommend()
+    assert (answer.arm, answer.certified) == (2, False)
+    assert "would lead by its values" in answer.reason

@@ -5,7 +5,7 @@ from mfhpo.knowledge.bias import estimate_bias
 from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.evidence import Evidence
-from mfhpo.racing.parts.pilot import Pilot
+from mfhpo.racing.parts.course import Pilot
 from mfhpo.regret.mf_ucb import MFUCB
 from tests.core.racing.plays import play
 

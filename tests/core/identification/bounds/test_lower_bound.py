@@ -25,7 +25,7 @@ class RootRadius(Radius):
     theorem = "none"
     assumption = "none"
 
-    def _widths(self, n, level, squares, prediction_errors):
+    def _widths(self, n, level, *spreads):
         return 1.0 / np.sqrt(n)
 
 
