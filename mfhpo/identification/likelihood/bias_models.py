@@ -1,24 +1,9 @@
-"""Pairs of arms under bias bounds, given how much each observation weighs.
-
-Both kinds answer the same questions: where each arm's target mean seems to be, how strongly the
-observations speak against another arm being better, and where another pull would tell most.
-"""
-
-from typing import Protocol, TypeAlias
+"""The likelihood of pairs of arms under both kinds of bias bounds."""
 
 import numpy as np
 
+from mfhpo.identification.likelihood.likelihood import MOST_PRECISION, PairLikelihood, joint_weights
 from mfhpo.knowledge.arrays import FloatArray, IntArray
-
-MOST_PRECISION = 1e200
-"""Without noise one value says it all; squares and products of finite weights stay finite."""
-
-
-class Weighed(Protocol):
-    """The means of every arm at every fidelity, and what they weigh, shape (K, M)."""
-
-    means: FloatArray
-    weights: FloatArray
 
 
 def nearest_mean(
@@ -63,7 +48,7 @@ def nearest_mean(
     return x, (weights * np.maximum(distances, 0.0) ** 2).sum(axis=1)
 
 
-class OwnBias:
+class OwnBias(PairLikelihood):
     """Bounds xi_m on every arm's own bias (kind "max"); of two arms, both fidelities may be chosen.
 
     `lows` and `highs` (K, M) bound the target means from each fidelity, noise aside; `residuals`
@@ -72,24 +57,20 @@ class OwnBias:
 
     free = 2
 
-    def __init__(self, bounds: FloatArray) -> None:
-        self.bounds = bounds
-
-    def place(self, seen: Weighed) -> FloatArray:
-        """Return where the arms' target means seem to be, shape (K,)."""
-        self.lows: FloatArray = seen.means - self.bounds
-        self.highs: FloatArray = seen.means + self.bounds
-        centres, self.residuals = nearest_mean(seen.weights, self.lows, self.highs)
+    def _place(self) -> FloatArray:
+        self.lows: FloatArray = self.means - self.bounds
+        self.highs: FloatArray = self.means + self.bounds
+        centres, self.residuals = nearest_mean(self.weights, self.lows, self.highs)
         return centres
 
     def against(
-        self, seen: Weighed, leader: int, others: IntArray, epsilon: float
+        self, leader: int, others: IntArray, epsilon: float = 0.0
     ) -> tuple[FloatArray, FloatArray]:
         """See `PairLikelihood.against`."""
         half = len(self.bounds)
         weights = np.empty((len(others), 2 * half))
         lows, highs = np.empty_like(weights), np.empty_like(weights)
-        weights[:, :half], weights[:, half:] = seen.weights[leader], seen.weights[others]
+        weights[:, :half], weights[:, half:] = self.weights[leader], self.weights[others]
         lows[:, :half], lows[:, half:] = self.lows[leader], self.lows[others] - epsilon
         highs[:, :half], highs[:, half:] = self.highs[leader], self.highs[others] - epsilon
         alternative, value = nearest_mean(weights, lows, highs)
@@ -97,31 +78,18 @@ class OwnBias:
         explained = self.residuals[leader] + self.residuals[others]
         return np.maximum(value - explained, 0.0), alternative
 
-    def gaps_of_two(
-        self, seen: Weighed, leader: int, others: IntArray, epsilon: float
-    ) -> FloatArray:
-        """Return how far differences of two means exceed the null hypothesis.
-
-        Shape (n, M, M): the leader's fidelity, the other's; negative where they are not compared.
-        """
+    def gaps_of_two(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
+        """See `PairLikelihood.gaps_of_two`."""
         return np.asarray(self.lows[leader][:, None] - self.highs[others][:, None, :] + epsilon)
 
-    def ratios_of_two(
-        self, seen: Weighed, leader: int, others: IntArray, epsilon: float
-    ) -> FloatArray:
-        """Return the ratios from one fidelity of each arm, shape (n, M, M)."""
-        gaps = self.gaps_of_two(seen, leader, others, epsilon)
-        joint = _joint(seen.weights[leader][:, None], seen.weights[others][:, None, :])
-        return np.asarray(joint * np.maximum(gaps, 0.0) ** 2)
-
     def distances(
-        self, seen: Weighed, leader: int, other: int, alternative: float, epsilon: float
+        self, leader: int, other: int, alternative: float, epsilon: float = 0.0
     ) -> tuple[FloatArray, FloatArray]:
         """See `PairLikelihood.distances`."""
         return self.lows[leader] - alternative, alternative + epsilon - self.highs[other]
 
 
-class OrderBias:
+class OrderBias(PairLikelihood):
     """Bounds gamma_m on the difference of two arms' biases (kind "order").
 
     Only what was seen of both arms at the same fidelity is compared: the statistic is the sum of
@@ -130,77 +98,51 @@ class OrderBias:
 
     free = 1
 
-    def __init__(self, bounds: FloatArray) -> None:
-        self.bounds = bounds
-
-    def place(self, seen: Weighed) -> FloatArray:
+    def _place(self) -> FloatArray:
         """Return places of the arms on a common scale; no claim rests on that.
 
         The bias that all arms share at a fidelity is estimated from arms that were also seen at
         dearer ones. Means are averaged by their precision; the bounds count as noise.
         """
-        present = seen.weights > 0.0
+        present = self.weights > 0.0
         with np.errstate(divide="ignore"):
-            precision = 1.0 / (0.5 / seen.weights + (self.bounds / 2.0) ** 2)
+            precision = 1.0 / (0.5 / self.weights + (self.bounds / 2.0) ** 2)
         precision = np.where(present, np.minimum(precision, MOST_PRECISION), 0.0)
-        total = np.zeros(len(seen.means))
-        weighted = np.zeros(len(seen.means))
+        total, weighted = np.zeros((2, len(self.means)))
         for m in range(len(self.bounds) - 1, -1, -1):
             both = present[:, m] & (total > 0.0)
             offset = 0.0
             if both.any():
-                ahead = seen.means[both, m] - weighted[both] / total[both]
+                ahead = self.means[both, m] - weighted[both] / total[both]
                 offset = float(np.average(ahead, weights=precision[both, m]))
             total += precision[:, m]
-            weighted += precision[:, m] * (seen.means[:, m] - offset)
+            weighted += precision[:, m] * (self.means[:, m] - offset)
         return weighted / np.where(total > 0.0, total, 1.0)
 
-    def _excess(self, seen: Weighed, leader: int, others: IntArray, epsilon: float) -> FloatArray:
-        """Return how far differences of means exceed the bounds, shape (n, M)."""
-        return np.asarray(seen.means[leader] - seen.means[others] - self.bounds + epsilon)
+    def _excess(self, leader: int, others: IntArray | int, epsilon: float) -> FloatArray:
+        """Return how far differences of means exceed the bounds, shape (n, M) or (M,)."""
+        return np.asarray(self.means[leader] - self.means[others] - self.bounds + epsilon)
 
     def against(
-        self, seen: Weighed, leader: int, others: IntArray, epsilon: float
+        self, leader: int, others: IntArray, epsilon: float = 0.0
     ) -> tuple[FloatArray, FloatArray]:
         """See `PairLikelihood.against`."""
-        return self._ratios(seen, leader, others, epsilon).sum(axis=1), np.zeros(len(others))
+        joint = joint_weights(self.weights[leader], self.weights[others])
+        ratios = joint * np.maximum(self._excess(leader, others, epsilon), 0.0) ** 2
+        return ratios.sum(axis=1), np.zeros(len(others))
 
-    def _ratios(self, seen: Weighed, leader: int, others: IntArray, epsilon: float) -> FloatArray:
-        joint = _joint(seen.weights[leader], seen.weights[others])
-        return np.asarray(joint * np.maximum(self._excess(seen, leader, others, epsilon), 0.0) ** 2)
-
-    def ratios_of_two(
-        self, seen: Weighed, leader: int, others: IntArray, epsilon: float
-    ) -> FloatArray:
-        """See `OwnBias.ratios_of_two`."""
-        ratios = np.zeros((len(others), len(self.bounds), len(self.bounds)))
+    def gaps_of_two(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
+        """See `PairLikelihood.gaps_of_two`."""
         same = np.arange(len(self.bounds))
-        ratios[:, same, same] = self._ratios(seen, leader, others, epsilon)
-        return ratios
-
-    def gaps_of_two(
-        self, seen: Weighed, leader: int, others: IntArray, epsilon: float
-    ) -> FloatArray:
-        """See `OwnBias.gaps_of_two`."""
-        gaps = np.full((len(others), len(self.bounds), len(self.bounds)), -np.inf)
-        same = np.arange(len(self.bounds))
-        gaps[:, same, same] = self._excess(seen, leader, others, epsilon)
+        gaps = np.full((len(others), len(same), len(same)), -np.inf)
+        gaps[:, same, same] = self._excess(leader, others, epsilon)
         return gaps
 
     def distances(
-        self, seen: Weighed, leader: int, other: int, alternative: float, epsilon: float
+        self, leader: int, other: int, alternative: float, epsilon: float = 0.0
     ) -> tuple[FloatArray, FloatArray]:
         """See `PairLikelihood.distances`."""
-        mine, theirs = seen.weights[leader], seen.weights[other]
-        excess = self._excess(seen, leader, np.array([other]), epsilon)[0]
-        total = mine + theirs
+        theirs, total = self.weights[other], self.weights[leader] + self.weights[other]
         part = np.divide(theirs, total, out=np.full(total.shape, 0.5), where=total > 0.0)
+        excess = self._excess(leader, other, epsilon)
         return part * excess, (1.0 - part) * excess
-
-
-def _joint(one: FloatArray, other: FloatArray) -> FloatArray:
-    return np.asarray(one * (other / np.maximum(one + other, 1e-300)))
-
-
-BiasModel: TypeAlias = OwnBias | OrderBias
-"""Bounds on the bias; `free` says how many fidelities may be chosen freely of two."""

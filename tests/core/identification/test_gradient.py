@@ -76,7 +76,7 @@ class TestByHand:
         policy = two_arms(delta=0.1, audit=False)
         pull_every_pair(policy)
         expected = math.log(2 / 0.1) + 2.0 * math.log(math.log(4.0) + 1.0)
-        assert policy.rule.stop.bar.threshold(policy.known) == pytest.approx(expected)
+        assert policy.rule.stop.threshold(policy.known) == pytest.approx(expected)
         # The likelihood ratio is 2 * (1 + 1.5^2) = 6.5, above 4.74: it is over.
         assert policy.finished
         assert policy.recommend().arm == 0

@@ -26,7 +26,7 @@ def three_arms(costs=(1.0, 4.0), **options):
 
 
 def threshold(policy):
-    return policy.rule.stop.bar.threshold(policy.known)
+    return policy.rule.stop.threshold(policy.known)
 
 
 class TestByHand:
