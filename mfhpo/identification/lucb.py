@@ -20,8 +20,9 @@ from mfhpo.identification.explore import (
     NOT_COMMITTED,
     TARGET_ONLY,
     Cells,
+    Duel,
     Rules,
-    commit_both,
+    commit,
     explored,
     out_of_the_race,
     target_bounds,
@@ -39,9 +40,8 @@ from mfhpo.racing.rule import Expected, Known, Needs, Verdict, Words
 _EXPLORE = {"A": BY_INDEX, "B": BY_SWEEP, "C": BY_RADIUS, "AB": INDEX_AND_SWEEP, "top": TARGET_ONLY}
 
 
-# The next pull, given rules, cells, bounds, who is active, the two arms, committed and exhausted
-# fidelities and the number of explorations; see `explored`.
-Choose: TypeAlias = Callable[..., tuple[int, int]]
+# The next pull, given a duel and the number of explorations; see `explored`.
+Choose: TypeAlias = Callable[[Duel, int], tuple[int, int]]
 
 
 class FidelityExhaustedWarning(UserWarning):
@@ -146,14 +146,18 @@ class Lucb:
             lows[gone] = highs[gone] = -np.inf
         if active.sum() < 2:
             return
-        leader, rival = top_two(highs, cells.counts)
+        duel = self._duel(rules, cells, lows, highs)
+        leader, rival = duel.arms
         if lows[leader] >= highs[rival] - rules.epsilon:
             yield Verdict(certified=leader)
             return
-        commit_both(rules, cells, lows, highs, (leader, rival), self.committed)
-        exhausted = self.exhausted.copy()
-        self._chosen(known, cells, lows, highs, exhausted, self.explorations)
-        self.note_exhausted(known, exhausted)
+        commit(duel)
+        self._choose(duel, self.explorations)
+        self.note_exhausted(known, duel.exhausted)
+
+    def _duel(self, rules: Rules, cells: Cells, lows: FloatArray, highs: FloatArray) -> Duel:
+        arms = top_two(highs, cells.counts)
+        return Duel(rules, cells, lows, highs, arms, self.committed, self.exhausted.copy())
 
     def note_exhausted(self, known: Known, exhausted: BoolArray) -> None:
         """Note fidelities that the safeguard leaves, shape (M,), and warn of new ones."""
@@ -177,29 +181,8 @@ class Lucb:
             int(number) * weight_of_a_pull(self.rules, int(self.committed[arm]))
             for arm, number in enumerate((cells.counts - cells.seen).sum(axis=1))
         )
-        explorations = self.explorations + under_way
-        exhausted = self.exhausted.copy()
-        return Pull(*self._chosen(known, cells, lows, highs, exhausted, explorations))
-
-    def _chosen(
-        self,
-        known: Known,
-        cells: Cells,
-        lows: FloatArray,
-        highs: FloatArray,
-        exhausted: BoolArray,
-        explorations: int,
-    ) -> tuple[int, int]:
-        return self._choose(
-            self._current_rules(known),
-            cells,
-            lows,
-            highs,
-            top_two(highs, cells.counts),
-            self.committed,
-            exhausted,
-            explorations,
-        )
+        duel = self._duel(self._current_rules(known), cells, lows, highs)
+        return Pull(*self._choose(duel, self.explorations + under_way))
 
     def _current_rules(self, known: Known) -> Rules:
         return self.rules._replace(scales=_scales(known))

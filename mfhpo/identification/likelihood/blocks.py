@@ -33,7 +33,7 @@ from numbers import Integral
 
 import numpy as np
 
-from mfhpo.identification.likelihood.ties import Samples, usual_step
+from mfhpo.identification.likelihood.ties import Samples
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.student import log_evidence
 from mfhpo.knowledge.studentised import log_evidence_with_others, spread_more
@@ -325,8 +325,7 @@ class Blocks:
         within = numbers < np.minimum(shared[others], shared[leader])[:, None]
         differences = np.where(within, values[leader] - values[others], np.nan)
         own_values = np.where(numbers < shared[:, None], values, np.nan)
-        largest = float(np.nanmax(np.abs(self.values), initial=0.0))
-        return Samples.of(differences, largest, usual_step(own_values))
+        return Samples.of(differences, own_values)
 
     def _squares_of_others(self, leader: int, others: IntArray) -> tuple[FloatArray, FloatArray]:
         """Sum up the squares of all arms but the leader and each of these, and their degrees, (n,).

@@ -17,6 +17,7 @@ from mfhpo.identification.explore import (
     ONLY_INDEX,
     TARGET_ONLY,
     Cells,
+    Duel,
     Rules,
     choose_fidelity,
     commit,
@@ -59,12 +60,15 @@ def cells(means, counts, radii=None, seen=None):
     return Cells(counts, seen, np.array(means, dtype=float), np.where(seen > 0, radii, np.inf))
 
 
-def choose(given_rules, known, arm=0, leads=False, committed=-1):
+def duel_of(given_rules, known, arms, committed):
     lows, highs = target_bounds(known, given_rules.bounds, np.ones(len(known.seen), dtype=bool))
-    means = (given_rules.best_at_most, given_rules.second_at_least)
-    return choose_fidelity(
-        given_rules, known, arm, leads, committed, means, float(lows[arm]), float(highs[arm])
-    )
+    exhausted = np.zeros(len(given_rules.bounds), dtype=bool)
+    return Duel(given_rules, known, lows, highs, arms, np.array(committed), exhausted)
+
+
+def choose(given_rules, known, committed=NOT_COMMITTED):
+    """The fidelity of the first arm, as the rival."""
+    return choose_fidelity(duel_of(given_rules, known, (1, 0), [committed]), 0)
 
 
 class Tapes:
@@ -136,8 +140,10 @@ class TestSweeps:
         # .4 >= 3 sqrt(ln 1000 / N), so N >= 9 ln 1000 / .16.
         given_rules = rules(BY_SWEEP, best_at_most=1.0)
         for sweeps, expected in ((388, NOT_COMMITTED), (389, 0)):
-            known = cells([[0.5, 0.5]], [[sweeps + 7, sweeps]])
-            assert commit(given_rules, known, 0, False, NOT_COMMITTED, (1.0, 0.5)) == expected
+            known = cells([[0.1, 0.1], [0.5, 0.5]], [[9, 0], [sweeps + 7, sweeps]])
+            duel = duel_of(given_rules, known, (0, 1), [NOT_COMMITTED] * 2)
+            commit(duel)
+            assert duel.committed.tolist() == [NOT_COMMITTED, expected]
 
     def test_both_at_once_take_turns_until_one_has_decided(self):
         both = rules(INDEX_AND_SWEEP, scales=np.zeros(2))  # without noise the index is at 0
@@ -165,11 +171,8 @@ def test_explore_c_takes_the_cheapest_whose_radius_is_not_below_its_bias():
 class TestSafeguard:
     def steer(self, given_rules, known):
         """Fidelities for l = 0 and u = 1, both committed to fidelity 0; those that were left."""
-        lows, highs = target_bounds(known, given_rules.bounds, np.ones(2, dtype=bool))
-        exhausted = np.zeros(len(given_rules.bounds), dtype=bool)
-        committed = np.zeros(2, dtype=np.int64)
-        chosen = steer(given_rules, known, lows, highs, (0, 1), committed, exhausted)
-        return chosen, exhausted.tolist()
+        duel = duel_of(given_rules, known, (0, 1), [0, 0])
+        return steer(duel), duel.exhausted.tolist()
 
     @pytest.mark.parametrize(("radius", "left"), [(0.06, False), (0.04, True)])
     def test_certainly_of_no_use(self, radius, left):
