@@ -51,9 +51,8 @@ class FidelityExhaustedWarning(UserWarning):
 class Lucb:
     """The rule of `MFLUCB`, whose options it takes; ValueError for wrong ones.
 
-    `steers` says whether only values at the target are evidence, `safeguard` whether fidelities
-    that cannot separate the leaders are left, and `choose` chooses the next pull. For `rules`,
-    `explorations`, `committed` and `exhausted` see `mfhpo.identification.explore`.
+    `steers` says whether only values at the target are evidence. For the rest see
+    `mfhpo.identification.explore`.
     """
 
     def __init__(

@@ -80,15 +80,12 @@ class Blocks:
 
     A replicate may be bad for everybody. An arm that fails in a block where nobody has a value is
     not evaluated there again before another one has a value. If all arms that are compared have
-    failed there, the block is void: it takes no part from then on, whatever comes later.
+    failed there, the block is void, and takes no part for good. Such failures make no arm leave,
+    unless the void blocks alone are too many: then the objective fails, and the race must end.
 
     An arm that fails in a block where another has a value is evaluated there once more. After a
-    second failure it has no value there for good, and is compared in the other blocks. To
-    `mfhpo.racing.parts.failures`, both are one failure: a replicate is no worse for being tried
-    twice.
-
-    Failures in void blocks make no arm leave, unless the void blocks alone are too many by
-    `mfhpo.racing.parts.failures`: then the objective fails, and the race must end.
+    second failure it has no value there for good, and is compared in the other blocks. Both count
+    as one failure: a replicate is no worse for being tried twice.
 
     Without `in_blocks`, an arm's n-th value is kept as if in the n-th block. With `in_order`, the
     race learns values by block, without a gap: what takes long may be poor.
@@ -120,7 +117,8 @@ class Blocks:
         counts = at_target and exists(known, block)
         if value is None or not observation.has_value:
             if counts and self.in_blocks:
-                self.fail(arm, block)
+                self._reach(block)
+                self.failed[arm, block] = min(self.failed[arm, block] + 1, _MOST_FAILURES)
             return True
         is_new = counts and self.add(arm, block, float(value))
         return is_new or not (self.in_blocks or at_target)
@@ -148,11 +146,6 @@ class Blocks:
         self.values[arm, block] = value
         return True
 
-    def fail(self, arm: int, block: int) -> None:
-        """Note a failure."""
-        self._reach(block)
-        self.failed[arm, block] = min(self.failed[arm, block] + 1, _MOST_FAILURES)
-
     def _reach(self, block: int) -> None:
         n_blocks = self.values.shape[1]
         if block >= n_blocks:
@@ -176,7 +169,7 @@ class Blocks:
         return np.asarray((self.failed >= _MOST_FAILURES) | ~np.isnan(self.values))
 
     def set_aside(self, arms: IntArray) -> bool:
-        """Make blocks void in which all these arms failed and nobody has a value; if any is new."""
+        """Make blocks void where all these arms failed and nobody has a value; if any is new."""
         failed = self.failed[arms] > 0
         new = ~self.void & self._empty & failed.any(axis=0) & failed.all(axis=0)
         self.void |= new
@@ -251,14 +244,10 @@ class Blocks:
         """Take in the next round, whose block is complete for these arms, as all before."""
         arms = arms[~np.isnan(self.values[arms][:, [*self.rounds, block]]).any(axis=1)]
         errors = np.full(len(self.values), np.nan)
-        before = self.means(arms) if self.rounds else 0.0
+        before = self.values[arms][:, self.rounds].mean(axis=1) if self.rounds else 0.0
         errors[arms] = self.values[arms, block] - before
         self.rounds.append(block)
         self.errors.append(errors)
-
-    def means(self, arms: IntArray) -> FloatArray:
-        """Return means over the complete rounds, for arms with values in all of them, (n,)."""
-        return np.asarray(self.values[arms][:, self.rounds].mean(axis=1))
 
     def are_alike(self, arms: IntArray, least: int) -> bool:
         """Return whether these arms have had exactly the same values in all rounds, and so many."""
