@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mfhpo._validation import check_choice, check_count, check_positive, unwrapped
-from mfhpo.identification.likelihood.bias_models import OwnBias
+from mfhpo.identification.likelihood.likelihood import OwnBias
 from mfhpo.identification.likelihood.likelihood_ratio import LikelihoodStop, Standing
 from mfhpo.identification.top_two import TopTwo, check_options
 from mfhpo.knowledge.arrays import FloatArray, IntArray

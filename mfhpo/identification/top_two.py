@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from mfhpo._validation import check_instance
-from mfhpo.identification.likelihood.bias_models import OwnBias
-from mfhpo.identification.likelihood.likelihood import PairLikelihood, prior_count
+from mfhpo.identification.likelihood.likelihood import OwnBias, PairLikelihood, prior_count
 from mfhpo.identification.likelihood.likelihood_ratio import LikelihoodStop, Standing, level_of
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.bias import Kind, check_variant

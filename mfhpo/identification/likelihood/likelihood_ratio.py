@@ -7,8 +7,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from mfhpo.identification.likelihood.bias_models import OrderBias, OwnBias
 from mfhpo.identification.likelihood.likelihood import (
+    OrderBias,
+    OwnBias,
     PairLikelihood,
     on_one_side,
     prior_count,

@@ -8,8 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from mfhpo.identification.likelihood.bias_models import OrderBias, OwnBias, nearest_mean
-from mfhpo.identification.likelihood.likelihood import prior_count, two_sided
+from mfhpo.identification.likelihood.likelihood import (
+    OrderBias,
+    OwnBias,
+    nearest_mean,
+    prior_count,
+    two_sided,
+)
 
 numbers = st.integers(0, 2**32 - 1)
 
