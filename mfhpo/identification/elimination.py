@@ -32,12 +32,15 @@ class LevelByLevel:
 
     def __init__(
         self,
+        problem: Problem,
         preselect: bool,
         kind: Kind | None = None,
         *,
         target_only: bool = False,
         fraction: float | None = None,
     ) -> None:
+        check_instance("problem", problem, Problem, "a mfhpo.Problem")
+        check_variant(kind, problem.bias)
         self._preselect = check_flag("preselect", preselect)
         self._fraction = fraction
         self.needs = Needs(
@@ -144,7 +147,7 @@ class Elimination(Race):
     """
 
     def __init__(self, problem: Problem, *, preselect: bool = True, **options: Any) -> None:
-        super().__init__(problem, LevelByLevel(preselect), **options)
+        super().__init__(problem, LevelByLevel(problem, preselect), **options)
 
 
 class IISE(Race):
@@ -170,9 +173,7 @@ class IISE(Race):
         preselect: bool = True,
         **options: Any,
     ) -> None:
-        check_instance("problem", problem, Problem, "a mfhpo.Problem")
-        check_variant(variant, problem.bias)
-        super().__init__(problem, LevelByLevel(preselect, variant), **options)
+        super().__init__(problem, LevelByLevel(problem, preselect, variant), **options)
 
 
 class SuccessiveElimination(Race):
@@ -188,7 +189,7 @@ class SuccessiveElimination(Race):
     """
 
     def __init__(self, problem: Problem, *, preselect: bool = True, **options: Any) -> None:
-        super().__init__(problem, LevelByLevel(preselect, target_only=True), **options)
+        super().__init__(problem, LevelByLevel(problem, preselect, target_only=True), **options)
 
 
 class MaximumFidelityExploit(Race):
@@ -216,6 +217,5 @@ class MaximumFidelityExploit(Race):
         share = check_number("fraction", fraction)
         if not 0.0 < share <= 1.0:
             raise ValueError(f"fraction must be in (0, 1], got {shown(fraction)}.")
-        check_instance("problem", problem, Problem, "a mfhpo.Problem")
-        check_variant(variant, problem.bias)
-        super().__init__(problem, LevelByLevel(preselect, variant, fraction=share), **options)
+        rule = LevelByLevel(problem, preselect, variant, fraction=share)
+        super().__init__(problem, rule, **options)

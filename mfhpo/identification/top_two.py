@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from mfhpo._validation import check_instance
-from mfhpo.identification.likelihood.likelihood import OwnBias, PairLikelihood, prior_count
+from mfhpo.identification.likelihood.likelihood import OwnBias, prior_count
 from mfhpo.identification.likelihood.likelihood_ratio import LikelihoodStop, Standing, level_of
-from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.bias import Kind, check_variant
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.race import Race
@@ -54,11 +54,18 @@ class TopTwo:
         if isinstance(likelihood, OwnBias) and not known.target_only:
             alternative = float(standing.alternatives[rival])
             return _pull_of_each(known, likelihood, leader, rival, alternative, counts)
-        fidelity = known.problem.target
+        fidelity, both = known.problem.target, [leader, rival]
         if not known.target_only:
-            fidelity = _fidelity_for_both(known, likelihood, leader, rival, counts)
+            difference = likelihood.means[leader] - likelihood.means[rival] + known.epsilon
+            fidelity = _fidelity_for(
+                known.costs,
+                counts[both],
+                likelihood.variances[both].max(axis=0),
+                difference - likelihood.bounds,
+                difference + likelihood.bounds,
+            )
         # Both owe the same difference to the other's weight.
-        gains = likelihood.weights[[rival, leader], fidelity - known.compared[0]].tolist()
+        gains = likelihood.weights[both[::-1], fidelity - known.compared[0]].tolist()
         leads = _is_leaders_turn(known, gains, np.ones(2), counts)
         return Pull(leader if leads else rival, fidelity)
 
@@ -106,27 +113,10 @@ def _pull_of_each(
     gains, fidelities = [], []
     for arm, distances, edges in ((leader, above, edges_above), (rival, below, edges_below)):
         gains.append(float(likelihood.weights[arm] @ np.maximum(distances, 0.0) ** 2))
-        sigmas = _sigmas(likelihood.variances[arm])
-        doubt = _doubt(counts[arm], sigmas)
-        seen = counts[arm] > 0
-        fidelities.append(_fidelity_for(known.costs, seen, sigmas, distances, edges, doubt))
+        variances = likelihood.variances[arm]
+        fidelities.append(_fidelity_for(known.costs, counts[[arm]], variances, distances, edges))
     leads = _is_leaders_turn(known, gains, known.costs[fidelities], counts)
     return Pull(leader, fidelities[0]) if leads else Pull(rival, fidelities[1])
-
-
-def _fidelity_for_both(
-    known: Known, likelihood: PairLikelihood, leader: int, rival: int, counts: IntArray
-) -> int:
-    difference = likelihood.means[leader] - likelihood.means[rival] + known.epsilon
-    sigmas = _sigmas(np.maximum(likelihood.variances[leader], likelihood.variances[rival]))
-    return _fidelity_for(
-        known.costs,
-        (counts[leader] > 0) & (counts[rival] > 0),
-        sigmas,
-        difference - likelihood.bounds,
-        difference + likelihood.bounds,
-        _doubt(counts[leader], sigmas) + _doubt(counts[rival], sigmas),
-    )
 
 
 def _is_leaders_turn(
@@ -146,38 +136,33 @@ def _is_leaders_turn(
 
 def _fidelity_for(
     costs: FloatArray,
-    seen: BoolArray,
-    sigmas: FloatArray,
+    counts: IntArray,
+    variances: FloatArray,
     distances: FloatArray,
     edges: FloatArray,
-    doubt: FloatArray,
 ) -> int:
     """Return the fidelity with the largest plausible distance per square root of the cost.
 
-    All arguments have shape (M,). `distances` and `edges` are the distances of means and target
-    mean from the nearest alternative, `doubt` what may be added.
+    `distances` and `edges` are the distances of means and target mean from the nearest alternative,
+    shape (M,) as most. The `counts` of the arms that share them have shape (n, M).
     """
+    # Of unknown noise scales: the largest known one, or 1.
+    is_known = np.isfinite(variances)
+    sigmas = np.sqrt(np.where(is_known, variances, variances[is_known].max(initial=0.0)))
+    if not is_known.any():
+        sigmas = np.ones(len(costs))
+    logs = np.log(np.maximum(2, counts.sum(axis=1, keepdims=True)))
+    doubt = (sigmas * np.sqrt(2.0 * logs / np.maximum(counts, 1))).sum(axis=0)
+    seen = (counts > 0).all(axis=0)
     farthest = float(np.min((edges + doubt)[seen])) if seen.any() else math.inf
     if math.isinf(farthest):
         return 0
     hoped = np.where(seen, np.minimum(distances + doubt, farthest), farthest)
     # Without noise, what counts is the cost; next to none, one value says nearly all.
     largest = float(sigmas.max())
-    scales = np.maximum(sigmas, _LEAST_NOISE * largest) if largest > 0.0 else np.ones(len(seen))
+    scales = np.maximum(sigmas, _LEAST_NOISE * largest) if largest > 0.0 else np.ones(len(costs))
     index = hoped / (scales * np.sqrt(costs))
     return int(np.argmax(index)) if index.max() > 0.0 else len(costs) - 1
-
-
-def _sigmas(variances: FloatArray) -> FloatArray:
-    """Return noise scales, shape (M,); for unknown ones the largest known, or 1."""
-    known = variances[np.isfinite(variances)]
-    fallback = float(known.max()) if known.size else 1.0
-    return np.sqrt(np.where(np.isfinite(variances), variances, fallback))
-
-
-def _doubt(counts: IntArray, sigmas: FloatArray) -> FloatArray:
-    logs = math.log(max(2, int(counts.sum())))
-    return np.asarray(sigmas * np.sqrt(2.0 * logs / np.maximum(counts, 1)))
 
 
 class MFTopTwo(Race):
