@@ -71,23 +71,13 @@ def choose(given_rules, known, committed=NOT_COMMITTED):
     return choose_fidelity(duel_of(given_rules, known, (1, 0), [committed]), 0)
 
 
-class Tapes:
-    def __init__(self, means, sigma, seed, length=2000):
-        rng = np.random.default_rng(seed)
-        self.values = means[:, :, None] + sigma * rng.standard_normal((*means.shape, length))
-        self.used = np.zeros(means.shape, dtype=int)
-
-    def next(self, pull):
-        n = self.used[pull.arm, pull.fidelity]
-        self.used[pull.arm, pull.fidelity] += 1
-        return Observation(float(self.values[pull.arm, pull.fidelity, n]))
-
-
-def race(policy, tapes, most=1500, workers=1):
+def race(policy, values, workers):
+    """The pulls; the n-th value of each arm at each fidelity is given, (K, M, N)."""
     pulls = []
-    while not policy.finished and len(pulls) < most:
+    while not policy.finished and len(pulls) < 150:
         for pull in policy.ask(workers):
-            policy.tell(pull, tapes.next(pull))
+            n = policy.summary(pull.arm, pull.fidelity)[0]
+            policy.tell(pull, Observation(float(values[pull.arm, pull.fidelity, n])))
             pulls.append(pull)
     return pulls
 
@@ -200,26 +190,25 @@ BETWEEN_TWO = GaussianInstance(
 )
 
 
-class TestRacesThatWouldNotEnd:
-    def test_it_warns_once_for_a_fidelity_and_never_from_ask(self):
-        policy = MFLUCB(
-            BETWEEN_TWO.problem(), explore="A", best_at_most=0.75, second_at_least=0.3, audit=False
-        )
-        policy.labels = Labels(fidelity="{} epochs".format)
-        rng = np.random.default_rng(2)
-        said = []
-        while not policy.finished:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")
-                [pull] = policy.ask()
-                policy.ask(5, [pull])
-            value = BETWEEN_TWO.draw(rng, pull.arm, pull.fidelity)
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                policy.tell(pull, Observation(value))
-            said += [str(warning.message) for warning in caught]
-        [text] = said
-        assert text.startswith("0 epochs is left for the next dearer one: its bias of up to 0.1")
+def test_a_race_that_would_not_end_warns_once_for_a_fidelity_and_never_from_ask():
+    policy = MFLUCB(
+        BETWEEN_TWO.problem(), explore="A", best_at_most=0.75, second_at_least=0.3, audit=False
+    )
+    policy.labels = Labels(fidelity="{} epochs".format)
+    rng = np.random.default_rng(2)
+    said = []
+    while not policy.finished:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            [pull] = policy.ask()
+            policy.ask(5, [pull])
+        value = BETWEEN_TWO.draw(rng, pull.arm, pull.fidelity)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            policy.tell(pull, Observation(value))
+        said += [str(warning.message) for warning in caught]
+    [text] = said
+    assert text.startswith("0 epochs is left for the next dearer one: its bias of up to 0.1")
 
 
 RACES = {explore: partial(MFLUCB, explore=explore) for explore in EXPLORE}
@@ -242,35 +231,31 @@ def test_units_do_not_matter(name, kind, seed, value, cost, workers):
     means = rng.uniform(size=(4, 2))
     means[:, 0] = means[:, 1] + rng.uniform(-0.1, 0.1, 4)
     kind = "max" if name in EXPLORE else kind
+    values = means[:, :, None] + 0.25 * rng.standard_normal((4, 2, 160))
     pulls = []
     for unit, price in ((1.0, 1.0), (value, cost)):
         bias = Bias(kind, (0.125 * unit, 0.0))
         problem = Problem(4, (price, 5.0 * price), bias, SubGaussian(0.25 * unit))
         priors = {"best_at_most": 1.125 * unit, "second_at_least": 0.25 * unit}
         policy = RACES[name](problem, audit=False, **priors if name in EXPLORE and seed % 2 else {})
-        tapes = Tapes(means, 0.25, seed)
-        tapes.values *= unit
-        pulls.append(race(policy, tapes, most=150, workers=workers))
+        pulls.append(race(policy, unit * values, workers))
     assert pulls[0] == pulls[1]
 
 
-class TestRule:
-    def test_an_arm_below_a_lower_bound_is_out_and_comes_back_when_the_bounds_are_widened(self):
-        problem = Problem(3, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(0.0))
-        policy = MFLUCB(problem)
-        for arm, value in ((0, 0.5), (1, 0.45), (2, 0.1)):
-            policy.tell(Pull(arm, 0), Observation(value))
-        assert policy.active.tolist() == [0, 1]
-        with pytest.warns(BiasContradictedWarning, match="widened to 0.3"):
-            policy.tell(Pull(1, 1), Observation(0.75))
-        assert policy.bias.bounds[0] == pytest.approx(0.3)
-        # Arm 1 is at .75 for sure; 0 may reach .8, 2 only .4.
-        assert policy.active.tolist() == [0, 1]
-        with pytest.warns(BiasContradictedWarning, match="widened to 0.7"):
-            policy.tell(Pull(0, 1), Observation(1.2))
-        # Now arm 2 may reach .8, which is less than 1.2.
-        assert policy.recommend().arm == 0
-        assert policy.recommend().certified
+def test_an_arm_below_a_lower_bound_is_out_and_comes_back_when_the_bounds_are_widened():
+    policy = MFLUCB(Problem(3, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(0.0)))
+    for arm, value in ((0, 0.5), (1, 0.45), (2, 0.1)):
+        policy.tell(Pull(arm, 0), Observation(value))
+    assert policy.active.tolist() == [0, 1]
+    with pytest.warns(BiasContradictedWarning, match="widened to 0.3"):
+        policy.tell(Pull(1, 1), Observation(0.75))
+    assert policy.bias.bounds[0] == pytest.approx(0.3)
+    # Arm 1 is at .75 for sure; 0 may reach .8, 2 only .4.
+    assert policy.active.tolist() == [0, 1]
+    with pytest.warns(BiasContradictedWarning, match="widened to 0.7"):
+        policy.tell(Pull(0, 1), Observation(1.2))
+    # Now arm 2 may reach .8, which is less than 1.2.
+    assert (policy.recommend().arm, policy.recommend().certified) == (0, True)
 
 
 @pytest.mark.parametrize("explore", [BY_INDEX, BY_SWEEP, BY_RADIUS, INDEX_AND_SWEEP])
