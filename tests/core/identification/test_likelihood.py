@@ -141,9 +141,8 @@ class TestOwnBias:
         rng = np.random.default_rng(seed)
         n_fidelities = int(rng.integers(1, 4))
         xi = np.append(rng.uniform(0.0, 0.6, n_fidelities - 1), 0.0)
-        likelihood = own(
-            rng.normal(size=(3, n_fidelities)), rng.integers(0, 6, (3, n_fidelities)), xi
-        )
+        shape = 3, n_fidelities
+        likelihood = own(rng.normal(size=shape), rng.integers(0, 6, shape), xi)
         leader = int(np.argmax(likelihood.centres))
         others = np.array([arm for arm in range(3) if arm != leader])
         ratios, alternatives = likelihood.against(leader, others, epsilon)
