@@ -65,9 +65,6 @@ class Duel(NamedTuple):
     exhausted: BoolArray  # which fidelities the safeguard leaves, shape (M,); written to
 
 
-# The two arms.
-
-
 def target_bounds(
     cells: Cells, bounds: FloatArray, active: BoolArray
 ) -> tuple[FloatArray, FloatArray]:
@@ -87,13 +84,6 @@ def _highest(highs: FloatArray, counts: IntArray) -> int:
 
 def top_two(highs: FloatArray, counts: IntArray) -> tuple[int, int]:
     """Return arms l and u with the two largest upper bounds (Algorithm 1, Line 4)."""
-    others = highs.copy()
-    first = int(np.argmax(others))
-    others[first] = -np.inf
-    second = int(np.argmax(others))
-    others[second] = -np.inf
-    if highs[first] > highs[second] > others.max():
-        return first, second
     leader = _highest(highs, counts)
     others = highs.copy()
     others[leader] = -np.inf
@@ -108,9 +98,6 @@ def out_of_the_race(
     gone = active & (highs < lows[best])
     gone[best] = False
     return best, gone
-
-
-# The fidelity.
 
 
 def usable_fidelities(costs: FloatArray) -> BoolArray:
@@ -229,9 +216,6 @@ def _after_sweeps(duel: Duel, arm: int) -> int:
         if by_index >= _CONVERGED_PULLS and most >= _CONVERGED_SHARE * by_index:
             return ONLY_INDEX
     return NOT_COMMITTED
-
-
-# The safeguard.
 
 
 def _left_in_doubt(duel: Duel, arm: int, m: int) -> int:

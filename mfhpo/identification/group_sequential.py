@@ -82,23 +82,19 @@ class Looks:
 
     def propose(self, known: Known, expected: Expected) -> Pull | None:
         """Return the next pull, in blocks with its own (see `Rule.propose`)."""
-        if self._blocks.in_blocks:
-            return self._open_pull(known, expected.pulls)
         arms, target = known.arms, known.problem.target
-        of_arms = expected.counts[arms, target]
-        fewest = int(of_arms.min())
-        return Pull(first_in_turn(known, arms[of_arms == fewest], fewest), target)
-
-    def _open_pull(self, known: Known, pending: Sequence[Pull]) -> Pull | None:
-        arms = known.arms if known.winner is None else np.array([known.winner])
-        taken, closed = self._settled(known, pending)[arms], self._blocks.closed(arms)
+        if not self._blocks.in_blocks:
+            of_arms = expected.counts[arms, target]
+            fewest = int(of_arms.min())
+            return Pull(first_in_turn(known, arms[of_arms == fewest], fewest), target)
+        if known.winner is not None:
+            arms = np.array([known.winner])
+        taken, closed = self._settled(known, expected.pulls)[arms], self._blocks.closed(arms)
         taken[:, : closed.shape[1]] |= closed
         firsts = np.argmin(taken, axis=1)
         block = int(firsts.min())
-        if not exists(known, block):
-            return None
         arm = first_in_turn(known, arms[firsts == block], block)
-        return Pull(arm, known.problem.target, block=block)
+        return Pull(arm, target, block=block) if exists(known, block) else None
 
     def lacking(self, known: Known, winner: int, usual: Mapping[int, int]) -> dict[int, int]:
         """Return what a winner lacks until the first look."""
@@ -274,8 +270,8 @@ class Looks:
             return None
         sample = self._at_look(np.array([arm]))
         [radius] = self._radii(known, size, sample, 2 * known.problem.n_arms).tolist()
-        [count], [mean] = sample.counts.tolist(), sample.means.tolist()
-        return count, mean if count else math.nan, radius
+        count = int(sample.counts[0])
+        return count, float(sample.means[0]) if count else math.nan, radius
 
     def words(self, known: Known, usual: Words, arm: int | None) -> Words:
         """Say when the looks are, and what the next one still costs."""

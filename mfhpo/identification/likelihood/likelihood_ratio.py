@@ -200,18 +200,26 @@ class LikelihoodStop:
         if len(arms) < 2 or known.winner is not None:
             return
         others = arms[arms != leader]
-        threshold = self.threshold(known)
-        beaten = standing.statistics[others] >= threshold
-        beaten |= _separated(known, leader, others, known.epsilon)
+        statistics, pairs = standing.statistics[others], standing.likelihood
+        beaten = self._are_beaten(known, leader, others, statistics, known.epsilon)
         if not beaten.any() or (self.published and not beaten.all()):
             return
         gone = others[beaten]
         if known.epsilon > 0.0:
-            ratios, _ = standing.likelihood.against(leader, gone)
-            against = self._statistics(known, standing.likelihood, leader, gone, ratios, 0.0)
-            gone = gone[(against >= threshold) | _separated(known, leader, gone, 0.0)]
+            ratios, _ = pairs.against(leader, gone)
+            statistics = self._statistics(known, pairs, leader, gone, ratios, 0.0)
+            gone = gone[self._are_beaten(known, leader, gone, statistics, 0.0)]
         certified = leader if beaten.all() and len(gone) < len(others) else None
         yield Verdict(gone if gone.size else None, leader, certified=certified)
+
+    def _are_beaten(
+        self, known: Known, leader: int, others: IntArray, statistics: FloatArray, epsilon: float
+    ) -> BoolArray:
+        beaten = np.asarray(statistics >= self.threshold(known))
+        if isinstance(known.problem.noise, Bounded):  # its intervals may separate them, too
+            assert known.bias is not None
+            beaten |= known.evidence.separated(leader, others, known.bias, epsilon)
+        return beaten
 
     def words(self, known: Known, usual: Words, arm: int | None) -> Words:
         """Say what estimated variances rest on, and what the race still costs."""
@@ -291,11 +299,3 @@ def _excess_of_unknown(
         noise.delta, len(pairs.means) - 1, n_fidelities, n_fidelities**pairs.free
     )
     return np.asarray(excess.reshape(len(others), -1).max(axis=1))
-
-
-def _separated(known: Known, leader: int, others: IntArray, epsilon: float) -> BoolArray:
-    """Return which arms the intervals of bounded values separate from the leader, (n,)."""
-    if not isinstance(known.problem.noise, Bounded):
-        return np.zeros(len(others), dtype=bool)
-    assert known.bias is not None
-    return known.evidence.separated(leader, others, known.bias, epsilon)

@@ -67,11 +67,6 @@ def _least(gaps: FloatArray, explained: FloatArray, needed: FloatArray) -> Float
     of_last = explained[0] / explained.sum(axis=0)
     found: FloatArray = of_last * explained[1] * gaps**2
     open_ = (found >= needed - MOST_GAIN) | ~np.isfinite(needed)
-    # What is left to both sides alone may do.
-    sure = found + math.log(_BOTH_SIDES)
-    is_sure = open_ & (sure >= needed) & np.isfinite(needed)
-    found = np.where(is_sure, sure, found)
-    open_ &= ~is_sure
     for least in (_where_likely, _on_one_side):
         if open_.any():
             found[open_] = least(gaps[open_], explained[:, open_])
