@@ -138,11 +138,13 @@ class Rounds:
 
     def _are_alike(self, known: Known) -> bool:
         """No arm will ever be told apart: all have given the same on a good many replicates."""
-        if known.arms.size < 2:
-            return False
+        arms, rounds = known.arms, self.blocks.rounds
         is_found_to_be_0 = self._finds_epsilon and known.epsilon == 0.0
         least = _ROUNDS_ALIKE if is_found_to_be_0 else _ROUNDS_ALIKE_FOR_GOOD
-        return self.blocks.are_alike(known.arms, least)
+        if arms.size < 2 or len(rounds) < least or self.blocks.counts()[arms].min() < len(rounds):
+            return False
+        values = self.blocks.values[arms][:, rounds]
+        return bool((np.isnan(values) | (values == np.fmax.reduce(values, axis=0))).all())
 
     def _in_round(self, known: Known) -> IntArray:
         """Return the arms of the round under way that are still in the race, shape (n,)."""
@@ -209,9 +211,8 @@ class Rounds:
         Rounds in which all replicates are alike say nothing about rare ones. The choice can only
         speak against the winner.
         """
-        seen = self.blocks.seen(winner)
-        behind = np.median(self.blocks.values[winner, seen]) - self.blocks.values[winner, seen]
-        odd = seen[behind > _ODD * np.median(np.abs(behind))]
+        behind = np.nanmedian(self.blocks.values[winner]) - self.blocks.values[winner]
+        odd = np.flatnonzero(behind > _ODD * np.nanmedian(np.abs(behind)))
         self._probes = np.setdiff1d(odd, self.blocks.rounds).tolist()
         self._is_probed = not self._probes or len(self._in_round(known)) < 2
 

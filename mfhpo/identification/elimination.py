@@ -33,7 +33,7 @@ class LevelByLevel:
     def __init__(
         self,
         problem: Problem,
-        preselect: bool,
+        preselect: bool = True,
         kind: Kind | None = None,
         *,
         target_only: bool = False,
@@ -181,15 +181,10 @@ class SuccessiveElimination(Race):
 
     A baseline of Poiani et al. (2022). No bias is needed, and the union bound is over arms alone:
     d = delta / K.
-
-    Parameters
-    ----------
-    preselect
-        See `Elimination`.
     """
 
-    def __init__(self, problem: Problem, *, preselect: bool = True, **options: Any) -> None:
-        super().__init__(problem, LevelByLevel(problem, preselect, target_only=True), **options)
+    def __init__(self, problem: Problem, **options: Any) -> None:
+        super().__init__(problem, LevelByLevel(problem, target_only=True), **options)
 
 
 class MaximumFidelityExploit(Race):

@@ -137,24 +137,25 @@ class Lucb:
         active = known.roster.active
         if known.winner is not None or active.sum() < 2:
             return
-        rules, cells = self._current_rules(known), self.cells(known, known.evidence.counts)
-        lows, highs = target_bounds(cells, rules.bounds, active)
+        cells = self.cells(known, known.evidence.counts)
+        lows, highs = target_bounds(cells, self.rules.bounds, active)
         best, gone = out_of_the_race(lows, highs, active)
         if gone.any():
             yield Verdict(np.flatnonzero(gone), best)
             lows[gone] = highs[gone] = -np.inf
         if active.sum() < 2:
             return
-        duel = self._duel(rules, cells, lows, highs)
+        duel = self._duel(known, cells, lows, highs)
         leader, rival = duel.arms
-        if lows[leader] >= highs[rival] - rules.epsilon:
+        if lows[leader] >= highs[rival] - duel.rules.epsilon:
             yield Verdict(certified=leader)
             return
         commit(duel)
         self._choose(duel, self.explorations)
         self.note_exhausted(known, duel.exhausted)
 
-    def _duel(self, rules: Rules, cells: Cells, lows: FloatArray, highs: FloatArray) -> Duel:
+    def _duel(self, known: Known, cells: Cells, lows: FloatArray, highs: FloatArray) -> Duel:
+        rules = self.rules._replace(scales=_scales(known))
         arms = top_two(highs, cells.counts)
         return Duel(rules, cells, lows, highs, arms, self.committed, self.exhausted.copy())
 
@@ -180,11 +181,8 @@ class Lucb:
             int(number) * weight_of_a_pull(self.rules, int(self.committed[arm]))
             for arm, number in enumerate((cells.counts - cells.seen).sum(axis=1))
         )
-        duel = self._duel(self._current_rules(known), cells, lows, highs)
+        duel = self._duel(known, cells, lows, highs)
         return Pull(*self._choose(duel, self.explorations + under_way))
-
-    def _current_rules(self, known: Known) -> Rules:
-        return self.rules._replace(scales=_scales(known))
 
     def leader(self, known: Known) -> int:
         """Return the arm with the highest lower bound."""
@@ -226,7 +224,7 @@ class MFLUCB(Race):
     Parameters
     ----------
     problem
-        See `Race`. The bias bounds must be of kind "max", or None.
+        See `Race`. The bias bounds must be of kind "max", or None (else ValueError).
     explore
         See `mfhpo.racing.options.MFLUCBOptions`. "A" is EXPLORE-A: a race in which cheap fidelities
         tell nothing can cost many times what "top" does.
@@ -237,11 +235,6 @@ class MFLUCB(Race):
         the race has found so far. It chooses fidelities only: no certificate rests on it.
     second_at_least
         A lower bound on the mean of the second-best arm at the target, likewise.
-
-    Raises
-    ------
-    ValueError
-        For arguments out of range, and order bounds.
 
     Notes
     -----

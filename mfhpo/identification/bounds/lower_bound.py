@@ -7,8 +7,10 @@ Theorems 2 and 3 with the radius that is really used.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +29,7 @@ from mfhpo.identification.bounds.thresholds import (
 )
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.bias import Bias
-from mfhpo.knowledge.confidence import Radius, default_radius, pulls_until
+from mfhpo.knowledge.confidence import default_radius, pulls_until
 from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Problem
 
@@ -56,6 +58,10 @@ class CostPrediction:
     pulls: tuple[float, ...]
 
 
+# A fidelity, the pulls of each arm there until a radius is at most so wide, margin and threshold.
+_Phase: TypeAlias = tuple[int, Callable[[FloatArray], FloatArray], float, float]
+
+
 def predict_cost(
     problem: Problem,
     delta: float,
@@ -80,14 +86,6 @@ def predict_cost(
         for `lower_bound` and `expected`, and as biased in the worst way for `guaranteed`.
     means
         Guessed means at all fidelities, shape (M, K), the cheapest first; instead of gaps.
-
-    Examples
-    --------
-    >>> from mfhpo.knowledge.bias import Bias
-    >>> problem = Problem(3, costs=(1, 100), bias=Bias.max(0.1, 0.0), noise=SubGaussian(1.0))
-    >>> prediction = predict_cost(problem, 0.05, gaps=[1.0, 1.0])
-    >>> prediction.expected < prediction.top_fidelity_only
-    True
     """
     delta, epsilon = unwrapped(delta), unwrapped(epsilon)
     costs, bias, scales = declared(problem)
@@ -100,18 +98,18 @@ def predict_cost(
     kept = np.flatnonzero(select_fidelities(margins, compared))
     thresholds = convenience_thresholds(margins[kept], compared[kept], epsilon)
     level = delta / (problem.n_arms * n_fidelities)
-    race = [
-        _Phase(m, radii[m], level, float(margins[m]), float(alpha), epsilon)
+    race: list[_Phase] = [
+        (m, partial(pulls_until, radii[m], level), margins[m], alpha)
         for m, alpha in zip(kept.tolist(), thresholds, strict=True)
     ]
-    target = problem.target
-    top = _Phase(target, radii[target], delta / problem.n_arms, 0.0, 0.0, epsilon)
-    expected = _pulls(race, table)
+    of_target = partial(pulls_until, radii[problem.target], delta / problem.n_arms)
+    top: list[_Phase] = [(problem.target, of_target, 0.0, 0.0)]
+    expected = _pulls(race, table, epsilon)
     return CostPrediction(
         lower_bound=lower_bound,
         expected=_paid(expected, costs),
-        guaranteed=_paid(_pulls(race, worst, guaranteed=True), costs),
-        top_fidelity_only=_paid(_pulls([top], table), costs),
+        guaranteed=_paid(_pulls(race, worst, epsilon, guaranteed=True), costs),
+        top_fidelity_only=_paid(_pulls(top, table, epsilon), costs),
         pulls=tuple(expected.tolist()),
     )
 
@@ -174,20 +172,9 @@ def _largest_of_the_others(values: FloatArray) -> FloatArray:
     return np.where(values == largest, next_largest, largest)
 
 
-@dataclass(frozen=True)
-class _Phase:
-    fidelity: int
-    radius: Radius
-    level: float
-    margin: float
-    threshold: float
-    epsilon: float
-
-    def pulls(self, widths: FloatArray) -> FloatArray:
-        return pulls_until(self.radius, self.level, widths)
-
-
-def _pulls(phases: Sequence[_Phase], means: FloatArray, guaranteed: bool = False) -> FloatArray:
+def _pulls(
+    phases: Sequence[_Phase], means: FloatArray, epsilon: float, guaranteed: bool = False
+) -> FloatArray:
     """Return pulls at each fidelity, shape (M,), if every sample mean equals its mean.
 
     Or those that are `guaranteed` to suffice while all confidence intervals hold. Each sample mean
@@ -196,21 +183,19 @@ def _pulls(phases: Sequence[_Phase], means: FloatArray, guaranteed: bool = False
     """
     totals, arms = np.zeros(len(means)), np.arange(means.shape[1])
     best = int(np.argmax(means[-1]))
-    for phase in phases:
+    for fidelity, pulls_to, margin, threshold in phases:
         if len(arms) < 2:
             break
-        values = means[phase.fidelity, arms]
+        values = means[fidelity, arms]
         leads = arms == (best if guaranteed else arms[np.argmax(values)])
         gaps = (values[leads] - values)[~leads]
-        leave = phase.pulls((gaps - phase.margin) / (4.0 if guaranteed else 2.0))
+        leave = pulls_to((gaps - margin) / (4.0 if guaranteed else 2.0))
         apart = np.zeros(1) if guaranteed else gaps
-        stop = float(phase.pulls((apart + phase.epsilon - phase.margin) / 2.0).max())
-        # Pulls of each arm after which the phase ends (Algorithm 1).
-        most = math.inf
-        if phase.threshold > 0.0:
-            most = float(phase.pulls(np.array([phase.threshold / 4.0]))[0])
+        stop = float(pulls_to((apart + epsilon - margin) / 2.0).max())
+        # Pulls of each arm after which the phase ends (Algorithm 1): never for a threshold of 0.
+        most = float(pulls_to(np.array([threshold / 4.0]))[0])
         end = min(float(leave.max()), stop, most)
-        totals[phase.fidelity] = float(np.minimum(leave, end).sum()) + end
+        totals[fidelity] = float(np.minimum(leave, end).sum()) + end
         if stop <= most:
             break
         arms = np.concatenate((arms[~leads][leave > end], arms[leads]))

@@ -7,17 +7,17 @@ the block's effect out.
 Why it is valid. The set of a round depends on earlier rounds alone. So the differences of one pair
 are independent draws of one distribution, however long the pair takes part. Blocks that are added
 because a winner did badly there can only speak against it. If the differences are normal, the
-evidence of `mfhpo.knowledge.student` needs nothing else: not what others' differences vary by.
+evidence of `mfhpo.knowledge.student` needs nothing else.
 
-It takes four or five rounds where the noise is small, and three are enough if other arms may say
-what noise is usual. So with part of the error probability a pair may be told apart by evidence that
-takes in the squares of all other arms: what is left of their values without the effects of arms and
-blocks. This supposes that noise is independent between arms, and that the pair's differences spread
-at most `MOST_RATIO_OF_PAIRS` times as much as those of any others. The squares, times the square of
-that, are then of a noise that is at least as large as the pair's. Larger squares make the
-supermartingales of `mfhpo.knowledge.studentised` smaller, so they stay supermartingales. The
-squares of round r around the means before it have the weight (r - 1) / r, and count for as many
-degrees of freedom. Those of the second round count in full, since all arms take part in it.
+That takes four or five rounds where the noise is small. So with part of the error probability a
+pair may be told apart by evidence that takes in the squares of all other arms: what is left of
+their values without the effects of arms and blocks. This supposes that noise is independent between
+arms, and that the pair's differences spread at most `MOST_RATIO_OF_PAIRS` times as much as those of
+any others. The squares, times the square of that, are then of a noise that is at least as large as
+the pair's. Larger squares make the supermartingales of `mfhpo.knowledge.studentised` smaller, so
+they stay supermartingales. The squares of round r around the means before it have the weight
+(r - 1) / r, and count for as many degrees of freedom. Those of the second round count in full,
+since all arms take part in it.
 
 A pair is judged by its own differences alone if it has fewer than three, or had to catch up, or
 spreads more than that. A test finds that out, and is strict: of pairs that spread exactly so much
@@ -248,14 +248,6 @@ class Blocks:
         errors[arms] = self.values[arms, block] - before
         self.rounds.append(block)
         self.errors.append(errors)
-
-    def are_alike(self, arms: IntArray, least: int) -> bool:
-        """Return whether these arms have had exactly the same values in all rounds, and so many."""
-        n_rounds = len(self.rounds)
-        if n_rounds < least or self.counts()[arms].min() < n_rounds:
-            return False
-        values = self.values[arms][:, self.rounds]
-        return bool((np.isnan(values) | (values == np.fmax.reduce(values, axis=0))).all())
 
     def standings(self, arms: IntArray, blocks: Collection[int]) -> FloatArray:
         """Return the arms' means, (n,), without each block's mean if any value is missing."""

@@ -96,9 +96,10 @@ def setting(variant, seed):
 
 
 def policy_of(variant, problem, **options):
-    options = {"delta": 0.1, "audit": False, "preselect": False} | options
+    options = {"delta": 0.1, "audit": False} | options
     if variant == "SE":
         return SuccessiveElimination(problem, **options)
+    options["preselect"] = False
     if variant == "MFE":
         return MaximumFidelityExploit(problem, fraction=0.7, **options)
     return IISE(problem, **options)
