@@ -106,36 +106,9 @@ class BoundedCurves:
         return np.flatnonzero(below | above).tolist()
 
 
-class Shown:
-    """Sums of the values of each arm's runs at each stage."""
-
-    def __init__(self, n_stages: int) -> None:
-        self._n_stages = n_stages
-        self.arms: dict[Hashable, tuple[FloatArray, FloatArray]] = {}  # sums and counts
-
-    def __contains__(self, arm: Hashable) -> bool:
-        return arm in self.arms
-
-    def add(self, arm: Hashable, stage: int, value: float) -> None:
-        """Add a value."""
-        nothing = np.zeros(self._n_stages), np.zeros(self._n_stages)
-        sums, counts = self.arms.setdefault(arm, nothing)
-        sums[stage] += value
-        counts[stage] += 1.0
-
-    def count(self, arm: Hashable, stage: int) -> int:
-        """Return the number of an arm's values at a stage."""
-        return int(self.arms[arm][1][stage]) if arm in self.arms else 0
-
-    def mean(self, arm: Hashable, stage: int, *further: float) -> float:
-        """Return the mean of an arm's values at a stage, and of further ones; NaN without any."""
-        n = self.count(arm, stage)
-        total = float(self.arms[arm][0][stage]) if n else 0.0
-        return (total + sum(further)) / (n + len(further)) if n or further else math.nan
-
-    def furthest(self, arm: Hashable) -> int:
-        """Return the last stage at which an arm was observed."""
-        return int(np.flatnonzero(self.arms[arm][1])[-1])
+def mean_of(values: Sequence[float]) -> float:
+    """Return the mean of some values, NaN without any."""
+    return sum(values) / len(values) if values else math.nan
 
 
 class PhasedCurves:
@@ -151,7 +124,7 @@ class PhasedCurves:
     def __init__(self, n_fidelities: int) -> None:
         self._seen: list[list[float]] = [[] for _ in range(n_fidelities)]
         self._width: tuple[int, float] | None = None
-        self._shown = Shown(n_fidelities)
+        self._shown: dict[Hashable, list[list[float]]] = {}  # by arm and fidelity
 
     def tolerance(self, fidelity: int) -> float:
         """Return how far behind an arm may be at a fidelity; infinite before that of W."""
@@ -166,16 +139,18 @@ class PhasedCurves:
 
     def add(self, arm: Hashable, curve: FloatArray) -> None:
         """Add values of a run, noted by `begin` as well, shape (M,); repeats are averaged."""
+        shown = self._shown.setdefault(arm, [[] for _ in self._seen])
         for fidelity in np.flatnonzero(np.isfinite(curve)).tolist():
-            self._shown.add(arm, fidelity, float(curve[fidelity]))
+            shown[fidelity].append(float(curve[fidelity]))
 
     def judge(
         self, arm: Hashable, fidelity: int, value: float, others: Iterable[Run] = ()
     ) -> Verdict:
         """Judge an unfinished curve by its value at one fidelity, averaged with added ones."""
-        mean = self._shown.mean(arm, fidelity, float(value))
+        own = self._shown[arm][fidelity] if arm in self._shown else []
+        mean = mean_of([*own, float(value)])
         bar, incumbent = -math.inf, None
-        shown = [(other, self._shown.mean(other, fidelity)) for other in self._shown.arms]
+        shown = [(other, mean_of(values[fidelity])) for other, values in self._shown.items()]
         under_way = [(other, float(seen[fidelity])) for other, seen in others]
         for other, value_of_other in shown + under_way:
             if other != arm and bar < value_of_other < math.inf:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo.identification.curves.curve_elimination import BoundedCurves, Shown
+from mfhpo.identification.curves.curve_elimination import BoundedCurves, mean_of
 from mfhpo.identification.curves.curves import Verdict
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.problem import Recommendation
@@ -24,23 +24,11 @@ class BoundedElimination:
     """A race of arms, each of which has one or several runs, by bounds on what is still gained.
 
     What is let go is surely not the best. The run with the largest upper end goes first: it has to
-    be trained anyway.
+    be trained anyway. For `gains` and `noise` see `BoundedCurves`; the last stage is the target. No
+    arm is let go before `n_startup_runs` have shown something, of which there are `n_begun`.
 
-    Parameters
-    ----------
-    gains, noise
-        See `BoundedCurves`; the last stage is the target.
-    n_startup_runs
-        No arm is let go before so many have shown something.
-
-    Attributes
-    ----------
-    active, out, failed
-        The arms that are in the race, those that were let go, and those without anything to run.
-    contradicting
-        The arms that contradicted what was declared.
-    n_begun
-        Number of runs that have shown something.
+    Arms are `active`, or `out` once they were let go, or have `failed` if nothing is left to run.
+    Those that contradicted what was declared are `contradicting`.
     """
 
     def __init__(
@@ -56,7 +44,7 @@ class BoundedElimination:
         self.n_begun = 0
         self._curves = BoundedCurves(gains, noise)
         self._noise = noise
-        self._shown = Shown(len(gains))
+        self._shown: dict[int, list[list[float]]] = {}  # values by arm and stage
         self._target = len(gains) - 1
         self._n_startup_runs = n_startup_runs
         # Arms by their upper ends, the lowest first; what has changed since may be there as well.
@@ -83,7 +71,7 @@ class BoundedElimination:
         """
         if np.count_nonzero(np.isfinite(curve)) == 1:
             self.n_begun += 1
-        self._shown.add(arm, stage, float(curve[stage]))
+        self._shown.setdefault(arm, [[] for _ in self.gains])[stage].append(float(curve[stage]))
         if arm in self.out:
             return []
         contradicted = self._curves.add(arm, curve)
@@ -117,7 +105,7 @@ class BoundedElimination:
 
     def n_finished(self, arm: int) -> int:
         """Return the number of an arm's values at the target."""
-        return self._shown.count(arm, self._target)
+        return len(self._shown[arm][self._target]) if arm in self._shown else 0
 
     def turn(self, arm: int, ahead: int) -> tuple[float, ...]:
         """Return the sort key of a run that waits; the smallest goes first.
@@ -135,8 +123,8 @@ class BoundedElimination:
         if seen:
             arm, said = self._best(seen, complete)
             content |= said
-            stage = self._shown.furthest(arm)
-            mean = self._shown.mean(arm, stage)
+            stage = max(m for m, values in enumerate(self._shown[arm]) if values)
+            mean = mean_of(self._shown[arm][stage])
         elif self.failed and not self.active:
             content["reason"] = "every arm has failed"
         else:

@@ -61,8 +61,8 @@ class Pairs:
     ) -> FloatArray:
         """Return how far the evidence exceeds what is wanted, by the better of two bounds, (n,).
 
-        So many others of K - 1 may seem to be better than the best arm. `choices` is how many pairs
-        of fidelities are tried for each pair of arms, and `n_fidelities` how many of each arm.
+        There are `n_others` arms that may seem to be better than the best one. `choices` pairs of
+        fidelities are tried for each pair of arms, and `n_fidelities` of each arm.
         """
         found = np.full(len(self.gaps), -np.inf)
         told = (self.gaps > 0.0) & (self.counts > 1.0).all(axis=0)
