@@ -196,22 +196,21 @@ def test_evidence_exceeds_a_level_with_at_most_its_probability(world):
     assert wrong <= binom.ppf(1.0 - 1e-4, races, level)
 
 
-class TestRace:
-    def test_a_winner_that_loses_on_a_rare_replicate_is_compared_there(self):
-        """Arm 1 is better by .01 but on one replicate, the 13th, where it is worse by .5."""
-        means, rng = [0.0, 0.01], np.random.default_rng(0)
-        draw = noisy(means, rng, sd=1e-4, of_blocks=1e-3)
-        policy = BlockElimination(Problem(2, costs=(1.0,)), epsilon=0.0)
+def test_a_winner_that_loses_on_a_rare_replicate_is_compared_there():
+    """Arm 1 is better by .01 but on one replicate, the 13th, where it is worse by .5."""
+    means, rng = [0.0, 0.01], np.random.default_rng(0)
+    draw = noisy(means, rng, sd=1e-4, of_blocks=1e-3)
+    policy = BlockElimination(Problem(2, costs=(1.0,)), epsilon=0.0)
 
-        def value(pull):
-            return draw(pull) - 0.5 * (pull.arm == 1 and pull.block == 12)
+    def value(pull):
+        return draw(pull) - 0.5 * (pull.arm == 1 and pull.block == 12)
 
-        while policy.winner is None:
-            play(policy, value, 1)
-        assert policy.winner == 1
-        answer = race(policy, value, most=60)
-        assert not answer.certified
-        assert not np.isnan(policy.known.needs.intake.values[:, 12]).any()
+    while policy.winner is None:
+        play(policy, value, 1)
+    assert policy.winner == 1
+    answer = race(policy, value, most=60)
+    assert not answer.certified
+    assert not np.isnan(policy.known.needs.intake.values[:, 12]).any()
 
 
 @pytest.mark.parametrize("gain", [-0.5, 0.5])
