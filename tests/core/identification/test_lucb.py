@@ -71,10 +71,10 @@ def choose(given_rules, known, committed=NOT_COMMITTED):
     return choose_fidelity(duel_of(given_rules, known, (1, 0), [committed]), 0)
 
 
-def race(policy, values, workers):
+def race(policy, values, workers=1, most=150):
     """The pulls; the n-th value of each arm at each fidelity is given, (K, M, N)."""
     pulls = []
-    while not policy.finished and len(pulls) < 150:
+    while not policy.finished and len(pulls) < most:
         for pull in policy.ask(workers):
             n = policy.summary(pull.arm, pull.fidelity)[0]
             policy.tell(pull, Observation(float(values[pull.arm, pull.fidelity, n])))
