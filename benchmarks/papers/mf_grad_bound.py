@@ -17,8 +17,7 @@ from scipy.sparse import csr_array, vstack
 
 from mfhpo._validation import check_probability
 from mfhpo.identification.bounds.lower_bound import checked_means, declared
-from mfhpo.identification.likelihood.bias_models import OwnBias
-from mfhpo.identification.likelihood.likelihood import PairLikelihood
+from mfhpo.identification.likelihood.likelihood import OwnBias
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.problem import Problem
 
@@ -114,7 +113,7 @@ def tight_cost_lower_bound(problem: Problem, delta: float, *, means: npt.ArrayLi
             raise RuntimeError(f"the linear programme of the bound failed: {solution.message}")
         pulls = np.maximum(solution.x.reshape(table.shape), 0.0)
         spread = np.tile(variances / unit, (problem.n_arms, 1))
-        likelihood = PairLikelihood(table, pulls, spread, OwnBias(bounds), prior=0.0)
+        likelihood = OwnBias(table, pulls, spread, bounds, prior=0.0)
         information, alternatives = likelihood.against(best, others)
         violated = information < 1.0 - _ACCURACY
         if not violated.any():

@@ -19,9 +19,9 @@ from benchmarks.simulation.lucb_loop import (
 )
 from benchmarks.simulation.published_radius import PublishedRadius, published_radii
 from benchmarks.simulation.sums import needs_values, radius_after, take_sums
-from mfhpo.identification.explore import Cells, Rules, explored
+from mfhpo.identification.explore import Duel, explored
 from mfhpo.identification.lucb import Lucb
-from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
+from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.problem import Problem
 from mfhpo.racing.options import Explore
 from mfhpo.racing.race import Race, only_steers
@@ -114,21 +114,12 @@ class PublishedLUCB(Race):
         super().__init__(problem, rule, radius=radii, **options)
 
 
-def _unseen_first(
-    rules: Rules,
-    cells: Cells,
-    lows: FloatArray,
-    highs: FloatArray,
-    arms: tuple[int, int],
-    committed: IntArray,
-    exhausted: BoolArray,
-    explorations: int,
-) -> tuple[int, int]:
-    if cells.counts.min() == 0:
-        arm, fidelity = unseen(rules, cells.counts, highs > -np.inf)
+def _unseen_first(duel: Duel, explorations: int) -> tuple[int, int]:
+    if duel.cells.counts.min() == 0:
+        arm, fidelity = unseen(duel.rules, duel.cells.counts, duel.highs > -np.inf)
         if arm >= 0:
             return arm, fidelity
-    return explored(rules, cells, lows, highs, arms, committed, exhausted, explorations)
+    return explored(duel, explorations)
 
 
 def play(policy: Race, running_sums: ArmRunningSums, max_pulls: int | None = None) -> None:

@@ -11,8 +11,9 @@ from mfhpo.identification import explore
 from mfhpo.identification.explore import (
     TARGET_ONLY,
     Cells,
+    Duel,
     Rules,
-    commit_both,
+    commit,
     explored,
     out_of_the_race,
     top_two,
@@ -110,14 +111,13 @@ def run_race(
         if lows[leader] >= highs[rival] - rules.epsilon:  # Algorithm 1, Line 3
             return -1, leader
         arms = leader, rival
-        commit_both(rules, cells, lows, highs, arms, race.committed)
+        duel = Duel(rules, cells, lows, highs, arms, race.committed, race.exhausted)
+        commit(duel)
         arm, m = -1, -1
         if schedule and counts.min() == 0:
             arm, m = unseen(rules, counts, race.active)
         if arm < 0:
-            arm, m = explored(
-                rules, cells, lows, highs, arms, race.committed, race.exhausted, race.clock[1]
-            )
+            arm, m = explored(duel, race.clock[1])
         count = counts[arm, m] + 1
         at = count - race.start[arm, m]
         if at > race.ready[arm, m] or count >= race.widths.shape[1]:

@@ -17,7 +17,7 @@ from mfhpo.identification.likelihood.blocks import (
     exists,
     first_in_turn,
 )
-from mfhpo.knowledge.arrays import FloatArray, IntArray
+from mfhpo.knowledge.arrays import IntArray
 from mfhpo.knowledge.noise import Gaussian
 from mfhpo.problem import Problem, Pull, check_pulls
 from mfhpo.racing.answer import surest_at_target
@@ -28,8 +28,8 @@ from mfhpo.racing.rule import Expected, Known, Needs, Verdict, Words
 # Rounds before which nothing is decided, as all arms must take part in them.
 _FIRST_LOOK = 2
 
-# After so many rounds in which all arms gave the same the race is over: where a tolerance was to be
-# found out and is 0, and where it was given, as coarse scores may differ after many equal ones.
+# After so many rounds in which all arms gave the same the race is over: where a tolerance was found
+# to be 0, and where it was given, as coarse scores may differ after many equal ones.
 _ROUNDS_ALIKE = 10
 _ROUNDS_ALIKE_FOR_GOOD = 100
 
@@ -42,10 +42,9 @@ class Rounds:
     """The rule of `BlockElimination`."""
 
     def __init__(self, n_arms: int, finds_epsilon: bool) -> None:
-        self._blocks = Blocks(n_arms, in_order=True)
+        self.blocks = Blocks(n_arms, in_order=True)
         self._finds_epsilon = finds_epsilon
-        # The arms of the round under way, and those that the leader may have to be told from.
-        self._design: IntArray = np.arange(n_arms)
+        self._design: IntArray = np.arange(n_arms)  # the arms of the round under way
         # Blocks in which the winner and its closest rival are compared at the end, and whether they
         # were.
         self._probes: list[int] = []
@@ -61,7 +60,7 @@ class Rounds:
             falls_short=self.falls_short,
             end=self.end,
             words=self.words,
-            intake=self._blocks,
+            intake=self.blocks,
         )
 
     def plan(self, known: Known) -> None:
@@ -69,11 +68,10 @@ class Rounds:
 
     def falls_short(self, known: Known, leader: int, epsilon: float) -> float:
         """Return the missing evidence against another arm being better by epsilon, if above 0."""
-        if len(self._blocks.rounds) < _FIRST_LOOK:
+        if len(self.blocks.rounds) < _FIRST_LOOK:
             return math.inf
-        others = known.arms[known.arms != leader]
-        evidence = self._evidence_against(known, leader, others, epsilon)
-        return _threshold(known) - float(evidence.min())
+        others, threshold = known.arms[known.arms != leader], _threshold(known)
+        return threshold - float(self.blocks.evidence(leader, others, epsilon, threshold).min())
 
     # Pulls.
 
@@ -87,7 +85,7 @@ class Rounds:
         pull = self._open_pull(known, taken)
         if not pending or pull is None or pull.block is None:
             return bool(pending)
-        blocks, winner = self._blocks, known.winner
+        blocks, winner = self.blocks, known.winner
         if winner is not None:
             if pull.block != blocks.first_open(winner, taken.get(winner, set())):
                 return False  # it is for a comparison
@@ -104,29 +102,25 @@ class Rounds:
         in_rounds = sum(int((~np.isnan(errors)).sum()) for errors in blocks.errors)
         return waiting > max(in_rounds, len(pending))
 
-    def open_block(self, arm: int, pending: Sequence[Pull]) -> int:
-        """Return the first block in which an arm has no value and no evaluation under way."""
-        return self._blocks.first_open(arm, _taken(pending).get(arm, set()))
-
     def _open_pull(self, known: Known, taken: Mapping[int, set[int]]) -> Pull | None:
         if self._are_alike(known):
             return None
         winner = known.winner
-        probed = [*self._blocks.rounds, *self._probes] if self._probes else []
-        wanted = probed + self._blocks.doubtful().tolist()
+        probed = [*self.blocks.rounds, *self._probes] if self._probes else []
+        wanted = probed + self.blocks.doubtful().tolist()
         in_round = self._in_round(known)
-        is_open = ~self._blocks.closed(in_round)
+        is_open = ~self.blocks.closed(in_round)
         for block in wanted:
             arms = in_round[is_open[:, block]].tolist() if exists(known, block) else []
             arms = [arm for arm in arms if block not in taken.get(arm, ())]
             if arms:
                 return _first_pull(known, arms, block)
         candidates = in_round.tolist() if winner is None else [winner]
-        firsts = {arm: self._blocks.first_open(arm, taken.get(arm, set())) for arm in candidates}
+        firsts = {arm: self.blocks.first_open(arm, taken.get(arm, set())) for arm in candidates}
         left = {block for block in firsts.values() if exists(known, block)}
         if not left:
             return None
-        block = min(left, key=self._blocks.place)
+        block = min(left, key=self.blocks.place)
         return _first_pull(known, [arm for arm in candidates if firsts[arm] == block], block)
 
     def end(self, known: Known) -> str:
@@ -134,9 +128,9 @@ class Rounds:
         if self._are_alike(known):
             return (
                 f"the arms that are left gave exactly the same values on "
-                f"{len(self._blocks.rounds)} replicates"
+                f"{len(self.blocks.rounds)} replicates"
             )
-        if known.most_blocks is None or self._blocks.values.shape[1] < known.most_blocks:
+        if known.most_blocks is None or self.blocks.values.shape[1] < known.most_blocks:
             return ""
         if known.arms.size > 0 and self._open_pull(known, {}) is None:
             return f"all {known.most_blocks} replicates were used"
@@ -144,11 +138,13 @@ class Rounds:
 
     def _are_alike(self, known: Known) -> bool:
         """No arm will ever be told apart: all have given the same on a good many replicates."""
-        if known.arms.size < 2:
-            return False
+        arms, rounds = known.arms, self.blocks.rounds
         is_found_to_be_0 = self._finds_epsilon and known.epsilon == 0.0
         least = _ROUNDS_ALIKE if is_found_to_be_0 else _ROUNDS_ALIKE_FOR_GOOD
-        return self._blocks.are_alike(known.arms, least)
+        if arms.size < 2 or len(rounds) < least or self.blocks.counts()[arms].min() < len(rounds):
+            return False
+        values = self.blocks.values[arms][:, rounds]
+        return bool((np.isnan(values) | (values == np.fmax.reduce(values, axis=0))).all())
 
     def _in_round(self, known: Known) -> IntArray:
         """Return the arms of the round under way that are still in the race, shape (n,)."""
@@ -168,8 +164,8 @@ class Rounds:
         """Return how many values a winner lacks, at most as many as there may be."""
         if known.most_blocks is None:
             return dict(usual)
-        given_up = self._blocks.given_up[winner] & ~self._blocks.void
-        most = self._blocks.most_values(known) - int(given_up[: known.most_blocks].sum())
+        given_up = self.blocks.given_up[winner] & ~self.blocks.void
+        most = self.blocks.most_values(known) - int(given_up[: known.most_blocks].sum())
         left = int(most - known.evidence.counts[winner, known.problem.target])
         return {m: min(missing, left) for m, missing in usual.items() if left > 0}
 
@@ -185,7 +181,7 @@ class Rounds:
             block = yield from self._complete_block(known)
             if block is None:
                 break
-            self._blocks.complete_round(block, self._in_round(known))
+            self.blocks.complete_round(block, self._in_round(known))
             yield self._decide(known)
         winner = known.certified
         if winner is None or self._probes:
@@ -198,14 +194,14 @@ class Rounds:
 
     def _complete_block(self, known: Known) -> Generator[Verdict, None, int | None]:
         """Return a block that is complete for the arms of the round; first free what waited."""
-        if self._blocks.set_aside(self._in_round(known)):
+        if self.blocks.set_aside(self._in_round(known)):
             yield Verdict(certified=known.certified, frees=True)
-        arms, done = self._in_round(known), set(self._blocks.rounds)
-        if len(arms) < 2 or (self._blocks.counts()[arms] < len(done)).any():
+        arms, done = self._in_round(known), set(self.blocks.rounds)
+        if len(arms) < 2 or (self.blocks.counts()[arms] < len(done)).any():
             return None
-        for block in self._probes or [self._blocks.next_round]:
-            is_there = block not in done and block < self._blocks.values.shape[1]
-            if is_there and self._blocks.settled[arms, block].all():
+        for block in self._probes or [self.blocks.next_round]:
+            is_there = block not in done and block < self.blocks.values.shape[1]
+            if is_there and self.blocks.settled[arms, block].all():
                 return block
         return None
 
@@ -215,15 +211,14 @@ class Rounds:
         Rounds in which all replicates are alike say nothing about rare ones. The choice can only
         speak against the winner.
         """
-        seen = self._blocks.seen(winner)
-        behind = np.median(self._blocks.values[winner, seen]) - self._blocks.values[winner, seen]
-        odd = seen[behind > _ODD * np.median(np.abs(behind))]
-        self._probes = np.setdiff1d(odd, self._blocks.rounds).tolist()
+        behind = np.nanmedian(self.blocks.values[winner]) - self.blocks.values[winner]
+        odd = np.flatnonzero(behind > _ODD * np.nanmedian(np.abs(behind)))
+        self._probes = np.setdiff1d(odd, self.blocks.rounds).tolist()
         self._is_probed = not self._probes or len(self._in_round(known)) < 2
 
     def _decide(self, known: Known) -> Verdict:
         """Return what all complete rounds say, and choose the arms of the next one."""
-        blocks, active = self._blocks, known.arms
+        blocks, active = self.blocks, known.arms
         self._design = active.copy()
         if len(blocks.rounds) < _FIRST_LOOK:
             return Verdict()
@@ -233,12 +228,11 @@ class Rounds:
         leader = self._best_in_rounds(known)
         if leader is None:
             return Verdict(epsilon=epsilon)
-        others = active[active != leader]
-        evidence = self._evidence_against(known, leader, others, epsilon)
+        others, threshold = active[active != leader], _threshold(known)
+        evidence = blocks.evidence(leader, others, epsilon, threshold)
         rival = others[[np.argmin(evidence)]]
-        threshold = _threshold(known)
         beaten = evidence >= threshold
-        worse = beaten & (self._evidence_against(known, leader, others, 0.0) >= threshold)
+        worse = beaten & (blocks.evidence(leader, others, 0.0, threshold) >= threshold)
         gone = others[worse & (others != rival)]
         if not beaten.all():
             self._design = np.append(leader, others[~beaten])
@@ -248,11 +242,6 @@ class Rounds:
         self._is_probed = bool(self._probes) and set(self._probes) <= set(blocks.rounds)
         return Verdict(gone, leader, certified=leader, epsilon=epsilon)
 
-    def _evidence_against(
-        self, known: Known, leader: int, others: IntArray, epsilon: float
-    ) -> FloatArray:
-        return self._blocks.evidence(leader, others, epsilon, _threshold(known))
-
     # Answers.
 
     def leader(self, known: Known) -> int:
@@ -261,7 +250,7 @@ class Rounds:
         return surest_at_target(known.evidence, known.arms, known.bias) if best is None else best
 
     def _best_in_rounds(self, known: Known) -> int | None:
-        active, blocks = known.arms, self._blocks
+        active, blocks = known.arms, self.blocks
         seen = active[blocks.counts()[active] >= len(blocks.rounds)]
         if not blocks.rounds or not seen.size:
             return None
@@ -280,7 +269,7 @@ class Rounds:
             )
             of_others = ", large ones also by those of others"
         assumption = (
-            f"{self._blocks.words}: {len(self._blocks.rounds)} complete rounds; noise of "
+            f"{self.blocks.words}: {len(self.blocks.rounds)} complete rounds; noise of "
             f"differences: estimated for each pair{of_others}"
         )
         remaining = usual.remaining_cost
@@ -291,19 +280,19 @@ class Rounds:
         )
 
     def _remaining_cost(self, known: Known, leader: int) -> float | None:
-        rounds = len(self._blocks.rounds)
+        rounds = len(self.blocks.rounds)
         if rounds < _FIRST_LOOK:
             return None
-        others = known.arms[known.arms != leader]
-        evidence = self._evidence_against(known, leader, others, known.epsilon)
+        others, threshold = known.arms[known.arms != leader], _threshold(known)
+        evidence = self.blocks.evidence(leader, others, known.epsilon, threshold)
         # What the average over effects costs is paid once, and the rest of the evidence grows about
         # as the rounds do. The leader takes part in all of them.
         cost = math.log1p(rounds / PRIOR) / 2.0
         gained = evidence + cost
         if not (gained > 0.0).all():
             return None
-        more = rounds * np.maximum((_threshold(known) + cost) / gained - 1.0, 0.0)
-        if rounds + more.max() > self._blocks.most_values(known):
+        more = rounds * np.maximum((threshold + cost) / gained - 1.0, 0.0)
+        if rounds + more.max() > self.blocks.most_values(known):
             return math.inf
         return float(more.sum() + more.max()) * float(known.spending.all()[-1])
 
@@ -335,10 +324,8 @@ class BlockElimination(Race):
     `mfhpo.identification.likelihood.blocks`; the threshold is ln((K - 1) / delta). Once it is
     reached, the leader alone goes on until it has as many values as other races want. Then its
     closest rival is evaluated on the replicates where it did unusually badly, and all is judged
-    again: what a leader loses on rare replicates is seen like this.
-
-    There may be few replicates, such as five folds (`most_blocks`). When all of them were used, the
-    race is over, and a winner needs no more values than that.
+    again. Where there are few replicates, such as five folds (`most_blocks`), the race is over when
+    all of them were used.
 
     Pulls carry a `block`, and one without is refused (ValueError). An evaluation that fails is
     repeated once in its block, if the block gives any value (see `Blocks`).
@@ -349,8 +336,8 @@ class BlockElimination(Race):
         Of its costs the last one matters. A bias or a scale of the noise is not used: what the arms
         share is no noise here.
     epsilon
-        Tolerance in the unit of the values. None: one standard deviation of an arm's values, as it
-        is known after each round from the second on.
+        See `Race`. None: one standard deviation of an arm's values, as it is known after each round
+        from the second on.
     radius
         Not used: the arms are compared by differences.
 
@@ -380,11 +367,11 @@ class BlockElimination(Race):
     def is_ahead(self, pending: Sequence[Pull]) -> bool:
         """Tell whether to wait for pulls under way, which may end the race, before the next `ask`.
 
-        They may hold more values than complete rounds, complete what the winner lacks, or compare
-        it once more; or nothing else is left.
+        They may hold more values than complete rounds, or all that the winner lacks.
         """
         return self.rule.is_ahead(self.known, check_pulls(pending, self.problem))
 
     def open_block(self, arm: int, pending: Sequence[Pull] = ()) -> int:
         """Return the first block in which an arm has no value and no evaluation under way."""
-        return self.rule.open_block(arm, check_pulls(pending, self.problem))
+        taken = _taken(check_pulls(pending, self.problem))
+        return self.rule.blocks.first_open(arm, taken.get(arm, set()))

@@ -4,8 +4,8 @@ Paper 003 (Poiani, Metelli, Restelli, "Multi-Fidelity Best-Arm Identification", 
 Algorithm 1 and the epsilon-optimal stop of Section 4.3.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -15,39 +15,34 @@ from mfhpo.identification.bounds.thresholds import (
     costs_of_precision,
     select_fidelities,
 )
-from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
+from mfhpo.knowledge.arrays import BoolArray, IntArray
 from mfhpo.knowledge.bias import Kind, check_variant
 from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.race import Race
 from mfhpo.racing.rule import Expected, Known, Needs, Verdict
 
-# Thresholds alpha_m of the chosen fidelities, given what is known, margins and costs, shape (n,).
-Thresholds: TypeAlias = Callable[[Known, FloatArray, FloatArray], FloatArray]
-
-
-def convenient(known: Known, margins: FloatArray, costs: FloatArray) -> FloatArray:
-    """Return thresholds at which the next fidelity costs less (see `convenience_thresholds`)."""
-    return convenience_thresholds(margins, costs, known.epsilon)
-
 
 class LevelByLevel:
     """The rule of Algorithm 1 (see `Elimination`).
 
-    `fidelities` are explored, from the cheapest, with the thresholds `alpha`. A lower bound must
-    exceed an upper bound by the `margins`, shape (M,).
+    `fidelities` are explored, from the cheapest, with the thresholds `alpha`: a `fraction` of the
+    bias bounds, if there is one. A lower bound must exceed an upper bound by the `margins`, (M,).
     """
 
     def __init__(
         self,
-        preselect: bool,
+        problem: Problem,
+        preselect: bool = True,
         kind: Kind | None = None,
         *,
         target_only: bool = False,
-        thresholds: Thresholds = convenient,
+        fraction: float | None = None,
     ) -> None:
+        check_instance("problem", problem, Problem, "a mfhpo.Problem")
+        check_variant(kind, problem.bias)
         self._preselect = check_flag("preselect", preselect)
-        self._thresholds = thresholds
+        self._fraction = fraction
         self.needs = Needs(
             "its lower bound is within epsilon of every remaining arm's upper bound",
             kind=kind or "order",
@@ -71,7 +66,12 @@ class LevelByLevel:
         kept = kept[np.argsort(costs[kept])]
         self.fidelities: list[int] = kept.tolist()
         self.alpha = np.full(len(costs), np.inf)
-        self.alpha[kept] = self._thresholds(known, self.margins[kept], costs[kept])
+        if self._fraction is None:
+            self.alpha[kept] = convenience_thresholds(
+                self.margins[kept], costs[kept], known.epsilon
+            )
+        else:
+            self.alpha[kept] = self._fraction * np.array(known.bias.bounds)[kept]
 
     def propose(self, known: Known, expected: Expected) -> Pull:
         """Return the next pull (see `Rule.propose`)."""
@@ -135,11 +135,10 @@ class LevelByLevel:
 class Elimination(Race):
     """The engine that the elimination policies share.
 
-    Fidelities are explored from the cheapest to the dearest. At each, all remaining arms are pulled
-    in turn; arm i leaves when some arm's lower bound exceeds i's upper bound by the margin of the
-    fidelity (2 xi_m or gamma_m). A fidelity is done with once four times the radius is at most its
-    threshold alpha_m. The race ends with one arm, or when the leader is within epsilon of every
-    other.
+    Fidelities are explored from the cheapest to the dearest, with all remaining arms in turn. An
+    arm leaves when another one's lower bound exceeds its upper bound by the margin of the fidelity
+    (2 xi_m or gamma_m). A fidelity is done with once four times the radius is at most its threshold
+    alpha_m. The race ends with one arm, or when the leader is within epsilon of every other.
 
     Parameters
     ----------
@@ -148,15 +147,14 @@ class Elimination(Race):
     """
 
     def __init__(self, problem: Problem, *, preselect: bool = True, **options: Any) -> None:
-        super().__init__(problem, LevelByLevel(preselect), **options)
+        super().__init__(problem, LevelByLevel(problem, preselect), **options)
 
 
 class IISE(Race):
-    """Iterative imprecise successive elimination, and its order version.
+    """Iterative imprecise successive elimination, Algorithm 1 of Poiani et al. (2022).
 
-    It is Algorithm 1 of Poiani et al. (2022), see `Elimination`. With max bounds xi_m it is IISE;
-    with order bounds gamma_m it is IISE-gamma (Section 5), which is never dearer: gamma_m <= 2
-    xi_m.
+    See `Elimination`. With order bounds gamma_m it is IISE-gamma (Section 5), which is never
+    dearer: gamma_m <= 2 xi_m.
 
     Parameters
     ----------
@@ -175,9 +173,7 @@ class IISE(Race):
         preselect: bool = True,
         **options: Any,
     ) -> None:
-        check_instance("problem", problem, Problem, "a mfhpo.Problem")
-        check_variant(variant, problem.bias)
-        super().__init__(problem, LevelByLevel(preselect, variant), **options)
+        super().__init__(problem, LevelByLevel(problem, preselect, variant), **options)
 
 
 class SuccessiveElimination(Race):
@@ -185,15 +181,10 @@ class SuccessiveElimination(Race):
 
     A baseline of Poiani et al. (2022). No bias is needed, and the union bound is over arms alone:
     d = delta / K.
-
-    Parameters
-    ----------
-    preselect
-        See `Elimination`.
     """
 
-    def __init__(self, problem: Problem, *, preselect: bool = True, **options: Any) -> None:
-        super().__init__(problem, LevelByLevel(preselect, target_only=True), **options)
+    def __init__(self, problem: Problem, **options: Any) -> None:
+        super().__init__(problem, LevelByLevel(problem, target_only=True), **options)
 
 
 class MaximumFidelityExploit(Race):
@@ -221,13 +212,5 @@ class MaximumFidelityExploit(Race):
         share = check_number("fraction", fraction)
         if not 0.0 < share <= 1.0:
             raise ValueError(f"fraction must be in (0, 1], got {shown(fraction)}.")
-
-        def thresholds(known: Known, margins: FloatArray, costs: FloatArray) -> FloatArray:
-            assert known.bias is not None
-            bounds_over_margins = 0.5 if known.bias.kind == "max" else 1.0
-            return share * bounds_over_margins * margins
-
-        check_instance("problem", problem, Problem, "a mfhpo.Problem")
-        check_variant(variant, problem.bias)
-        rule = LevelByLevel(preselect, variant, thresholds=thresholds)
+        rule = LevelByLevel(problem, preselect, variant, fraction=share)
         super().__init__(problem, rule, **options)

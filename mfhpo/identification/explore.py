@@ -53,7 +53,16 @@ class Cells(NamedTuple):
     radii: FloatArray  # confidence radii at `counts`, infinite without values
 
 
-# The two arms.
+class Duel(NamedTuple):
+    """The arms l and u with the two largest upper bounds, and what they are explored by."""
+
+    rules: Rules
+    cells: Cells
+    lows: FloatArray  # bounds on target means, shape (K,); -inf for arms that left
+    highs: FloatArray
+    arms: tuple[int, int]  # l and u
+    committed: IntArray  # which fidelity an arm is committed to, shape (K,); written to
+    exhausted: BoolArray  # which fidelities the safeguard leaves, shape (M,); written to
 
 
 def target_bounds(
@@ -75,13 +84,6 @@ def _highest(highs: FloatArray, counts: IntArray) -> int:
 
 def top_two(highs: FloatArray, counts: IntArray) -> tuple[int, int]:
     """Return arms l and u with the two largest upper bounds (Algorithm 1, Line 4)."""
-    others = highs.copy()
-    first = int(np.argmax(others))
-    others[first] = -np.inf
-    second = int(np.argmax(others))
-    others[second] = -np.inf
-    if highs[first] > highs[second] > others.max():
-        return first, second
     leader = _highest(highs, counts)
     others = highs.copy()
     others[leader] = -np.inf
@@ -98,45 +100,31 @@ def out_of_the_race(
     return best, gone
 
 
-# The fidelity.
-
-
 def usable_fidelities(costs: FloatArray) -> BoolArray:
     """Return which fidelities cost less than every one with a larger index, shape (M,)."""
     least_above = np.append(np.minimum.accumulate(costs[:0:-1])[::-1], np.inf)
     return np.asarray(costs < least_above)
 
 
-def assumed_means(rules: Rules, lows: FloatArray, highs: FloatArray) -> tuple[float, float]:
+def _assumed_means(duel: Duel) -> tuple[float, float]:
     """Return bounds on the two best means, declared or the race's (Section 3.2.2)."""
-    upper, lower = rules.best_at_most, rules.second_at_least
+    upper, lower = duel.rules.best_at_most, duel.rules.second_at_least
     if math.isnan(upper):
-        upper = float(highs.max())
+        upper = float(duel.highs.max())
     if math.isnan(lower):
-        others = lows.copy()
-        others[np.argmax(lows)] = -np.inf
+        others = duel.lows.copy()
+        others[np.argmax(others)] = -np.inf
         lower = float(others.max())
     return upper, lower
 
 
-def _gap(
-    rules: Rules, cells: Cells, arm: int, m: int, leads: bool, means: tuple[float, float]
-) -> float:
+def _gap(duel: Duel, arm: int, m: int, means: tuple[float, float]) -> float:
     """Return the estimated gap of an arm at a fidelity, by its role (Section 3.2.2)."""
-    if leads:
-        return float(cells.means[arm, m]) - float(rules.bounds[m]) - means[1]
-    return means[0] - float(cells.means[arm, m]) - float(rules.bounds[m])
+    mean, bound = float(duel.cells.means[arm, m]), float(duel.rules.bounds[m])
+    return mean - bound - means[1] if arm == duel.arms[0] else means[0] - mean - bound
 
 
-def _by_index(
-    rules: Rules,
-    cells: Cells,
-    arm: int,
-    leads: bool,
-    means: tuple[float, float],
-    low: float,
-    high: float,
-) -> int:
+def _by_index(duel: Duel, arm: int) -> int:
     """Return the fidelity with the largest f-UCB (EXPLORE-A).
 
         f-UCB_m = gap_m / sqrt(lambda_m) + 2 sigma_m sqrt(2 log(N) / (lambda_m N_m))
@@ -144,8 +132,10 @@ def _by_index(
     Without values at m, the gap is the largest that the bias bounds allow. While a first value is
     under way, other fidelities come first.
     """
+    rules, cells, means = duel.rules, duel.cells, _assumed_means(duel)
     logarithm = 2.0 * math.log(max(cells.counts[arm].sum(), 1))
-    most = high - means[1] if leads else means[0] - low
+    leads = arm == duel.arms[0]
+    most = duel.highs[arm] - means[1] if leads else means[0] - duel.lows[arm]
     best, largest, fewest = 0, -math.inf, cells.counts[arm].max() + 1
     for m in range(len(rules.bounds)):
         if not rules.usable[m]:
@@ -153,7 +143,7 @@ def _by_index(
         count = cells.counts[arm, m]
         index = most / rules.roots[m]
         if cells.seen[arm, m] and math.isfinite(rules.scales[m]):
-            index = _gap(rules, cells, arm, m, leads, means) / rules.roots[m]
+            index = _gap(duel, arm, m, means) / rules.roots[m]
             index += rules.scales[m] * math.sqrt(logarithm / count) / rules.roots[m]
         elif count and not cells.seen[arm, m]:
             index = -math.inf
@@ -162,31 +152,20 @@ def _by_index(
     return best
 
 
-def _by_radius(rules: Rules, cells: Cells, arm: int) -> int:
-    """Return the cheapest fidelity with a radius of its bias bound or more (EXPLORE-C)."""
-    for m in range(len(rules.bounds) - 1):
-        if rules.usable[m] and cells.radii[arm, m] >= rules.bounds[m]:
-            return m
-    return len(rules.bounds) - 1
-
-
-def choose_fidelity(
-    rules: Rules,
-    cells: Cells,
-    arm: int,
-    leads: bool,
-    committed: int,
-    means: tuple[float, float],
-    low: float,
-    high: float,
-) -> int:
+def choose_fidelity(duel: Duel, arm: int) -> int:
     """Return the fidelity that the exploration favours for an arm (Algorithms 2 and 4)."""
+    rules, cells, committed = duel.rules, duel.cells, duel.committed[arm]
+    last = len(rules.bounds) - 1
     if committed >= 0:
-        return committed
+        return int(committed)
     if rules.explore == TARGET_ONLY:
-        return len(rules.bounds) - 1
+        return last
     if rules.explore == BY_RADIUS:
-        return _by_radius(rules, cells, arm)
+        # The cheapest fidelity with a radius of its bias bound or more (EXPLORE-C).
+        for m in range(last):
+            if rules.usable[m] and cells.radii[arm, m] >= rules.bounds[m]:
+                return m
+        return last
     sweeps = rules.explore == BY_SWEEP
     counts = cells.counts[arm][rules.usable]
     if rules.explore == INDEX_AND_SWEEP and committed == NOT_COMMITTED:
@@ -194,13 +173,11 @@ def choose_fidelity(
         sweeps = 2 * len(counts) * counts.min() < counts.sum()
     if sweeps:
         return int(np.flatnonzero(rules.usable)[np.argmin(counts)])
-    return _by_index(rules, cells, arm, leads, means, low, high)
+    return _by_index(duel, arm)
 
 
-def commit(
-    rules: Rules, cells: Cells, arm: int, leads: bool, committed: int, means: tuple[float, float]
-) -> int:
-    """Commit an arm to a fidelity, if it is time; return its fidelity.
+def commit(duel: Duel) -> None:
+    """Commit l and u to fidelities, where it is time to.
 
     EXPLORE-B commits to the fidelity with the largest gap_m / sqrt(lambda_m) once that is
 
@@ -210,24 +187,30 @@ def commit(
     maximum is at the cheapest fidelity, as in the paper. A and B together also end the sweeps once
     the index has converged (Remark A.1).
     """
-    explore = rules.explore
-    if committed != NOT_COMMITTED or (explore != BY_SWEEP and explore != INDEX_AND_SWEEP):
-        return committed
-    seen = cells.seen[arm][rules.usable]
+    explore = duel.rules.explore
+    if explore in (BY_SWEEP, INDEX_AND_SWEEP):
+        for arm in duel.arms:
+            if duel.committed[arm] == NOT_COMMITTED:
+                duel.committed[arm] = _after_sweeps(duel, arm)
+
+
+def _after_sweeps(duel: Duel, arm: int) -> int:
+    rules, means = duel.rules, _assumed_means(duel)
+    seen = duel.cells.seen[arm][rules.usable]
     sweeps = seen.min()
     if sweeps > 0:
         best, largest, widest = 0, -math.inf, 0.0
         for m in range(len(rules.bounds)):
             if not rules.usable[m]:
                 continue
-            share = _gap(rules, cells, arm, m, leads, means) / rules.roots[m]
+            share = _gap(duel, arm, m, means) / rules.roots[m]
             if share > largest:
                 best, largest = m, share
             widest = max(widest, rules.scales[m] / rules.roots[m])
         needed = _FACTOR * widest * math.sqrt(rules.logarithm / sweeps)
         if math.isfinite(largest) and largest >= needed:
             return best
-    if explore == INDEX_AND_SWEEP:
+    if rules.explore == INDEX_AND_SWEEP:
         by_index = seen.sum() - len(seen) * sweeps
         most = seen.max() - sweeps
         if by_index >= _CONVERGED_PULLS and most >= _CONVERGED_SHARE * by_index:
@@ -235,119 +218,70 @@ def commit(
     return NOT_COMMITTED
 
 
-def commit_both(
-    rules: Rules,
-    cells: Cells,
-    lows: FloatArray,
-    highs: FloatArray,
-    arms: tuple[int, int],
-    committed: IntArray,
-) -> None:
-    """Commit l and u to fidelities, where it is time to."""
-    means = assumed_means(rules, lows, highs)
-    for arm in arms:
-        committed[arm] = commit(rules, cells, arm, arm == arms[0], committed[arm], means)
+def _left_in_doubt(duel: Duel, arm: int, m: int) -> int:
+    """Return the first fidelity from `m` on that is worth its cost; note those before it.
 
-
-# The safeguard.
-
-
-def lowest_radius(rules: Rules, m: int) -> float:
-    """Return the radius at which a cheap fidelity is left, at 16 times the target's cost."""
-    last = len(rules.bounds) - 1
-    return float(_DOUBTFUL_SHARE * rules.bounds[m] * rules.roots[m] / rules.roots[last])
-
-
-def _left_in_doubt(rules: Rules, cells: Cells, arm: int, m: int, exhausted: BoolArray) -> int:
-    """Return the first fidelity from `m` on that is worth its cost; note those before it."""
-    while m < len(rules.bounds) - 1:
+    A cheap fidelity is left at 16 times what the target would cost.
+    """
+    rules, last = duel.rules, len(duel.rules.bounds) - 1
+    while m < last:
         if rules.usable[m]:
-            if cells.radii[arm, m] > lowest_radius(rules, m):
+            lowest = _DOUBTFUL_SHARE * rules.bounds[m] * rules.roots[m] / rules.roots[last]
+            if duel.cells.radii[arm, m] > lowest:
                 break
-            exhausted[m] = True
+            duel.exhausted[m] = True
         m += 1
     return m
 
 
-def _guarded(
-    rules: Rules,
-    cells: Cells,
-    arms: tuple[int, int],
-    favoured: tuple[int, int],
-    lows: FloatArray,
-    highs: FloatArray,
-    exhausted: BoolArray,
-) -> tuple[int, int]:
+def _guarded(duel: Duel, m: int, n: int) -> tuple[int, int]:
     """Return fidelities for l and u that may separate them, from the favoured ones upwards.
 
-    Means at m and m' are within their radii, so LCB_l reaches at most mean_lm + radius - xi_m, and
-    UCB_u at least mean_um' - radius + xi_m', unless they are better now. If that is not enough, the
+    Means at m and n are within their radii, so LCB_l reaches at most mean_lm + radius - xi_m, and
+    UCB_u at least mean_un - radius + xi_n, unless they are better now. If that is not enough, the
     cheaper of the two fidelities gives way to the next one.
     """
-    last = len(rules.bounds) - 1
-    leader, rival = arms
-    m = _left_in_doubt(rules, cells, leader, favoured[0], exhausted)
-    n = _left_in_doubt(rules, cells, rival, favoured[1], exhausted)
-    while min(m, n) < last:
+    rules, cells, (leader, rival) = duel.rules, duel.cells, duel.arms
+    m, n = _left_in_doubt(duel, leader, m), _left_in_doubt(duel, rival, n)
+    while min(m, n) < len(rules.bounds) - 1:
         reach = cells.means[leader, m] + cells.radii[leader, m] - rules.bounds[m]
         fall = cells.means[rival, n] - cells.radii[rival, n] + rules.bounds[n]
-        if max(reach, lows[leader]) > min(fall, highs[rival]) - rules.epsilon:
+        if max(reach, duel.lows[leader]) > min(fall, duel.highs[rival]) - rules.epsilon:
             break
         cheaper = min(m, n)
-        exhausted[cheaper] = True
+        duel.exhausted[cheaper] = True
         if m == cheaper:
-            m = _left_in_doubt(rules, cells, leader, m + 1, exhausted)
+            m = _left_in_doubt(duel, leader, m + 1)
         if n == cheaper:
-            n = _left_in_doubt(rules, cells, rival, n + 1, exhausted)
+            n = _left_in_doubt(duel, rival, n + 1)
     return m, n
 
 
-def steer(
-    rules: Rules,
-    cells: Cells,
-    lows: FloatArray,
-    highs: FloatArray,
-    arms: tuple[int, int],
-    committed: IntArray,
-    exhausted: BoolArray,
-) -> tuple[int, int]:
+def steer(duel: Duel) -> tuple[int, int]:
     """Return fidelities at which to explore l and u; note those that the safeguard leaves."""
-    leader, rival = arms
-    means = assumed_means(rules, lows, highs)
-    own, other = committed[leader], committed[rival]
-    m = choose_fidelity(rules, cells, leader, True, own, means, lows[leader], highs[leader])
-    n = choose_fidelity(rules, cells, rival, False, other, means, lows[rival], highs[rival])
-    if not rules.safeguard or rules.explore == BY_RADIUS or rules.explore == TARGET_ONLY:
+    rules, (leader, rival) = duel.rules, duel.arms
+    m, n = choose_fidelity(duel, leader), choose_fidelity(duel, rival)
+    if not rules.safeguard or rules.explore in (BY_RADIUS, TARGET_ONLY):
         return m, n
-    if rules.explore == BY_SWEEP and (own == NOT_COMMITTED or other == NOT_COMMITTED):
-        return m, n
-    return _guarded(rules, cells, arms, (m, n), lows, highs, exhausted)
+    least = min(duel.committed[leader], duel.committed[rival])
+    sweeps = rules.explore == BY_SWEEP and least == NOT_COMMITTED
+    return (m, n) if sweeps else _guarded(duel, m, n)
 
 
-def explored(
-    rules: Rules,
-    cells: Cells,
-    lows: FloatArray,
-    highs: FloatArray,
-    arms: tuple[int, int],
-    committed: IntArray,
-    exhausted: BoolArray,
-    explorations: int,
-) -> tuple[int, int]:
+def explored(duel: Duel, explorations: int) -> tuple[int, int]:
     """Return the next pull: l and u take turns; an arm without pulls comes first.
 
     `explorations` counts M-ths of explorations, with those under way (`weight_of_a_pull`).
-    Fidelities that the safeguard leaves are noted in `exhausted`.
     """
-    m, n = steer(rules, cells, lows, highs, arms, committed, exhausted)
+    (leader, rival), counts = duel.arms, duel.cells.counts
+    m, n = steer(duel)
     # By index, not by role: pulling l may make it u, and it would be pulled twice.
-    second = explorations // len(rules.bounds) % 2 == 1
-    leads = (arms[0] > arms[1]) == second
-    if cells.counts[arms[0] if leads else arms[1]].sum() > 0:
-        other = arms[1] if leads else arms[0]
-        if cells.counts[other].sum() == 0:
-            leads = not leads
-    return (arms[0], m) if leads else (arms[1], n)
+    second = explorations // len(duel.rules.bounds) % 2 == 1
+    leads = (leader > rival) == second
+    of_leader, of_rival = counts[leader].sum(), counts[rival].sum()
+    if (of_leader == 0) != (of_rival == 0):
+        leads = of_leader == 0
+    return (leader, m) if leads else (rival, n)
 
 
 def weight_of_a_pull(rules: Rules, committed: int) -> int:

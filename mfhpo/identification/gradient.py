@@ -6,39 +6,23 @@ NeurIPS 2024.
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 
 from mfhpo._validation import check_choice, check_count, check_positive, unwrapped
-from mfhpo.identification.likelihood.bias_models import OwnBias
-from mfhpo.identification.likelihood.likelihood_ratio import MIXTURE, Bar, LikelihoodStop, Standing
+from mfhpo.identification.likelihood.likelihood import OwnBias
+from mfhpo.identification.likelihood.likelihood_ratio import LikelihoodStop, Standing
 from mfhpo.identification.top_two import TopTwo, check_options
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.bias import Kind
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.options import LearningRate
 from mfhpo.racing.race import Race, only_steers
-from mfhpo.racing.rule import Expected, Known, Verdict, Words
+from mfhpo.racing.rule import Expected, Known, Verdict
 
 _LARGEST_GRADIENT = 1e150  # the square of which is finite
-
-
-def published_bar(n_arms: int, n_fidelities: int) -> Bar:
-    """Return the bar of the published experiments, for which delta is not proven.
-
-    The likelihood ratio against all others must reach ln(K / delta) + M ln(ln t + 1).
-    """
-
-    def threshold(known: Known) -> float:
-        time = math.log(max(math.e, float(known.pulls)))
-        return float(
-            np.log(n_arms / known.evidence.noise.delta) + n_fidelities * np.log(time + 1.0)
-        )
-
-    return Bar(threshold, prior=lambda known: 0.0, one_sided=False, is_final=False)
 
 
 class Gradient:
@@ -55,11 +39,9 @@ class Gradient:
         shape: tuple[int, int],
         learning_rate: LearningRate,
         max_arms: int,
-        variant: Kind | None,
     ) -> None:
-        self.stop = stop
-        self._top_two = TopTwo(stop, variant)
-        self.needs = replace(self._top_two.needs, words=self.words)
+        self.stop, self.needs, self.plan = stop, stop.needs, stop.plan
+        self._top_two = TopTwo(stop)
         self._learning_rate = learning_rate
         self._max_arms = max_arms
         self.told_at_once = 1
@@ -72,10 +54,6 @@ class Gradient:
         self._largest_squares = 0.0
         self._cost_per_pull = 1.0
         self.steps = 0
-
-    def plan(self, known: Known) -> None:
-        """Compare all arms again (see `Rule.plan`)."""
-        self.stop.plan(known)
 
     def propose(self, known: Known, expected: Expected) -> Pull:
         """Return the next pull (see `Rule.propose`)."""
@@ -109,14 +87,6 @@ class Gradient:
         if known.evidence.counts[arms, known.levels].all():
             self._step(known, standing)
 
-    def words(self, known: Known, usual: Words, arm: int | None) -> Words:
-        """Say what the stop rests on."""
-        said = self.stop.words(known, usual, arm)
-        if self.stop.bar is MIXTURE:
-            return said
-        unproven = "the published stop of MF-GRAD keeps delta, unproven"
-        return replace(said, conditions=(*said.conditions, unproven))
-
     def _step(self, known: Known, standing: Standing) -> None:
         arms = known.arms
         costs, counts = known.costs[known.levels], known.evidence.counts[arms, known.levels]
@@ -144,7 +114,7 @@ class Gradient:
         scale = self._cost_per_pull / (2.0 * costs)
         # Without noise a gradient would be infinite; this one can still be squared.
         # A bias can explain what lies on the far side of the alternative, but not at the target.
-        explained = -1 if isinstance(spent.bias, OwnBias) else None
+        explained = -1 if isinstance(spent, OwnBias) else None
         gradient[:, :explained] = np.maximum(gradient[:, :explained], 0.0)
         gradient = scale * gradient**2 / np.maximum(variances, 1e-100)
         gradient = np.minimum(gradient, _LARGEST_GRADIENT)
@@ -213,14 +183,13 @@ class MFGrad(Race):
             check_positive("learning_rate", learning_rate, "; try 0.25")
         else:
             check_choice("learning_rate", learning_rate, ("adaptive",), " or a positive number")
-        if stop == "published" and problem.n_arms > check_count("max_arms", max_arms, 2):
+        max_arms = check_count("max_arms", max_arms, 2)
+        if stop == "published" and problem.n_arms > max_arms:
             raise ValueError(
                 f"max_arms={max_arms} is below the {problem.n_arms} arms, none of which leaves on "
                 f"the way with stop='published': raise max_arms, or leave stop='mixture'."
             )
         steers = only_steers(problem, options.get("estimated_bias", "steer"))
         shape = (problem.n_arms, 1 if steers else problem.n_fidelities)
-        bar = MIXTURE if stop == "mixture" else published_bar(*shape)
-        most = check_count("max_arms", max_arms, 2)
-        rule = Gradient(LikelihoodStop(bar), shape, learning_rate, most, variant)
-        super().__init__(problem, rule, **options)
+        rule_of_stop = LikelihoodStop(variant, published=stop == "published")
+        super().__init__(problem, Gradient(rule_of_stop, shape, learning_rate, max_arms), **options)

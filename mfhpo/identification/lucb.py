@@ -20,8 +20,9 @@ from mfhpo.identification.explore import (
     NOT_COMMITTED,
     TARGET_ONLY,
     Cells,
+    Duel,
     Rules,
-    commit_both,
+    commit,
     explored,
     out_of_the_race,
     target_bounds,
@@ -39,9 +40,8 @@ from mfhpo.racing.rule import Expected, Known, Needs, Verdict, Words
 _EXPLORE = {"A": BY_INDEX, "B": BY_SWEEP, "C": BY_RADIUS, "AB": INDEX_AND_SWEEP, "top": TARGET_ONLY}
 
 
-# The next pull, given rules, cells, bounds, who is active, the two arms, committed and exhausted
-# fidelities and the number of explorations; see `explored`.
-Choose: TypeAlias = Callable[..., tuple[int, int]]
+# The next pull, given a duel and the number of explorations; see `explored`.
+Choose: TypeAlias = Callable[[Duel, int], tuple[int, int]]
 
 
 class FidelityExhaustedWarning(UserWarning):
@@ -51,9 +51,8 @@ class FidelityExhaustedWarning(UserWarning):
 class Lucb:
     """The rule of `MFLUCB`, whose options it takes; ValueError for wrong ones.
 
-    `steers` says whether only values at the target are evidence, `safeguard` whether fidelities
-    that cannot separate the leaders are left, and `choose` chooses the next pull. For `rules`,
-    `explorations`, `committed` and `exhausted` see `mfhpo.identification.explore`.
+    `steers` says whether only values at the target are evidence. For the rest see
+    `mfhpo.identification.explore`.
     """
 
     def __init__(
@@ -138,22 +137,27 @@ class Lucb:
         active = known.roster.active
         if known.winner is not None or active.sum() < 2:
             return
-        rules, cells = self._current_rules(known), self.cells(known, known.evidence.counts)
-        lows, highs = target_bounds(cells, rules.bounds, active)
+        cells = self.cells(known, known.evidence.counts)
+        lows, highs = target_bounds(cells, self.rules.bounds, active)
         best, gone = out_of_the_race(lows, highs, active)
         if gone.any():
             yield Verdict(np.flatnonzero(gone), best)
             lows[gone] = highs[gone] = -np.inf
         if active.sum() < 2:
             return
-        leader, rival = top_two(highs, cells.counts)
-        if lows[leader] >= highs[rival] - rules.epsilon:
+        duel = self._duel(known, cells, lows, highs)
+        leader, rival = duel.arms
+        if lows[leader] >= highs[rival] - duel.rules.epsilon:
             yield Verdict(certified=leader)
             return
-        commit_both(rules, cells, lows, highs, (leader, rival), self.committed)
-        exhausted = self.exhausted.copy()
-        self._chosen(known, cells, lows, highs, exhausted, self.explorations)
-        self.note_exhausted(known, exhausted)
+        commit(duel)
+        self._choose(duel, self.explorations)
+        self.note_exhausted(known, duel.exhausted)
+
+    def _duel(self, known: Known, cells: Cells, lows: FloatArray, highs: FloatArray) -> Duel:
+        rules = self.rules._replace(scales=_scales(known))
+        arms = top_two(highs, cells.counts)
+        return Duel(rules, cells, lows, highs, arms, self.committed, self.exhausted.copy())
 
     def note_exhausted(self, known: Known, exhausted: BoolArray) -> None:
         """Note fidelities that the safeguard leaves, shape (M,), and warn of new ones."""
@@ -177,32 +181,8 @@ class Lucb:
             int(number) * weight_of_a_pull(self.rules, int(self.committed[arm]))
             for arm, number in enumerate((cells.counts - cells.seen).sum(axis=1))
         )
-        explorations = self.explorations + under_way
-        exhausted = self.exhausted.copy()
-        return Pull(*self._chosen(known, cells, lows, highs, exhausted, explorations))
-
-    def _chosen(
-        self,
-        known: Known,
-        cells: Cells,
-        lows: FloatArray,
-        highs: FloatArray,
-        exhausted: BoolArray,
-        explorations: int,
-    ) -> tuple[int, int]:
-        return self._choose(
-            self._current_rules(known),
-            cells,
-            lows,
-            highs,
-            top_two(highs, cells.counts),
-            self.committed,
-            exhausted,
-            explorations,
-        )
-
-    def _current_rules(self, known: Known) -> Rules:
-        return self.rules._replace(scales=_scales(known))
+        duel = self._duel(known, cells, lows, highs)
+        return Pull(*self._choose(duel, self.explorations + under_way))
 
     def leader(self, known: Known) -> int:
         """Return the arm with the highest lower bound."""
@@ -244,7 +224,7 @@ class MFLUCB(Race):
     Parameters
     ----------
     problem
-        See `Race`. The bias bounds must be of kind "max", or None.
+        See `Race`. The bias bounds must be of kind "max", or None (else ValueError).
     explore
         See `mfhpo.racing.options.MFLUCBOptions`. "A" is EXPLORE-A: a race in which cheap fidelities
         tell nothing can cost many times what "top" does.
@@ -255,11 +235,6 @@ class MFLUCB(Race):
         the race has found so far. It chooses fidelities only: no certificate rests on it.
     second_at_least
         A lower bound on the mean of the second-best arm at the target, likewise.
-
-    Raises
-    ------
-    ValueError
-        For arguments out of range, and order bounds.
 
     Notes
     -----

@@ -1,25 +1,19 @@
 """Top-two sampling across fidelities: the leader and its nearest rival, where it tells most."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from mfhpo._validation import check_instance
-from mfhpo.identification.likelihood.bias_models import OwnBias
-from mfhpo.identification.likelihood.likelihood import PairLikelihood, prior_count
-from mfhpo.identification.likelihood.likelihood_ratio import (
-    MIXTURE,
-    LikelihoodStop,
-    Standing,
-    level_of,
-)
-from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
+from mfhpo.identification.likelihood.likelihood import OwnBias, prior_count
+from mfhpo.identification.likelihood.likelihood_ratio import LikelihoodStop, Standing, level_of
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.bias import Kind, check_variant
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.race import Race
-from mfhpo.racing.rule import Expected, Known, Verdict
+from mfhpo.racing.rule import Expected, Known
 
 # The fractional parts of its multiples are spread evenly over [0, 1), however many there are.
 _GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0
@@ -38,21 +32,9 @@ _LEAST_NOISE = 1e-6
 class TopTwo:
     """The rule of `MFTopTwo`."""
 
-    def __init__(self, stop: LikelihoodStop, variant: Kind | None) -> None:
-        self.stop = stop
-        self.needs = stop.needs(variant, self.leader_to_audit)
-
-    def plan(self, known: Known) -> None:
-        """Compare all arms again (see `Rule.plan`)."""
-        self.stop.plan(known)
-
-    def verdict(self, known: Known, fidelity: int | None) -> Iterable[Verdict]:
-        """Return those of the stop (see `Rule.verdict`)."""
-        return self.stop.verdict(known, fidelity)
-
-    def leader_to_audit(self) -> int | None:
-        """Return the arm that is compared with itself at dearer levels."""
-        return None if self.stop.standing is None else self.stop.standing.leader
+    def __init__(self, stop: LikelihoodStop) -> None:
+        self.stop, self.needs = stop, stop.needs
+        self.plan, self.verdict = stop.plan, stop.verdict
 
     def propose(self, known: Known, expected: Expected) -> Pull:
         """Return the next pull (see `Rule.propose`)."""
@@ -64,10 +46,28 @@ class TopTwo:
         if counts is not known.evidence.counts:
             standing = self.stop.standing_with(known, counts)
         assert standing is not None
-        if standing.leader is None:  # the noise is not known anywhere
+        leader, likelihood = standing.leader, standing.likelihood
+        if leader is None:  # the noise is not known anywhere
             arms, lowest = known.arms, known.compared[0]
             return Pull(int(arms[np.argmin(counts[arms, lowest])]), lowest)
-        return self._pull_of_two(known, standing, self._rival(known, standing, counts), counts)
+        rival = self._rival(known, standing, counts)
+        if isinstance(likelihood, OwnBias) and not known.target_only:
+            alternative = float(standing.alternatives[rival])
+            return _pull_of_each(known, likelihood, leader, rival, alternative, counts)
+        fidelity, both = known.problem.target, [leader, rival]
+        if not known.target_only:
+            difference = likelihood.means[leader] - likelihood.means[rival] + known.epsilon
+            fidelity = _fidelity_for(
+                known.costs,
+                counts[both],
+                likelihood.variances[both].max(axis=0),
+                difference - likelihood.bounds,
+                difference + likelihood.bounds,
+            )
+        # Both owe the same difference to the other's weight.
+        gains = likelihood.weights[both[::-1], fidelity - known.compared[0]].tolist()
+        leads = _is_leaders_turn(known, gains, np.ones(2), counts)
+        return Pull(leader if leads else rival, fidelity)
 
     def first_pull(self, known: Known, counts: IntArray) -> Pull | None:
         """Return a first pull that is evidence about an arm; None if there is none."""
@@ -92,59 +92,31 @@ class TopTwo:
         present = self.stop.standing
         if present is not None and present.leader == standing.leader:
             # Whoever is ruled out to be better by epsilon waits for those who are not.
-            is_open = ~(present.statistics[others] >= self.stop.bar.threshold(known))
+            is_open = ~(present.statistics[others] >= self.stop.threshold(known))
             others = others[is_open] if is_open.any() else others
         seen = counts[others, known.levels]
         log_counts = np.log1p(seen / prior_count(level_of(known))).sum(axis=1)
         return int(others[np.argmin(standing.ratios[others] + log_counts)])
 
-    def _pull_of_two(self, known: Known, standing: Standing, rival: int, counts: IntArray) -> Pull:
-        assert standing.leader is not None
-        if known.target_only:
-            gains = standing.likelihood.weights[[rival, standing.leader], 0].tolist()
-            leads = _is_leaders_turn(known, gains, np.ones(2), counts)
-            return Pull(standing.leader if leads else rival, known.problem.target)
-        if isinstance(standing.likelihood.bias, OwnBias):
-            return self._pull_of_each(known, standing.likelihood.bias, standing, rival, counts)
-        return self._pull_of_both(known, standing.likelihood, standing.leader, rival, counts)
 
-    def _pull_of_each(
-        self, known: Known, bias: OwnBias, standing: Standing, rival: int, counts: IntArray
-    ) -> Pull:
-        leader, likelihood = standing.leader, standing.likelihood
-        assert leader is not None
-        alternative = float(standing.alternatives[rival])
-        above, below = likelihood.distances(leader, rival, alternative, known.epsilon)
-        edges_above = bias.highs[leader] - alternative
-        edges_below = alternative + known.epsilon - bias.lows[rival]
-        gains, fidelities = [], []
-        for arm, distances, edges in ((leader, above, edges_above), (rival, below, edges_below)):
-            gains.append(float(likelihood.weights[arm] @ np.maximum(distances, 0.0) ** 2))
-            sigmas = _sigmas(likelihood.variances[arm])
-            doubt = _doubt(counts[arm], sigmas)
-            seen = counts[arm] > 0
-            fidelities.append(_fidelity_for(known.costs, seen, sigmas, distances, edges, doubt))
-        leads = _is_leaders_turn(known, gains, known.costs[fidelities], counts)
-        return Pull(leader, fidelities[0]) if leads else Pull(rival, fidelities[1])
-
-    def _pull_of_both(
-        self, known: Known, likelihood: PairLikelihood, leader: int, rival: int, counts: IntArray
-    ) -> Pull:
-        difference = likelihood.means[leader] - likelihood.means[rival] + known.epsilon
-        sigmas = _sigmas(np.maximum(likelihood.variances[leader], likelihood.variances[rival]))
-        doubt = _doubt(counts[leader], sigmas) + _doubt(counts[rival], sigmas)
-        fidelity = _fidelity_for(
-            known.costs,
-            (counts[leader] > 0) & (counts[rival] > 0),
-            sigmas,
-            difference - likelihood.bias.bounds,
-            difference + likelihood.bias.bounds,
-            doubt,
-        )
-        # Both owe the same difference to the other's weight.
-        gains = likelihood.weights[[rival, leader], fidelity].tolist()
-        leads = _is_leaders_turn(known, gains, np.ones(2), counts)
-        return Pull(leader if leads else rival, fidelity)
+def _pull_of_each(
+    known: Known,
+    likelihood: OwnBias,
+    leader: int,
+    rival: int,
+    alternative: float,
+    counts: IntArray,
+) -> Pull:
+    above, below = likelihood.distances(leader, rival, alternative, known.epsilon)
+    edges_above = likelihood.highs[leader] - alternative
+    edges_below = alternative + known.epsilon - likelihood.lows[rival]
+    gains, fidelities = [], []
+    for arm, distances, edges in ((leader, above, edges_above), (rival, below, edges_below)):
+        gains.append(float(likelihood.weights[arm] @ np.maximum(distances, 0.0) ** 2))
+        variances = likelihood.variances[arm]
+        fidelities.append(_fidelity_for(known.costs, counts[[arm]], variances, distances, edges))
+    leads = _is_leaders_turn(known, gains, known.costs[fidelities], counts)
+    return Pull(leader, fidelities[0]) if leads else Pull(rival, fidelities[1])
 
 
 def _is_leaders_turn(
@@ -164,38 +136,33 @@ def _is_leaders_turn(
 
 def _fidelity_for(
     costs: FloatArray,
-    seen: BoolArray,
-    sigmas: FloatArray,
+    counts: IntArray,
+    variances: FloatArray,
     distances: FloatArray,
     edges: FloatArray,
-    doubt: FloatArray,
 ) -> int:
     """Return the fidelity with the largest plausible distance per square root of the cost.
 
-    All arguments have shape (M,). `distances` and `edges` are the distances of means and target
-    mean from the nearest alternative, `doubt` what may be added.
+    `distances` and `edges` are the distances of means and target mean from the nearest alternative,
+    shape (M,) as most. The `counts` of the arms that share them have shape (n, M).
     """
+    # Of unknown noise scales: the largest known one, or 1.
+    is_known = np.isfinite(variances)
+    sigmas = np.sqrt(np.where(is_known, variances, variances[is_known].max(initial=0.0)))
+    if not is_known.any():
+        sigmas = np.ones(len(costs))
+    logs = np.log(np.maximum(2, counts.sum(axis=1, keepdims=True)))
+    doubt = (sigmas * np.sqrt(2.0 * logs / np.maximum(counts, 1))).sum(axis=0)
+    seen = (counts > 0).all(axis=0)
     farthest = float(np.min((edges + doubt)[seen])) if seen.any() else math.inf
     if math.isinf(farthest):
         return 0
     hoped = np.where(seen, np.minimum(distances + doubt, farthest), farthest)
     # Without noise, what counts is the cost; next to none, one value says nearly all.
     largest = float(sigmas.max())
-    scales = np.maximum(sigmas, _LEAST_NOISE * largest) if largest > 0.0 else np.ones(len(seen))
+    scales = np.maximum(sigmas, _LEAST_NOISE * largest) if largest > 0.0 else np.ones(len(costs))
     index = hoped / (scales * np.sqrt(costs))
     return int(np.argmax(index)) if index.max() > 0.0 else len(costs) - 1
-
-
-def _sigmas(variances: FloatArray) -> FloatArray:
-    """Return noise scales, shape (M,); for unknown ones the largest known, or 1."""
-    known = variances[np.isfinite(variances)]
-    fallback = float(known.max()) if known.size else 1.0
-    return np.sqrt(np.where(np.isfinite(variances), variances, fallback))
-
-
-def _doubt(counts: IntArray, sigmas: FloatArray) -> FloatArray:
-    logs = math.log(max(2, int(counts.sum())))
-    return np.asarray(sigmas * np.sqrt(2.0 * logs / np.maximum(counts, 1)))
 
 
 class MFTopTwo(Race):
@@ -242,8 +209,7 @@ class MFTopTwo(Race):
 
     def __init__(self, problem: Problem, *, variant: Kind | None = None, **options: Any) -> None:
         check_options("MFTopTwo", problem, variant, options)
-        rule = TopTwo(LikelihoodStop(MIXTURE), variant)
-        super().__init__(problem, rule, **options)
+        super().__init__(problem, TopTwo(LikelihoodStop(variant)), **options)
 
 
 def check_options(

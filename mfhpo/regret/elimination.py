@@ -121,10 +121,10 @@ class MFElimination(Race):
     """Compare arms at the target in phases, then play those that are left at the cheapest fidelity.
 
     In phase p = 0, 1, ... every remaining arm is pulled at the target until it has ``4^p log(Lambda
-    / (4^p lambda_M))`` values there, Lambda being the budget; it stays if its mean plus ``2^(1-p)
+    / (4^p lambda_M))`` values there, Lambda being the budget. It stays if its mean plus ``2^(1-p)
     W`` exceeds the largest mean, W being the width of the values. That goes on while ``p < log2(2 W
     / epsilon)`` and more than one arm is left. The remaining arms are then played in turn at the
-    cheapest fidelity: the first, or the target if that was measured to cost no more.
+    first fidelity, or at the target if that was measured to cost no more.
 
     For a reward that is earned per play, whatever the play costs: every play earns its arm's target
     mean. It certifies nothing; to be sure of an answer race with `mfhpo.IISE`.
@@ -134,40 +134,22 @@ class MFElimination(Race):
     problem
         What is known. The bias does not matter. W is high - low of values that are `Bounded`, and 2
         sigma otherwise. Costs and sigma are found out by a pilot where they are not declared.
-    delta, budget, max_failures, pilot_pulls
-        See `mfhpo.racing.options.MFEliminationOptions`.
-    pilot_arms
-        See `mfhpo.racing.options.MFEliminationOptions`. The pilot is at the cheapest fidelity and
-        the target.
+    delta, budget, max_failures, pilot_arms, pilot_pulls
+        See `mfhpo.racing.options.MFEliminationOptions`. The pilot is at the first fidelity and the
+        target.
     epsilon
         See `mfhpo.racing.options.MFEliminationOptions`. Derived from the budget, it is
         ``W (K log(L) / L)^(1/3)`` with L the budget in units of the cheapest pull (Theorem 4.8).
     seed
         Chooses the pilot's arms.
 
-    Raises
-    ------
-    ValueError
-        For arguments out of range.
-
     Notes
     -----
     An assumed budget that is doubled costs a constant: a regret of at most c L^(2/3) for each adds
     up to at most 2.7 times as much over all of them. At each doubling every arm is judged anew, and
-    observations are kept. Races of two arms then missed 1 to 40 % more than with the budget known.
-    The theorems are about known budgets.
+    observations are kept. The theorems are about known budgets.
 
     Pulls in phases stop early where a further phase could not be paid: 4^p e lambda_M > Lambda.
-
-    Examples
-    --------
-    >>> from mfhpo import Bounded, Observation
-    >>> policy = MFElimination(Problem(2, (1.0, 4.0), noise=Bounded(0.0, 1.0)), budget=1000.0)
-    >>> while not policy.finished:
-    ...     [pull] = policy.ask()
-    ...     policy.tell(pull, Observation(0.9 if pull.arm else 0.1))
-    >>> policy.recommend().arm, policy.cost, policy.counts.tolist()
-    (1, 1000.0, [[0, 44], [648, 44]])
     """
 
     rule: Phases

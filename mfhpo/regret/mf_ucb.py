@@ -97,33 +97,17 @@ class MFUCB(Race):
     Parameters
     ----------
     problem
-        What is known. Bias bounds are those of kind "max". Bias, costs and sigma are found out by a
-        pilot where they are not declared.
+        What is known, with bias bounds of kind "max" (else ValueError). Bias, costs and sigma are
+        found out by a pilot where they are not declared.
     rho, delta, budget, max_failures, pilot_arms, pilot_pulls
         See `mfhpo.racing.options.MFUCBOptions`.
     seed
         Chooses the pilot's arms.
 
-    Raises
-    ------
-    ValueError
-        For bias bounds of kind "order", and arguments out of range.
-
     Notes
     -----
     A pull under way counts as a play whose value is the arm's mean so far, so that several workers
     spread. Where an arm has no value yet, the highest mean at that fidelity stands in.
-
-    Examples
-    --------
-    >>> from mfhpo import Bias, Observation, SubGaussian
-    >>> problem = Problem(2, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(0.1))
-    >>> policy = MFUCB(problem, budget=200.0)
-    >>> while not policy.finished:
-    ...     [pull] = policy.ask()
-    ...     policy.tell(pull, Observation(0.9 if pull.arm else 0.2))
-    >>> policy.recommend().arm, policy.cost, policy.summary(0, 1)[0]
-    (1, 200.0, 0)
     """
 
     rule: UpperBounds

@@ -7,8 +7,10 @@ Theorems 2 and 3 with the radius that is really used.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +29,7 @@ from mfhpo.identification.bounds.thresholds import (
 )
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.bias import Bias
-from mfhpo.knowledge.confidence import Radius, default_radius, pulls_until
+from mfhpo.knowledge.confidence import default_radius, pulls_until
 from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Problem
 
@@ -56,6 +58,10 @@ class CostPrediction:
     pulls: tuple[float, ...]
 
 
+# A fidelity, the pulls of each arm there until a radius is at most so wide, margin and threshold.
+_Phase: TypeAlias = tuple[int, Callable[[FloatArray], FloatArray], float, float]
+
+
 def predict_cost(
     problem: Problem,
     delta: float,
@@ -69,7 +75,7 @@ def predict_cost(
     Parameters
     ----------
     problem
-        Its costs and bias must be declared, and its noise be `SubGaussian`.
+        Its costs and bias must be declared, and its noise be `SubGaussian` (else ValueError).
     delta
         Probability of a wrong answer, in (0, 1).
     epsilon
@@ -80,24 +86,10 @@ def predict_cost(
         for `lower_bound` and `expected`, and as biased in the worst way for `guaranteed`.
     means
         Guessed means at all fidelities, shape (M, K), the cheapest first; instead of gaps.
-
-    Raises
-    ------
-    ValueError
-        If something is not declared, if not exactly one of `gaps` and `means` is given, or if its
-        shape does not fit.
-
-    Examples
-    --------
-    >>> from mfhpo.knowledge.bias import Bias
-    >>> problem = Problem(3, costs=(1, 100), bias=Bias.max(0.1, 0.0), noise=SubGaussian(1.0))
-    >>> prediction = predict_cost(problem, 0.05, gaps=[1.0, 1.0])
-    >>> prediction.expected < prediction.top_fidelity_only
-    True
     """
     delta, epsilon = unwrapped(delta), unwrapped(epsilon)
     costs, bias, scales = declared(problem)
-    table, worst_table = _means(problem, bias, gaps, means)
+    table, worst = _means(problem, bias, gaps, means)
     lower_bound = cost_lower_bound(problem, delta, means=table, epsilon=epsilon)
     n_fidelities = problem.n_fidelities
     radii = [default_radius(problem.noise, m, n_fidelities) for m in range(n_fidelities)]
@@ -106,18 +98,18 @@ def predict_cost(
     kept = np.flatnonzero(select_fidelities(margins, compared))
     thresholds = convenience_thresholds(margins[kept], compared[kept], epsilon)
     level = delta / (problem.n_arms * n_fidelities)
-    race = [
-        _Phase(m, radii[m], level, float(margins[m]), float(alpha), epsilon)
+    race: list[_Phase] = [
+        (m, partial(pulls_until, radii[m], level), margins[m], alpha)
         for m, alpha in zip(kept.tolist(), thresholds, strict=True)
     ]
-    target = problem.target
-    top = [_Phase(target, radii[target], delta / problem.n_arms, 0.0, 0.0, epsilon)]
-    expected = _noise_free_pulls(race, table)
+    of_target = partial(pulls_until, radii[problem.target], delta / problem.n_arms)
+    top: list[_Phase] = [(problem.target, of_target, 0.0, 0.0)]
+    expected = _pulls(race, table, epsilon)
     return CostPrediction(
         lower_bound=lower_bound,
         expected=_paid(expected, costs),
-        guaranteed=_paid(_guaranteed_pulls(race, worst_table), costs),
-        top_fidelity_only=_paid(_noise_free_pulls(top, table), costs),
+        guaranteed=_paid(_pulls(race, worst, epsilon, guaranteed=True), costs),
+        top_fidelity_only=_paid(_pulls(top, table, epsilon), costs),
         pulls=tuple(expected.tolist()),
     )
 
@@ -136,16 +128,12 @@ def cost_lower_bound(
     times the sum over arms of the smallest ``2 lambda_m sigma_m^2 / distance^2``. The distance is
     that of the arm's mean at fidelity m from the nearest one that would change the right answer.
     The same change of measure covers order bounds, and a tolerance: then only arms count whose
-    answer is forced.
-
-    It is infinite for a tie between the best arms (and epsilon = 0), 0 for a single arm.
+    answer is forced. It is infinite for a tie of the best arms and epsilon = 0.
 
     Parameters
     ----------
-    problem, delta, epsilon, gaps
-        See `predict_cost`.
-    means
-        See `predict_cost`. They should satisfy the bias bounds.
+    problem, delta, epsilon, gaps, means
+        See `predict_cost`. The means should satisfy the bias bounds.
     """
     costs, bias, sigmas = declared(problem)
     table, _ = _means(problem, bias, gaps, means)
@@ -184,65 +172,33 @@ def _largest_of_the_others(values: FloatArray) -> FloatArray:
     return np.where(values == largest, next_largest, largest)
 
 
-@dataclass(frozen=True)
-class _Phase:
-    fidelity: int
-    radius: Radius
-    level: float
-    margin: float
-    threshold: float
-    epsilon: float
+def _pulls(
+    phases: Sequence[_Phase], means: FloatArray, epsilon: float, guaranteed: bool = False
+) -> FloatArray:
+    """Return pulls at each fidelity, shape (M,), if every sample mean equals its mean.
 
-    def pulls(self, widths: FloatArray) -> FloatArray:
-        return pulls_until(self.radius, self.level, widths)
-
-    @property
-    def longest(self) -> float:
-        """Pulls of each arm after which the phase ends (Algorithm 1)."""
-        if self.threshold <= 0.0:
-            return math.inf
-        return float(self.pulls(np.array([self.threshold / 4.0]))[0])
-
-
-def _noise_free_pulls(phases: Sequence[_Phase], means: FloatArray) -> FloatArray:
-    """Return pulls at each fidelity if every sample mean equals its mean, shape (M,)."""
-    totals = np.zeros(len(means))
-    arms = np.arange(means.shape[1])
-    for phase in phases:
+    Or those that are `guaranteed` to suffice while all confidence intervals hold. Each sample mean
+    is then within B of its mean. So an arm has left once 4 B + margin is at most its difference to
+    the best arm there. The race has stopped once 2 B + margin is at most epsilon.
+    """
+    totals, arms = np.zeros(len(means)), np.arange(means.shape[1])
+    best = int(np.argmax(means[-1]))
+    for fidelity, pulls_to, margin, threshold in phases:
         if len(arms) < 2:
             break
-        values = means[phase.fidelity, arms]
-        others = arms != arms[np.argmax(values)]
-        gaps = (values.max() - values)[others]
-        leave = phase.pulls((gaps - phase.margin) / 2.0)
-        stop = float(phase.pulls((gaps + phase.epsilon - phase.margin) / 2.0).max())
-        end = min(stop, phase.longest)
-        totals[phase.fidelity] = float(np.minimum(leave, end).sum()) + end
-        if stop <= phase.longest:
+        values = means[fidelity, arms]
+        leads = arms == (best if guaranteed else arms[np.argmax(values)])
+        gaps = (values[leads] - values)[~leads]
+        leave = pulls_to((gaps - margin) / (4.0 if guaranteed else 2.0))
+        apart = np.zeros(1) if guaranteed else gaps
+        stop = float(pulls_to((apart + epsilon - margin) / 2.0).max())
+        # Pulls of each arm after which the phase ends (Algorithm 1): never for a threshold of 0.
+        most = float(pulls_to(np.array([threshold / 4.0]))[0])
+        end = min(float(leave.max()), stop, most)
+        totals[fidelity] = float(np.minimum(leave, end).sum()) + end
+        if stop <= most:
             break
-        arms = np.concatenate((arms[others][leave > end], arms[~others]))
-    return totals
-
-
-def _guaranteed_pulls(phases: Sequence[_Phase], differences: FloatArray) -> FloatArray:
-    """Return pulls at each fidelity that suffice while all confidence intervals hold.
-
-    Each sample mean is then within B of its mean. So arm i has left once 4 B + margin is at most
-    its difference to the best arm there. The race has stopped once 2 B + margin is at most epsilon.
-    """
-    totals = np.zeros(len(differences))
-    best = int(np.argmin(differences[-1]))
-    arms = np.delete(np.arange(differences.shape[1]), best)
-    for phase in phases:
-        if not arms.size:
-            break
-        leave = phase.pulls((differences[phase.fidelity, arms] - phase.margin) / 4.0)
-        stop = float(phase.pulls(np.array([(phase.epsilon - phase.margin) / 2.0]))[0])
-        end = min(float(leave.max()), stop, phase.longest)
-        totals[phase.fidelity] = float(np.minimum(leave, end).sum()) + end
-        if stop <= phase.longest:
-            break
-        arms = arms[leave > end]
+        arms = np.concatenate((arms[~leads][leave > end], arms[leads]))
     return totals
 
 
@@ -288,11 +244,12 @@ def _means(
     gaps: Sequence[float] | FloatArray | None,
     means: npt.ArrayLike | None,
 ) -> tuple[FloatArray, FloatArray]:
+    """Return means at all fidelities, (M, K), and those with the worst bias that is allowed."""
     if (gaps is None) == (means is None):
         raise ValueError("give either gaps or means, exactly one of them.")
     if means is not None:
         table = checked_means(problem, means)
-        return table, table[:, [int(np.argmax(table[-1]))]] - table
+        return table, table
     given = check_array("gaps", gaps, "numbers")
     if given.shape == (problem.n_arms - 1,):
         given = np.concatenate(([0.0], given))
@@ -302,4 +259,6 @@ def _means(
             f"all {problem.n_arms} with 0 for the best; got {given.tolist()}."
         )
     table = np.tile(-given, (problem.n_fidelities, 1))
-    return table, given - np.array(bias.margins)[:, None]
+    worst = table + np.array(bias.margins)[:, None]
+    worst[:, np.argmin(given)] = 0.0
+    return table, worst

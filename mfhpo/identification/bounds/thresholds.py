@@ -71,14 +71,10 @@ def select_fidelities(margins: FloatArray, costs: FloatArray, preselect: bool = 
     if not preselect or assumption_1_holds(margins[candidates], costs[candidates]):
         return kept
     *lower, last = candidates
+    subsets = [[*lower[start:], last] for start in range(1, len(lower) + 1)]
     if len(lower) <= _EXHAUSTIVE_UP_TO:
-        subsets = [
-            [*chosen, last]
-            for size in range(len(lower) - 1, -1, -1)
-            for chosen in itertools.combinations(lower, size)
-        ]
-    else:
-        subsets = [[*lower[start:], last] for start in range(1, len(lower) + 1)]
+        chosen = (itertools.combinations(lower, size) for size in range(len(lower)))
+        subsets = [[*some, last] for some in itertools.chain.from_iterable(chosen)]
     valid = [subset for subset in subsets if assumption_1_holds(margins[subset], costs[subset])]
     best = min(valid, key=lambda s: (-len(s), float(_phase_efforts(margins[s], costs[s]).sum())))
     kept[:] = False

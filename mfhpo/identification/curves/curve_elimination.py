@@ -22,44 +22,24 @@ _OUTER_SHARE = 0.1
 _ROUNDING = 1e-9
 
 
-def check_gains(names: Sequence[object], gains: Sequence[tuple[float, float]]) -> FloatArray:
-    """Check the least and the largest gain from each fidelity on; returns shape (S, 2).
-
-    A ValueError says that a bound is not finite or leaves out that nothing is gained, or that a
-    later fidelity allows more than an earlier one.
-    """
-    for position, (name, (low, high)) in enumerate(zip(names, gains, strict=True)):
-        if not -math.inf < low <= 0.0 <= high < math.inf:
-            raise ValueError(
-                f"bias[{name!r}] must be a finite number of at least 0, or a pair with 0 in "
-                f"between; got {(low, high)!r} as the least and the largest gain."
-            )
-        before = gains[max(0, position - 1)]
-        if not (before[0] <= low and high <= before[1]):
-            raise ValueError(
-                f"bias must not grow with the step: bias[{name!r}] allows gains in "
-                f"{(low, high)!r}, bias[{names[position - 1]!r}] in {before!r} only."
-            )
-    return np.array(gains, dtype=np.float64).reshape(len(gains), 2)
-
-
 class BoundedCurves:
     """Elimination of learning curves by declared bounds on what they still gain.
 
     Once an arm has shown a value at fidelity m, its final mean is in ``[value + a_m - noise, value
-    + b_m + noise]``. Here a_m and b_m bound its gain from there. A run is hopeless when the
-    smallest upper end of its arm is below the largest lower end of another arm. The `gains` have
-    shape (M, 2); the last row is (0, 0).
+    + b_m + noise]``. Here a_m and b_m bound its gain from there: the `gains`, shape (M, 2), whose
+    last row is (0, 0). A run is hopeless when the smallest upper end of its arm is below the
+    largest lower end of another arm.
     """
 
     def __init__(self, gains: Sequence[tuple[float, float]] | FloatArray, noise: float = 0.0):
         # The bounds in force: the declared ones, or wider.
         self.gains: FloatArray = np.array(gains, dtype=np.float64)
+        self._nothing: FloatArray = np.full(len(self.gains), np.nan)
         self._noise = noise
         self._largest: dict[Hashable, FloatArray] = {}
         self._smallest: dict[Hashable, FloatArray] = {}
         self._lows: dict[Hashable, float] = {}
-        self._best: list[Hashable] = []
+        self._best: list[Hashable] = []  # the arms with the two largest of these
 
     def add(self, arm: Hashable, curve: FloatArray) -> list[int]:
         """Add a finished curve, or what a run has shown that is not to be forgotten, shape (M,).
@@ -69,33 +49,26 @@ class BoundedCurves:
         """
         curve = np.where(np.isfinite(curve), curve, np.nan)
         contradicted = self._widen(curve)
-        known = self._largest.get(arm, curve)
-        self._largest[arm] = np.fmax(known, curve)
+        self._largest[arm] = np.fmax(self._largest.get(arm, curve), curve)
         self._smallest[arm] = np.fmin(self._smallest.get(arm, curve), curve)
-        if contradicted:
-            counting = {*self._lows, arm}
-            self._lows = {other: self._low(self._largest[other]) for other in counting}
-            self._rank()
-        else:
-            self._lows[arm] = self._low(self._largest[arm])
-            best = [other for other in self._best if other != arm]
-            self._best = sorted([*best, arm], key=self._lows.__getitem__, reverse=True)[:2]
+        for other in {*self._lows, arm} if contradicted else {arm}:
+            self._lows[other] = self._low(self._largest[other])
+        self._rank(self._lows if contradicted else dict.fromkeys([*self._best, arm]))
         return contradicted
 
     def withdraw(self, arm: Hashable) -> None:
         """Let an arm count against others no more."""
         self._lows.pop(arm, None)
         if arm in self._best:
-            self._rank()
+            self._rank(self._lows)
 
     def standing(self, arm: Hashable) -> Verdict:
         """Judge an arm by what was added of it, in a time that does not grow with the arms."""
-        return self.judge(arm, np.full(len(self.gains), np.nan))
+        return self.judge(arm, self._nothing)
 
     def interval(self, arm: Hashable) -> tuple[float, float]:
         """Return bounds on an arm's final mean, from the values added so far."""
-        none = np.full(len(self.gains), np.nan)
-        return self._low(self._largest.get(arm, none)), self.standing(arm).reach
+        return self._low(self._largest.get(arm, self._nothing)), self.standing(arm).reach
 
     def judge(self, arm: Hashable, curve: FloatArray, others: Iterable[Run] = ()) -> Verdict:
         """Judge an unfinished curve of an arm by all that was seen; `others` are under way."""
@@ -113,8 +86,8 @@ class BoundedCurves:
         stop = reach < bar and not math.isclose(reach, bar, rel_tol=1e-12)
         return Verdict(stop, reach, bar, incumbent)
 
-    def _rank(self) -> None:
-        self._best = heapq.nlargest(2, self._lows, key=self._lows.__getitem__)
+    def _rank(self, arms: Iterable[Hashable]) -> None:
+        self._best = heapq.nlargest(2, arms, key=self._lows.__getitem__)
 
     def _low(self, largest: FloatArray) -> float:
         starts = largest + self.gains[:, 0]
@@ -133,36 +106,9 @@ class BoundedCurves:
         return np.flatnonzero(below | above).tolist()
 
 
-class Shown:
-    """Sums of the values of each arm's runs at each stage."""
-
-    def __init__(self, n_stages: int) -> None:
-        self._n_stages = n_stages
-        self.arms: dict[Hashable, tuple[FloatArray, FloatArray]] = {}  # sums and counts
-
-    def __contains__(self, arm: Hashable) -> bool:
-        return arm in self.arms
-
-    def add(self, arm: Hashable, stage: int, value: float) -> None:
-        """Add a value."""
-        nothing = np.zeros(self._n_stages), np.zeros(self._n_stages)
-        sums, counts = self.arms.setdefault(arm, nothing)
-        sums[stage] += value
-        counts[stage] += 1.0
-
-    def count(self, arm: Hashable, stage: int) -> int:
-        """Return the number of an arm's values at a stage."""
-        return int(self.arms[arm][1][stage]) if arm in self.arms else 0
-
-    def mean(self, arm: Hashable, stage: int, *further: float) -> float:
-        """Return the mean of an arm's values at a stage, and of further ones; NaN without any."""
-        n = self.count(arm, stage)
-        total = float(self.arms[arm][0][stage]) if n else 0.0
-        return (total + sum(further)) / (n + len(further)) if n or further else math.nan
-
-    def furthest(self, arm: Hashable) -> int:
-        """Return the last stage at which an arm was observed."""
-        return int(np.flatnonzero(self.arms[arm][1])[-1])
+def mean_of(values: Sequence[float]) -> float:
+    """Return the mean of some values, NaN without any."""
+    return sum(values) / len(values) if values else math.nan
 
 
 class PhasedCurves:
@@ -178,7 +124,7 @@ class PhasedCurves:
     def __init__(self, n_fidelities: int) -> None:
         self._seen: list[list[float]] = [[] for _ in range(n_fidelities)]
         self._width: tuple[int, float] | None = None
-        self._shown = Shown(n_fidelities)
+        self._shown: dict[Hashable, list[list[float]]] = {}  # by arm and fidelity
 
     def tolerance(self, fidelity: int) -> float:
         """Return how far behind an arm may be at a fidelity; infinite before that of W."""
@@ -193,22 +139,22 @@ class PhasedCurves:
 
     def add(self, arm: Hashable, curve: FloatArray) -> None:
         """Add values of a run, noted by `begin` as well, shape (M,); repeats are averaged."""
+        shown = self._shown.setdefault(arm, [[] for _ in self._seen])
         for fidelity in np.flatnonzero(np.isfinite(curve)).tolist():
-            self._shown.add(arm, fidelity, float(curve[fidelity]))
+            shown[fidelity].append(float(curve[fidelity]))
 
     def judge(
         self, arm: Hashable, fidelity: int, value: float, others: Iterable[Run] = ()
     ) -> Verdict:
         """Judge an unfinished curve by its value at one fidelity, averaged with added ones."""
-        mean = self._shown.mean(arm, fidelity, float(value))
-        incumbent: Hashable | None = None
-        bar = -math.inf
-        for other in self._shown.arms:
-            if other != arm and (mean_of_other := self._shown.mean(other, fidelity)) > bar:
-                bar, incumbent = mean_of_other, other
-        for other, seen in others:
-            if other != arm and math.isfinite(seen[fidelity]) and seen[fidelity] > bar:
-                bar, incumbent = float(seen[fidelity]), other
+        own = self._shown[arm][fidelity] if arm in self._shown else []
+        mean = mean_of([*own, float(value)])
+        bar, incumbent = -math.inf, None
+        shown = [(other, mean_of(values[fidelity])) for other, values in self._shown.items()]
+        under_way = [(other, float(seen[fidelity])) for other, seen in others]
+        for other, value_of_other in shown + under_way:
+            if other != arm and bar < value_of_other < math.inf:
+                bar, incumbent = value_of_other, other
         reach = mean + self.tolerance(fidelity)
         return Verdict(reach <= bar and mean < bar, reach, bar, incumbent)
 
@@ -216,9 +162,10 @@ class PhasedCurves:
         if self._width is None:
             self._width = (0, math.inf)
             for fidelity, values in enumerate(self._seen[:-1]):
-                if values:
-                    low, high = np.quantile(values, (_OUTER_SHARE, 1.0 - _OUTER_SHARE)).tolist()
-                    if high - low > _ROUNDING * max(abs(low), abs(high)):
-                        self._width = (fidelity, high - low)
-                        break
+                low, high = np.quantile(
+                    values or [0.0], (_OUTER_SHARE, 1.0 - _OUTER_SHARE)
+                ).tolist()
+                if high - low > _ROUNDING * max(abs(low), abs(high)):
+                    self._width = (fidelity, high - low)
+                    break
         return self._width

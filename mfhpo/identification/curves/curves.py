@@ -132,12 +132,6 @@ class CurveRace:
         self._refresh()
         return self._bounds
 
-    @property
-    def radii(self) -> FloatArray:
-        """The noise radius of a single run at each fidelity, shape (M,)."""
-        self._refresh()
-        return self._radii
-
     def add(self, arm: Hashable, curve: FloatArray) -> None:
         """Add a finished curve, (M,); without a target value the arm's gain counts as unbounded."""
         nothing = np.zeros(len(curve)), np.zeros(len(curve), dtype=np.int64)

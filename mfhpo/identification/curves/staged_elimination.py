@@ -7,11 +7,10 @@ arms.
 import heapq
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from mfhpo.identification.curves.curve_elimination import BoundedCurves, Shown
+from mfhpo.identification.curves.curve_elimination import BoundedCurves, mean_of
 from mfhpo.identification.curves.curves import Verdict
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.problem import Recommendation
@@ -24,23 +23,11 @@ class BoundedElimination:
     """A race of arms, each of which has one or several runs, by bounds on what is still gained.
 
     What is let go is surely not the best. The run with the largest upper end goes first: it has to
-    be trained anyway.
+    be trained anyway. For `gains` and `noise` see `BoundedCurves`; the last stage is the target. No
+    arm is let go before `n_startup_runs` have shown something, of which there are `n_begun`.
 
-    Parameters
-    ----------
-    gains, noise
-        See `BoundedCurves`; the last stage is the target.
-    n_startup_runs
-        No arm is let go before so many have shown something.
-
-    Attributes
-    ----------
-    active, out, failed
-        The arms that are in the race, those that were let go, and those without anything to run.
-    contradicting
-        The arms that contradicted what was declared.
-    n_begun
-        Number of runs that have shown something.
+    Arms are `active`, or `out` once they were let go, or have `failed` if nothing is left to run.
+    Those that contradicted what was declared are `contradicting`.
     """
 
     def __init__(
@@ -56,7 +43,7 @@ class BoundedElimination:
         self.n_begun = 0
         self._curves = BoundedCurves(gains, noise)
         self._noise = noise
-        self._shown = Shown(len(gains))
+        self._shown: dict[int, list[list[float]]] = {}  # values by arm and stage
         self._target = len(gains) - 1
         self._n_startup_runs = n_startup_runs
         # Arms by their upper ends, the lowest first; what has changed since may be there as well.
@@ -83,7 +70,7 @@ class BoundedElimination:
         """
         if np.count_nonzero(np.isfinite(curve)) == 1:
             self.n_begun += 1
-        self._shown.add(arm, stage, float(curve[stage]))
+        self._shown.setdefault(arm, [[] for _ in self.gains])[stage].append(float(curve[stage]))
         if arm in self.out:
             return []
         contradicted = self._curves.add(arm, curve)
@@ -117,7 +104,7 @@ class BoundedElimination:
 
     def n_finished(self, arm: int) -> int:
         """Return the number of an arm's values at the target."""
-        return self._shown.count(arm, self._target)
+        return len(self._shown[arm][self._target]) if arm in self._shown else 0
 
     def turn(self, arm: int, ahead: int) -> tuple[float, ...]:
         """Return the sort key of a run that waits; the smallest goes first.
@@ -129,37 +116,41 @@ class BoundedElimination:
     def recommend(self, cost: float, finished: bool, complete: bool) -> Recommendation:
         """Return the best answer so far, given what was paid and whether all arms have entered."""
         seen = [arm for arm in self.active if arm in self._shown]
-        arm: int | None = None
-        stage, mean = 0, math.nan
-        content: dict[str, Any] = {"interval": (-math.inf, math.inf), "certified": False}
+        arm, stage, mean = None, 0, math.nan
+        low, high = -math.inf, math.inf
+        conditions: tuple[str, ...] = ()
+        why_not = "every arm has failed" if self.failed and not self.active else "nothing is known"
         if seen:
-            arm, said = self._best(seen, complete)
-            content |= said
-            stage = self._shown.furthest(arm)
-            mean = self._shown.mean(arm, stage)
-        elif self.failed and not self.active:
-            content["reason"] = "every arm has failed"
-        else:
-            content["reason"] = "nothing is known"
-        low, high = content["interval"]
-        if seen and stage == self._target and low <= high:
+            arm, low, high, why_not = self._best(seen, complete)
+            stage = max(m for m, values in enumerate(self._shown[arm]) if values)
+            mean = mean_of(self._shown[arm][stage])
+            noise = f"every value is within {self._noise:g} of its arm's mean, as declared"
+            if not self._noise:
+                noise = "there is no noise, as declared"
+            conditions = ("the declared bounds on what is still gained hold", noise)
+        if stage == self._target and low <= high:
             # The bounds of cheaper levels are sure, and a mean of a few noisy values is not.
             mean = min(max(mean, low), high)
+        compared = " that was compared" if self.failed else ""
         return Recommendation(
             arm=arm,
             mean=mean,
+            interval=(low, high),
             fidelity=stage,
             delta=0.0,
             epsilon=0.0,
+            certified=not why_not,
             finished=finished,
             cost=cost,
             pulls=self.n_begun,
             survivors=tuple(sorted(self.active)),
+            reason=why_not or f"the bounds of no other arm{compared} reach it",
+            conditions=conditions,
+            remaining_cost=None if why_not else 0.0,
             compared=len(self.active) + len(self.out),
             not_compared=tuple(
                 f"arm {each}: none of its runs came to the end" for each in sorted(self.failed)
             ),
-            **content,
         )
 
     def _reach(self, arm: int) -> float:
@@ -180,24 +171,14 @@ class BoundedElimination:
         low, high = self._curves.interval(arm)
         return low - high > _ROUNDING * (abs(low) + abs(high))
 
-    def _best(self, seen: Sequence[int], complete: bool) -> tuple[int, dict[str, Any]]:
-        """Return the arm with the largest lower end of those seen, and what is said about it."""
+    def _best(self, seen: Sequence[int], complete: bool) -> tuple[int, float, float, str]:
+        """Return the arm with the largest lower end, both ends, and why it is not certified."""
         intervals = {arm: self._curves.interval(arm) for arm in seen}
         best = max(seen, key=lambda arm: (intervals[arm][0], -arm))
-        others = [high for arm, (_, high) in intervals.items() if arm != best]
+        low, high = intervals.pop(best)
+        others = [high_of_other for _, high_of_other in intervals.values()]
         others += [math.inf] * (len(self.active) - len(seen)) + [self._highest_out]
-        reason = self._why_not(best, max(others) - intervals[best][0], complete)
-        compared = " that was compared" if self.failed else ""
-        noise = f"every value is within {self._noise:g} of its arm's mean, as declared"
-        if not self._noise:
-            noise = "there is no noise, as declared"
-        return best, {
-            "interval": intervals[best],
-            "certified": not reason,
-            "reason": reason or f"the bounds of no other arm{compared} reach it",
-            "conditions": ("the declared bounds on what is still gained hold", noise),
-            "remaining_cost": None if reason else 0.0,
-        }
+        return best, low, high, self._why_not(best, max(others) - low, complete)
 
     def _why_not(self, best: int, behind: float, complete: bool) -> str:
         """Say why nothing is certified, by how far the best arm may be behind; else empty."""

@@ -7,17 +7,17 @@ the block's effect out.
 Why it is valid. The set of a round depends on earlier rounds alone. So the differences of one pair
 are independent draws of one distribution, however long the pair takes part. Blocks that are added
 because a winner did badly there can only speak against it. If the differences are normal, the
-evidence of `mfhpo.knowledge.student` needs nothing else: not what others' differences vary by.
+evidence of `mfhpo.knowledge.student` needs nothing else.
 
-It takes four or five rounds where the noise is small, and three are enough if other arms may say
-what noise is usual. So with part of the error probability a pair may be told apart by evidence that
-takes in the squares of all other arms: what is left of their values without the effects of arms and
-blocks. This supposes that noise is independent between arms, and that the pair's differences spread
-at most `MOST_RATIO_OF_PAIRS` times as much as those of any others. The squares, times the square of
-that, are then of a noise that is at least as large as the pair's. Larger squares make the
-supermartingales of `mfhpo.knowledge.studentised` smaller, so they stay supermartingales. The
-squares of round r around the means before it have the weight (r - 1) / r, and count for as many
-degrees of freedom. Those of the second round count in full, since all arms take part in it.
+That takes four or five rounds where the noise is small. So with part of the error probability a
+pair may be told apart by evidence that takes in the squares of all other arms: what is left of
+their values without the effects of arms and blocks. This supposes that noise is independent between
+arms, and that the pair's differences spread at most `MOST_RATIO_OF_PAIRS` times as much as those of
+any others. The squares, times the square of that, are then of a noise that is at least as large as
+the pair's. Larger squares make the supermartingales of `mfhpo.knowledge.studentised` smaller, so
+they stay supermartingales. The squares of round r around the means before it have the weight
+(r - 1) / r, and count for as many degrees of freedom. Those of the second round count in full,
+since all arms take part in it.
 
 A pair is judged by its own differences alone if it has fewer than three, or had to catch up, or
 spreads more than that. A test finds that out, and is strict: of pairs that spread exactly so much
@@ -33,7 +33,7 @@ from numbers import Integral
 
 import numpy as np
 
-from mfhpo.identification.likelihood.ties import Samples, usual_step
+from mfhpo.identification.likelihood.ties import Samples
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.student import log_evidence
 from mfhpo.knowledge.studentised import log_evidence_with_others, spread_more
@@ -80,15 +80,12 @@ class Blocks:
 
     A replicate may be bad for everybody. An arm that fails in a block where nobody has a value is
     not evaluated there again before another one has a value. If all arms that are compared have
-    failed there, the block is void: it takes no part from then on, whatever comes later.
+    failed there, the block is void, and takes no part for good. Such failures make no arm leave,
+    unless the void blocks alone are too many: then the objective fails, and the race must end.
 
     An arm that fails in a block where another has a value is evaluated there once more. After a
-    second failure it has no value there for good, and is compared in the other blocks. To
-    `mfhpo.racing.parts.failures`, both are one failure: a replicate is no worse for being tried
-    twice.
-
-    Failures in void blocks make no arm leave, unless the void blocks alone are too many by
-    `mfhpo.racing.parts.failures`: then the objective fails, and the race must end.
+    second failure it has no value there for good, and is compared in the other blocks. Both count
+    as one failure: a replicate is no worse for being tried twice.
 
     Without `in_blocks`, an arm's n-th value is kept as if in the n-th block. With `in_order`, the
     race learns values by block, without a gap: what takes long may be poor.
@@ -120,7 +117,8 @@ class Blocks:
         counts = at_target and exists(known, block)
         if value is None or not observation.has_value:
             if counts and self.in_blocks:
-                self.fail(arm, block)
+                self._reach(block)
+                self.failed[arm, block] = min(self.failed[arm, block] + 1, _MOST_FAILURES)
             return True
         is_new = counts and self.add(arm, block, float(value))
         return is_new or not (self.in_blocks or at_target)
@@ -148,11 +146,6 @@ class Blocks:
         self.values[arm, block] = value
         return True
 
-    def fail(self, arm: int, block: int) -> None:
-        """Note a failure."""
-        self._reach(block)
-        self.failed[arm, block] = min(self.failed[arm, block] + 1, _MOST_FAILURES)
-
     def _reach(self, block: int) -> None:
         n_blocks = self.values.shape[1]
         if block >= n_blocks:
@@ -176,7 +169,7 @@ class Blocks:
         return np.asarray((self.failed >= _MOST_FAILURES) | ~np.isnan(self.values))
 
     def set_aside(self, arms: IntArray) -> bool:
-        """Make blocks void in which all these arms failed and nobody has a value; if any is new."""
+        """Make blocks void where all these arms failed and nobody has a value; if any is new."""
         failed = self.failed[arms] > 0
         new = ~self.void & self._empty & failed.any(axis=0) & failed.all(axis=0)
         self.void |= new
@@ -251,22 +244,10 @@ class Blocks:
         """Take in the next round, whose block is complete for these arms, as all before."""
         arms = arms[~np.isnan(self.values[arms][:, [*self.rounds, block]]).any(axis=1)]
         errors = np.full(len(self.values), np.nan)
-        before = self.means(arms) if self.rounds else 0.0
+        before = self.values[arms][:, self.rounds].mean(axis=1) if self.rounds else 0.0
         errors[arms] = self.values[arms, block] - before
         self.rounds.append(block)
         self.errors.append(errors)
-
-    def means(self, arms: IntArray) -> FloatArray:
-        """Return means over the complete rounds, for arms with values in all of them, (n,)."""
-        return np.asarray(self.values[arms][:, self.rounds].mean(axis=1))
-
-    def are_alike(self, arms: IntArray, least: int) -> bool:
-        """Return whether these arms have had exactly the same values in all rounds, and so many."""
-        n_rounds = len(self.rounds)
-        if n_rounds < least or self.counts()[arms].min() < n_rounds:
-            return False
-        values = self.values[arms][:, self.rounds]
-        return bool((np.isnan(values) | (values == np.fmax.reduce(values, axis=0))).all())
 
     def standings(self, arms: IntArray, blocks: Collection[int]) -> FloatArray:
         """Return the arms' means, (n,), without each block's mean if any value is missing."""
@@ -325,8 +306,7 @@ class Blocks:
         within = numbers < np.minimum(shared[others], shared[leader])[:, None]
         differences = np.where(within, values[leader] - values[others], np.nan)
         own_values = np.where(numbers < shared[:, None], values, np.nan)
-        largest = float(np.nanmax(np.abs(self.values), initial=0.0))
-        return Samples.of(differences, largest, usual_step(own_values))
+        return Samples.of(differences, own_values)
 
     def _squares_of_others(self, leader: int, others: IntArray) -> tuple[FloatArray, FloatArray]:
         """Sum up the squares of all arms but the leader and each of these, and their degrees, (n,).

@@ -1,20 +1,21 @@
 """The stop by likelihood ratios of pairs of arms, which several rules are given."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
-from mfhpo.identification.likelihood.bias_models import BiasModel, OrderBias, OwnBias
 from mfhpo.identification.likelihood.likelihood import (
+    OrderBias,
+    OwnBias,
     PairLikelihood,
-    Statistic,
-    of_unknown,
-    one_sided,
+    on_one_side,
     prior_count,
+    two_sided,
 )
+from mfhpo.identification.likelihood.unknown_variances import Pairs
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.confidence import MixtureRadius, StudentMixtureRadius
@@ -55,63 +56,57 @@ class Standing:
     alternatives: FloatArray
 
 
-@dataclass(frozen=True)
-class Bar:
-    """The threshold of the statistic against an arm."""
-
-    threshold: Callable[[Known], float]
-    prior: Callable[[Known], float]  # returns the count rho of `PairLikelihood`
-    one_sided: bool  # whether known variances count where the leader is better, at the target
-    is_final: bool  # whether an arm that is beaten once may leave at once
-
-
 def level_of(known: Known) -> float:
     """Return the error probability of one comparison."""
     return known.evidence.noise.delta / max(1, known.problem.n_arms - 1)
-
-
-MIXTURE = Bar(
-    threshold=lambda known: -math.log(level_of(known)),
-    prior=lambda known: prior_count(level_of(known)),
-    one_sided=True,
-    is_final=True,
-)
-"""The bar that keeps delta at all times: ln((K - 1) / delta)."""
 
 
 class LikelihoodStop:
     """Eliminates an arm when the observations speak strongly enough against it.
 
     All fidelities of two arms are weighed together (`PairLikelihood`). The arm with the best fit
-    leads. Another arm leaves once the statistic against it reaches the bar; the race ends when one
-    arm is left, or when all others are ruled out to be better by epsilon.
-    The `standing` says who leads; it is None during the pilot.
+    leads. Another arm leaves once the statistic against it reaches the threshold; the race ends
+    when one arm is left, or when all others are ruled out to be better by epsilon. Of estimated
+    bias bounds there are those of a `variant`. The `standing` says who leads; it is None during the
+    pilot.
+
+    The stop of the `published` experiments does not keep delta for sure. It eliminates no arm on
+    the way.
     """
 
-    def __init__(self, bar: Bar) -> None:
-        self.bar = bar
+    def __init__(self, variant: Kind | None, published: bool = False) -> None:
+        self.published = published
         self.standing: Standing | None = None
-
-    def needs(self, variant: Kind | None, audited: Callable[[], int | None]) -> Needs:
-        """Return what a rule with this stop needs from the race."""
-        return Needs(
+        self.needs = Needs(
             "the observations speak against any other arm being better by epsilon",
             kind=variant or "order",
             variances=True,
-            leader=self.leader,
-            audited=audited,
+            leader=lambda known: surest_at_target(known.evidence, known.arms, known.bias),
+            audited=lambda: None if self.standing is None else self.standing.leader,
             falls_short=self.falls_short,
             words=self.words,
         )
+
+    def threshold(self, known: Known) -> float:
+        """Return what a statistic must reach: ln((K - 1) / delta), which keeps delta at all times.
+
+        As published, ln(K / delta) + M ln(ln t + 1).
+        """
+        if not self.published:
+            return -math.log(level_of(known))
+        time = math.log(max(math.e, float(known.pulls)))
+        least = math.log(known.problem.n_arms / known.evidence.noise.delta)
+        return least + len(known.compared) * math.log(time + 1.0)
 
     def falls_short(self, known: Known, leader: int, epsilon: float) -> float:
         """Return the missing evidence against another arm being better by epsilon, if above 0."""
         if self.standing is None:
             return math.inf
-        likelihood, others = self.standing.likelihood, known.arms[known.arms != leader]
-        ratios, _ = likelihood.against(leader, others, epsilon)
-        statistics = likelihood.statistic(leader, others, ratios, epsilon)
-        return self.bar.threshold(known) - float(statistics.min())
+        others = known.arms[known.arms != leader]
+        pairs = self.standing.likelihood
+        ratios, _ = pairs.against(leader, others, epsilon)
+        statistics = self._statistics(known, pairs, leader, others, ratios, epsilon)
+        return self.threshold(known) - float(statistics.min())
 
     def plan(self, known: Known) -> None:
         """Compare all arms again (see `Rule.plan`)."""
@@ -127,7 +122,8 @@ class LikelihoodStop:
         awaited = (counts > 0) & (known.evidence.counts[:, levels] == 0)
         if awaited.any():
             means = np.where(awaited, self._expected_means(means), means)
-        likelihood = self.likelihood(known, arms, means, counts, self.bar.prior(known))
+        prior = 0.0 if self.published else prior_count(level_of(known))
+        likelihood = self.likelihood(known, arms, means, counts, prior)
         ratios, statistics, alternatives = np.full((3, n_arms), np.nan)
         seen = known.arms[likelihood.weights[known.arms].any(axis=1)]
         leader = int(seen[np.argmax(likelihood.centres[seen])]) if seen.size else None
@@ -135,10 +131,29 @@ class LikelihoodStop:
         if leader is not None and others.size:
             ratios[others], alternatives[others] = likelihood.against(leader, others, known.epsilon)
             if not as_if:
-                statistics[others] = likelihood.statistic(
-                    leader, others, ratios[others], known.epsilon
+                statistics[others] = self._statistics(
+                    known, likelihood, leader, others, ratios[others], known.epsilon
                 )
         return Standing(likelihood, leader, ratios, statistics, alternatives)
+
+    def _statistics(
+        self,
+        known: Known,
+        pairs: PairLikelihood,
+        leader: int,
+        others: IntArray,
+        ratios: FloatArray,
+        epsilon: float,
+    ) -> FloatArray:
+        """Return how strongly the observations speak against others being better, shape (n,)."""
+        if self.published:
+            return ratios
+        threshold = self.threshold(known)
+        if _estimates_noise(known):
+            return threshold + _excess_of_unknown(known, pairs, leader, others, epsilon)
+        if _is_at_target(known):
+            return on_one_side(pairs, leader, others, epsilon, threshold)
+        return two_sided(pairs, leader, others, ratios, epsilon)
 
     def _expected_means(self, means: FloatArray) -> FloatArray:
         assert self.standing is not None
@@ -161,30 +176,17 @@ class LikelihoodStop:
     ) -> PairLikelihood:
         """Return the likelihood of some arms, as if from such counts, shape (n, M)."""
         assert known.bias is not None
-        variances = self._steering_variances(known, arms, counts)
-        threshold = self.bar.threshold(known)
-        at_target = known.target_only or known.problem.n_fidelities == 1
-        is_one_sided = self.bar.one_sided and at_target
-        how: Statistic | None = one_sided(threshold) if is_one_sided else None
-        if _estimates_noise(known):
-            how = _unknown_variances(known, threshold)
-        bounds = np.array(known.bias.bounds)[known.levels]
-        is_own = known.bias.kind == "max" and not is_one_sided
-        bias: BiasModel = OwnBias(bounds) if is_own else OrderBias(bounds)
-        return PairLikelihood(means, counts, variances, bias, prior, how)
-
-    def _steering_variances(
-        self, known: Known, arms: IntArray, counts: IntArray | FloatArray
-    ) -> FloatArray:
-        """Return the variances, raised where they are guesses from few values, shape (n, M)."""
-        noise = known.evidence.noise
+        bounds, noise = np.array(known.bias.bounds)[known.levels], known.evidence.noise
+        # Variances that are guesses from few values are raised, by the factor to a known variance
+        # that needs as many values.
         variances = noise.variances(arms)[:, known.levels]
         for place, m in enumerate(known.compared):
             if noise.is_estimated_at(m):
-                # The factor to a known variance that needs as many values.
                 few = np.minimum(counts[:, place], _MANY).astype(np.int64)
                 variances[:, place] *= _inflations(level_of(known))[few]
-        return variances
+        is_own = known.bias.kind == "max" and (self.published or not _is_at_target(known))
+        kind = OwnBias if is_own else OrderBias
+        return kind(means, counts, variances, bounds, prior)
 
     def verdict(self, known: Known, fidelity: int | None) -> Iterator[Verdict]:
         """Yield who is out, and who is certified (see `Rule.verdict`)."""
@@ -198,30 +200,41 @@ class LikelihoodStop:
         if len(arms) < 2 or known.winner is not None:
             return
         others = arms[arms != leader]
-        threshold = self.bar.threshold(known)
-        beaten = standing.statistics[others] >= threshold
-        beaten |= _separated(known, leader, others, known.epsilon)
-        if not beaten.any() or not (self.bar.is_final or beaten.all()):
+        statistics, pairs = standing.statistics[others], standing.likelihood
+        beaten = self._are_beaten(known, leader, others, statistics, known.epsilon)
+        if not beaten.any() or (self.published and not beaten.all()):
             return
         gone = others[beaten]
         if known.epsilon > 0.0:
-            ratios, _ = standing.likelihood.against(leader, gone)
-            worse = standing.likelihood.statistic(leader, gone, ratios)
-            gone = gone[(worse >= threshold) | _separated(known, leader, gone, 0.0)]
+            ratios, _ = pairs.against(leader, gone)
+            statistics = self._statistics(known, pairs, leader, gone, ratios, 0.0)
+            gone = gone[self._are_beaten(known, leader, gone, statistics, 0.0)]
         certified = leader if beaten.all() and len(gone) < len(others) else None
         yield Verdict(gone if gone.size else None, leader, certified=certified)
 
-    def leader(self, known: Known) -> int:
-        """Return the arm with the highest lower bound."""
-        return surest_at_target(known.evidence, known.arms, known.bias)
+    def _are_beaten(
+        self, known: Known, leader: int, others: IntArray, statistics: FloatArray, epsilon: float
+    ) -> BoolArray:
+        beaten = np.asarray(statistics >= self.threshold(known))
+        if isinstance(known.problem.noise, Bounded):  # its intervals may separate them, too
+            assert known.bias is not None
+            beaten |= known.evidence.separated(leader, others, known.bias, epsilon)
+        return beaten
 
     def words(self, known: Known, usual: Words, arm: int | None) -> Words:
         """Say what estimated variances rest on, and what the race still costs."""
         if known.winner is None and self.standing is not None and self.standing.leader is not None:
             usual = replace(usual, remaining_cost=self._remaining_cost(known, self.standing))
+        if self.published:
+            unproven = "the published stop of MF-GRAD keeps delta, unproven"
+            usual = replace(usual, conditions=(*usual.conditions, unproven))
         if not _estimates_noise(known):
             return usual
-        spread_more = _spread_more(known)
+        spread_more = [
+            (arm, m)
+            for m in known.compared
+            for arm in known.evidence.noise.spread_more(known.arms, m).tolist()
+        ]
         others = "other " if spread_more else ""
         condition = (
             f"no {others}configuration spreads more than {MOST_RATIO:g} times as much as another"
@@ -247,7 +260,7 @@ class LikelihoodStop:
         if not (gained > 0.0).all():
             return None
         # What is missing is compared with the ratio, of which the statistic falls short.
-        missing = np.maximum(self.bar.threshold(known) - standing.statistics[others], 0.0)
+        missing = np.maximum(self.threshold(known) - standing.statistics[others], 0.0)
         factors = missing / gained
         paid = known.evidence.counts[:, known.levels] @ known.spending.all()[known.levels]
         return float(paid[others] @ factors + paid[standing.leader] * factors.max())
@@ -257,31 +270,32 @@ def _estimates_noise(known: Known) -> bool:
     return any(map(known.evidence.noise.is_estimated_at, known.compared))
 
 
-def _unknown_variances(known: Known, threshold: float) -> Statistic:
+def _is_at_target(known: Known) -> bool:
+    return known.target_only or known.problem.n_fidelities == 1
+
+
+def _excess_of_unknown(
+    known: Known, pairs: PairLikelihood, leader: int, others: IntArray, epsilon: float
+) -> FloatArray:
+    """Return by how much evidence from one fidelity of each arm exceeds what is wanted, (n,)."""
     noise = known.evidence.noise
-
-    def squares(arms: IntArray) -> FloatArray:
-        return np.stack([noise.squares(arms, m) for m in known.compared], axis=1)
-
-    def squares_of_others(arms: IntArray) -> tuple[FloatArray, FloatArray]:
-        parts = [noise.squares_of_others(arms, m) for m in known.compared]
-        return np.stack([part[0] for part in parts], 1), np.stack([part[1] for part in parts], 1)
-
-    return of_unknown(squares, squares_of_others, noise.delta, threshold)
-
-
-def _separated(known: Known, leader: int, others: IntArray, epsilon: float) -> BoolArray:
-    """Return which arms the intervals of bounded values separate from the leader, (n,)."""
-    if not isinstance(known.problem.noise, Bounded):
-        return np.zeros(len(others), dtype=bool)
-    assert known.bias is not None
-    return known.evidence.separated(leader, others, known.bias, epsilon)
-
-
-def _spread_more(known: Known) -> list[tuple[int, int]]:
-    """Return arms and fidelities where values spread more than others', by more than supposed."""
-    return [
-        (arm, m)
-        for m in known.compared
-        for arm in known.evidence.noise.spread_more(known.arms, m).tolist()
-    ]
+    gaps = pairs.gaps_of_two(leader, others, epsilon)
+    both = np.append(leader, others)
+    squares = np.stack([noise.squares(both, m) for m in known.compared], axis=1)
+    parts = [noise.squares_of_others(others, m) for m in known.compared]
+    of_others, degrees = np.stack(parts, axis=2)
+    cells = np.broadcast_arrays(
+        gaps,
+        pairs.counts[leader][:, None],
+        pairs.counts[others][:, None],
+        squares[0][:, None],
+        squares[1:, None],
+        of_others[:, None],
+        degrees[:, None],
+    )
+    flat = np.reshape(cells, (len(cells), -1))
+    n_fidelities = len(known.compared)
+    excess = Pairs(flat[0], flat[1:3], flat[3:5], flat[5:7]).excess(
+        noise.delta, len(pairs.means) - 1, n_fidelities, n_fidelities**pairs.free
+    )
+    return np.asarray(excess.reshape(len(others), -1).max(axis=1))

@@ -10,12 +10,11 @@ vanish.
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtr
 
-from mfhpo.knowledge.arrays import BoolArray, FloatArray
+from mfhpo.knowledge.arrays import FloatArray
 
 # The share of the average that is over both sides.
 _BOTH_SIDES = 0.1
@@ -42,103 +41,66 @@ MOST_GAIN = math.log(_BOTH_SIDES + 4.0 * (1.0 - _BOTH_SIDES))
 """The most that one side adds."""
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """Pairs of a leader and another arm at one level.
+def evidence(
+    gaps: FloatArray, counts: FloatArray, variances: FloatArray, prior: float, wanted: float
+) -> FloatArray:
+    """Return the logarithm of the average likelihood ratio of pairs, shape (n,).
 
     The leader's mean exceeds the least that the null hypothesis says, such as the other's mean less
-    epsilon, by positive `gaps`, shape (n,).
+    epsilon, by positive `gaps`, shape (n,). `counts` and `variances` of the noise are the leader's
+    and the other's, shape (2, n). The result is exact for a `wanted` of minus infinity. Otherwise
+    it may be any number on the same side of `wanted`.
     """
-
-    gaps: FloatArray
-    counts: FloatArray  # of the leader and of the other, shape (2, n), as below
-    variances: FloatArray  # of the noise
-
-    def evidence(self, prior: float, wanted: float) -> FloatArray:
-        """Return the logarithm of the average likelihood ratio, (n,), with the count rho `prior`.
-
-        It is exact for a `wanted` of minus infinity. Otherwise it may be any number on the same
-        side of `wanted`.
-        """
-        found: FloatArray = np.full(len(self.gaps), -np.inf)
-        for share, of_other in ((1.0 - _FAR_SHARE, prior), (_FAR_SHARE, _FAR * prior)):
-            average = _Average(self, np.array([[prior], [of_other]]))
-            part = average.evidence(wanted - math.log(share)) + math.log(share)
-            found = np.where(part > found, part, found)
-        return np.asarray(found)
+    found = np.full(len(gaps), -np.inf)
+    twice = 2.0 * np.maximum(variances, _LEAST_VARIANCE)
+    for share, of_other in ((1.0 - _FAR_SHARE, prior), (_FAR_SHARE, _FAR * prior)):
+        priors = np.array([[prior], [of_other]])
+        # What a squared distance of 1 explains, and what the average costs.
+        explained = counts**2 / (counts + priors) / twice
+        offset = math.log(share) - (np.log1p(counts / priors) / 2.0).sum(axis=0)
+        found = np.fmax(found, _least(gaps, explained, wanted - offset) + offset)
+    return np.asarray(found)
 
 
-@dataclass(frozen=True)
-class _Average:
-    """The average with a count rho for each row of counts, shape (2, 1)."""
+def _least(gaps: FloatArray, explained: FloatArray, needed: FloatArray) -> FloatArray:
+    """Return the least average, or what tells as well whether it is as `needed`, shape (n,)."""
+    of_last = explained[0] / explained.sum(axis=0)
+    found: FloatArray = of_last * explained[1] * gaps**2
+    open_ = (found >= needed - MOST_GAIN) | ~np.isfinite(needed)
+    for least in (_where_likely, _on_one_side):
+        if open_.any():
+            found[open_] = least(gaps[open_], explained[:, open_])
+            open_ &= found >= needed
+    return found
 
-    pairs: Pairs
-    priors: FloatArray
 
-    def evidence(self, wanted: float) -> FloatArray:
-        """Return at least `wanted` if and only if the average does; else any lower bound."""
-        penalties = (np.log1p(self.pairs.counts / self.priors) / 2.0).sum(axis=0)
-        hopeful = wanted - MOST_GAIN + penalties
-        found = self._on_both_sides()
-        open_ = (found >= hopeful) | ~np.isfinite(hopeful)
-        # What is left to both sides alone may do.
-        sure = found + math.log(_BOTH_SIDES)
-        is_sure = open_ & (sure >= wanted + penalties) & math.isfinite(wanted)
-        found = np.where(is_sure, sure, found)
-        open_ &= ~is_sure
-        for least in (_Average._where_likely, _Average._on_one_side):
-            if open_.any():
-                found[open_] = least(self._chosen(open_))
-                open_ &= found >= wanted + penalties
-        return np.asarray(found - penalties)
+def _where_likely(gaps: FloatArray, explained: FloatArray) -> FloatArray:
+    """Return the evidence on one side at the minimum on both sides, never below it."""
+    splits = explained[1] / explained.sum(axis=0)
+    return _averages(gaps, explained, splits[:, None])[:, 0]
 
-    def _on_both_sides(self) -> FloatArray:
-        explained = self._explained
-        of_last = explained[0] / explained.sum(axis=0)
-        return np.asarray(of_last * explained[1] * self.pairs.gaps**2)
 
-    def _chosen(self, chosen: BoolArray) -> "_Average":
-        pairs = self.pairs
-        some = Pairs(pairs.gaps[chosen], pairs.counts[:, chosen], pairs.variances[:, chosen])
-        return _Average(some, self.priors)
+def _on_one_side(gaps: FloatArray, explained: FloatArray) -> FloatArray:
+    total = explained.sum(axis=0)
+    splits = explained[1] / total
+    rows, shifts, radius = np.arange(len(splits)), np.zeros(len(splits)), 1.0
+    # Both the gap and the noise may be what is large.
+    reach = (1.0 + _REACH / (gaps * np.sqrt(total)))[:, None]
+    least = np.full(len(splits), np.inf)
+    for _ in range(_ROUNDS):
+        tried = shifts[:, None] + radius * _SHIFTS
+        values = _averages(gaps, explained, splits[:, None] + tried * reach)
+        best = values.argmin(axis=1)
+        shifts = tried[rows, best]
+        np.minimum(least, values[rows, best], out=least)
+        radius *= _ZOOM
+    return np.asarray(least - _SLACK)
 
-    @property
-    def _explained(self) -> FloatArray:
-        """The part of a squared distance of 1 that is explained, by twice the variance, (2, n)."""
-        counts = self.pairs.counts
-        twice = 2.0 * np.maximum(self.pairs.variances, _LEAST_VARIANCE)
-        return np.asarray(counts**2 / (counts + self.priors) / twice)
 
-    @property
-    def _likely_split(self) -> FloatArray:
-        """The share of the gap that is the leader's where both means are closest to the null."""
-        explained = self._explained
-        return np.asarray(explained[1] / explained.sum(axis=0))
-
-    def _where_likely(self) -> FloatArray:
-        """Return the evidence on one side at the minimum on both sides, never below it."""
-        return self._averages(self._likely_split[:, None])[:, 0]
-
-    def _on_one_side(self) -> FloatArray:
-        splits = self._likely_split
-        rows, shifts, radius = np.arange(len(splits)), np.zeros(len(splits)), 1.0
-        # Both the gap and the noise may be what is large.
-        unit = self.pairs.gaps * np.sqrt(self._explained.sum(axis=0))
-        reach = (1.0 + _REACH / unit)[:, None]
-        least = np.full(len(splits), np.inf)
-        for _ in range(_ROUNDS):
-            tried = shifts[:, None] + radius * _SHIFTS
-            values = self._averages(splits[:, None] + tried * reach)
-            best = values.argmin(axis=1)
-            shifts = tried[rows, best]
-            np.minimum(least, values[rows, best], out=least)
-            radius *= _ZOOM
-        return np.asarray(least - _SLACK)
-
-    def _averages(self, splits: FloatArray) -> FloatArray:
-        """Return the evidence with the leader's mean at these shares of the gap, shape (n, X)."""
-        explained = self._explained[:, :, None]
-        parts = np.stack([splits, 1.0 - splits]) * self.pairs.gaps[:, None]
-        sides = (2.0 * ndtr(np.sqrt(2.0 * explained) * parts)).prod(axis=0)
-        squares = (explained * parts**2).sum(axis=0)
-        return np.asarray(squares + np.log(_BOTH_SIDES + (1.0 - _BOTH_SIDES) * sides))
+def _averages(gaps: FloatArray, explained: FloatArray, splits: FloatArray) -> FloatArray:
+    """Return the evidence with the leader's mean at these shares of the gap, shape (n, X)."""
+    explained = explained[:, :, None]
+    parts = np.stack([splits, 1.0 - splits]) * gaps[:, None]
+    sides = (2.0 * ndtr(np.sqrt(2.0 * explained) * parts)).prod(axis=0)
+    squares = (explained * parts**2).sum(axis=0)
+    return np.asarray(squares + np.log(_BOTH_SIDES + (1.0 - _BOTH_SIDES) * sides))

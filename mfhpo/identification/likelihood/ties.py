@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 
 _ROUNDING = 1e-14  # of the largest value: what means and differences of equal values vary by
 
@@ -23,57 +23,54 @@ _ROUNDING = 1e-14  # of the largest value: what means and differences of equal v
 class Samples:
     """Several samples, one in each row; all arrays have shape (n,).
 
-    The `variances` are 0 where rounding explains what values vary by. The `steps` are mean squares
-    by which values differ from the most frequent one, where more than half are equal to it; else
-    the variances. The variance that equal values may hide is `hidden`, for each unit of the share
-    that may be unseen.
+    The `variances` are 0 where rounding explains what values vary by. The variance that equal
+    values may hide is `hidden`, for each unit of the share that may be unseen.
     """
 
     counts: IntArray
     means: FloatArray  # 0 where there is no value
     variances: FloatArray
-    steps: FloatArray
     hidden: FloatArray
 
     @classmethod
-    def of(cls, values: FloatArray, largest: float, usual: float) -> Samples:
+    def of(cls, values: FloatArray, seen: FloatArray) -> Samples:
         """Describe samples of values or of differences, shape (n, size), NaN where there is none.
 
-        `largest` is the largest value that was rounded, and `usual` the step of samples without two
-        different values (see `usual_step`).
+        They come from what was `seen` in the race, shape (K, size). Samples without two different
+        values may hide the mean step of the arms that vary.
         """
-        rounding = _ROUNDING * largest
-        present = ~np.isnan(values)
-        counts = present.sum(axis=1)
-        means = np.where(present, values, 0.0).sum(axis=1) / np.maximum(counts, 1)
-        errors = np.where(present, values - means[:, None], 0.0)
-        variances = (errors**2).sum(axis=1) / np.maximum(counts - 1, 1)
-        sizes, modes = _most_frequent(values, rounding)
-        others = counts - sizes
-        variances = np.where(others <= 0, 0.0, variances)
-        apart = np.where(present, values - modes[:, None], 0.0)
-        squares = (apart**2).sum(axis=1) / np.maximum(others, 1)
-        often = 2 * sizes > counts
-        steps = np.where(others > 0, np.where(often, squares, variances), usual)
-        hidden = np.where(often, sizes / np.maximum(counts, 1) * steps, 0.0)
-        return cls(counts, means, variances, steps, hidden)
+        rounding = _ROUNDING * float(np.nanmax(np.abs(seen), initial=0.0))
+        of_race, steps = _described(seen, rounding, 0.0)
+        varies = of_race.variances != 0.0
+        usual = float(steps[varies].mean()) if varies.any() else np.inf
+        return _described(values, rounding, usual)[0]
 
     def hidden_at(self, level: float) -> FloatArray:
         """Return the variance that equal values may hide, up to probability `level`, (n,)."""
         unseen = 1.0 - level ** (1.0 / np.maximum(self.counts, 1))
         return np.multiply(unseen, self.hidden, out=np.zeros(len(unseen)), where=unseen > 0.0)
 
-    @property
-    def constant(self) -> BoolArray:
-        """Which samples have no two different values."""
-        return np.asarray(self.variances == 0.0)
 
+def _described(values: FloatArray, rounding: float, usual: float) -> tuple[Samples, FloatArray]:
+    """Return samples and steps, (n,), which are `usual` where no two values differ.
 
-def usual_step(values: FloatArray) -> float:
-    """Return the mean step of the rows that vary, (K, n), NaN without a value; infinite if none."""
-    largest = float(np.nanmax(np.abs(values), initial=0.0))
-    samples = Samples.of(values, largest, 0.0)
-    return float(samples.steps[~samples.constant].mean()) if not samples.constant.all() else np.inf
+    Steps are mean squares by which values differ from the most frequent one, where more than half
+    are equal to it; else the variances.
+    """
+    present = ~np.isnan(values)
+    counts = present.sum(axis=1)
+    means = np.where(present, values, 0.0).sum(axis=1) / np.maximum(counts, 1)
+    errors = np.where(present, values - means[:, None], 0.0)
+    variances = (errors**2).sum(axis=1) / np.maximum(counts - 1, 1)
+    sizes, modes = _most_frequent(values, rounding)
+    others = counts - sizes
+    variances = np.where(others <= 0, 0.0, variances)
+    apart = np.where(present, values - modes[:, None], 0.0)
+    squares = (apart**2).sum(axis=1) / np.maximum(others, 1)
+    often = 2 * sizes > counts
+    steps = np.where(others > 0, np.where(often, squares, variances), usual)
+    hidden = np.where(often, sizes / np.maximum(counts, 1) * steps, 0.0)
+    return Samples(counts, means, variances, hidden), steps
 
 
 def _most_frequent(values: FloatArray, rounding: float) -> tuple[IntArray, FloatArray]:

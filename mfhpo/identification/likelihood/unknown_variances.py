@@ -43,40 +43,6 @@ _ROUNDS = 2
 
 
 @dataclass(frozen=True)
-class Levels:
-    """The evidence that is needed where K - 1 arms may seem to be better than the best one.
-
-    `choices` is how many pairs of fidelities are tried for each pair of arms, and `n_fidelities`
-    how many of each arm.
-    """
-
-    delta: float
-    n_others: int
-    choices: int = 1
-    n_fidelities: int = 1
-
-    @property
-    def together(self) -> float:
-        """The least sum."""
-        return wanted_of_two(_TOGETHER * self.delta / (self.n_others * self.choices))
-
-    @property
-    def above(self) -> float:
-        """The least evidence against a mean of the other arm."""
-        return -math.log(_ABOVE * self.delta / self.n_fidelities)
-
-    @property
-    def above_by_ratio(self) -> float:
-        """The same where the spread of others counts."""
-        return -math.log(_ABOVE_BY_RATIO * self.delta / self.n_fidelities)
-
-    @property
-    def below(self) -> float:
-        """The level of a bound on the leader's mean."""
-        return _BELOW * self.delta / (self.n_others * self.n_fidelities)
-
-
-@dataclass(frozen=True)
 class Pairs:
     """Pairs of a leader and another arm; see `mfhpo.knowledge.student.log_evidence`.
 
@@ -90,17 +56,24 @@ class Pairs:
     squares: FloatArray
     shared: FloatArray
 
-    def excess(self, levels: Levels) -> FloatArray:
-        """Return how far the evidence exceeds what is wanted, by the better of two bounds, (n,)."""
+    def excess(
+        self, delta: float, n_others: int, n_fidelities: int = 1, choices: int = 1
+    ) -> FloatArray:
+        """Return how far the evidence exceeds what is wanted, by the better of two bounds, (n,).
+
+        There are `n_others` arms that may seem to be better than the best one. `choices` pairs of
+        fidelities are tried for each pair of arms, and `n_fidelities` of each arm.
+        """
         found = np.full(len(self.gaps), -np.inf)
         told = (self.gaps > 0.0) & (self.counts > 1.0).all(axis=0)
         told &= np.isfinite(self.squares).all(axis=0)
         if told.any():
             pairs = self._some(told)
-            apart = pairs._apart(levels)
+            apart = pairs._apart(delta / n_fidelities, n_others)
             close = apart < 0.0
             if close.any():
-                together = pairs._some(close)._together(levels.together) - levels.together
+                wanted = wanted_of_two(_TOGETHER * delta / (n_others * choices))
+                together = pairs._some(close)._together(wanted) - wanted
                 apart[close] = np.maximum(apart[close], together)
             found[told] = apart
         return found
@@ -109,17 +82,18 @@ class Pairs:
         counts, squares = self.counts[:, chosen], self.squares[:, chosen]
         return Pairs(self.gaps[chosen], counts, squares, self.shared[:, chosen])
 
-    def _apart(self, levels: Levels) -> FloatArray:
-        below = StudentMixtureRadius()(self.counts[0], levels.below, squares=self.squares[0])
+    def _apart(self, delta: float, n_others: int) -> FloatArray:
+        level = _BELOW * delta / n_others
+        below = StudentMixtureRadius()(self.counts[0], level, squares=self.squares[0])
         left = np.maximum(self.gaps - below, 0.0)
-        counts, squares = self.counts[1], self.squares[1]
-        found = log_evidence(left, counts, squares, _FAR_PRIOR) - levels.above
+        by_own = log_evidence(left, self.counts[1], self.squares[1], _FAR_PRIOR)
         of_others, degrees = self.shared
         with_others = log_evidence_with_others(
-            left, counts, squares, of_others, degrees, _FAR_PRIOR_OF_RATIO
+            left, self.counts[1], self.squares[1], of_others, degrees, _FAR_PRIOR_OF_RATIO
         )
-        found = np.maximum(found, with_others - levels.above_by_ratio)
-        return np.where(left > 0.0, found, -np.inf)
+        by_own += math.log(_ABOVE * delta)
+        with_others += math.log(_ABOVE_BY_RATIO * delta)
+        return np.where(left > 0.0, np.maximum(by_own, with_others), -np.inf)
 
     def _together(self, wanted: float) -> FloatArray:
         """Return the smallest sum, or a larger one below what is wanted."""

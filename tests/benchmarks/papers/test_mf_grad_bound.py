@@ -9,8 +9,7 @@ from benchmarks.papers.iise import load_instance
 from benchmarks.papers.mf_grad_bound import tight_cost_lower_bound
 from benchmarks.simulation.instances import GaussianInstance
 from mfhpo.identification.bounds.lower_bound import cost_lower_bound
-from mfhpo.identification.likelihood.bias_models import OwnBias
-from mfhpo.identification.likelihood.likelihood import PairLikelihood
+from mfhpo.identification.likelihood.likelihood import OwnBias
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Problem
@@ -92,9 +91,7 @@ class TestProperties:
         for mixed in (0.05, 0.5, 1.0):
             drawn = rng.dirichlet(np.ones(means.size)).reshape(means.shape)
             shares = (1.0 - mixed) * found.shares + mixed * drawn
-            likelihood = PairLikelihood(
-                means, shares / instance.costs, variances, OwnBias(instance.xi), prior=0.0
-            )
+            likelihood = OwnBias(means, shares / instance.costs, variances, instance.xi, prior=0.0)
             information, _ = likelihood.against(instance.best_arm, others)
             assert 1.0 / max(information.min(), 1e-12) >= found.coefficient * (1.0 - 2e-4)
 

@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
-from scipy.stats import t as student
 
 from mfhpo import BlockElimination, Observation, Problem, Pull
 from mfhpo.identification.likelihood.blocks import Blocks
+from mfhpo.knowledge.student import log_evidence
+from mfhpo.knowledge.studentised import log_evidence_with_others
 from mfhpo.racing.race import ArmWithdrawnWarning
+from tests.core.racing.plays import play
 
 THREE = Problem(3, costs=(1.0,))
 
@@ -27,9 +29,7 @@ def filled(values):
 
 
 def race(policy, draw, most=600):
-    while not policy.finished and policy.pulls < most:
-        [pull] = policy.ask()
-        policy.tell(pull, Observation(draw(pull)))
+    play(policy, draw, most)
     return policy.recommend()
 
 
@@ -61,6 +61,12 @@ def squares_of_others(values, leader, other):
     left = np.delete(values, [leader, other], axis=0)
     fitted = left.mean(axis=0) + left.mean(axis=1, keepdims=True) - left.mean()
     return ((left - fitted) ** 2).sum()
+
+
+def of_own(mean, n, squares):
+    """The evidence of n differences alone, which `mfhpo.knowledge` is tested for."""
+    [found] = log_evidence(*np.array([[mean], [n], [squares]]), prior=0.05)
+    return found
 
 
 def evidence(values, others, epsilon=0.0, wanted=5.0):
@@ -114,13 +120,13 @@ class TestBlocks:
         values = np.tile(np.arange(10.0), (2, 1))
         values[1, 3] += 2.0
         variance = np.var(values[0] - values[1], ddof=1) + 0.9 * (1.0 - math.exp(-0.5)) * 4.0
-        expected = by_hand(5.0 - 0.2, 10, 9.0 * variance)
+        expected = of_own(5.0 - 0.2, 10, 9.0 * variance)
         assert evidence(values, [1], 5.0)[0] == pytest.approx(expected)
 
     def test_two_arms_are_told_apart_by_their_own_differences_alone(self):
         # Differences 2, 3, 4: mean 3, squares 2.
         values = np.array([[2.0, 3.0, 4.0], [0.0, 0.0, 0.0]])
-        assert evidence(values, [1])[0] == pytest.approx(by_hand(3.0, 3, 2.0))
+        assert evidence(values, [1])[0] == pytest.approx(of_own(3.0, 3, 2.0))
 
     def test_the_squares_of_others_count_as_if_theirs_were_twice_as_large(self):
         rng = np.random.default_rng(1)
@@ -129,18 +135,18 @@ class TestBlocks:
         differences = values[0] - values[1]
         own = ((differences - differences.mean()) ** 2).sum()
         of_others = 2.0 * 2.0**2 * squares_of_others(values, 0, 1)
-        degrees = math.floor(17.0 * (1.0 + 2.0 / 3.0) + 3.0)
-        all_squares = own + of_others
-        expected = with_others_by_hand(differences.mean(), 3, all_squares, degrees) + math.log(0.3)
+        degrees = 17.0 * (1.0 + 2.0 / 3.0)
+        cells = np.array([[differences.mean()], [3.0], [own], [of_others], [degrees]])
+        expected = log_evidence_with_others(*cells, prior=0.1) + math.log(0.3)
         found = evidence(values, [1])[0]
-        assert found == pytest.approx(expected, abs=1e-3)
-        assert found > by_hand(differences.mean(), 3, own) + 2.0
+        assert found == pytest.approx(expected[0])
+        assert found > of_own(differences.mean(), 3, own) + 2.0
         # Not after two rounds, nor if one of the two had to catch up.
         alone = evidence(values[:2, :2], [1])[0] + math.log(0.7)
         assert evidence(values[:, :2], [1])[0] == pytest.approx(alone)
         blocks = filled(values)
         blocks.errors[0][1] = np.nan
-        by_own = by_hand(differences.mean(), 3, own) + math.log(0.7)
+        by_own = of_own(differences.mean(), 3, own) + math.log(0.7)
         assert blocks.evidence(0, np.array([1]), 0.0, 5.0)[0] == pytest.approx(by_own)
 
     def test_nothing_is_known_of_a_pair_without_a_block_in_common(self):
@@ -154,36 +160,10 @@ class TestBlocks:
             assert blocks.evidence(0, np.array([1, 3]), 0.5, 5.0).tolist() == [-math.inf] * 2
 
 
-def by_hand(mean, n, squares, rho=0.05):
-    """The evidence of n differences alone (see `mfhpo.knowledge.student`)."""
-    v = squares + n * mean**2
-    ratio = (n + rho) * v / ((n + rho) * v - (n * mean) ** 2)
-    both = math.sqrt(rho / (n + rho)) * ratio ** (n / 2)
-    t = n * mean * math.sqrt(n) / math.sqrt((n + rho) * squares + rho * n * mean**2)
-    return math.log(both * (0.1 + 0.9 * 2.0 * student.cdf(t, n)))
-
-
-def with_others_by_hand(mean, n, squares, degrees, rho=0.1):
-    """The least evidence over the precision, with squares of others.
-
-    The scales and weights are those that `mfhpo.knowledge.studentised` states.
-    """
-    shares = np.geomspace(0.98, 0.002, 34)
-    weights = 1.0 / (1.0 + np.log(shares / 0.2) ** 2)
-    weights = np.append(0.98 * weights / weights.sum(), 0.02)
-    scales = np.append(1.0 - shares, 1.0)
-    explained = n**2 / (n + rho) * mean**2 / 2.0
-    left = (squares + n * rho / (n + rho) * mean**2) / 2.0
-    u = np.geomspace(1e-4, 1e4, 20001)[:, None]
-    average = (weights * scales ** (-degrees / 2.0) * np.exp(u * (1.0 - 1.0 / scales))).sum(axis=1)
-    least = float((u[:, 0] * explained / left + np.log(average)).min())
-    return least - math.log1p(n / rho) / 2.0
-
-
 WORLDS = {
-    "alike": lambda rng: rng.standard_normal((20, 8)),
-    "one spreads 2.6 times as much": lambda rng: _spread(rng, 2.6),
-    "one spreads 10 times as much": lambda rng: _spread(rng, 10.0),
+    "alike": lambda rng: spread(rng, 1.0),
+    "one spreads 2.6 times as much": lambda rng: spread(rng, 2.6),
+    "one spreads 10 times as much": lambda rng: spread(rng, 10.0),
     "all by one factor": lambda rng: (
         np.array([1.0, -1.0, *np.linspace(-0.7, 0.7, 18)])[:, None] * rng.standard_normal(8)
         + 0.02 * rng.standard_normal((20, 8))
@@ -191,7 +171,7 @@ WORLDS = {
 }
 
 
-def _spread(rng, ratio):
+def spread(rng, ratio):
     values = rng.standard_normal((20, 8))
     values[0] *= ratio
     return values
@@ -208,93 +188,77 @@ def test_evidence_exceeds_a_level_with_at_most_its_probability(world):
     for _ in range(races):
         values = WORLDS[world](rng)
         blocks, most = Blocks(20), -math.inf
-        blocks.values = values
+        blocks.values, blocks.failed = values, np.zeros((20, 8), dtype=int)
         for block in range(8):
-            blocks.failed, blocks.void = np.zeros((20, 8), dtype=int), np.zeros(8, dtype=bool)
             blocks.complete_round(block, np.arange(20))
             most = max(most, blocks.evidence(0, np.array([1]), 0.0, 5.0)[0])
         wrong += most >= -math.log(level)
     assert wrong <= binom.ppf(1.0 - 1e-4, races, level)
 
 
-class TestRace:
-    def test_a_winner_that_loses_on_a_rare_replicate_is_compared_there(self):
-        """Arm 1 is better by .01 but on one replicate, the 13th, where it is worse by .5."""
-        means, rng = [0.0, 0.01], np.random.default_rng(0)
-        draw = noisy(means, rng, sd=1e-4, of_blocks=1e-3)
-        policy = BlockElimination(Problem(2, costs=(1.0,)), epsilon=0.0)
+def test_a_winner_that_loses_on_a_rare_replicate_is_compared_there():
+    """Arm 1 is better by .01 but on one replicate, the 13th, where it is worse by .5."""
+    means, rng = [0.0, 0.01], np.random.default_rng(0)
+    draw = noisy(means, rng, sd=1e-4, of_blocks=1e-3)
+    policy = BlockElimination(Problem(2, costs=(1.0,)), epsilon=0.0)
 
-        def value(pull):
-            return draw(pull) - 0.5 * (pull.arm == 1 and pull.block == 12)
+    def value(pull):
+        return draw(pull) - 0.5 * (pull.arm == 1 and pull.block == 12)
 
-        while policy.winner is None:
-            [pull] = policy.ask()
-            policy.tell(pull, Observation(value(pull)))
-        assert policy.winner == 1
-        answer = race(policy, value, most=60)
-        assert not answer.certified
-        assert {arm for arm in (0, 1) if 12 in policy.known.needs.intake.seen(arm)} == {0, 1}
+    while policy.winner is None:
+        play(policy, value, 1)
+    assert policy.winner == 1
+    answer = race(policy, value, most=60)
+    assert not answer.certified
+    assert not np.isnan(policy.known.needs.intake.values[:, 12]).any()
 
 
-class TestAnArmThatLeftBecauseItFailed:
-    """Arm 0 leaves: its raw mean is over other blocks than the winner's."""
+@pytest.mark.parametrize("gain", [-0.5, 0.5])
+def test_an_arm_that_left_for_failures_is_compared_in_the_blocks_that_both_have(gain):
+    """Arm 0 is better by `gain` than arm 1, and fails in all blocks but two, poor or rich ones.
 
-    def race(self, gain, blocks, of_block):
-        """Arm 0 is better by `gain` than arm 1 in these blocks, and fails in all others."""
-        rng = np.random.default_rng(0)
-        policy = BlockElimination(THREE, epsilon=0.1)
+    So raw means say the opposite.
+    """
+    rng, first = np.random.default_rng(0), -20.0 * np.sign(gain)
+    policy = BlockElimination(THREE, epsilon=0.1)
 
-        def draw(pull):
-            if pull.arm == 0 and pull.block not in blocks:
-                return math.nan
-            own = {0: 1.0 + gain, 1: 1.0, 2: 0.0}[pull.arm]
-            return own + of_block(pull.block) + 0.05 * rng.standard_normal()
+    def draw(pull):
+        if pull.arm == 0 and pull.block >= 2:
+            return math.nan
+        own = {0: 1.0 + gain, 1: 1.0, 2: 0.0}[pull.arm]
+        return own + first * (pull.block < 2) + 0.05 * rng.standard_normal()
 
-        with pytest.warns(ArmWithdrawnWarning, match="arm 0 leaves"):
-            answer = race(policy, draw)
-        assert answer.arm == 1
-        return policy, answer
-
-    @pytest.mark.parametrize("gain", [-0.5, 0.5])
-    def test_is_compared_in_the_blocks_that_both_have(self, gain):
-        # Raw means say the opposite: the blocks that it has values of are poor or rich ones.
-        first = -20.0 * np.sign(gain)
-        policy, answer = self.race(gain, (0, 1), lambda block: first if block < 2 else 0.0)
-        means = [policy.summary(arm, 0)[1] for arm in (0, 1)]
-        assert (means[0] > means[1]) != (gain > 0.0)
-        assert answer.certified == (gain < 0.0)
-        assert answer.reason.startswith("arm 0 led when it left") != answer.certified
+    with pytest.warns(ArmWithdrawnWarning, match="arm 0 leaves"):
+        answer = race(policy, draw)
+    assert answer.arm == 1
+    means = [policy.summary(arm, 0)[1] for arm in (0, 1)]
+    assert (means[0] > means[1]) != (gain > 0.0)
+    assert answer.certified == (gain < 0.0)
+    assert answer.reason.startswith("arm 0 led when it left") != answer.certified
 
 
-class TestFewReplicates:
-    def of_five(self, sd, **options):
-        policy = BlockElimination(Problem(4, costs=(1.0,)), epsilon=0.05, **options)
-        policy.most_blocks = 5
-        return policy, noisy([0.0, 0.4, 0.2, 1.0], np.random.default_rng(0), sd=sd)
-
-    @given(seed=st.integers(0, 2**32 - 1), n_blocks=st.integers(1, 6))
-    @settings(max_examples=25, deadline=None)
-    def test_ends_whatever_the_order_and_whatever_fails(self, seed, n_blocks):
-        rng = np.random.default_rng(seed)
-        n_arms = int(rng.integers(2, 6))
-        policy = BlockElimination(Problem(n_arms, costs=(1.0,)), epsilon=0.1, max_failures=50)
-        policy.most_blocks = n_blocks
-        draw, under_way = noisy(rng.uniform(0.0, 3.0, n_arms), rng), []
-        while not policy.finished:
-            under_way += policy.ask(3, under_way)[: 4 - len(under_way)]
-            pull = under_way.pop(int(rng.integers(len(under_way))))
-            policy.tell(pull, Observation(None if rng.random() < 0.1 else draw(pull)))
-        assert policy.pulls <= n_arms * n_blocks
-        answer = policy.recommend()
-        assert answer.certified or f"all {n_blocks} replicates were used" in answer.reason
+@given(seed=st.integers(0, 2**32 - 1), n_blocks=st.integers(1, 6))
+@settings(max_examples=25, deadline=None)
+def test_few_replicates_end_whatever_the_order_and_whatever_fails(seed, n_blocks):
+    rng = np.random.default_rng(seed)
+    n_arms = int(rng.integers(2, 6))
+    policy = BlockElimination(Problem(n_arms, costs=(1.0,)), epsilon=0.1, max_failures=50)
+    policy.most_blocks = n_blocks
+    draw, under_way = noisy(rng.uniform(0.0, 3.0, n_arms), rng), []
+    while not policy.finished:
+        under_way += policy.ask(3, under_way)[: 4 - len(under_way)]
+        pull = under_way.pop(int(rng.integers(len(under_way))))
+        policy.tell(pull, Observation(None if rng.random() < 0.1 else draw(pull)))
+    assert policy.pulls <= n_arms * n_blocks
+    answer = policy.recommend()
+    assert answer.certified or f"all {n_blocks} replicates were used" in answer.reason
 
 
 def test_values_of_the_winner_count_without_a_gap():
     # What is slow may be poor: values of later blocks do not tell what the winner is worth.
     policy, rng = BlockElimination(Problem(2, costs=(1.0,))), np.random.default_rng(0)
     while policy.winner is None:
-        [pull] = policy.ask()
-        policy.tell(pull, Observation(float(pull.arm) + 0.1 * rng.standard_normal()))
+        play(policy, lambda pull: pull.arm + 0.1 * rng.standard_normal(), 1)
     [slow] = policy.ask()
     early = policy.summary(1, 0)
     for _ in range(30):
@@ -365,12 +329,7 @@ def test_arms_that_are_alike_end_a_race(epsilon, varies, rounds):
     policy = BlockElimination(Problem(3, costs=(1.0,)), epsilon=epsilon)
     # What replicates do to all arms; a tolerance is found to be 0 where they do nothing.
     effects = np.random.default_rng(0).normal(0.0, 1.0, 200) * (varies and epsilon is not None)
-    while not policy.finished and policy.pulls < 500:
-        [pull] = policy.ask()
-        policy.tell(pull, Observation(1.0 + effects[pull.block] + 0.1 * pull.arm * (not varies)))
-    assert policy.finished
-    assert policy.pulls == 3 * rounds
-    answer = policy.recommend()
-    assert not answer.certified
+    answer = race(policy, lambda pull: 1.0 + effects[pull.block] + 0.1 * pull.arm * (not varies))
+    assert (policy.finished, policy.pulls, answer.certified) == (True, 3 * rounds, False)
     same = f"exactly the same values on {rounds} replicates"
     assert (same if varies else "declare sigma=0") in answer.reason

@@ -1,4 +1,3 @@
-import itertools
 import math
 
 import numpy as np
@@ -33,31 +32,35 @@ def tapes_of(means, sigma, seed, length=400):
     return means[:, :, None] + sigma * noise
 
 
+def judged(values, active, margin, radius, epsilon):
+    """Who leaves by the values at a fidelity, {arm: values}, and the arm to end with, or None."""
+    low, high = dict.fromkeys(active, -math.inf), dict.fromkeys(active, math.inf)
+    for arm in active:
+        if seen := values.get(arm, []):
+            mean, half = sum(seen) / len(seen), radius(len(seen))
+            low[arm], high[arm] = mean - half, mean + half
+    leader = max(active, key=lambda arm: low[arm])
+    out = [arm for arm in active if arm != leader and low[leader] >= high[arm] + margin]
+    rest = [high[arm] + margin for arm in active if arm not in (leader, *out)]
+    is_close = epsilon > 0.0 and rest and low[leader] + epsilon >= max(rest)
+    return out, leader if is_close or not rest else None
+
+
 def algorithm_1(tapes, fidelities, alpha, margins, radius, epsilon, most):
     """Algorithm 1 of Poiani et al. (2022) word by word: one pull at a time."""
-    active, exits, pulls = list(range(tapes.shape[1])), {}, {}
+    active, exits, pulls, winner = list(range(tapes.shape[1])), {}, {}, None
     for fidelity in fidelities:
-        sums = dict.fromkeys(active, 0.0)
         t = 0
-        while len(active) > 1 and t < most:
-            if t > 0 and 4.0 * radius(t) <= alpha[fidelity]:
-                break
-            for arm in active:
-                sums[arm] += tapes[fidelity, arm, t]
-                pulls[arm, fidelity] = t + 1
+        while winner is None and t < most and (t == 0 or 4.0 * radius(t) > alpha[fidelity]):
             t += 1
-            low = {arm: sums[arm] / t - radius(t) for arm in active}
-            high = {arm: sums[arm] / t + radius(t) for arm in active}
-            leader = max(active, key=lambda arm: low[arm])
-            out = [i for i in active if i != leader and low[leader] >= high[i] + margins[fidelity]]
+            pulls |= {(arm, fidelity): t for arm in active}
+            values = {arm: tapes[fidelity, arm, :t].tolist() for arm in active}
+            out, winner = judged(values, active, margins[fidelity], radius, epsilon)
             exits |= dict.fromkeys(out, (fidelity, t))
             active = [arm for arm in active if arm not in out]
-            rest = [high[arm] + margins[fidelity] for arm in active if arm != leader]
-            if epsilon > 0.0 and rest and low[leader] + epsilon >= max(rest):
-                return exits, pulls, True
-        if len(active) == 1 or (t >= most and 4.0 * radius(t) > alpha[fidelity]):
+        if winner is not None or (t >= most and 4.0 * radius(t) > alpha[fidelity]):
             break
-    return exits, pulls, False
+    return exits, pulls, winner
 
 
 VARIANTS = ("SE", "IISE", "IISE-gamma", "MFE")
@@ -92,22 +95,17 @@ def setting(variant, seed):
 
 
 def policy_of(variant, problem, **options):
-    options = {"delta": 0.1, "audit": False, "preselect": False} | options
+    options = {"delta": 0.1, "audit": False} | options
     if variant == "SE":
         return SuccessiveElimination(problem, **options)
+    options["preselect"] = False
     if variant == "MFE":
         return MaximumFidelityExploit(problem, fraction=0.7, **options)
     return IISE(problem, **options)
 
 
-def margins_of(problem):
-    factor = 2.0 if problem.bias.kind == "max" else 1.0
-    return [factor * bound for bound in problem.bias.bounds]
-
-
 def counts_of(policy):
-    cells = itertools.product(range(policy.problem.n_arms), range(policy.problem.n_fidelities))
-    return {cell: count for cell in cells if (count := policy.summary(*cell)[0])}
+    return {cell: count for cell, count in np.ndenumerate(policy.counts) if count}
 
 
 def level_of(variant, problem):
@@ -128,8 +126,8 @@ def test_rounds_against_algorithm_1(variant, block, epsilon, seed):
     tapes = tapes_of(means, 0.3, seed)
     level = level_of(variant, problem)
     widths = radius(np.arange(1, most + 1), level).tolist()
-    exits, pulls, tolerant_stop = algorithm_1(
-        tapes, used, alpha, margins_of(problem), lambda t: widths[t - 1], epsilon, most
+    exits, pulls, winner = algorithm_1(
+        tapes, used, alpha, problem.bias.margins, lambda t: widths[t - 1], epsilon, most
     )
     policy = policy_of(variant, problem, radius=radius, epsilon=epsilon)
     found = {}
@@ -153,33 +151,21 @@ def test_rounds_against_algorithm_1(variant, block, epsilon, seed):
     assert policy.cost == pytest.approx(sum(costs[m] * n for (_, m), n in pulls.items()))
     assert policy.pulls == sum(pulls.values())
     recommendation = policy.recommend()
-    assert recommendation.certified == (tolerant_stop or len(policy.active) == 1)
-    assert policy.finished == recommendation.certified
+    assert recommendation.certified == policy.finished == (winner is not None)
+    assert winner in (None, recommendation.arm)
 
 
 def one_by_one(tapes, order, margins, radius, epsilon, compared):
-    active, exits = list(range(tapes.shape[1])), {}
-    values = {}
+    active, exits, values, winner = list(range(tapes.shape[1])), {}, {}, None
     for number, (arm, m) in enumerate(order):
-        cell = values.setdefault((arm, m), [])
+        at_fidelity = values.setdefault(m, {})
+        cell = at_fidelity.setdefault(arm, [])
         cell.append(tapes[m, arm, len(cell)])
-        if m not in compared or len(active) == 1:
-            continue
-        low = dict.fromkeys(active, -math.inf)
-        high = dict.fromkeys(active, math.inf)
-        for i in active:
-            if (i, m) in values:
-                seen = values[i, m]
-                low[i] = sum(seen) / len(seen) - radius(len(seen))
-                high[i] = sum(seen) / len(seen) + radius(len(seen))
-        leader = max(active, key=lambda i: low[i])
-        out = [i for i in active if i != leader and low[leader] >= high[i] + margins[m]]
-        exits |= dict.fromkeys(out, (m, number))
-        active = [i for i in active if i not in out]
-        rest = [high[i] + margins[m] for i in active if i != leader]
-        if epsilon > 0.0 and rest and low[leader] + epsilon >= max(rest):
-            return exits, leader
-    return exits, active[0] if len(active) == 1 else None
+        if m in compared and winner is None:
+            out, winner = judged(at_fidelity, active, margins[m], radius, epsilon)
+            exits |= dict.fromkeys(out, (m, number))
+            active = [arm for arm in active if arm not in out]
+    return exits, winner
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -193,10 +179,7 @@ def test_ask_and_tell_against_the_rule_after_every_tell(variant, workers, epsilo
     widths = radius(np.arange(1, 401), level_of(variant, problem)).tolist()
     policy = policy_of(variant, problem, radius=radius, epsilon=epsilon)
     rng = np.random.default_rng(seed)
-    order = []
-    found = {}
-    under_way = []
-    done = {}
+    order, found, under_way, done = [], {}, [], {}
     while not policy.finished and len(order) < 400:
         under_way += policy.ask(workers - len(under_way), under_way)
         pull = under_way.pop(int(rng.integers(len(under_way))))
@@ -208,13 +191,12 @@ def test_ask_and_tell_against_the_rule_after_every_tell(variant, workers, epsilo
             found[arm] = (pull.fidelity, len(order))
         order.append(cell)
     exits, winner = one_by_one(
-        tapes, order, margins_of(problem), lambda n: widths[n - 1], epsilon, used
+        tapes, order, problem.bias.margins, lambda n: widths[n - 1], epsilon, used
     )
     assert found == exits
     recommendation = policy.recommend()
     assert recommendation.certified == (winner is not None)
-    if winner is not None:
-        assert recommendation.arm == winner
+    assert winner in (None, recommendation.arm)
     assert counts_of(policy) == done
     assert policy.cost == pytest.approx(
         sum((problem.costs or ())[m] * n for (_, m), n in done.items())
@@ -231,36 +213,26 @@ def test_epsilon_stop_by_hand():
     problem = Problem(3, (1.0, 100.0), Bias.max(0.05, 0.0), SubGaussian(0.0))
     policy = IISE(problem, epsilon=0.2)
     pulls = play(policy, lambda pull: (1.0, 0.901, 0.5)[pull.arm])
-    recommendation = policy.recommend()
-    assert [(pull.arm, pull.fidelity) for pull in pulls] == [(0, 0), (1, 0), (2, 0)]
-    assert (recommendation.arm, recommendation.certified) == (0, True)
-    assert recommendation.survivors == (0, 1)
-    assert recommendation.cost == 3.0
-    assert "within epsilon" in recommendation.reason
+    answer = policy.recommend()
+    assert pulls == [Pull(0, 0), Pull(1, 0), Pull(2, 0)]
+    assert (answer.arm, answer.certified, answer.survivors, answer.cost) == (0, True, (0, 1), 3.0)
+    assert "within epsilon" in answer.reason
     # mean ± xi: 1.0 ± 0.05.
-    assert recommendation.interval == pytest.approx((0.95, 1.05))
+    assert answer.interval == pytest.approx((0.95, 1.05))
 
 
 def test_measure_pulls_the_winner_at_the_target():
     means = [[0.0, 0.0, 9.0], [0.0, 0.0, 9.0]]
     without, with_measure = IISE(PROBLEM, audit=False), IISE(PROBLEM, measure=4, audit=False)
     first = play(without, noisy(means))
-    second = play(with_measure, noisy(means))
     assert {pull.fidelity for pull in first} == {0}
-    assert second[: len(first)] == first
-    assert second[len(first) :] == [Pull(2, 1)] * 4
-    recommendation = with_measure.recommend()
-    assert recommendation.certified
-    assert recommendation.fidelity == 1
-    assert recommendation.cost == pytest.approx(without.cost + 40.0)
+    assert play(with_measure, noisy(means)) == first + [Pull(2, 1)] * 4
+    answer = with_measure.recommend()
+    assert (answer.certified, answer.fidelity) == (True, 1)
+    assert answer.cost == pytest.approx(without.cost + 40.0)
 
 
 FAILED = Observation(None)
-
-
-def fail(policy, arm, times):
-    for _ in range(times):
-        policy.tell(Pull(arm, 0), FAILED)
 
 
 def test_three_failures_withdraw_an_arm_that_has_no_value():
@@ -301,10 +273,11 @@ def test_arms_that_a_withdrawn_arm_eliminated_come_back_and_one_of_them_wins():
 
 def test_an_arm_that_led_and_fails_from_then_on_keeps_the_answer_uncertified():
     policy = SuccessiveElimination(Problem(3, (1.0,), Bias.max(0.0), SubGaussian(0.0)))
-    for arm, value in ((2, 0.9), (0, 0.3)):
-        policy.tell(Pull(arm, 0), Observation(value))
+    policy.tell(Pull(2, 0), Observation(0.9))
+    policy.tell(Pull(0, 0), Observation(0.3))
     # One value: 12 failures are not yet surely more than half of all that may come, 13 are.
-    fail(policy, 2, 12)
+    for _ in range(12):
+        policy.tell(Pull(2, 0), FAILED)
     assert 2 in policy.active
     with pytest.warns(ArmWithdrawnWarning, match="13 of 14 pulls gave no value"):
         policy.tell(Pull(2, 0), FAILED)
@@ -316,19 +289,11 @@ def test_an_arm_that_led_and_fails_from_then_on_keeps_the_answer_uncertified():
     assert answer.compared == 2
 
 
-def false_bounds(kind):
-    """The best arm's cheap value is 3 too low; 0.2 is declared."""
-    targets = np.array([2.0, 1.5, 1.0, 0.5, 0.0])
-    cheap = targets.copy()
-    cheap[0] -= 3.0
-    bias = Bias(kind, (0.2, 0.0))
-    return Problem(5, (1.0, 4.0), bias, SubGaussian(0.5)), np.stack([cheap, targets])
-
-
 @pytest.mark.parametrize("kind", ["max", "order"])
 def test_a_false_bound_is_widened_and_the_best_arm_put_back_wins(kind):
-    problem, means = false_bounds(kind)
-    policy = IISE(problem)
+    # The best arm's cheap value is 3 too low; 0.2 is declared.
+    means = [[-1.0, 1.5, 1.0, 0.5, 0.0], [2.0, 1.5, 1.0, 0.5, 0.0]]
+    policy = IISE(Problem(5, (1.0, 4.0), Bias(kind, (0.2, 0.0)), SubGaussian(0.5)))
     objective = noisy(means, 0.5)
     # The cheap fidelity has eliminated the best arm ...
     while 0 in policy.active:
@@ -350,9 +315,9 @@ def test_a_false_bound_is_widened_and_the_best_arm_put_back_wins(kind):
     assert policy.bias.bounds[0] >= 3.0 - 1e-9
     assert 0 in policy.active
     play(policy, objective)
-    recommendation = policy.recommend()
-    assert (recommendation.arm, recommendation.certified) == (0, True)
-    assert any("widened because observations contradicted" in a for a in recommendation.assumptions)
+    answer = policy.recommend()
+    assert (answer.arm, answer.certified) == (0, True)
+    assert any("widened because observations contradicted" in a for a in answer.assumptions)
 
 
 def test_a_tie_does_not_end_but_has_an_answer():
@@ -360,13 +325,11 @@ def test_a_tie_does_not_end_but_has_an_answer():
     problem = Problem(3, (1.0,), Bias.max(0.0), SubGaussian(1.0))
     policy = SuccessiveElimination(problem)
     play(policy, lambda pull: (5.0, 5.0, 0.0)[pull.arm], 400)
-    recommendation = policy.recommend()
-    assert not policy.finished
-    assert recommendation.survivors == (0, 1)
-    assert recommendation.arm in (0, 1)
-    assert not recommendation.certified
-    assert recommendation.reason == "2 arms are not told apart yet"
-    assert recommendation.remaining_cost == math.inf
+    answer = policy.recommend()
+    assert (policy.finished, answer.survivors, answer.certified) == (False, (0, 1), False)
+    assert answer.arm in (0, 1)
+    assert answer.reason == "2 arms are not told apart yet"
+    assert answer.remaining_cost == math.inf
     tolerant = SuccessiveElimination(problem, epsilon=1.0)
     play(tolerant, lambda pull: (5.0, 5.0, 0.0)[pull.arm], 2000)
     assert tolerant.recommend().certified

@@ -2,6 +2,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from benchmarks.papers.iise import load_instance
 from benchmarks.simulation.instances import GaussianInstance
@@ -11,7 +12,7 @@ from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import EstimatedNoise, SubGaussian
 from mfhpo.problem import Observation, Problem, Pull
-from tests.core.identification.adversarial import most_allowed
+from tests.core.racing.plays import play
 
 EASY = GaussianInstance([[0.1, 0.4, 0.2, 0.9], [0.2, 0.5, 0.1, 1.0]], [1.0, 10.0], variance=0.04)
 
@@ -76,10 +77,9 @@ class TestByHand:
         policy = two_arms(delta=0.1, audit=False)
         pull_every_pair(policy)
         expected = math.log(2 / 0.1) + 2.0 * math.log(math.log(4.0) + 1.0)
-        assert policy.rule.stop.bar.threshold(policy.known) == pytest.approx(expected)
+        assert policy.rule.stop.threshold(policy.known) == pytest.approx(expected)
         # The likelihood ratio is 2 * (1 + 1.5^2) = 6.5, above 4.74: it is over.
-        assert policy.finished
-        assert policy.recommend().arm == 0
+        assert (policy.finished, policy.recommend().arm) == (True, 0)
         # At delta = 0.001 it is not: 9.34.
         policy = two_arms()
         pull_every_pair(policy)
@@ -127,26 +127,22 @@ class TestManyArms:
 def test_published_figures(data_folder, name, published, error, at_most):
     instance = load_instance(data_folder / "iise" / f"{name}.npz")
     runs = 25
-    found = {}
-    for label, kind, options in (
-        ("published", MFGrad, {"learning_rate": 0.25, "stop": "published", "audit": False}),
-        ("default", MFGrad, {"audit": False}),
-        ("top two", MFTopTwo, {}),
-    ):
-        costs, wrong = [], 0
-        for seed in range(runs):
-            policy = kind(instance.problem(), delta=0.01, **options)
-            result = run(policy, instance, np.random.default_rng(seed))
-            costs.append(result.cost)
-            wrong += result.arm != instance.best_arm
-        assert wrong <= most_allowed(runs, 0.01)
-        found[label] = np.mean(costs), np.std(costs) / math.sqrt(runs)
-    mean, own_error = found["published"]
+
+    def cost_of(kind, **options):
+        made = [kind(instance.problem(), delta=0.01, **options) for _ in range(runs)]
+        seeds = map(np.random.default_rng, range(runs))
+        results = [run(policy, instance, rng) for policy, rng in zip(made, seeds, strict=True)]
+        wrong = sum(result.arm != instance.best_arm for result in results)
+        assert wrong <= binom.ppf(1.0 - 1e-4, runs, 0.01)
+        costs = [result.cost for result in results]
+        return np.mean(costs), np.std(costs) / math.sqrt(runs)
+
+    mean, own_error = cost_of(MFGrad, learning_rate=0.25, stop="published", audit=False)
     assert mean == pytest.approx(published, abs=4.0 * math.hypot(own_error, error / 1.96))
-    mean, own_error = found["default"]
+    mean, own_error = cost_of(MFGrad, audit=False)
     assert mean - 2.0 * own_error < at_most
     # The published stop is no guarantee, and yet dearer.
-    mean, own_error = found["top two"]
+    mean, own_error = cost_of(MFTopTwo)
     assert mean + 2.0 * own_error < published
 
 
@@ -161,9 +157,6 @@ def test_the_published_stop_needs_all_arms_at_once():
 @pytest.mark.parametrize("noise", [SubGaussian(0.0), EstimatedNoise()])
 def test_very_large_values_without_noise_overflow_nothing(noise):
     race = MFGrad(Problem(3, (1.0,), Bias.max(0.0), noise), epsilon=0.0)
-    values = [-1.1e49, -1e49, -1.2e49]
-    while not race.finished and race.pulls < 100:
-        [pull] = race.ask()
-        race.tell(pull, Observation(values[pull.arm]))
+    play(race, lambda pull: (-1.1e49, -1e49, -1.2e49)[pull.arm], most=100)
     assert race.recommend().certified == isinstance(noise, SubGaussian)
     assert race.recommend().arm == 1

@@ -17,6 +17,7 @@ from mfhpo.identification.explore import (
     ONLY_INDEX,
     TARGET_ONLY,
     Cells,
+    Duel,
     Rules,
     choose_fidelity,
     commit,
@@ -59,31 +60,24 @@ def cells(means, counts, radii=None, seen=None):
     return Cells(counts, seen, np.array(means, dtype=float), np.where(seen > 0, radii, np.inf))
 
 
-def choose(given_rules, known, arm=0, leads=False, committed=-1):
+def duel_of(given_rules, known, arms, committed):
     lows, highs = target_bounds(known, given_rules.bounds, np.ones(len(known.seen), dtype=bool))
-    means = (given_rules.best_at_most, given_rules.second_at_least)
-    return choose_fidelity(
-        given_rules, known, arm, leads, committed, means, float(lows[arm]), float(highs[arm])
-    )
+    exhausted = np.zeros(len(given_rules.bounds), dtype=bool)
+    return Duel(given_rules, known, lows, highs, arms, np.array(committed), exhausted)
 
 
-class Tapes:
-    def __init__(self, means, sigma, seed, length=2000):
-        rng = np.random.default_rng(seed)
-        self.values = means[:, :, None] + sigma * rng.standard_normal((*means.shape, length))
-        self.used = np.zeros(means.shape, dtype=int)
-
-    def next(self, pull):
-        n = self.used[pull.arm, pull.fidelity]
-        self.used[pull.arm, pull.fidelity] += 1
-        return Observation(float(self.values[pull.arm, pull.fidelity, n]))
+def choose(given_rules, known, committed=NOT_COMMITTED):
+    """The fidelity of the first arm, as the rival."""
+    return choose_fidelity(duel_of(given_rules, known, (1, 0), [committed]), 0)
 
 
-def race(policy, tapes, most=1500, workers=1):
+def race(policy, values, workers=1, most=150):
+    """The pulls; the n-th value of each arm at each fidelity is given, (K, M, N)."""
     pulls = []
     while not policy.finished and len(pulls) < most:
         for pull in policy.ask(workers):
-            policy.tell(pull, tapes.next(pull))
+            n = policy.summary(pull.arm, pull.fidelity)[0]
+            policy.tell(pull, Observation(float(values[pull.arm, pull.fidelity, n])))
             pulls.append(pull)
     return pulls
 
@@ -136,8 +130,10 @@ class TestSweeps:
         # .4 >= 3 sqrt(ln 1000 / N), so N >= 9 ln 1000 / .16.
         given_rules = rules(BY_SWEEP, best_at_most=1.0)
         for sweeps, expected in ((388, NOT_COMMITTED), (389, 0)):
-            known = cells([[0.5, 0.5]], [[sweeps + 7, sweeps]])
-            assert commit(given_rules, known, 0, False, NOT_COMMITTED, (1.0, 0.5)) == expected
+            known = cells([[0.1, 0.1], [0.5, 0.5]], [[9, 0], [sweeps + 7, sweeps]])
+            duel = duel_of(given_rules, known, (0, 1), [NOT_COMMITTED] * 2)
+            commit(duel)
+            assert duel.committed.tolist() == [NOT_COMMITTED, expected]
 
     def test_both_at_once_take_turns_until_one_has_decided(self):
         both = rules(INDEX_AND_SWEEP, scales=np.zeros(2))  # without noise the index is at 0
@@ -165,11 +161,8 @@ def test_explore_c_takes_the_cheapest_whose_radius_is_not_below_its_bias():
 class TestSafeguard:
     def steer(self, given_rules, known):
         """Fidelities for l = 0 and u = 1, both committed to fidelity 0; those that were left."""
-        lows, highs = target_bounds(known, given_rules.bounds, np.ones(2, dtype=bool))
-        exhausted = np.zeros(len(given_rules.bounds), dtype=bool)
-        committed = np.zeros(2, dtype=np.int64)
-        chosen = steer(given_rules, known, lows, highs, (0, 1), committed, exhausted)
-        return chosen, exhausted.tolist()
+        duel = duel_of(given_rules, known, (0, 1), [0, 0])
+        return steer(duel), duel.exhausted.tolist()
 
     @pytest.mark.parametrize(("radius", "left"), [(0.06, False), (0.04, True)])
     def test_certainly_of_no_use(self, radius, left):
@@ -197,26 +190,25 @@ BETWEEN_TWO = GaussianInstance(
 )
 
 
-class TestRacesThatWouldNotEnd:
-    def test_it_warns_once_for_a_fidelity_and_never_from_ask(self):
-        policy = MFLUCB(
-            BETWEEN_TWO.problem(), explore="A", best_at_most=0.75, second_at_least=0.3, audit=False
-        )
-        policy.labels = Labels(fidelity="{} epochs".format)
-        rng = np.random.default_rng(2)
-        said = []
-        while not policy.finished:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")
-                [pull] = policy.ask()
-                policy.ask(5, [pull])
-            value = BETWEEN_TWO.draw(rng, pull.arm, pull.fidelity)
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                policy.tell(pull, Observation(value))
-            said += [str(warning.message) for warning in caught]
-        [text] = said
-        assert text.startswith("0 epochs is left for the next dearer one: its bias of up to 0.1")
+def test_a_race_that_would_not_end_warns_once_for_a_fidelity_and_never_from_ask():
+    policy = MFLUCB(
+        BETWEEN_TWO.problem(), explore="A", best_at_most=0.75, second_at_least=0.3, audit=False
+    )
+    policy.labels = Labels(fidelity="{} epochs".format)
+    rng = np.random.default_rng(2)
+    said = []
+    while not policy.finished:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            [pull] = policy.ask()
+            policy.ask(5, [pull])
+        value = BETWEEN_TWO.draw(rng, pull.arm, pull.fidelity)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            policy.tell(pull, Observation(value))
+        said += [str(warning.message) for warning in caught]
+    [text] = said
+    assert text.startswith("0 epochs is left for the next dearer one: its bias of up to 0.1")
 
 
 RACES = {explore: partial(MFLUCB, explore=explore) for explore in EXPLORE}
@@ -239,35 +231,31 @@ def test_units_do_not_matter(name, kind, seed, value, cost, workers):
     means = rng.uniform(size=(4, 2))
     means[:, 0] = means[:, 1] + rng.uniform(-0.1, 0.1, 4)
     kind = "max" if name in EXPLORE else kind
+    values = means[:, :, None] + 0.25 * rng.standard_normal((4, 2, 160))
     pulls = []
     for unit, price in ((1.0, 1.0), (value, cost)):
         bias = Bias(kind, (0.125 * unit, 0.0))
         problem = Problem(4, (price, 5.0 * price), bias, SubGaussian(0.25 * unit))
         priors = {"best_at_most": 1.125 * unit, "second_at_least": 0.25 * unit}
         policy = RACES[name](problem, audit=False, **priors if name in EXPLORE and seed % 2 else {})
-        tapes = Tapes(means, 0.25, seed)
-        tapes.values *= unit
-        pulls.append(race(policy, tapes, most=150, workers=workers))
+        pulls.append(race(policy, unit * values, workers))
     assert pulls[0] == pulls[1]
 
 
-class TestRule:
-    def test_an_arm_below_a_lower_bound_is_out_and_comes_back_when_the_bounds_are_widened(self):
-        problem = Problem(3, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(0.0))
-        policy = MFLUCB(problem)
-        for arm, value in ((0, 0.5), (1, 0.45), (2, 0.1)):
-            policy.tell(Pull(arm, 0), Observation(value))
-        assert policy.active.tolist() == [0, 1]
-        with pytest.warns(BiasContradictedWarning, match="widened to 0.3"):
-            policy.tell(Pull(1, 1), Observation(0.75))
-        assert policy.bias.bounds[0] == pytest.approx(0.3)
-        # Arm 1 is at .75 for sure; 0 may reach .8, 2 only .4.
-        assert policy.active.tolist() == [0, 1]
-        with pytest.warns(BiasContradictedWarning, match="widened to 0.7"):
-            policy.tell(Pull(0, 1), Observation(1.2))
-        # Now arm 2 may reach .8, which is less than 1.2.
-        assert policy.recommend().arm == 0
-        assert policy.recommend().certified
+def test_an_arm_below_a_lower_bound_is_out_and_comes_back_when_the_bounds_are_widened():
+    policy = MFLUCB(Problem(3, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(0.0)))
+    for arm, value in ((0, 0.5), (1, 0.45), (2, 0.1)):
+        policy.tell(Pull(arm, 0), Observation(value))
+    assert policy.active.tolist() == [0, 1]
+    with pytest.warns(BiasContradictedWarning, match="widened to 0.3"):
+        policy.tell(Pull(1, 1), Observation(0.75))
+    assert policy.bias.bounds[0] == pytest.approx(0.3)
+    # Arm 1 is at .75 for sure; 0 may reach .8, 2 only .4.
+    assert policy.active.tolist() == [0, 1]
+    with pytest.warns(BiasContradictedWarning, match="widened to 0.7"):
+        policy.tell(Pull(0, 1), Observation(1.2))
+    # Now arm 2 may reach .8, which is less than 1.2.
+    assert (policy.recommend().arm, policy.recommend().certified) == (0, True)
 
 
 @pytest.mark.parametrize("explore", [BY_INDEX, BY_SWEEP, BY_RADIUS, INDEX_AND_SWEEP])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import ndtr
 
-from mfhpo.identification.likelihood.one_sided import MOST_GAIN, Pairs
+from mfhpo.identification.likelihood.one_sided import MOST_GAIN, evidence
 
 PRIOR = 2.3
 SLACK = 0.02  # what the minimum may be missed by, and is lowered by
@@ -37,8 +37,9 @@ def least_average(gap, counts, variances, prior_of_other):
     return min(found) - np.log1p(counts / priors).sum() / 2.0
 
 
-def pair(gap, counts, variances):
-    return Pairs(np.array([gap]), np.array(counts)[:, None], np.array(variances)[:, None])
+def evidence_of(gap, counts, variances, wanted):
+    columns = np.array([gap]), np.array(counts)[:, None], np.array(variances)[:, None]
+    return evidence(*columns, PRIOR, wanted)[0]
 
 
 pairs = {
@@ -51,7 +52,7 @@ pairs = {
 @settings(deadline=None, max_examples=25)
 @given(**pairs)
 def test_the_minimum_by_brute_force(gap, counts, variances):
-    found = pair(gap, counts, variances).evidence(PRIOR, -math.inf)[0]
+    found = evidence_of(gap, counts, variances, -math.inf)
     expected = max(
         least_average(gap, np.array(counts), variances, prior) + math.log(share)
         for share, prior in FAR
@@ -62,9 +63,8 @@ def test_the_minimum_by_brute_force(gap, counts, variances):
 @settings(deadline=None)
 @given(**pairs)
 def test_one_side_adds_little_and_may_take_little(gap, counts, variances):
-    both = pair(gap, counts, variances)
-    on_both_sides = both.evidence(PRIOR, math.inf)[0]
-    on_one = both.evidence(PRIOR, -math.inf)[0]
+    on_both_sides = evidence_of(gap, counts, variances, math.inf)
+    on_one = evidence_of(gap, counts, variances, -math.inf)
     assert on_both_sides + math.log(BOTH_SIDES) - SLACK <= on_one + ROUNDING
     assert on_one <= on_both_sides + MOST_GAIN + ROUNDING
 
@@ -73,10 +73,10 @@ def test_what_is_wanted_decides_nothing_but_how_much_is_worked_out():
     rng = np.random.default_rng(0)
     n = 300
     counts, variances = rng.integers(1, 30, (2, n)), rng.uniform(0.5, 2.0, (2, n))
-    many = Pairs(rng.uniform(0.1, 4.0, n), counts, variances)
-    exact = many.evidence(PRIOR, -math.inf)
+    many = rng.uniform(0.1, 4.0, n), counts, variances
+    exact = evidence(*many, PRIOR, -math.inf)
     for wanted in (1.0, 5.0):
-        found = many.evidence(PRIOR, wanted)
+        found = evidence(*many, PRIOR, wanted)
         assert (found >= wanted).tolist() == (exact >= wanted).tolist()
         assert (exact >= wanted).any()
         assert (exact < wanted).any()
@@ -84,4 +84,4 @@ def test_what_is_wanted_decides_nothing_but_how_much_is_worked_out():
 
 @pytest.mark.parametrize("gap", [1e-9, 1.0, 1e9])
 def test_a_variance_of_0_says_it_all(gap):
-    assert pair(gap, (2, 2), (0.0, 0.0)).evidence(PRIOR, 3.0)[0] > 1e100
+    assert evidence_of(gap, (2, 2), (0.0, 0.0), 3.0) > 1e100

@@ -25,10 +25,6 @@ def three_arms(costs=(1.0, 4.0), **options):
     return MFTopTwo(Problem(3, costs, Bias.max(0.5, 0.0), SubGaussian(1.0)), **options)
 
 
-def threshold(policy):
-    return policy.rule.stop.bar.threshold(policy.known)
-
-
 class TestByHand:
     def test_first_every_arm_at_the_cheapest_fidelity(self):
         policy = three_arms()
@@ -60,16 +56,18 @@ class TestByHand:
         assert policy.ask() == [Pull(0, fidelity)]
 
     def test_threshold(self):
-        assert threshold(three_arms(delta=0.1)) == pytest.approx(math.log(2 / 0.1))
-        bounded = Problem(3, (1.0, 4.0), Bias.max(0.5, 0.0), Bounded(0.0, 1.0))
-        assert threshold(MFTopTwo(bounded, delta=0.1)) == pytest.approx(math.log(2 / 0.05))
-        # Half is for bias bounds that are estimated.
-        noisy = Problem(3, (1.0, 4.0), Bias.max(0.5, 0.0), EstimatedNoise())
-        assert threshold(MFTopTwo(noisy, delta=0.1)) == pytest.approx(math.log(2 / 0.1))
-        unknown = Problem(3, (1.0, 4.0))
-        assert threshold(MFTopTwo(unknown, delta=0.1)) == pytest.approx(math.log(2 / 0.1))
-        eliminates = MFTopTwo(unknown, delta=0.1, estimated_bias="eliminate")
-        assert threshold(eliminates) == pytest.approx(math.log(2 / 0.05))
+        bias, unknown = Bias.max(0.5, 0.0), Problem(3, (1.0, 4.0))
+        for problem, level, options in (
+            (Problem(3, (1.0, 4.0), bias, SubGaussian(1.0)), 0.1, {}),
+            (Problem(3, (1.0, 4.0), bias, Bounded(0.0, 1.0)), 0.05, {}),
+            (Problem(3, (1.0, 4.0), bias, EstimatedNoise()), 0.1, {}),
+            (unknown, 0.1, {}),
+            # Half is for bias bounds that are estimated.
+            (unknown, 0.05, {"estimated_bias": "eliminate"}),
+        ):
+            policy = MFTopTwo(problem, delta=0.1, **options)
+            found = policy.rule.stop.threshold(policy.known)
+            assert found == pytest.approx(math.log(2 / level))
 
 
 class TestRace:
@@ -85,8 +83,7 @@ class TestRace:
         assert policy.active.tolist() == [0, 1]
         assert policy.bias.bounds[0] > 3.0
         tell(policy, *[(0, 1, 5.0), (2, 1, -9.0)] * 30, *[(1, 1, 6.0)] * 40)
-        assert policy.finished
-        assert policy.recommend().arm == 1
+        assert (policy.finished, policy.recommend().arm) == (True, 1)
 
     def test_unequal_counts_with_order_bounds(self):
         # What was pulled often at one fidelity cannot be compared with the other's other fidelity.
@@ -110,8 +107,7 @@ class TestRace:
         while not race.finished and race.pulls < 500:
             for pull in race.ask(2, lost):
                 race.tell(pull, Observation(EASY.draw(rng, pull.arm, pull.fidelity)))
-        assert race.recommend().arm == 3
-        assert race.recommend().certified
+        assert (race.recommend().arm, race.recommend().certified) == (3, True)
 
     @pytest.mark.parametrize("sigma", [(0.0, 0.1), 0.0])
     @pytest.mark.parametrize("scale", [1e-6, 1e6])

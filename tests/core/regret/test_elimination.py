@@ -11,7 +11,7 @@ from benchmarks.simulation.instances import BernoulliInstance, GaussianInstance
 from benchmarks.simulation.mf_elimination import play as play_at_once
 from mfhpo import Bounded, EstimatedNoise, Observation, Problem, Pull, SubGaussian
 from mfhpo.regret import MFElimination
-from tests.core.racing.plays import play
+from tests.core.racing.plays import play, tell_all
 
 
 def unit(n_arms, costs=(1.0, 4.0)):
@@ -35,12 +35,9 @@ class TestThePhases:
         left = 4000 - 4 * 3 * 67
         assert plays[3 * 67 :] == [(turn % 2, 0) for turn in range(left)]
         assert policy.counts[:, 0].tolist() == [left // 2, left // 2, 0]
-        assert policy.cost == 4000.0
         answer = policy.recommend()
-        assert (answer.arm, answer.fidelity, answer.epsilon) == (0, 1, 0.3)
-        assert answer.survivors == (0, 1)
-        assert not answer.certified
-        assert answer.finished
+        assert (answer.arm, answer.fidelity, answer.epsilon, answer.cost) == (0, 1, 0.3, 4000.0)
+        assert (answer.survivors, answer.certified, answer.finished) == ((0, 1), False, True)
 
     @pytest.mark.parametrize(
         ("problem", "factor"),
@@ -59,8 +56,7 @@ class TestThePhases:
 
     def test_values_at_the_cheapest_fidelity_are_no_evidence(self):
         policy = MFElimination(unit(2), budget=1000.0)
-        for _ in range(400):
-            policy.tell(Pull(1, 0), Observation(1.0))
+        tell_all(policy, 1, [1.0] * 400)
         asked(policy, [0.9, 0.1])
         answer = policy.recommend()
         assert (answer.arm, answer.survivors, answer.fidelity) == (0, (0,), 1)
@@ -69,9 +65,8 @@ class TestThePhases:
 
 def test_nobody_is_judged_before_all_have_their_values():
     policy = MFElimination(unit(3), budget=4000.0, epsilon=0.3)
-    for arm, count in ((0, 67), (1, 100), (2, 66)):
-        for _ in range(count):
-            policy.tell(Pull(arm, 1), Observation((1.0, 0.9, 0.1)[arm]))
+    for arm, values in enumerate(([1.0] * 67, [0.9] * 100, [0.1] * 66)):
+        tell_all(policy, arm, values, fidelity=1)
     assert policy.active.tolist() == [0, 1, 2]
     assert policy.ask() == [Pull(2, 1)]
     policy.tell(Pull(2, 1), Observation(0.1))
@@ -103,29 +98,28 @@ def races(draw):
     return np.array(means), costs, draw(st.sampled_from([None, 20.0, 333.0, 2500.0]))
 
 
-class TestBlocks:
-    @settings(max_examples=40)
-    @given(race=races(), stops=st.lists(st.integers(1, 1500), max_size=3))
-    def test_the_same_as_asking(self, race, stops):
-        # Values without noise, so that the order of the draws does not matter, and of few binary
-        # digits, so that no sum is rounded.
-        means, costs, budget = race
-        problem = unit(len(means), costs)
-        instance = GaussianInstance(np.tile(means, (len(costs), 1)), costs, variance=0.0)
-        source = partial(instance.running_sums, np.random.default_rng(0))
-        block, asking = MFElimination(problem, budget=budget), MFElimination(problem, budget=budget)
-        for capital in (*sorted(stops), 1500.0):
-            play_at_once(block, source, capital)
-            while not asking.finished:
-                [pull] = asking.ask()
-                if costs[pull.fidelity] > capital - asking.cost:
-                    break
-                asking.tell(pull, Observation(float(means[pull.arm])))
-            assert block.counts.tolist() == asking.counts.tolist()
-            assert block.active.tolist() == asking.active.tolist()
-            assert block.cost == pytest.approx(asking.cost)
-            assert block.ask(7) == asking.ask(7)
-            assert block.recommend().arm == asking.recommend().arm
+@settings(max_examples=40)
+@given(race=races(), stops=st.lists(st.integers(1, 1500), max_size=3))
+def test_played_at_once_it_is_the_same_as_asking(race, stops):
+    # Values without noise, so that the order of the draws does not matter, and of few binary
+    # digits, so that no sum is rounded.
+    means, costs, budget = race
+    problem = unit(len(means), costs)
+    instance = GaussianInstance(np.tile(means, (len(costs), 1)), costs, variance=0.0)
+    source = partial(instance.running_sums, np.random.default_rng(0))
+    block, asking = MFElimination(problem, budget=budget), MFElimination(problem, budget=budget)
+    for capital in (*sorted(stops), 1500.0):
+        play_at_once(block, source, capital)
+        while not asking.finished:
+            [pull] = asking.ask()
+            if costs[pull.fidelity] > capital - asking.cost:
+                break
+            asking.tell(pull, Observation(float(means[pull.arm])))
+        assert block.counts.tolist() == asking.counts.tolist()
+        assert block.active.tolist() == asking.active.tolist()
+        assert block.cost == pytest.approx(asking.cost)
+        assert block.ask(7) == asking.ask(7)
+        assert block.recommend().arm == asking.recommend().arm
 
 
 @pytest.mark.filterwarnings("error")
@@ -135,11 +129,8 @@ def test_costs_and_noise_are_found_out_by_a_pilot():
     assert policy.piloting
     rng = np.random.default_rng(2)
     means = 10.0 * np.arange(6)
-    pulls = play(
-        policy,
-        lambda pull: means[pull.arm] + 4.0 * rng.standard_normal(),
-        costs=(1.0, 3.0, 7.0),
-    )
+    noise = 4.0 * rng.standard_normal(20_000)
+    pulls = play(policy, lambda pull: means[pull.arm] + noise[policy.pulls], costs=(1.0, 3.0, 7.0))
     assert {pull.fidelity for pull in pulls} == {0, 2}
     answer = policy.recommend()
     assert answer.survivors == (5,)

@@ -12,9 +12,9 @@ from benchmarks.papers.mf_ucb_regret import regret_per_cost
 from benchmarks.papers.mf_ucb_speed import naive_plays
 from benchmarks.simulation.instances import BernoulliInstance, GaussianInstance
 from benchmarks.simulation.mf_ucb import play as play_at_once
-from mfhpo import Bias, EstimatedNoise, Observation, Problem, Pull, SubGaussian
+from mfhpo import Bias, EstimatedNoise, Observation, Problem, SubGaussian
 from mfhpo.regret import MFUCB
-from tests.core.racing.plays import learned, play
+from tests.core.racing.plays import learned, play, tell_all
 
 needs_numba = pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
 
@@ -134,20 +134,8 @@ class TestTheRule:
         ],
     )
     def test_thresholds_of_the_published_instances(self, zeta, costs, gamma):
-        # One arm: it moves on from a fidelity at the first count whose radius is below gamma.
-        # sigma^2 2 rho log(t) / s < gamma^2, with sigma = .02 so that it happens soon.
-        problem = Problem(1, costs, Bias.max(*zeta), SubGaussian(0.02))
-        policy = MFUCB(problem, budget=1e9)
-        asked = [pull.fidelity for pull in play(policy, lambda pull: 0.5, most=200)]
-        count = [0] * len(costs)
-        for t, fidelity in enumerate(asked, start=1):
-            radii = [0.02 * math.sqrt(4.0 * math.log(t) / s) if s else math.inf for s in count]
-            for m in range(fidelity):
-                assert radii[m] < gamma[m] + 1e-4
-            if fidelity < len(gamma):
-                assert radii[fidelity] >= gamma[fidelity] - 1e-4
-            count[fidelity] += 1
-        assert min(count) > 0
+        policy = MFUCB(Problem(1, costs, Bias.max(*zeta), SubGaussian(0.02)))
+        assert policy.rule.gamma == pytest.approx([*gamma, math.inf], rel=2e-3)
 
     def test_order_bounds_are_refused(self):
         problem = Problem(3, (1.0, 2.0), Bias.order(0.1, 0.0), SubGaussian(1.0))
@@ -158,10 +146,10 @@ class TestTheRule:
 def test_a_pending_pull_counts_as_one_with_the_mean_seen_so_far():
     problem = Problem(4, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(0.2))
     policy, told = MFUCB(problem), MFUCB(problem)
-    values = np.random.default_rng(1).normal(0.5, 0.2, 40)
-    for step, value in enumerate(values):
-        for each in (policy, told):
-            each.tell(Pull(step % 4, 0), Observation(float(value)))
+    values = np.random.default_rng(1).normal(0.5, 0.2, (4, 10))
+    for each in (policy, told):
+        for arm in range(4):
+            tell_all(each, arm, values[arm])
     [pull] = policy.ask()
     mean = policy.summary(pull.arm, pull.fidelity)[1]
     told.tell(pull, Observation(mean))
@@ -183,10 +171,9 @@ class TestWhatIsFoundOut:
             costs=(1.0, 6.0),
         )
         answer = policy.recommend()
-        assert not policy.piloting
-        assert answer.arm == 2
-        assert answer.interval[0] < 0.8 < answer.interval[1]
-        assert answer.interval[1] - answer.interval[0] < 0.2
+        assert (policy.piloting, answer.arm) == (False, 2)
+        low, high = answer.interval
+        assert high - 0.2 < low < 0.8 < high
         _, bias, noise = answer.assumptions
         assert "pooled standard deviation" in noise
         assert "max bias bounds" in bias
@@ -208,43 +195,31 @@ class TestWhatIsFoundOut:
 
 
 class TestReward:
-    def instance(self, seed):
-        rng = np.random.default_rng(seed)
-        targets = np.append(np.linspace(0.1, 0.7, 39), 0.9)
-        rng.shuffle(targets)
+    @pytest.mark.parametrize("seed", range(10))
+    def test_it_finds_the_best_arm_and_misses_less_than_ucb(self, seed):
+        rng, capital = np.random.default_rng(seed), 100_000.0
+        targets = rng.permutation(np.append(np.linspace(0.1, 0.7, 39), 0.9))
         cheap = np.clip(targets + rng.uniform(-0.1, 0.1, 40), 0.0, 1.0)
-        return BernoulliInstance([cheap, targets], [1.0, 20.0], xi=[0.1, 0.0])
-
-    def test_it_finds_the_best_arm_and_misses_less_than_ucb(self):
-        ratios = []
-        for seed in range(10):
-            instance = self.instance(seed)
-            alone = BernoulliInstance(instance.means[-1:], [20.0])
-            rng = np.random.default_rng([seed, 1])
-            capital = 100_000.0
-            policy, ucb = MFUCB(instance.problem()), MFUCB(alone.problem())
-            play_at_once(policy, partial(instance.running_sums, rng), capital)
-            play_at_once(ucb, partial(alone.running_sums, rng), capital)
-            assert policy.recommend().arm == ucb.recommend().arm == instance.best_arm
-            assert policy.pulls == policy.counts.sum()
-            assert policy.cost == policy.counts.sum(axis=0) @ instance.costs
-            assert capital - 20.0 < policy.cost <= capital
-            ours = regret_per_cost(policy, instance, capital)
-            ratios.append(ours / regret_per_cost(ucb, alone, capital))
+        instance = BernoulliInstance([cheap, targets], [1.0, 20.0], xi=[0.1, 0.0])
+        alone = BernoulliInstance([targets], [20.0])
+        policy, ucb = MFUCB(instance.problem()), MFUCB(alone.problem())
+        play_at_once(policy, partial(instance.running_sums, rng), capital)
+        play_at_once(ucb, partial(alone.running_sums, rng), capital)
+        assert policy.recommend().arm == ucb.recommend().arm == instance.best_arm
+        assert policy.pulls == policy.counts.sum()
+        assert policy.cost == policy.counts.sum(axis=0) @ instance.costs
+        assert capital - 20.0 < policy.cost <= capital
         # The bad arms are left at a twentieth of the cost: a fraction of the regret.
-        assert max(ratios) < 0.3
+        ours = regret_per_cost(policy, instance, capital)
+        assert ours / regret_per_cost(ucb, alone, capital) < 0.3
 
     def test_the_interval_of_the_answer_holds(self):
         missed = 0
         for seed in range(200):
             rng = np.random.default_rng(seed)
             targets = rng.random(8)
-            instance = GaussianInstance(
-                [targets + rng.uniform(-0.1, 0.1, 8), targets],
-                [1.0, 5.0],
-                xi=[0.1, 0.0],
-                variance=0.09,
-            )
+            means = [targets + rng.uniform(-0.1, 0.1, 8), targets]
+            instance = GaussianInstance(means, [1.0, 5.0], xi=[0.1, 0.0], variance=0.09)
             policy = MFUCB(instance.problem(), delta=0.05, budget=400.0)
             play_at_once(policy, partial(instance.running_sums, rng), 400.0)
             answer = policy.recommend()

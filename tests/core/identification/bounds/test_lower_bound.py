@@ -129,12 +129,13 @@ class TestPrediction:
         problem = silent.problem(kind, noise=SubGaussian(0.5))
         radius = HoeffdingRadius(0.5)
         prediction = predicted(problem, radius, means=means, epsilon=epsilon)
-        race = IISE(problem, delta=0.05, epsilon=epsilon, radius=radius, audit=False)
-        paid = run_rounds(race, silent, rng, resolution=0.0, block=block).cost
-        assert paid == pytest.approx(prediction.expected)
-        top = SuccessiveElimination(problem, delta=0.05, epsilon=epsilon, radius=radius)
-        paid_at_the_top = run_rounds(top, silent, rng, resolution=0.0).cost
-        assert paid_at_the_top == pytest.approx(prediction.top_fidelity_only)
+        for kind_of_race, expected in (
+            (IISE, prediction.expected),
+            (SuccessiveElimination, prediction.top_fidelity_only),
+        ):
+            race = kind_of_race(problem, delta=0.05, epsilon=epsilon, radius=radius, audit=False)
+            paid = run_rounds(race, silent, rng, resolution=0.0, block=block).cost
+            assert paid == pytest.approx(expected)
         assert prediction.lower_bound <= prediction.expected <= prediction.guaranteed
 
     @pytest.mark.parametrize("kind", ["max", "order"])
@@ -150,9 +151,7 @@ class TestPrediction:
             predict_cost(problem, 0.1, gaps=target[0] - target, epsilon=epsilon),
         ]
         assert guesses[0].guaranteed <= guesses[1].guaranteed
-        costs = []
-        for _ in range(50):
-            race = IISE(problem, delta=0.1, epsilon=epsilon, audit=False)
-            costs.append(run_rounds(race, instance, rng).cost)
+        races = [IISE(problem, delta=0.1, epsilon=epsilon, audit=False) for _ in range(50)]
+        costs = [run_rounds(race, instance, rng).cost for race in races]
         assert np.mean(np.array(costs) > guesses[0].guaranteed) <= 0.1
         assert np.mean(costs) == pytest.approx(guesses[0].expected, rel=0.3)

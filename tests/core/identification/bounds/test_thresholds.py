@@ -13,16 +13,12 @@ from mfhpo.identification.bounds.thresholds import (
 )
 
 
-def array(*values):
-    return np.array(values, dtype=np.float64)
-
-
 def test_synthetic_a_is_equation_8():
     # xi = 1.15, 0.225, 0.0105, 0 and costs 1, 10, 100, 1000: Eq. 8 with its factor of 4,
     # m = 0: against 1, 4 (0.925) / (3.162278 - 1) = 1.711159 is the largest;
     # m = 1: against 2, 4 (0.2145) 3.162278 / (10 - 3.162278) = 0.396804;
     # m = 2: 4 (0.0105) 10 / (31.622777 - 10) = 0.019424.
-    xi = array(1.15, 0.225, 0.0105, 0.0)
+    xi = np.array([1.15, 0.225, 0.0105, 0.0])
     assert convenience_thresholds(2.0 * xi, 10.0 ** np.arange(4)) == pytest.approx(
         [1.711159, 0.396804, 0.019424, 0.0], abs=1e-6
     )
@@ -57,16 +53,14 @@ def test_threshold_is_where_discarding_later_stops_being_cheaper(steps):
         assert own == pytest.approx(others.min(), rel=1e-6)
 
 
-def effort(margins, costs, m):
-    return min(
-        (math.sqrt(costs[k]) - math.sqrt(costs[m])) ** 2 / (margins[m] - margins[k]) ** 2
-        for k in range(m + 1, len(costs))
-    )
-
-
-def assumption_1(margins, costs):
-    efforts = [effort(margins, costs, m) for m in range(len(costs) - 1)]
-    return all(sum(efforts[:m]) <= efforts[m] * (1.0 + 1e-9) for m in range(len(efforts)))
+def efforts_of(margins, costs):
+    return [
+        min(
+            (math.sqrt(costs[k]) - math.sqrt(costs[m])) ** 2 / (margins[m] - margins[k]) ** 2
+            for k in range(m + 1, len(costs))
+        )
+        for m in range(len(costs) - 1)
+    ]
 
 
 def brute_force(margins, costs, preselect):
@@ -89,15 +83,11 @@ def brute_force(margins, costs, preselect):
     for size in range(len(kept)):
         for chosen in itertools.combinations(kept[:-1], size):
             subset = [*chosen, kept[-1]]
-            sub_margins, sub_costs = margins[subset], costs[subset]
-            if assumption_1(sub_margins, sub_costs):
-                total = sum(effort(sub_margins, sub_costs, m) for m in range(len(subset) - 1))
-                best = min(best, ((-len(subset), total), set(subset)), key=lambda entry: entry[0])
+            efforts = efforts_of(margins[subset], costs[subset])
+            if all(sum(efforts[:m]) <= efforts[m] * (1.0 + 1e-9) for m in range(len(efforts))):
+                entry = (-len(subset), sum(efforts)), set(subset)
+                best = min(best, entry, key=lambda each: each[0])
     return best[1]
-
-
-def chosen(margins, costs, preselect=True):
-    return set(np.flatnonzero(select_fidelities(margins, costs, preselect)).tolist())
 
 
 @given(
@@ -110,9 +100,8 @@ def chosen(margins, costs, preselect=True):
 )
 def test_choice_in_any_order_of_costs(pairs, preselect):
     # Measured costs need not increase with the fidelity, nor estimated margins decrease.
-    margins = array(*(margin for margin, _ in pairs), 0.0)
-    costs = array(*(cost for _, cost in pairs), 10.0)
-    found = chosen(margins, costs, preselect)
+    margins, costs = np.array([*pairs, (0.0, 10.0)]).T
+    found = set(np.flatnonzero(select_fidelities(margins, costs, preselect)).tolist())
     assert min(margins[list(found)]) == 0.0
     assert found == brute_force(margins, costs, preselect)
 

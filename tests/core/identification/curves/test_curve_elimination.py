@@ -22,10 +22,8 @@ def test_worked_example():
     assert curves.add("a", curve(0.5, 0.8, 0.85)) == []
     # a ends in [.8, .9]: its final value less the noise says most, .85 - .05.
     hopeless = curves.judge("b", curve(0.34, NAN, NAN))  # at most .34 + .4 + .05 = .79
-    assert hopeless.stop
-    assert hopeless.reach == pytest.approx(0.79)
-    assert hopeless.bar == pytest.approx(0.80)
-    assert hopeless.incumbent == "a"
+    assert (hopeless.stop, hopeless.incumbent) == (True, "a")
+    assert (hopeless.reach, hopeless.bar) == pytest.approx((0.79, 0.80))
     assert not curves.judge("b", curve(0.36, NAN, NAN)).stop
     assert curves.judge("b", curve(0.36, 0.64, NAN)).stop  # .64 + .1 + .05
     assert curves.judge("b", curve(0.34, 0.9, NAN)).stop  # what was seen first still holds

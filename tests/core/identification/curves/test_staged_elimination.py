@@ -58,16 +58,14 @@ def test_the_answer_stands_up_to_arms_that_were_let_go_by_one_that_failed():
     assert [arm for arm, _ in race.let_go()] == [2, 1]  # .5 and .75 at best, against .8
     race.fail(0)
     race.enter(3)
-    late = np.array([0.3, 0.5, 0.6])
-    race.observe(3, late, 2)
+    race.observe(3, np.array([0.3, 0.5, 0.6]), 2)
     answer = race.recommend(cost=5.0, finished=True, complete=True)
     assert (answer.arm, answer.certified) == (3, False)
     assert "by at most 0.15" in answer.reason  # .75 against .6
     assert answer.compared == 3
     assert (answer.cost, answer.pulls) == (5.0, 3)
-    late_but_better = np.array([0.5, 0.7, 0.75])
     race.enter(4)
-    race.observe(4, late_but_better, 2)
+    race.observe(4, np.array([0.5, 0.7, 0.75]), 2)
     assert [arm for arm, _ in race.let_go()] == [3]
     assert race.recommend(5.0, True, True).certified
 
@@ -93,9 +91,8 @@ def test_whoever_curves_one_by_one_would_stop_is_let_go(observations):
         gone = {arm for arm, _ in race.let_go()}
         if race.contradicting:
             return
-        judged = BoundedCurves(GAINS, 0.02)
-        others = list(seen.items())
-        expected = {a for a in seen if judged.judge(a, seen[a], others).stop}
+        judge = BoundedCurves(GAINS, 0.02).judge
+        expected = {a for a in seen if judge(a, seen[a], list(seen.items())).stop}
         assert gone <= expected
         assert expected <= race.out
 
@@ -118,7 +115,7 @@ def test_phases_agree_with_means_and_quantiles_computed_anew(observations):
         curves.add(arm, new)
         values[arm][stage].append(value)
         seen[stage].append(value)
-    widths = [np.ptp(np.quantile(at, [0.1, 0.9])) if at else 0.0 for at in seen[:-1]]
+    widths = [np.ptp(np.quantile(at or [0.0], [0.1, 0.9])) for at in seen[:-1]]
     first = next((stage for stage, width in enumerate(widths) if width), None)
     if first is not None:
         assert curves.tolerance(first) == pytest.approx(2.0 * widths[first])
@@ -135,8 +132,5 @@ def test_bounds_are_sorted_and_mirrored():
     bounds = checked_bounds({3: (-0.1, 0.0), 1: (-0.4, 0.1)}, int)
     assert list(bounds) == [1, 3]
     assert gains_of(bounds, (1, 3, 9), sign=-1.0).tolist() == [[-0.1, 0.4], [0.0, 0.1], [0.0, 0.0]]
-    assert gains_of(lambda step: 1 / step, (2, 4, 9)).tolist() == [
-        [-0.5, 0.5],
-        [-0.25, 0.25],
-        [0.0, 0.0],
-    ]
+    gains = gains_of(lambda step: 1 / step, (2, 4, 9))
+    assert gains.tolist() == [[-0.5, 0.5], [-0.25, 0.25], [0.0, 0.0]]
