@@ -12,12 +12,10 @@ from mfhpo._validation import check_choice, check_limit, check_number, shown
 from mfhpo.identification.group_sequential import FIRST_LOOK, LEAST_FIRST_LOOK
 from mfhpo.knowledge.space import Point
 from mfhpo.problem import Observation, Pull
-from mfhpo.search.parts.measured_costs import MeasuredCosts
-from mfhpo.search.parts.prices import BEYOND, Prices
-from mfhpo.search.parts.steps import Begin, Replicate
 from mfhpo.search.policy import SearchPolicy
-from mfhpo.search.promotions.dear_arms import dearness_of
-from mfhpo.search.promotions.next_arms import another
+from mfhpo.search.prices import BEYOND, Prices
+from mfhpo.search.promotions import another, dearness_of
+from mfhpo.search.steps import Begin, Replicate
 
 BudgetUnit = Literal["cost", "evaluations"]
 
@@ -76,11 +74,9 @@ class Budget:
         self._search = search
         self._prices = Prices(search.costs, continues=search.continues) if measured else None
         self.from_scratch = search.costs
-        if self.in_evaluations:
-            search.count_evaluations()
-        else:
-            search.prices = self._prices
-        self._shorten_beginning()
+        search.counts_evaluations = self.in_evaluations
+        search.prices = None if self.in_evaluations else self._prices
+        self._plan()
 
     def pay(self, pull: Pull, observation: Observation, *, is_failure: bool | None = None) -> None:
         """Count an evaluation, and learn from what it has cost.
@@ -92,13 +88,7 @@ class Budget:
         if cost is None:
             cost = self.price_of(pull)
         elif self._prices is not None and not observation.failed:
-            goes_on = self._search.continues and not isinstance(pull, Replicate)
-            start = self._start_of(pull) if goes_on else -1
-            if observation.has_value:
-                self._prices.add(pull.arm, start, pull.fidelity, cost)
-                self._take_costs(self._prices.usual)
-            elif observation.censored_at != math.inf:
-                self._prices.add(pull.arm, start, pull.fidelity, cost, stopped=True)
+            self._learn_cost(self._prices, pull, observation, cost)
         self.cost += cost
         self.evaluations += 1
         self.failures += is_failure
@@ -112,11 +102,16 @@ class Budget:
             level = pull.fidelity if observation.has_value else -1
             self.reached[pull.arm] = max(self.reached.get(pull.arm, -1), level)
 
-    def _take_costs(self, usual: MeasuredCosts) -> None:
-        self._search.costs = usual.costs()
-        levels = range(len(self._search.costs))
-        self.from_scratch = tuple(usual.from_scratch(level) for level in levels)
-        self._shorten_beginning()
+    def _learn_cost(
+        self, prices: Prices, pull: Pull, observation: Observation, cost: float
+    ) -> None:
+        if observation.censored_at == math.inf:
+            return
+        start = self._start_of(pull) if self._search.continues else -1
+        prices.add(pull.arm, start, pull.fidelity, cost, stopped=not observation.has_value)
+        self._search.costs = prices.usual.costs()
+        self.from_scratch = tuple(map(prices.usual.from_scratch, range(len(self._search.costs))))
+        self._plan()
 
     def replan(self, amount: float | None) -> None:
         """Plan with another amount, or with the same one where the search's costs have changed."""
@@ -124,15 +119,13 @@ class Budget:
             self.amount = float(amount)
         if self._prices is not None:
             self._prices.usual.continues = self._search.continues
-        self._shorten_beginning()
+        self._plan()
 
-    def _shorten_beginning(self) -> None:
-        self._search.allowance = self.amount - self.kept
-        if self._prices is not None and not self.in_evaluations:
-            affordable = _FIRST_SHARE * self.amount if self._prices.usual.any_known else math.inf
-            self._search.shorten_beginning(affordable, fewest=True)
-        elif not math.isinf(self.amount):
-            self._search.shorten_beginning(_FIRST_SHARE * self.amount)
+    def _plan(self) -> None:
+        search = self._search
+        search.allowance = self.amount - self.kept
+        is_guess = search.prices is not None and not search.prices.usual.any_known
+        search.most_of_first = math.inf if is_guess else _FIRST_SHARE * self.amount
 
     @property
     def target_price(self) -> float:
@@ -141,9 +134,8 @@ class Budget:
 
     def is_unknown(self, pull: Pull) -> bool:
         """Tell whether a pull's part of the budget is a mere guess."""
-        if self._prices is None or self.in_evaluations:
-            return False
-        return self._prices.usual.is_unknown(pull.fidelity)
+        prices = self._search.prices
+        return prices is not None and prices.usual.is_unknown(pull.fidelity)
 
     @property
     def saved(self) -> float:
@@ -158,16 +150,16 @@ class Budget:
         It is at most what is left if all that is under way reaches its limits, or twice what is
         expected. While costs are unknown it is a share of the budget, or twice what was not enough.
         """
-        if self._prices is None or self.in_evaluations:
+        found = self._search.prices
+        if found is None:
             return None
         expected = self._expected_cost([pull], point)[0]
-        if expected > 0.0:
-            is_known = self._search.knows(pull.arm) or point is not None
-            limit = self._prices.limit(pull, expected, worth if is_known else None)
-            if not is_known:
-                limit = min(limit, self._prices.limit_of_any(pull.fidelity))
+        if expected == 0.0:
+            limit = max(_UNKNOWN_SHARE * self.amount, BEYOND * found.longest_stopped)
+        elif self._search.knows(pull.arm) or point is not None:
+            limit = found.limit(pull, expected, worth)
         else:
-            limit = max(_UNKNOWN_SHARE * self.amount, BEYOND * self._prices.longest_stopped)
+            limit = min(found.limit(pull, expected, None), found.limit_of_any(pull.fidelity))
         if math.isinf(self.amount):
             return None if math.isinf(limit) else limit
         prices = zip(self._price(pending), pending, strict=True)
@@ -179,8 +171,8 @@ class Budget:
         """Return what a pull costs, as is declared or expected; 0 where nothing is known."""
         return 0.0 if self.is_unknown(pull) else self._expected_cost([pull])[0]
 
-    def may_be_too_dear(self, pull: Pull, pending: Sequence[Pull]) -> bool:
-        """Tell whether a pull has to wait until one under way tells what its level costs."""
+    def _has_to_wait(self, pull: Pull, pending: Sequence[Pull]) -> bool:
+        """Tell whether a pull may be too dear until one under way tells what its level costs."""
         if not (self.is_unknown(pull) and any(map(self.is_unknown, pending))):
             return False
         expected = sum(self._expected_cost([pull, *pending]))
@@ -189,17 +181,15 @@ class Budget:
     def _price(self, pulls: Sequence[Pull]) -> list[float]:
         if self.in_evaluations:
             return [1.0] * len(pulls)
-        costs = self._expected_cost(pulls)
-        return [
-            0.0 if self.is_unknown(pull) else cost for pull, cost in zip(pulls, costs, strict=True)
-        ]
+        costs = zip(pulls, self._expected_cost(pulls), strict=True)
+        return [0.0 if self.is_unknown(pull) else cost for pull, cost in costs]
 
     def _expected_cost(self, pulls: Sequence[Pull], point: Point | None = None) -> list[float]:
         """Return what pulls cost; 0 while the guess has not even the right unit."""
         if self._prices is not None and not self._prices.usual.any_known:
             return [0.0] * len(pulls)
         arms, levels = [pull.arm for pull in pulls], [pull.fidelity for pull in pulls]
-        starts = [-1 if isinstance(pull, Replicate) else self._start_of(pull) for pull in pulls]
+        starts = [self._start_of(pull) for pull in pulls]
         usual = [
             self.from_scratch[level] if start < 0 else self._search.cost_from(start, level)
             for start, level in zip(starts, levels, strict=True)
@@ -209,7 +199,7 @@ class Budget:
 
     def _start_of(self, pull: Pull) -> int:
         """Return the level that a pull goes on from; -1 if it begins anew, as all beyond it do."""
-        reached = self.reached.get(pull.arm, -1)
+        reached = -1 if isinstance(pull, Replicate) else self.reached.get(pull.arm, -1)
         return reached if reached < pull.fidelity else -1
 
     @property
@@ -227,13 +217,6 @@ class Budget:
         """Tell whether a pull can be paid besides what is under way, and so much is left."""
         left = self.left(pending) - kept
         return self._price([pull])[0] <= left + _ROUNDING and left > _ROUNDING
-
-    def affordable(self, pending: Sequence[Pull], kept: float) -> float:
-        """Return what an arm may take to the target, if costs are measured; else infinity."""
-        if self.in_evaluations or self._prices is None:
-            return math.inf
-        known = not self._prices.usual.is_unknown(self._search.target)
-        return self.left(pending) - kept if known else math.inf
 
     def pays_for(self, n: int, pending: Sequence[Pull]) -> bool:
         """Tell whether so many target evaluations can be paid besides what is under way."""
@@ -280,24 +263,22 @@ class Budget:
         self, begun: int, pending: Sequence[Pull], kept: float
     ) -> tuple[Pull, Point | None] | None:
         """Return the search's next pull, and the configuration of a new arm; None at the end."""
-        point = None
-        self._search.affordable = self.affordable(pending, kept)
+        search, left, point = self._search, self.left(pending) - kept, None
+        is_known = search.prices is not None and not search.prices.usual.is_unknown(search.target)
+        search.affordable = left if is_known else math.inf
         begun = max([begun, *(pull.arm + 1 for pull in pending)])
-        step = self._search.ask(
-            begun, [each for each in pending if not isinstance(each, Replicate)]
-        )
+        step = search.ask(begun, [each for each in pending if not isinstance(each, Replicate)])
         if isinstance(step, Begin):
             point, step = step.point, Pull(begun, step.fidelity)
         # What this arm is too dear for, another one may do.
-        goes_on = self.target_price <= self.left(pending) - kept
+        if step is not None and (
+            (self.target_price <= left and not self.fits(step, pending, kept))
+            or self._has_to_wait(step, pending)
+        ):
+            point, step = None, another(search, begun, pending)
         if step is None:
             return None
-        is_too_dear = goes_on and not self.fits(step, pending, kept)
-        if is_too_dear or self.may_be_too_dear(step, pending):
-            point, step = None, another(self._search, begun, pending)
-            if step is None:
-                return None
-        limit = self.limit_for(step, pending, self._search.worth, point)
+        limit = self.limit_for(step, pending, search.worth, point)
         return replace(step, limit=limit), point
 
     def largest_shortlist(self, top: int) -> int:

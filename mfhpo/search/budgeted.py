@@ -22,10 +22,9 @@ from mfhpo.problem import Observation, Policy, Pull, Recommendation, check_pull,
 from mfhpo.racing.declaration import SigmaLike
 from mfhpo.search.budget import LEAST_OF_FINALISTS, USUAL, USUAL_OF_GIVEN, Budget, BudgetUnit
 from mfhpo.search.finalists import FIRST_BLOCK, Finalists, numbered
-from mfhpo.search.parts.beginning import FEWEST
-from mfhpo.search.parts.steps import Replicate
-from mfhpo.search.policy import SearchPolicy
+from mfhpo.search.policy import FEWEST, SearchPolicy
 from mfhpo.search.standing import Standing
+from mfhpo.search.steps import Replicate
 
 SEARCH_BLOCK = 0
 """The block of a search's evaluations; those of its certificate have seen none of its luck."""

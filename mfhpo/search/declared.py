@@ -47,7 +47,7 @@ class SearchOptions(TypedDict, total=False):
         first evaluation above the lowest level may exceed it further, because its price is not
         known yet.
         Each evaluation has a limit of time, beyond which it is worth less per second than what
-        would be done in its place: see `mfhpo.search.parts.prices.Prices`. Who enforces it is the
+        would be done in its place: see `mfhpo.search.prices.Prices`. Who enforces it is the
         user's choice: ``time_limited(objective)`` or `TimeLimitPruner` in Optuna,
         ``search.scheduler()`` in Ray. While no price is known it is a tenth of the budget. What was
         stopped is no failure.

@@ -11,8 +11,8 @@ from mfhpo.certification.certification import Certification, MakeCertifier
 from mfhpo.identification.group_sequential import GroupSequential
 from mfhpo.problem import Observation, Pull
 from mfhpo.search.budget import Budget
-from mfhpo.search.parts.steps import Replicate
 from mfhpo.search.policy import SearchPolicy
+from mfhpo.search.steps import Replicate
 
 FIRST_BLOCK = 1
 """The block of the first new evaluations, which have seen none of the luck of the search's."""

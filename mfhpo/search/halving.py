@@ -7,11 +7,16 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from mfhpo.problem import Pull
-from mfhpo.search.parts.steps import Begin
 from mfhpo.search.policy import SearchPolicy
-from mfhpo.search.promotions.by_thirds import first_step, probe, promotion
-from mfhpo.search.promotions.dear_arms import too_dear
-from mfhpo.search.promotions.next_arms import next_failed, next_given
+from mfhpo.search.promotions import (
+    first_step,
+    next_failed,
+    next_given,
+    probe,
+    promotion,
+    too_dear,
+)
+from mfhpo.search.steps import Begin
 
 _LEAST_AGREEMENT = 0.2  # with the next level, of one that is not skipped
 _PRIOR_AGREEMENT, _PRIOR_ARMS = 0.5, 4
@@ -119,7 +124,7 @@ def next_of_given(
         left = [arm for arm in here if reached[arm] == level]
         if left:
             return Pull(_best(search, left, level, expected), level + 1)
-    return None if pending else next_failed(search, ())
+    return None if pending else next_failed(search)
 
 
 def _best(search: SearchPolicy, arms: Sequence[int], level: int, expected: _Expected) -> int:

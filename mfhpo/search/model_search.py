@@ -16,12 +16,9 @@ from mfhpo.search.model.acquisition import best_place
 from mfhpo.search.model.process import LevelData, LevelProcess
 from mfhpo.search.model.rows import Told
 from mfhpo.search.model.view import View
-from mfhpo.search.parts.beginning import FEWEST
-from mfhpo.search.parts.steps import Begin
-from mfhpo.search.policy import SearchPolicy
-from mfhpo.search.promotions.by_thirds import first_step, highest_open, promotion
-from mfhpo.search.promotions.dear_arms import too_dear
-from mfhpo.search.promotions.next_arms import next_level
+from mfhpo.search.policy import FEWEST, SearchPolicy
+from mfhpo.search.promotions import first_step, highest_open, next_level, promotion, too_dear
+from mfhpo.search.steps import Begin
 
 # Observations that the model is conditioned on, and that its parameters are fitted to: the time
 # for a suggestion stays the same however many trials there are.
@@ -54,13 +51,13 @@ class ModelSearch(SearchPolicy):
     next arm. The most probable parameters say which finished arm is best.
 
     A failure below the target condemns no arm, and where most fail at the lowest level, it rises:
-    see `mfhpo.search.parts.cheap_failures.CheapFailures`.
+    see `mfhpo.search.cheap_failures.CheapFailures`.
 
     Arms that are given go up as `mfhpo.search.halving.next_of_given` says, by what the model
     expects of them.
 
     Where costs are measured, a configuration's expected improvement is divided by what that
-    configuration is expected to cost (`mfhpo.search.parts.prices.Prices`).
+    configuration is expected to cost (`mfhpo.search.prices.Prices`).
 
     With several workers, a pull under way counts as if it had told what is expected at its level
     (kriging believer: Ginsbourger, Le Riche and Carraro, Kriging is well-suited to parallelize
@@ -308,7 +305,7 @@ class ModelSearch(SearchPolicy):
         """
         self._told_so_far.read(self._history)
         n = len(self._history)
-        fitted = min(n, self.beginning.n)
+        fitted = min(n, self.n_first)
         while (following := math.ceil(_GROWTH * fitted)) <= n:
             fitted = following
         fitted = max(fitted, self._told_so_far.changed_at)

@@ -18,11 +18,18 @@ from mfhpo._validation import (
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.space import Point, SearchSpace
 from mfhpo.problem import Observation, Pull
-from mfhpo.search.parts.beginning import FEWEST, Beginning
-from mfhpo.search.parts.cheap_failures import CheapFailures
-from mfhpo.search.parts.prices import Prices
-from mfhpo.search.parts.steps import Begin
+from mfhpo.search.cheap_failures import CheapFailures
+from mfhpo.search.prices import Prices
+from mfhpo.search.steps import Begin
 
+REDUCTION = 3
+"""One arm in so many goes up."""
+
+FEWEST, _MOST = 9, 27
+"""Number of the first arms."""
+
+# At every level, because a single value at the target does not say how far the levels agree.
+_FIRST_EVERYWHERE = 2
 _MAX_FAILURES = 3
 # Once so many arms have failed for good, and none that failed had a value at the same level later,
 # one failure is enough.
@@ -53,8 +60,10 @@ class SearchPolicy(abc.ABC):
 
     Attributes
     ----------
-    beginning
-        How many arms are drawn at random at first.
+    most_of_first
+        What all of the first arms may cost, or the number of their evaluations, whichever counts.
+    counts_evaluations
+        Whether gains are weighed against the number of evaluations; cheap levels then save nothing.
     prices
         What configurations cost, where that is measured and counts; else None.
     worth
@@ -79,15 +88,15 @@ class SearchPolicy(abc.ABC):
     ) -> None:
         self.costs: tuple[float, ...] = check_costs(costs)
         self.continues = check_flag("continues", continues)
+        self._initial = None if initial is None else check_count("initial", initial, 2)
+        self.most_of_first = math.inf
+        self.counts_evaluations = False
         self.prices: Prices | None = None
         self.worth = 1.0
         self.affordable = math.inf
         self.allowance = math.inf
         self._space = SearchSpace({})
-        self._counts_evaluations = False
         self._rise = 0  # the lowest level at which arms are begun, where costs count
-        self.beginning = Beginning(initial)
-        self._find_beginning()
         self._seed = check_seed(seed)
         self._points: dict[int, Point] = {}
         self._values: list[dict[int, list[float]]] = [{} for _ in costs]
@@ -121,22 +130,31 @@ class SearchPolicy(abc.ABC):
         self._space = space
         self._changes += 1
 
-    def count_evaluations(self) -> None:
-        """Weigh gains against the number of evaluations; cheap levels then save nothing."""
-        self._counts_evaluations = True
-        self._find_beginning()
+    @property
+    def n_first(self) -> int:
+        """Number of arms that are drawn at random before anything is concluded from their values.
 
-    def shorten_beginning(self, most: float, *, fewest: bool = False) -> None:
-        """Begin with fewer arms at random, if their number was not given.
-
-        The beginning takes `most` at most, a cost or a number of evaluations, whichever counts.
-        With `fewest`, they are no more than the smallest usual number.
+        Fewer are drawn where they would cost too much, or where prices are learned first.
         """
-        self.beginning.shorten(most, fewest)
-        self._find_beginning()
+        if self._initial is not None:
+            return self._initial
+        affordable = round(self.price_from(-1, self.target) / self.price_from(-1, self.lowest))
+        n = min(max(affordable, FEWEST), _MOST if self.prices is None else FEWEST)
+        while n > 2 and self._price_of_first(n) > self.most_of_first:
+            n -= 1
+        return n
 
-    def _find_beginning(self) -> None:
-        self.beginning.find(self.price_from, range(self.lowest, self.target + 1))
+    def counts_of_first(self, n: int) -> dict[int, int]:
+        """Return how many of the first `n` arms are evaluated at each level."""
+        least = min(_FIRST_EVERYWHERE, math.ceil(n / REDUCTION))
+        counts = {self.lowest: n}
+        for level in range(self.lowest + 1, self.target + 1):
+            counts[level] = max(least, math.ceil(counts[level - 1] / REDUCTION))
+        return counts
+
+    def _price_of_first(self, n: int) -> float:
+        counts = self.counts_of_first(n)
+        return sum(count * self.price_from(level - 1, level) for level, count in counts.items())
 
     @property
     def target(self) -> int:
@@ -146,7 +164,7 @@ class SearchPolicy(abc.ABC):
     @property
     def lowest(self) -> int:
         """Index of the lowest level at which arms are evaluated; it rises where most fail."""
-        return self.target if self._counts_evaluations else self._rise
+        return self.target if self.counts_evaluations else self._rise
 
     @property
     def n_given(self) -> int:
@@ -249,7 +267,6 @@ class SearchPolicy(abc.ABC):
         for level in range(self._rise, self.target):
             if self.cheap_failures.are_of_level(level, len(self._values[level])):
                 self._rise = level + 1
-                self._find_beginning()
                 return
 
     def rule_out(self, arm: int) -> None:
@@ -284,7 +301,7 @@ class SearchPolicy(abc.ABC):
         likely = self.likely_best()
         if likely:
             return likely[0]
-        many = len(self._values[self.lowest]) > self.beginning.n
+        many = len(self._values[self.lowest]) > self.n_first
         for level in range(self.target, -1, -1):
             arms = [arm for arm in self._values[level] if arm not in self._unfit]
             too_few = many and self.lowest < level < self.target and len(arms) < FEWEST
@@ -344,7 +361,7 @@ class SearchPolicy(abc.ABC):
 
     def price_from(self, arm_level: int, fidelity: int) -> float:
         """Return `cost_from`, or 1 where evaluations are counted, to weigh steps."""
-        return 1.0 if self._counts_evaluations else self.cost_from(arm_level, fidelity)
+        return 1.0 if self.counts_evaluations else self.cost_from(arm_level, fidelity)
 
     def dearness(
         self,

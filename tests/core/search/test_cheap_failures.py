@@ -6,7 +6,7 @@ import pytest
 
 from mfhpo.problem import Labels, Observation, Pull
 from mfhpo.search import Begin, BudgetedSearch, HalvingSearch, ModelSearch
-from mfhpo.search.parts.cheap_failures import CheapFailures
+from mfhpo.search.cheap_failures import CheapFailures
 from tests.core.search.played import drawn, next_pull, plane, replayed
 
 COSTS = (1.0, 3.0, 9.0)

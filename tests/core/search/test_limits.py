@@ -8,7 +8,7 @@ import pytest
 from mfhpo import Observation, Pull
 from mfhpo.knowledge.space import Numeric, SearchSpace
 from mfhpo.search import BudgetedSearch, ModelSearch
-from mfhpo.search.parts.prices import Prices
+from mfhpo.search.prices import Prices
 from tests.core.search.played import drawn, next_pull, replayed
 
 SPACE = SearchSpace({"x": Numeric()})

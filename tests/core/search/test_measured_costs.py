@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mfhpo.search.parts.measured_costs import MeasuredCosts
+from mfhpo.search.prices import MeasuredCosts
 
 
 def learned(guess, paid, *, continues=False):

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from mfhpo.problem import Observation, Pull
 from mfhpo.search import BudgetedSearch, ModelSearch, Numeric, SearchSpace
-from mfhpo.search.parts.prices import Prices
-from mfhpo.search.promotions.dear_arms import dearness_of
+from mfhpo.search.prices import Prices
+from mfhpo.search.promotions import dearness_of
 from tests.core.search.played import next_pull
 
 SPACE = SearchSpace({"x": Numeric(), "z": Numeric()})

@@ -1,25 +1,25 @@
-"""Promotions where a third of each level goes up: of the first arms, and of all."""
+"""Which arms of a search are begun, go up by thirds, go on after failures, or are too dear."""
 
+import math
 from collections.abc import Sequence
 from itertools import islice
 
 import numpy as np
 
+from mfhpo.knowledge.arrays import FloatArray
+from mfhpo.knowledge.space import Point
 from mfhpo.problem import Pull
-from mfhpo.search.parts.steps import Begin
-from mfhpo.search.policy import SearchPolicy
-from mfhpo.search.promotions.dear_arms import dearness_of, too_dear
-from mfhpo.search.promotions.next_arms import is_to_begin, next_level
+from mfhpo.search.policy import REDUCTION, SearchPolicy
+from mfhpo.search.steps import Begin
 
-_REDUCTION = 3  # one in so many goes up
 _FAR_DEARER = 5.0  # than the median step is too dear while any arm would tell as much
 _SHARE_BELOW = 0.5  # of what a level takes several workers, before it opens
 
 
 def first_step(search: SearchPolicy, begun: int, pending: Sequence[Pull]) -> Begin | Pull | None:
     """Return the next step of the beginning: random arms, fewer at each level; or None."""
-    step = probe(search, pending)
-    if step is not None or begun < search.beginning.n:
+    step, n_first = probe(search, pending), search.n_first
+    if step is not None or begun < n_first:
         return step or Begin(search.lowest, None)
     # Arms that failed, were stopped or are too dear are replaced by the next ones, if any.
     stops = {arm for arm in search._stops if search.level_of(arm) < 0}
@@ -27,28 +27,25 @@ def first_step(search: SearchPolicy, begun: int, pending: Sequence[Pull]) -> Beg
     lost |= {arm for arm in search.cheap_failures.given_up if not is_to_begin(search, arm)}
     candidates = (arm for arm in range(begun) if arm not in lost)
     first: list[int] = []
-    while more := list(islice(candidates, search.beginning.n - len(first))):
+    while more := list(islice(candidates, n_first - len(first))):
         dear = too_dear(search, more)
         first += [arm for arm in more if arm not in dear]
     under_way = {pull.arm: pull.fidelity for pull in pending}
     for arm in first:
         if is_to_begin(search, arm) and arm not in under_way and arm not in search._merged:
             return Pull(arm, search.lowest)  # it failed: once more
-    above_lowest = search.beginning.counts(range(search.lowest, search.target + 1))[1:]
-    highest = highest_open(search, pending)
-    for level, quota in zip(range(search.lowest, search.target), above_lowest, strict=True):
+    quotas = search.counts_of_first(n_first)
+    for level in range(search.lowest, highest_open(search, pending)):
         above = [arm for arm in first if max(search.level_of(arm), under_way.get(arm, -1)) > level]
-        left = [arm for arm in first if arm in search._values[level] and arm not in above]
-        left = [arm for arm in left if arm not in search._merged and arm not in search._stops]
-        if level >= highest:
-            break
+        out = {*above, *search._merged, *search._stops}
+        left = [arm for arm in first if arm in search._values[level] and arm not in out]
         # While others are under way here, the same share of those that have come to their end.
-        waiting = any(under_way.get(arm) == level for arm in first)
-        ended = (len(above) + len(left)) // _REDUCTION
-        wanted = min(quota, ended) if waiting else quota
+        wanted = quotas[level + 1]
+        if any(under_way.get(arm) == level for arm in first):
+            wanted = min(wanted, (len(above) + len(left)) // REDUCTION)
         if len(above) < wanted and left:
             return Pull(_next_up(search, left, above, level), level + 1)
-    return Begin(search.lowest, None) if len(first) < search.beginning.n else None
+    return Begin(search.lowest, None) if len(first) < n_first else None
 
 
 def _next_up(search: SearchPolicy, arms: list[int], above: list[int], level: int) -> int:
@@ -62,20 +59,15 @@ def _next_up(search: SearchPolicy, arms: list[int], above: list[int], level: int
     went = any(search.mean(arm, level) >= search.mean(best, level) for arm in above)
     if search.prices is None or not went:
         return best
-
-    def cheapest_first(arm: int) -> tuple[float, float, int]:
-        price = float(dearness_of(search, [arm], [level], [level + 1])[0])
-        return price, -search.mean(arm, level), arm
-
-    return min(arms, key=cheapest_first)
+    prices = dict(zip(arms, dearness_of(search, arms, level, level + 1), strict=True))
+    return min(arms, key=lambda arm: (prices[arm], -search.mean(arm, level), arm))
 
 
 def _not_far_dearer(search: SearchPolicy, arms: list[int], level: int) -> list[int]:
     known = [arm for arm in search._values[level] if arm in search._points]
     if search.prices is None or not known:
         return arms
-    features = search.space.features([search._points[arm] for arm in known])
-    prices = search.dearness(features, level, level + 1, known)
+    prices = dearness_of(search, known, level, level + 1)
     dear = np.array(known)[prices > _FAR_DEARER * np.median(prices)]
     return [arm for arm in arms if arm not in dear] or arms
 
@@ -87,7 +79,7 @@ def promotion(search: SearchPolicy, lowest: int, pending: Sequence[Pull]) -> Pul
         out = search._closed | search._stops.keys()
         here = [arm for arm in search._values[level] if arm not in out]
         here.sort(key=lambda arm: (-search.mean(arm, level), arm))
-        for arm in here[: len(here) // _REDUCTION]:
+        for arm in here[: len(here) // REDUCTION]:
             is_free = search.level_of(arm) == level and arm not in busy
             if is_free and not too_dear(search, [arm]):
                 return Pull(arm, level + 1)
@@ -95,7 +87,7 @@ def promotion(search: SearchPolicy, lowest: int, pending: Sequence[Pull]) -> Pul
         failed = [arm for arm in search.cheap_failures.at(level) if next_level(search, arm) > level]
         untried = [arm for arm in failed if next_level(search, arm) == level + 1]
         untried = [arm for arm in untried if arm not in busy | search._closed]
-        if untried and len(failed) - len(untried) < len(failed) // _REDUCTION:
+        if untried and len(failed) - len(untried) < len(failed) // REDUCTION:
             return Pull(untried[0], level + 1)
     return None
 
@@ -106,7 +98,7 @@ def highest_open(search: SearchPolicy, pending: Sequence[Pull]) -> int:
     Otherwise the best of very few arms would keep them all busy during the first evaluations
     there. So half the cost of one arm per worker is spent on the levels below first.
     """
-    most = search.beginning.most / 2.0  # the other half is for the target
+    most = search.most_of_first / 2.0  # the other half is for the target
     highest, below = search.lowest, 0.0
     for level in range(search.lowest, search.target):
         below += len(search._values[level]) * search.cost_from(level - 1, level)
@@ -127,3 +119,77 @@ def probe(search: SearchPolicy, pending: Sequence[Pull]) -> Pull | None:
             if alive and busy.isdisjoint(alive):
                 return Pull(alive[0], max(next_level(search, alive[0]), level + 1))
     return None
+
+
+def dearness_of(
+    search: SearchPolicy,
+    arms: Sequence[int],
+    starts: int | Sequence[int],
+    ends: int | Sequence[int],
+    point: Point | None = None,
+) -> FloatArray:
+    """Return the `dearness` of arms, new ones at a point; 1 for unknown ones."""
+    found = np.ones(len(arms))
+    points = [search._points.get(arm, point) for arm in arms]
+    rows = [row for row, each in enumerate(points) if each is not None]
+    if search.prices is not None and rows:
+        found[rows] = search.dearness(
+            search.space.features([each for each in points if each is not None]),
+            np.broadcast_to(starts, len(arms))[rows],
+            np.broadcast_to(ends, len(arms))[rows],
+            [arms[row] for row in rows],
+        )
+    return found
+
+
+def too_dear(search: SearchPolicy, arms: Sequence[int]) -> set[int]:
+    """Return arms with a value below the target that can no longer be brought there."""
+    if search.prices is None or math.isinf(search.affordable):
+        return set()
+    target = search.target
+    levels = {arm: search.level_of(arm) for arm in arms if arm in search._points}
+    levels = {arm: level for arm, level in levels.items() if search.lowest <= level < target}
+    dearness = dearness_of(search, list(levels), list(levels.values()), target)
+    return {
+        arm
+        for (arm, level), times in zip(levels.items(), dearness, strict=True)
+        if search.price_from(level, target) * times > search.affordable
+    }
+
+
+def next_given(search: SearchPolicy, pending: Sequence[Pull]) -> int | None:
+    """Return a given arm without value or pull; stopped ones only before any value."""
+    lost = {pull.arm for pull in pending} | search._closed
+    if any(search._values):
+        lost |= search._stops.keys()
+    fresh = (arm for arm in search._given if arm not in lost and is_to_begin(search, arm))
+    return min(fresh, key=lambda arm: search._stops.get(arm, 0), default=None)
+
+
+def another(search: SearchPolicy, begun: int, pending: Sequence[Pull]) -> Pull | None:
+    """Return another arm at the lowest level, after `begun`; None if no given one is left."""
+    arm = next_given(search, pending) if search._given else begun
+    return None if arm is None else Pull(arm, search.lowest)
+
+
+def next_failed(search: SearchPolicy) -> Pull | None:
+    """Return the next step of an arm that failed and has no value; None if none may go on."""
+    failed = search.cheap_failures.failed_up_to
+    arm = min(failed.keys() - search._closed, default=None)
+    if arm is None:
+        return None
+    return Pull(arm, max(next_level(search, arm), min(failed[arm] + 1, search.target)))
+
+
+def is_to_begin(search: SearchPolicy, arm: int) -> bool:
+    """Return whether an arm has neither a value nor failed where new ones begin, or above."""
+    return _reached(search, arm) < search._rise
+
+
+def next_level(search: SearchPolicy, arm: int) -> int:
+    """Return the lowest level at which an arm may be evaluated next."""
+    return max(_reached(search, arm) + 1, search.lowest)
+
+
+def _reached(search: SearchPolicy, arm: int) -> int:
+    return max(search.level_of(arm), search.cheap_failures.highest(arm))
