@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -58,14 +58,6 @@ class HalvingSearch(SearchPolicy):
         grace = self.grace_level()
         return promotion(self, grace, pending) or Begin(grace, None)
 
-    def likely_best(self) -> list[int]:
-        """Return nothing, because there is no model."""
-        return []
-
-    def chance(self, arm: int, epsilon: float, **options: Any) -> float:
-        """Return NaN, because there is no model."""
-        return math.nan
-
     def grace_level(self) -> int:
         """Return the level at which new arms begin."""
         for level in range(self.lowest, self.target):
@@ -105,7 +97,9 @@ def next_of_given(
     out = search._closed | search._stops.keys()
     busy = {pull.arm: pull.fidelity for pull in pending}
     reached = {arm: max(search.level_of(arm), busy.get(arm, -1)) for arm in search._given}
-    begun = sum(level >= search._rise for arm, level in reached.items() if arm not in out)
+    begun = sum(
+        level >= search.cheap_failures.lowest for arm, level in reached.items() if arm not in out
+    )
     if begun < plan[search.lowest]:
         first = max(level for level, n in plan.items() if n == plan[search.lowest])
         arm = next_given(search, pending)

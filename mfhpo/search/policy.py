@@ -3,6 +3,7 @@
 import abc
 import math
 from bisect import insort
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -22,12 +23,8 @@ from mfhpo.search.cheap_failures import CheapFailures
 from mfhpo.search.prices import Prices
 from mfhpo.search.steps import Begin
 
-REDUCTION = 3
-"""One arm in so many goes up."""
-
-FEWEST, _MOST = 9, 27
-"""Number of the first arms."""
-
+REDUCTION = 3  # one arm in so many goes up
+FEWEST, _MOST = 9, 27  # first arms
 # At every level, because a single value at the target does not say how far the levels agree.
 _FIRST_EVERYWHERE = 2
 _MAX_FAILURES = 3
@@ -92,18 +89,15 @@ class SearchPolicy(abc.ABC):
         self.most_of_first = math.inf
         self.counts_evaluations = False
         self.prices: Prices | None = None
-        self.worth = 1.0
-        self.affordable = math.inf
-        self.allowance = math.inf
+        self.worth, self.affordable, self.allowance = 1.0, math.inf, math.inf
         self._space = SearchSpace({})
-        self._rise = 0  # the lowest level at which arms are begun, where costs count
         self._seed = check_seed(seed)
         self._points: dict[int, Point] = {}
         self._values: list[dict[int, list[float]]] = [{} for _ in costs]
         self.cheap_failures = CheapFailures(len(self.costs))
-        self._failures: dict[int, int] = {}  # in a row, at an arm's present level
+        self._failures: Counter[int] = Counter()  # in a row, at an arm's present level
         self._recovered = False  # whether any arm had a value after a failure at the same level
-        self._stops: dict[int, int] = {}  # how often an arm was stopped at a limit since its value
+        self._stops: Counter[int] = Counter()  # at a limit, since an arm's last value
         self._out: set[int] = set()
         self._merged: set[int] = set()
         self._gone: set[int] = set()  # no more evaluations; their values count
@@ -116,8 +110,7 @@ class SearchPolicy(abc.ABC):
         self._unknown: set[int] = set()
         # Arm, level and value, or None where the arm left for its failures.
         self._history: list[tuple[int, int, float | None]] = []
-        self._told = 0
-        self._changes = 0
+        self._told = self._changes = 0
         self._corrections = 0  # what was said of arms that had values already
 
     @property
@@ -164,7 +157,7 @@ class SearchPolicy(abc.ABC):
     @property
     def lowest(self) -> int:
         """Index of the lowest level at which arms are evaluated; it rises where most fail."""
-        return self.target if self.counts_evaluations else self._rise
+        return self.target if self.counts_evaluations else self.cheap_failures.lowest
 
     @property
     def n_given(self) -> int:
@@ -219,28 +212,42 @@ class SearchPolicy(abc.ABC):
             self._recovered |= had_failed
             self._stops.pop(pull.arm, None)
             self._learn(pull.arm, pull.fidelity, float(observation.value))
-            self._rise_if_most_fail()
-            return
-        limit = observation.censored_at
-        counts = self._failures if limit is None else self._stops
-        counts[pull.arm] = counts.get(pull.arm, 0) + 1
-        if limit is None:
-            n_left = len(self._out | self.cheap_failures.given_up)
-            for_good = n_left >= _ENOUGH_LEFT and not self._recovered
-            if self.level_of(pull.arm) < 0:
-                self.cheap_failures.add(pull.arm, pull.fidelity)
-                for_good |= self.cheap_failures.has_failed_below(pull.arm, pull.fidelity)
-                self._rise_if_most_fail()
+            self.cheap_failures.rise([len(values) for values in self._values])
+        elif observation.censored_at is None:
+            self._learn_failure(pull.arm, pull.fidelity)
         else:
-            for_good = self.prices is None or math.isinf(limit)
-        if counts[pull.arm] < (1 if for_good else _MAX_FAILURES) or pull.arm in self._out:
+            self._learn_stop(pull.arm, pull.fidelity, observation.censored_at)
+
+    def _learn(self, arm: int, level: int, value: float) -> None:
+        is_new = arm not in self._values[level]
+        if level == self.target and is_new and arm not in self._unfit:
+            insort(self._finished, arm)
+        self._values[level].setdefault(arm, []).append(value)
+        self._without_value.discard(arm)
+        self._remember(arm, level, value)
+
+    def _learn_failure(self, arm: int, level: int) -> None:
+        self._failures[arm] += 1
+        n_left = len(self._out | self.cheap_failures.given_up)
+        for_good = n_left >= _ENOUGH_LEFT and not self._recovered
+        had_value = self.level_of(arm) >= 0
+        if not had_value:
+            self.cheap_failures.add(arm, level)
+            for_good |= self.cheap_failures.has_failed_below(arm, level)
+            self.cheap_failures.rise([len(values) for values in self._values])
+        if arm in self._out or self._failures[arm] < (1 if for_good else _MAX_FAILURES):
             return
-        if limit is None and self.level_of(pull.arm) < 0:
-            self._fail_for_good(pull.arm, pull.fidelity)
-            return
-        # That it takes long is no fault, and is known to the prices.
-        is_fault = limit is None or self.prices is None or math.isinf(limit)
-        self._leave(pull.arm, self._out, pull.fidelity if is_fault else None)
+        if had_value:
+            self._leave(arm, self._out, level)
+        else:
+            self._fail_for_good(arm, level)
+
+    def _learn_stop(self, arm: int, level: int, limit: float) -> None:
+        self._stops[arm] += 1
+        # Else that it takes long is no fault, and is known to the prices.
+        is_fault = self.prices is None or math.isinf(limit)
+        if arm not in self._out and self._stops[arm] >= (1 if is_fault else _MAX_FAILURES):
+            self._leave(arm, self._out, level if is_fault else None)
 
     def _leave(self, arm: int, group: set[int], failed_at: int | None = None) -> None:
         group.add(arm)
@@ -261,13 +268,6 @@ class SearchPolicy(abc.ABC):
             if failures.condemns(below):  # and did not before, maybe
                 for other in sorted(failures.given_up.intersection(failures.at(below)) - self._out):
                     self._leave(other, self._out, below)
-
-    def _rise_if_most_fail(self) -> None:
-        """Begin new arms one level above a level at which most fail, and not above it."""
-        for level in range(self._rise, self.target):
-            if self.cheap_failures.are_of_level(level, len(self._values[level])):
-                self._rise = level + 1
-                return
 
     def rule_out(self, arm: int) -> None:
         """Say that an arm's mean at the target is -inf: it leaves, and has not failed."""
@@ -315,11 +315,10 @@ class SearchPolicy(abc.ABC):
         by_values = sorted(finished, key=lambda arm: (-self.mean(arm, self.target), arm))
         return (self.likely_best() or by_values)[:most]
 
-    @abc.abstractmethod
     def likely_best(self) -> list[int]:
         """Return finished arms that may be the best by a model, the best first; none without it."""
+        return []
 
-    @abc.abstractmethod
     def chance(
         self,
         arm: int,
@@ -334,6 +333,7 @@ class SearchPolicy(abc.ABC):
         `among_given` compares it with all given arms. `fresh` has more target values by arm. A
         result below `at_least` may be computed more coarsely.
         """
+        return math.nan
 
     def mean(self, arm: int, fidelity: int) -> float:
         """Return the mean of an arm's values at a level; NaN without any."""
@@ -349,10 +349,7 @@ class SearchPolicy(abc.ABC):
 
     def level_of(self, arm: int) -> int:
         """Return the highest level at which an arm has a value, or -1."""
-        for level in range(self.target, -1, -1):
-            if arm in self._values[level]:
-                return level
-        return -1
+        return max([k for k, values in enumerate(self._values) if arm in values], default=-1)
 
     def cost_from(self, arm_level: int, fidelity: int) -> float:
         """Return the cost of an evaluation after a level, -1 for a new arm."""
@@ -380,14 +377,6 @@ class SearchPolicy(abc.ABC):
         """Tell whether an arm's configuration is known."""
         return arm in self._points
 
-    def _learn(self, arm: int, level: int, value: float) -> None:
-        is_new = arm not in self._values[level]
-        if level == self.target and is_new and arm not in self._unfit:
-            insort(self._finished, arm)
-        self._values[level].setdefault(arm, []).append(value)
-        self._without_value.discard(arm)
-        self._remember(arm, level, value)
-
     def _remember(self, arm: int, level: int, value: float | None) -> None:
         self._history.append((arm, level, value))
         if arm not in self._points:
@@ -395,11 +384,11 @@ class SearchPolicy(abc.ABC):
 
     def most_failed(self) -> tuple[int, int, int] | None:
         """Return the level above which arms begin, how many failed there, and of how many; None."""
-        if self._rise == 0:
+        level = self.cheap_failures.lowest - 1
+        if level < 0:
             return None
-        level = self._rise - 1
-        failed, values = self.cheap_failures.at(level), self._values[level]
-        return level, len(failed), len(values.keys() | set(failed))
+        failed = self.cheap_failures.at(level)
+        return level, len(failed), len({*failed, *self._values[level]})
 
     @property
     def _unfit(self) -> set[int]:

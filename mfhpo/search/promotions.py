@@ -183,7 +183,7 @@ def next_failed(search: SearchPolicy) -> Pull | None:
 
 def is_to_begin(search: SearchPolicy, arm: int) -> bool:
     """Return whether an arm has neither a value nor failed where new ones begin, or above."""
-    return _reached(search, arm) < search._rise
+    return _reached(search, arm) < search.cheap_failures.lowest
 
 
 def next_level(search: SearchPolicy, arm: int) -> int:

@@ -112,11 +112,10 @@ class Standing:
         return f"{why or 'the search goes on'}; {lucky}"
 
     def _notices(self) -> tuple[str, ...]:
-        found = self.search.most_failed()
+        found, name = self.search.most_failed(), self.policy.labels.fidelity
         if found is None:
             return ()
         level, failed, tried = found
-        name = self.policy.labels.fidelity
         return (
             f"{failed} of {tried} configurations failed at {name(level)}, so that new ones begin "
             f"at {name(level + 1)}",
