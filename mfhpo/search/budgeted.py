@@ -253,33 +253,25 @@ class BudgetedSearch(Policy):
         if not shortlist:
             if self.stopped_by_chance:
                 return None
-            kept = self.budget.kept_for(self.top) if len(self.search.finished_arms()) > 1 else 0.0
-            following = self.budget.next_of_search(self.begun, pending, kept)
-            if following is not None and self.budget.fits(following[0], pending, kept):
+            budget = self.budget
+            kept = budget.kept_for(self.top) if len(self.search.finished_arms()) > 1 else 0.0
+            following = budget.next_of_search(self.begun, pending, kept)
+            if following is not None and budget.fits(following[0], pending, kept):
                 block = SEARCH_BLOCK if self._finalists.in_blocks else None
                 return replace(following[0], block=block), following[1]
             if following is None and any(not isinstance(pull, Replicate) for pull in pending):
                 return None  # which of these goes on is not known yet
             is_spent = following is not None or not self.search.n_given
-            if self.budget.kept == 0.0 and (is_spent or not self._pays_for_finalists):
+            pays = not math.isinf(budget.amount) and budget.pays_for(LEAST_OF_FINALISTS, ())
+            if budget.kept == 0.0 and (is_spent or not pays):
                 return None
-            shortlist = tuple(self.search.contenders(self.largest_shortlist))
+            shortlist = tuple(self.search.contenders(budget.largest_shortlist(self.top)))
         replicate = self._finalists.next_pull(shortlist, pending)
         if replicate is None:
             return None
         # Only one that hangs is stopped: what takes long may be poor, and is to be counted.
         replicate = replace(replicate, limit=self.budget.limit_for(replicate, pending, None))
         return (replicate, None) if self.fits(replicate, pending) else None
-
-    @property
-    def _pays_for_finalists(self) -> bool:
-        budget = self.budget
-        return not math.isinf(budget.amount) and budget.pays_for(LEAST_OF_FINALISTS, ())
-
-    @property
-    def largest_shortlist(self) -> int:
-        """How many arms what is left of the budget compares, from 2 to `top`."""
-        return self.budget.largest_shortlist(self.top)
 
     @property
     def finished(self) -> bool:
@@ -328,10 +320,6 @@ class BudgetedSearch(Policy):
     def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
         """Return the best answer so far in short (see `Policy.leader`)."""
         return self.standing.leader()
-
-    def chance(self) -> float | None:
-        """Return how likely the recommended arm is within epsilon of the best finished one."""
-        return self.standing.chance()
 
     @property
     def standing(self) -> Standing:

@@ -12,10 +12,9 @@ from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.problem import Pull
 from mfhpo.racing.native import one_thread
 from mfhpo.search.halving import next_of_given
-from mfhpo.search.model.acquisition import best_place
+from mfhpo.search.model.acquisition import View, best_place
 from mfhpo.search.model.process import LevelData, LevelProcess
 from mfhpo.search.model.rows import Told
-from mfhpo.search.model.view import View
 from mfhpo.search.policy import FEWEST, SearchPolicy
 from mfhpo.search.promotions import first_step, highest_open, next_level, promotion, too_dear
 from mfhpo.search.steps import Begin

@@ -94,6 +94,7 @@ class SearchPolicy(abc.ABC):
         self._seed = check_seed(seed)
         self._points: dict[int, Point] = {}
         self._values: list[dict[int, list[float]]] = [{} for _ in costs]
+        self._levels: dict[int, int] = {}  # the highest with a value
         self.cheap_failures = CheapFailures(len(self.costs))
         self._failures: Counter[int] = Counter()  # in a row, at an arm's present level
         self._recovered = False  # whether any arm had a value after a failure at the same level
@@ -132,10 +133,13 @@ class SearchPolicy(abc.ABC):
         if self._initial is not None:
             return self._initial
         affordable = round(self.price_from(-1, self.target) / self.price_from(-1, self.lowest))
-        n = min(max(affordable, FEWEST), _MOST if self.prices is None else FEWEST)
-        while n > 2 and self._price_of_first(n) > self.most_of_first:
-            n -= 1
-        return n
+        most = _MOST if self.prices is None else FEWEST
+        for n in range(min(max(affordable, FEWEST), most), 2, -1):
+            counts = self.counts_of_first(n).items()
+            price = sum(count * self.price_from(level - 1, level) for level, count in counts)
+            if price <= self.most_of_first:
+                return n
+        return 2
 
     def counts_of_first(self, n: int) -> dict[int, int]:
         """Return how many of the first `n` arms are evaluated at each level."""
@@ -144,10 +148,6 @@ class SearchPolicy(abc.ABC):
         for level in range(self.lowest + 1, self.target + 1):
             counts[level] = max(least, math.ceil(counts[level - 1] / REDUCTION))
         return counts
-
-    def _price_of_first(self, n: int) -> float:
-        counts = self.counts_of_first(n)
-        return sum(count * self.price_from(level - 1, level) for level, count in counts.items())
 
     @property
     def target(self) -> int:
@@ -191,10 +191,9 @@ class SearchPolicy(abc.ABC):
     def tell(self, pull: Pull, observation: Observation) -> None:
         """Learn from an evaluation; any order, any number of times.
 
-        An arm that was stopped at a limit may go on later, with a larger one, where costs are
-        measured. It leaves if that was the third time. At once, and as one that failed, it leaves
-        where costs are declared, or if no limit is large enough (an infinite one): what is like it
-        would be stopped as well.
+        Where costs are measured, an arm that was stopped at a limit may go on with a larger one and
+        leaves the third time. Where they are declared, or no limit is large enough (an infinite
+        one), it leaves at once and as one that failed, because the like would be stopped, too.
 
         An arm that fails for good below the target, before it had any value, goes on at the next
         level: see `CheapFailures`.
@@ -223,6 +222,7 @@ class SearchPolicy(abc.ABC):
         if level == self.target and is_new and arm not in self._unfit:
             insort(self._finished, arm)
         self._values[level].setdefault(arm, []).append(value)
+        self._levels[arm] = max(level, self.level_of(arm))
         self._without_value.discard(arm)
         self._remember(arm, level, value)
 
@@ -349,7 +349,7 @@ class SearchPolicy(abc.ABC):
 
     def level_of(self, arm: int) -> int:
         """Return the highest level at which an arm has a value, or -1."""
-        return max([k for k, values in enumerate(self._values) if arm in values], default=-1)
+        return self._levels.get(arm, -1)
 
     def cost_from(self, arm_level: int, fidelity: int) -> float:
         """Return the cost of an evaluation after a level, -1 for a new arm."""

@@ -224,7 +224,7 @@ class SearchRunner(Runner):
         failed = next_failed(search)
         if failed is not None and policy.fits(failed):
             return self._wanted(replace(failed, block=SEARCH_BLOCK))
-        contenders = search.contenders(policy.largest_shortlist)
+        contenders = search.contenders(policy.budget.largest_shortlist(policy.top))
         if len(contenders) > 1:
             return self._first_of(contenders)
         return self._again(contenders[0]) if contenders else None
