@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, get_args
 
-import numpy as np
-
 from mfhpo._validation import check_choice, check_limit, check_number, shown
 from mfhpo.identification.group_sequential import FIRST_LOOK, LEAST_FIRST_LOOK
 from mfhpo.knowledge.space import Point
@@ -188,14 +186,16 @@ class Budget:
         """Return what pulls cost; 0 while the guess has not even the right unit."""
         if self._prices is not None and not self._prices.usual.any_known:
             return [0.0] * len(pulls)
+        costs, starts = [], []
+        for pull in pulls:
+            starts.append(start := self._start_of(pull))
+            going_on = self._search.cost_from(start, pull.fidelity)
+            costs.append(self.from_scratch[pull.fidelity] if start < 0 else going_on)
+        if self._search.prices is None:
+            return costs
         arms, levels = [pull.arm for pull in pulls], [pull.fidelity for pull in pulls]
-        starts = [self._start_of(pull) for pull in pulls]
-        usual = [
-            self.from_scratch[level] if start < 0 else self._search.cost_from(start, level)
-            for start, level in zip(starts, levels, strict=True)
-        ]
         times = dearness_of(self._search, arms, starts, levels, point)
-        return [float(cost) for cost in np.array(usual) * times]
+        return [cost * float(one) for cost, one in zip(costs, times, strict=True)]
 
     def _start_of(self, pull: Pull) -> int:
         """Return the level that a pull goes on from; -1 if it begins anew, as all beyond it do."""

@@ -75,10 +75,10 @@ class BudgetedSearch(Policy):
         once more than half of its evaluations surely fail.
     blocks
         Whether pulls name the block of their evaluation, whose replicate, a split or a seed, is the
-        same for all arms. The search makes all of its evaluations in block 0, so that it compares
-        arms by values that have the block's effect in common. The certificate evaluates the
-        shortlist in the blocks after it, and is about the mean over replicates; a `sigma` has no
-        part in it, and an `epsilon` of None contains what replicates do to all arms.
+        same for all arms. All of the search is in block 0, so that arms are compared by values with
+        the block's effect in common. The certificate takes the blocks after it, and is about the
+        mean over replicates; a `sigma` has no part in it, and an `epsilon` of None contains what
+        replicates do to all arms.
     measured
         Whether the search's costs are but a guess, to be replaced by what evaluations cost, by
         level and by configuration (`Prices`); failures are paid for, but teach nothing about costs.
@@ -91,9 +91,7 @@ class BudgetedSearch(Policy):
     params
         Gives the parameters of an arm, for the certificate.
     chance
-        A probability, in (0, 1). A search among given arms ends once its model is so sure that no
-        other of them is better than the leader by more than `epsilon`. That is an estimate: nothing
-        is certified then. None: it goes on until the budget is spent.
+        See `mfhpo.search.SearchOptions`.
     certifier
         Makes the policy that certifies the shortlist, see `mfhpo.certification`. None: a few
         planned looks, which take the fewest evaluations.

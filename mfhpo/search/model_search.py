@@ -114,11 +114,11 @@ class ModelSearch(SearchPolicy):
             return Begin(self.lowest, None)
         rng = np.random.default_rng([self._seed, begun, self._told])
         view = self._see_by_draw(pending, begun, top)
-        busy = {pull.arm for pull in pending}
+        out = self._closed.union(pull.arm for pull in pending)
         waiting = [
             index
             for index, arm in enumerate(view.arms)
-            if next_level(self, arm) <= top and arm not in busy and arm not in self._closed
+            if next_level(self, arm) <= top and arm not in out
         ]
         dear = too_dear(self, [view.arms[index] for index in waiting])
         new, improvement = self._new_arm(view, begun, rng)
@@ -152,10 +152,12 @@ class ModelSearch(SearchPolicy):
 
         The model's mean evens out the noise of values.
         """
-        known = self._known_finished()
+        if not self._can_model:
+            return []
+        view, finished = self._see(), set(self._finished)
+        known = [index for index, arm in enumerate(view.arms) if arm in finished]
         if not known:
             return []
-        view = self._see()
         known.sort(key=lambda index: (-view.means[index], index))
         floor = view.means[known[0]] - _REACH * view.spreads[known[0]]
         reaching = [i for i in known if view.means[i] + _REACH * view.spreads[i] >= floor]
@@ -213,8 +215,7 @@ class ModelSearch(SearchPolicy):
 
     @property
     def _can_model(self) -> bool:
-        known = self._points.keys()
-        has_rows = any(not known.isdisjoint(values) for values in self._values)
+        has_rows = not self._points.keys().isdisjoint(self._levels)
         return bool(self._finished and self.space.parameters and has_rows)
 
     def _known_level(self, pending: Sequence[Pull]) -> int:
@@ -227,16 +228,10 @@ class ModelSearch(SearchPolicy):
             return self.target if self._can_model else -1
         enough = min(len(pending) + 1, FEWEST)  # the more is decided at once, the more
         for level in range(self.target, self.lowest - 1, -1):
-            known = (arm for arm in self._values[level] if arm in self._points)
-            if len(list(islice((arm for arm in known if arm not in self._out), enough))) == enough:
+            known = (k for k in self._values[level] if k in self._points and k not in self._out)
+            if len(list(islice(known, enough))) == enough:
                 return level if self.space.parameters else -1
         return -1
-
-    def _known_finished(self) -> list[int]:
-        if not self._can_model:
-            return []
-        finished = set(self.finished_arms())
-        return [index for index, arm in enumerate(self._see().arms) if arm in finished]
 
     def _see(self, level: int | None = None) -> View:
         top = self.target if level is None else level

@@ -306,16 +306,11 @@ class Prices:
         return float(_MARGIN * multiples[least + 1 + np.argmax(larger)])
 
     def _usual_logs(self, payments: Sequence[_Payment]) -> FloatArray:
-        steps = {(start, level) for _, start, level, *_ in payments}
-        logs = {
-            (start, level): np.log(
-                self.usual.from_scratch(level)
-                if start < 0
-                else self._costs[level] - self._costs[start]
-            )
-            for start, level in steps
-        }
-        return np.array([logs[start, level] for _, start, level, *_ in payments])
+        costs, anew = self._costs, list(map(self.usual.from_scratch, range(len(self._costs))))
+        steps = [(start, level) for _, start, level, *_ in payments]
+        return np.log(
+            [anew[end] if start < 0 else costs[end] - costs[start] for start, end in steps]
+        )
 
 
 def _basis(features: FloatArray, numbers: BoolArray) -> FloatArray:

@@ -130,9 +130,11 @@ def dearness_of(
 ) -> FloatArray:
     """Return the `dearness` of arms, new ones at a point; 1 for unknown ones."""
     found = np.ones(len(arms))
+    if search.prices is None:
+        return found
     points = [search._points.get(arm, point) for arm in arms]
     rows = [row for row, each in enumerate(points) if each is not None]
-    if search.prices is not None and rows:
+    if rows:
         found[rows] = search.dearness(
             search.space.features([each for each in points if each is not None]),
             np.broadcast_to(starts, len(arms))[rows],
@@ -160,7 +162,7 @@ def too_dear(search: SearchPolicy, arms: Sequence[int]) -> set[int]:
 def next_given(search: SearchPolicy, pending: Sequence[Pull]) -> int | None:
     """Return a given arm without value or pull; stopped ones only before any value."""
     lost = {pull.arm for pull in pending} | search._closed
-    if any(search._values):
+    if search._levels:
         lost |= search._stops.keys()
     fresh = (arm for arm in search._given if arm not in lost and is_to_begin(search, arm))
     return min(fresh, key=lambda arm: search._stops.get(arm, 0), default=None)

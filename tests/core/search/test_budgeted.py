@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mfhpo.problem import Observation, Pull
 from mfhpo.search import BudgetedSearch, HalvingSearch, ModelSearch, Numeric, Replicate, SearchSpace
-from tests.core.search.played import replayed
+from tests.core.search.played import RacePlay, describe, replayed
 
 COSTS = (1.0, 3.0, 9.0)
 SIGMA = 0.05
@@ -24,47 +24,28 @@ def make(kind=HalvingSearch, costs=COSTS, continues=False, initial=9, seed=0, **
     return BudgetedSearch(search, **{"budget": 400.0} | options)
 
 
-class Run:
+class Run(RacePlay):
     def __init__(self, race, sigma=SIGMA, seed=0):
-        self.race = race
-        self.sigma = sigma
-        self.seed = seed
-        self.points = {}
-        self.told = []
+        super().__init__(race, lambda arm: {"x": np.random.default_rng([seed, 1, arm]).random()})
+        self.sigma, self.seed = sigma, seed
+
+    def outcome(self, pull, cost=None):
+        rng = np.random.default_rng([self.seed, 2, len(self.told)])
+        level = pull.fidelity + 3 - len(self.search.costs)
+        return Observation(
+            true_value(self.points[pull.arm], level) + self.sigma * rng.normal(), cost
+        )
 
     def begin(self, pull):
-        if pull.arm not in self.points:
-            point = self.race.point_of(pull.arm)
-            x = float(np.random.default_rng([self.seed, 1, pull.arm]).random())
-            self.points[pull.arm] = {"x": x} if point is None else dict(point)
-            self.race.search.describe(pull.arm, self.points[pull.arm])
-
-    def value(self, pull):
-        rng = np.random.default_rng([self.seed, 2, len(self.told)])
-        level = pull.fidelity + 3 - len(self.race.search.costs)
-        return true_value(self.points[pull.arm], level) + self.sigma * rng.normal()
+        describe(self.race, pull, self.points, self.draw)
 
     def tell(self, pull, cost=None):
-        value = self.value(pull)
-        self.told.append((pull, value))
-        self.race.tell(pull, Observation(value, cost))
-
-    def step(self, cost=None):
-        pulls = self.race.ask()
-        if pulls:
-            self.begin(pulls[0])
-            self.tell(pulls[0], cost)
-        return bool(pulls)
-
-    def to_end(self, cost=None):
-        for _ in range(2000):
-            if not self.step(cost):
-                return self
-        raise AssertionError("the race does not end")
+        self.told.append((pull, self.outcome(pull, cost)))
+        self.race.tell(*self.told[-1])
 
     @property
     def replicates(self):
-        return [pull for pull, _ in self.told if isinstance(pull, Replicate)]
+        return [pull for pull in self.pulls if isinstance(pull, Replicate)]
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5])
@@ -200,7 +181,7 @@ def run_with_set_up(costs, budget, workers=1, **options):
             pull = pending.pop(0)
             run.tell(pull, 10.0 + 0.01 * costs[pull.fidelity])
         else:
-            return race, [pull for pull, _ in run.told]
+            return race, run.pulls
 
 
 @pytest.mark.parametrize(
@@ -383,7 +364,7 @@ def test_of_few_replicates_the_first_is_the_search_s_alone(most):
     assert f"more than the {most - 1} replicates" in answer.reason
     again = make(**options)
     again.most_blocks = most
-    again = replayed(again, run.points, [(pull, Observation(value)) for pull, value in run.told])
+    again = replayed(again, run.points, run.told)
     assert str(again.recommend()) == str(answer)
     assert again.finished
 

@@ -9,7 +9,7 @@ from mfhpo.problem import Observation, Pull
 from mfhpo.search import BudgetedSearch, ModelSearch, Numeric, SearchSpace
 from mfhpo.search.prices import Prices
 from mfhpo.search.promotions import dearness_of
-from tests.core.search.played import next_pull
+from tests.core.search.played import RacePlay
 
 SPACE = SearchSpace({"x": Numeric(), "z": Numeric()})
 GUESS = (1.0, 3.0, 9.0)
@@ -103,76 +103,53 @@ def test_a_higher_level_never_costs_less(payments, continues, z):
     assert (np.diff(own) >= -1e-9 * own[1:]).all()
 
 
-class Timed:
+class Timed(RacePlay):
     """A search whose best value is at x = .3, where time grows with z, which does nothing else."""
 
-    def __init__(self, ratio=100.0, unit=1.0, continues=False, costs=GUESS, seed=1, **options):
-        self.search = ModelSearch(costs, continues=continues, seed=seed)
-        self.search.space = SPACE
-        self.race = BudgetedSearch(self.search, **{"measured": True} | options)
-        self.ratio, self.unit, self.continues = ratio, unit, continues
-        self.points, self.pulls, self.paid = {}, [], []
+    def __init__(self, ratio=100.0, unit=1.0, continues=False, costs=GUESS, **options):
+        search = ModelSearch(costs, continues=continues, seed=1)
+        search.space = SPACE
+        super().__init__(BudgetedSearch(search, **{"measured": True} | options), drawn)
+        self.ratio, self.unit = ratio, unit
 
-    def seconds(self, pull):
-        level = self.search.level_of(pull.arm)
-        done = self.search_costs[level] if self.continues and level >= 0 else 0.0
-        steps = self.search_costs[pull.fidelity] - done
-        return self.unit * (2.0 + steps) * self.ratio ** self.points[pull.arm]["z"]
-
-    @property
-    def search_costs(self):
-        return GUESS[: self.search.target + 1]
-
-    def step(self):
-        pull = next_pull(self.race, self.points, drawn)
-        if pull is None:
-            return False
-        value = -((self.points[pull.arm]["x"] - 0.3) ** 2)
-        self.pulls.append((pull, dict(self.points[pull.arm])))
-        self.paid.append(self.seconds(pull))
-        self.race.tell(pull, Observation(value, self.paid[-1]))
-        return True
-
-    def steps(self, n):
-        for _ in range(n):
-            self.step()
-        return self
+    def outcome(self, pull):
+        level, point = self.search.level_of(pull.arm), self.points[pull.arm]
+        done = GUESS[level] if self.search.continues and level >= 0 else 0.0
+        seconds = self.unit * (2.0 + GUESS[pull.fidelity] - done) * self.ratio ** point["z"]
+        return Observation(-((point["x"] - 0.3) ** 2), seconds)
 
 
 @pytest.mark.parametrize("continues", [False, True])
 def test_a_search_finds_out_which_configurations_are_cheap(continues):
     play = Timed(continues=continues).steps(50)
-    assert np.median([point["z"] for _, point in play.pulls[20:]]) < 0.1
+    assert np.median([play.points[pull.arm]["z"] for pull in play.pulls[20:]]) < 0.1
     assert abs(play.points[play.race.leader()[0]]["x"] - 0.3) < 0.1
 
 
 def test_a_search_in_another_unit_is_the_same():
     """A power of two, so that rounding is the same too."""
-    one, other = Timed().steps(40).pulls, Timed(unit=2.0**20).steps(40).pulls
-    limits = [[pull.limit or 0.0 for pull, _ in pulls] for pulls in (one, other)]
+    one, other = Timed().steps(40), Timed(unit=2.0**20).steps(40)
+    limits = [[pull.limit or 0.0 for pull in play.pulls] for play in (one, other)]
     assert limits[1] == pytest.approx([2.0**20 * limit for limit in limits[0]], rel=1e-9)
-    without = [
-        [(replace(pull, limit=None), point) for pull, point in pulls] for pulls in (one, other)
-    ]
-    assert without[0] == without[1]
+    without = [[replace(pull, limit=None) for pull in play.pulls] for play in (one, other)]
+    assert (without[0], one.points) == (without[1], other.points)
 
 
 def test_declared_costs_are_the_same_for_all_whatever_is_paid():
     """Nothing is learned from what evaluations say that they have cost."""
     cheap, dear = (Timed(ratio=ratio, measured=False).steps(40) for ratio in (1.0, 1000.0))
-    assert cheap.pulls == dear.pulls
+    assert (cheap.pulls, cheap.points) == (dear.pulls, dear.points)
     assert cheap.search.prices is None
     assert cheap.search.dearness(at(0.9), -1, 2).tolist() == [1.0]
 
 
 @pytest.mark.parametrize("budget", [300.0, 1000.0])
 def test_the_budget_is_missed_by_less_than_the_last_evaluation(budget):
-    play = Timed(costs=(1.0,), budget=budget, certify_share=0.0)
-    while play.step():
-        pass
+    play = Timed(costs=(1.0,), budget=budget, certify_share=0.0).to_end()
+    paid = [observation.cost for _, observation in play.told]
     assert play.race.finished
-    assert budget < play.race.cost + max(play.paid)
-    assert play.race.cost < budget + play.paid[-1]
+    assert budget < play.race.cost + max(paid)
+    assert play.race.cost < budget + paid[-1]
 
 
 def test_what_is_under_way_counts_at_the_price_of_its_configuration():
