@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from itertools import islice
 
 import numpy as np
 
@@ -21,18 +20,20 @@ def first_step(search: SearchPolicy, begun: int, pending: Sequence[Pull]) -> Beg
     step, n_first = probe(search, pending), search.n_first
     if step is not None or begun < n_first:
         return step or Begin(search.lowest, None)
-    # Arms that failed, were stopped or are too dear are replaced by the next ones, if any.
-    stops = {arm for arm in search._stops if search.level_of(arm) < 0}
-    lost = search._out | search._gone | stops
-    lost |= {arm for arm in search.cheap_failures.given_up if not is_to_begin(search, arm)}
-    candidates = (arm for arm in range(begun) if arm not in lost)
-    first: list[int] = []
-    while more := list(islice(candidates, n_first - len(first))):
-        dear = too_dear(search, more)
-        first += [arm for arm in more if arm not in dear]
     under_way = {pull.arm: pull.fidelity for pull in pending}
-    for arm in first:
-        if is_to_begin(search, arm) and arm not in under_way and arm not in search._merged:
+    first: list[int] = []
+    for arm in range(begun):
+        if len(first) == n_first:
+            break
+        is_new = is_to_begin(search, arm)
+        # Arms that failed, were stopped or are too dear are replaced by the next ones, if any.
+        is_lost = arm in search._out or arm in search._gone
+        is_lost |= arm in search._stops and search.level_of(arm) < 0
+        is_lost |= not is_new and search.cheap_failures.highest(arm) >= 0
+        if is_lost or too_dear(search, [arm]):
+            continue
+        first.append(arm)
+        if is_new and arm not in under_way and arm not in search._merged:
             return Pull(arm, search.lowest)  # it failed: once more
     quotas = search.counts_of_first(n_first)
     for level in range(search.lowest, highest_open(search, pending)):
@@ -185,13 +186,11 @@ def next_failed(search: SearchPolicy) -> Pull | None:
 
 def is_to_begin(search: SearchPolicy, arm: int) -> bool:
     """Return whether an arm has neither a value nor failed where new ones begin, or above."""
-    return _reached(search, arm) < search.cheap_failures.lowest
+    failures = search.cheap_failures
+    return max(search.level_of(arm), failures.highest(arm)) < failures.lowest
 
 
 def next_level(search: SearchPolicy, arm: int) -> int:
     """Return the lowest level at which an arm may be evaluated next."""
-    return max(_reached(search, arm) + 1, search.lowest)
-
-
-def _reached(search: SearchPolicy, arm: int) -> int:
-    return max(search.level_of(arm), search.cheap_failures.highest(arm))
+    reached = max(search.level_of(arm), search.cheap_failures.highest(arm))
+    return max(reached + 1, search.lowest)
