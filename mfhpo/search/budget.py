@@ -225,11 +225,7 @@ class Budget:
     @property
     def kept(self) -> float:
         """What is kept for the shortlist; 0 if it is too little for a comparison."""
-        if self._share == 0.0 or math.isinf(self.amount) or self._too_few_replicates:
-            return 0.0
-        least = 2 * self._least_first_look * self.target_price
-        kept = self._share * self.amount
-        return kept if kept + _ROUNDING >= least else 0.0
+        return 0.0 if self.why_nothing_is_kept else self._share * self.amount
 
     def kept_for(self, top: int) -> float:
         """Return the part kept for a shortlist of so many arms, which few replicates may limit."""
@@ -238,24 +234,21 @@ class Budget:
         return min(self.kept, top * self.most_replicates * self.target_price)
 
     @property
-    def _too_few_replicates(self) -> bool:
-        return self.most_replicates is not None and self.most_replicates < LEAST_FIRST_LOOK
-
-    @property
     def why_nothing_is_kept(self) -> str:
         """The reason in words; empty where something is kept."""
         if self._share == 0.0 or math.isinf(self.amount):
             return "nothing is kept for a certificate"
-        if self._too_few_replicates:
+        if self.most_replicates is not None and self.most_replicates < LEAST_FIRST_LOOK:
             return (
                 f"a certificate takes at least {LEAST_FIRST_LOOK} replicates besides that of the "
                 f"search: let the objective ask for one of more values"
             )
-        if self.kept == 0.0:
+        least = 2 * (LEAST_FIRST_LOOK if self._prices is None else FIRST_LOOK)
+        if self._share * self.amount + _ROUNDING < least * self.target_price:
             return (
-                f"a share of {self._share:g} of the budget is less than "
-                f"{2 * self._least_first_look} evaluations at the target take, so that nothing is "
-                f"kept for a certificate: raise the budget, or certify_share"
+                f"a share of {self._share:g} of the budget is less than {least} evaluations at the "
+                f"target take, so that nothing is kept for a certificate: raise the budget, or "
+                f"certify_share"
             )
         return ""
 
@@ -303,8 +296,3 @@ class Budget:
         if self._prices is None and not math.isinf(self.amount):
             most = min(most, int((self.kept + _ROUNDING) / (n * self.target_price)))
         return min(max(most, LEAST_FIRST_LOOK), FIRST_LOOK)
-
-    @property
-    def _least_first_look(self) -> int:
-        """Evaluations of each candidate without which nothing can be said about them."""
-        return LEAST_FIRST_LOOK if self._prices is None else FIRST_LOOK

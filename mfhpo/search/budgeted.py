@@ -104,11 +104,6 @@ class BudgetedSearch(Policy):
         What may be spent, and what was, with the arms that were tried and their levels.
     begun
         Number of the next new arm: one more than the last of which anything was told.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For arguments of the wrong type, or out of range.
     """
 
     def __init__(

@@ -63,10 +63,6 @@ class CheapFailures:
             for below in self._levels[:-1]:
                 below.lost += arm in below.failed
 
-    def has_failed_below(self, arm: int, level: int) -> bool:
-        """Return whether an arm has failed at a lower level."""
-        return any(arm in below.failed for below in self._levels[:level])
-
     def recover(self, arm: int, level: int) -> bool:
         """Note an arm's first value; return whether it had failed at the same level."""
         self._given_up.pop(arm, None)

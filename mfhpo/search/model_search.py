@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo.knowledge.arrays import FloatArray, IntArray
+from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.problem import Pull
 from mfhpo.racing.native import one_thread
 from mfhpo.search.halving import next_of_given
@@ -194,7 +194,11 @@ class ModelSearch(SearchPolicy):
 
         def chance_by(process: LevelProcess, rng: np.random.Generator) -> float:
             process.condition(data)
-            near = [0, *(1 + self._most_promising(process, asked[1:])).tolist()]
+            near = [0]
+            if rivals:
+                means, spreads = process.at_target(asked[1:])
+                order = np.argsort(-(means + _REACH * spreads), kind="stable")
+                near += (1 + order[:_MOST_RIVALS]).tolist()
             means, covariance = process.jointly_at_target(asked[near])
             drawn = rng.multivariate_normal(means, covariance, _OF_EACH, check_valid="ignore")
             worth = scale.values(drawn)
@@ -205,13 +209,6 @@ class ModelSearch(SearchPolicy):
         if by_fit < at_least:  # drawn parameters are hardly surer
             return by_fit
         return sum(chance_by(fitted.drawn(rng), rng) for rng in rngs[:-1]) / _DRAWS
-
-    @staticmethod
-    def _most_promising(process: LevelProcess, features: FloatArray) -> IntArray:
-        if not len(features):
-            return np.zeros(0, dtype=np.int64)
-        means, spreads = process.at_target(features)
-        return np.argsort(-(means + _REACH * spreads), kind="stable")[:_MOST_RIVALS]
 
     @property
     def _can_model(self) -> bool:

@@ -233,7 +233,7 @@ class SearchPolicy(abc.ABC):
         had_value = self.level_of(arm) >= 0
         if not had_value:
             self.cheap_failures.add(arm, level)
-            for_good |= self.cheap_failures.has_failed_below(arm, level)
+            for_good |= any(arm in self.cheap_failures.at(below) for below in range(level))
             self.cheap_failures.rise([len(values) for values in self._values])
         if arm in self._out or self._failures[arm] < (1 if for_good else _MAX_FAILURES):
             return
