@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from mfhpo._validation import check_count, shown, unwrapped
+from mfhpo._validation import check_count, check_index, shown, unwrapped
 from mfhpo.certification.candidates import Candidate, CandidateResult
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.choice import choose_blocks, recommend_policy
@@ -124,8 +124,7 @@ class Certification:
         n = len(candidates)
         if n < 2:
             raise ValueError(f"candidates must be at least 2, got {n}.")
-        if not 0 <= luckiest < n:
-            raise ValueError(f"luckiest must be 0 to {n - 1}, got {luckiest}.")
+        check_index("luckiest", luckiest, n)
         if blocks and sigma is not None:
             raise ValueError(f"sigma={shown(sigma)} has no part in blocks; leave it out.")
         if first_look is not None and budget is not None:

@@ -114,8 +114,7 @@ def next_of_given(
         if left and len(here) - len(left) < wanted:
             return Pull(_best(search, left, level, expected), level + 1)
     for level in range(search.target - 1, search.lowest - 1, -1) if not pending else ():
-        here = [arm for arm in search._values[level] if arm in reached and arm not in out]
-        left = [arm for arm in here if reached[arm] == level]
+        left = [k for k in search._values[level] if reached.get(k) == level and k not in out]
         if left:
             return Pull(_best(search, left, level, expected), level + 1)
     return None if pending else next_failed(search)
