@@ -322,7 +322,9 @@ def _kernels(
     features: FloatArray, others: FloatArray, scales: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     distance = distances(features, others, scales)
-    return five_halves(distance)[0], three_halves(FINER * distance)[0]
+    smooth = five_halves(distance)[0]
+    distance *= FINER
+    return smooth, three_halves(distance)[0]
 
 
 def _add_noise(covariance: FloatArray, noise: FloatArray, counts: IntArray | int) -> None:

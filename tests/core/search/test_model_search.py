@@ -292,19 +292,9 @@ def test_they_are_known_without_looking_through_all_arms(kind):
     assert left > 0  # some had values at the target before they left
 
 
-def race_with_values(n):
-    race = BudgetedSearch(ModelSearch((1.0,), initial=4), budget=1000.0)
-    race.search.space = plane()
-    rng = np.random.default_rng(0)
-    for arm in range(n):
-        point = {"x": rng.random(), "y": rng.random()}
-        race.search.describe(arm, point)
-        race.tell(Pull(arm, 0), Observation(valley(point, 2)))
-    return race
-
-
 def test_an_arm_that_was_withdrawn_is_neither_leader_nor_contender():
-    race = race_with_values(8)
+    race = BudgetedSearch(searching(), budget=1000.0)
+    fill(race.search, 8)
     leader = race.recommend().arm
     race.withdraw(leader)
     assert leader not in race.search.finished_arms()
