@@ -54,19 +54,29 @@ class RacePlay:
     def step(self):
         pull = next_pull(self.race, self.points, self.draw)
         if pull is not None:
-            self.told.append((pull, self.outcome(pull)))
-            self.race.tell(*self.told[-1])
+            self.tell(pull)
         return pull is not None
+
+    def tell(self, pull):
+        self.told.append((pull, self.outcome(pull)))
+        self.race.tell(*self.told[-1])
 
     def steps(self, n):
         for _ in range(n):
             self.step()
         return self
 
-    def to_end(self):
-        while self.step():
+    def to_end(self, workers=1):
+        """Play to the end; evaluations end in the order in which they began."""
+        under_way = []
+        while True:
+            while len(under_way) < workers and (asked := self.race.ask(1, under_way)):
+                describe(self.race, asked[0], self.points, self.draw)
+                under_way += asked
+            if not under_way:
+                return self
+            self.tell(under_way.pop(0))
             assert len(self.told) < 2000
-        return self
 
 
 class Play:

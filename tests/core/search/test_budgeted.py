@@ -25,11 +25,12 @@ def make(kind=HalvingSearch, costs=COSTS, continues=False, initial=9, seed=0, **
 
 
 class Run(RacePlay):
-    def __init__(self, race, sigma=SIGMA, seed=0):
+    def __init__(self, race, sigma=SIGMA, seed=0, costs=None):
         super().__init__(race, lambda arm: {"x": np.random.default_rng([seed, 1, arm]).random()})
-        self.sigma, self.seed = sigma, seed
+        self.sigma, self.seed, self.costs = sigma, seed, costs
 
-    def outcome(self, pull, cost=None):
+    def outcome(self, pull):
+        cost = None if self.costs is None else self.costs[pull.fidelity]
         rng = np.random.default_rng([self.seed, 2, len(self.told)])
         level = pull.fidelity + 3 - len(self.search.costs)
         return Observation(
@@ -38,10 +39,6 @@ class Run(RacePlay):
 
     def begin(self, pull):
         describe(self.race, pull, self.points, self.draw)
-
-    def tell(self, pull, cost=None):
-        self.told.append((pull, self.outcome(pull, cost)))
-        self.race.tell(*self.told[-1])
 
     @property
     def replicates(self):
@@ -166,32 +163,17 @@ def test_a_failure_without_its_cost_counts_at_what_is_expected():
     assert race.search.costs == pytest.approx((5.0, 15.0, 45.0))
 
 
-def run_with_set_up(costs, budget, workers=1, **options):
-    search = ModelSearch(costs)
-    search.space = SearchSpace({"x": Numeric()})
-    race = BudgetedSearch(search, budget=budget, measured=True, **options)
-    run = Run(race, sigma=0.01)
-    pending = []
-    while True:
-        asked = race.ask(1, pending) if len(pending) < workers else []
-        if asked:
-            run.begin(asked[0])
-            pending += asked
-        elif pending:
-            pull = pending.pop(0)
-            run.tell(pull, 10.0 + 0.01 * costs[pull.fidelity])
-        else:
-            return race, run.pulls
-
-
 @pytest.mark.parametrize(
     ("costs", "budget", "workers", "least"),
     [((1.0, 3.0, 9.0, 27.0, 81.0), 200.0, 3, 3), ((1.0, 81.0), 600.0, 1, 20)],
 )
 def test_the_target_is_reached_though_the_guess_says_it_is_too_dear(costs, budget, workers, least):
     """Of ten times the lowest level's cost, 81 times as much would leave nothing for the target."""
-    race, pulls = run_with_set_up(costs, budget, workers)
-    at_target = sum(pull.fidelity == len(costs) - 1 for pull in pulls)
+    search = ModelSearch(costs)
+    search.space = SearchSpace({"x": Numeric()})
+    race = BudgetedSearch(search, budget=budget, measured=True)
+    run = Run(race, sigma=0.01, costs=[10.0 + 0.01 * cost for cost in costs]).to_end(workers)
+    at_target = sum(pull.fidelity == len(costs) - 1 for pull in run.pulls)
     assert at_target >= least
     assert budget - 11.0 < race.cost <= budget + 11.0 * workers
     assert "nothing was evaluated at the target" not in race.recommend().reason

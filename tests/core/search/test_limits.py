@@ -145,21 +145,13 @@ def test_limits_do_not_exceed_what_is_left():
     """Arms whose first step ends, and nothing else: their limits grow, but the budget does not."""
     race = BudgetedSearch(ModelSearch(COSTS, seed=1), budget=500.0, measured=True)
     race.search.space = SPACE
-    pending = []
-    for _ in range(1000):
-        asked = race.ask(1, pending) if len(pending) < 16 else []
-        if asked:
-            if not race.search.knows(asked[0].arm):
-                race.search.describe(asked[0].arm, {"x": asked[0].arm / 1000.0})
-            pending += asked
-        elif pending:
-            pull = pending.pop(0)
-            if pull.fidelity == 0 or pull.limit is None:
-                race.tell(pull, Observation(pull.arm / 1000.0, 3.0**pull.fidelity))
-            else:
-                race.tell(pull, Observation(None, pull.limit, censored_at=pull.limit))
-        else:
-            break
+    play = RacePlay(race, lambda arm: {"x": arm / 1000.0})
+    play.outcome = lambda pull: (
+        Observation(pull.arm / 1000.0, 3.0**pull.fidelity)
+        if pull.fidelity == 0 or pull.limit is None
+        else Observation(None, pull.limit, censored_at=pull.limit)
+    )
+    play.to_end(workers=16)
     assert race.finished
     assert 400.0 < race.cost < 800.0
 
