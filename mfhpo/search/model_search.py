@@ -262,7 +262,7 @@ class ModelSearch(SearchPolicy):
     def _new_view(self, process: LevelProcess, pending: Sequence[Pull], top: int) -> View:
         rows = self._told_so_far.rows(top + 1, self._unknown).most_telling(_MOST)
         under_way = [pull for pull in pending if pull.arm in self._points]
-        without_value = self._without_value - self._unfit
+        without_value = self._points.keys() - self._levels.keys() - self._unfit
         arms = sorted({*rows.arms.tolist(), *without_value, *(pull.arm for pull in under_way)})
         features = self.space.features([self._points[arm] for arm in arms])
         where = {arm: index for index, arm in enumerate(arms)}

@@ -104,10 +104,9 @@ class SearchPolicy(abc.ABC):
         self._gone: set[int] = set()  # no more evaluations; their values count
         self._given: tuple[int, ...] = ()  # in the order in which they are taken at random
         # Kept up to date, so that no suggestion looks through all arms: those in their order that
-        # have a value at the target and did not leave; those described that have no value; those
-        # of the history that nobody has described.
+        # have a value at the target and did not leave; those of the history that nobody has
+        # described.
         self._finished: list[int] = []
-        self._without_value: set[int] = set()
         self._unknown: set[int] = set()
         # Arm, level and value, or None where the arm left for its failures.
         self._history: list[tuple[int, int, float | None]] = []
@@ -182,8 +181,6 @@ class SearchPolicy(abc.ABC):
             return
         if self.level_of(arm) >= 0:
             self._corrections += 1
-        elif arm not in self._points:
-            self._without_value.add(arm)
         self._points[arm] = point
         self._unknown.discard(arm)
         self._changes += 1
@@ -223,7 +220,6 @@ class SearchPolicy(abc.ABC):
             insort(self._finished, arm)
         self._values[level].setdefault(arm, []).append(value)
         self._levels[arm] = max(level, self.level_of(arm))
-        self._without_value.discard(arm)
         self._remember(arm, level, value)
 
     def _learn_failure(self, arm: int, level: int) -> None:

@@ -259,16 +259,14 @@ def test_an_early_arm_that_is_by_far_the_best_leads_however_many_follow():
 
 def from_scratch(search):
     """What is kept up to date, worked out of all arms."""
-    valued = set().union(*search._values)
     return (
         sorted(search._values[search.target].keys() - search._out - search._merged),
-        search._points.keys() - valued,
         {arm for arm, _, _ in search._history} - search._points.keys(),
     )
 
 
 def kept(search):
-    return search.finished_arms(), search._without_value, search._unknown
+    return search.finished_arms(), search._unknown
 
 
 @pytest.mark.parametrize("kind", [ModelSearch, HalvingSearch])
