@@ -76,13 +76,9 @@ class Budget:
         search.prices = None if self.in_evaluations else self._prices
         self._plan()
 
-    def pay(self, pull: Pull, observation: Observation, *, is_failure: bool | None = None) -> None:
-        """Count an evaluation, and learn from what it has cost.
-
-        It `is_failure` if it gave no value, unless that is said otherwise.
-        """
-        is_failure = observation.failed if is_failure is None else is_failure
-        cost = observation.cost
+    def pay(self, pull: Pull, observation: Observation, *, rules_out: bool = False) -> None:
+        """Count an evaluation, a failure if it has no value and `rules_out` no arm; learn costs."""
+        is_failure, cost = observation.failed and not rules_out, observation.cost
         if cost is None:
             cost = self.price_of(pull)
         elif self._prices is not None and not observation.failed:
@@ -107,9 +103,10 @@ class Budget:
             return
         start = self._start_of(pull) if self._search.continues else -1
         prices.add(pull.arm, start, pull.fidelity, cost, stopped=not observation.has_value)
-        self._search.costs = prices.usual.costs()
-        self.from_scratch = tuple(map(prices.usual.from_scratch, range(len(self._search.costs))))
-        self._plan()
+        if observation.has_value:
+            costs = self._search.costs = prices.usual.costs()
+            self.from_scratch = tuple(map(prices.usual.from_scratch, range(len(costs))))
+            self._plan()
 
     def replan(self, amount: float | None) -> None:
         """Plan with another amount, or with the same one where the search's costs have changed."""

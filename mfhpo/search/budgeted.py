@@ -145,7 +145,6 @@ class BudgetedSearch(Policy):
                 raise ValueError(f"chance={chance!r} is about a tolerance; give epsilon, too.")
         self._wanted_chance = chance
         self._stopped_at: float | None = None  # the chance by which the search has ended
-        self._most_blocks: int | None = None
         self._finalists = Finalists(
             search,
             self.budget,
@@ -178,7 +177,7 @@ class BudgetedSearch(Policy):
         The arm leaves the search, or the certificate's race. The evaluation is paid, and no
         failure.
         """
-        self.budget.pay(pull, observation, is_failure=False)
+        self.budget.pay(pull, observation, rules_out=True)
         self.begun = max(self.begun, pull.arm + 1)
         if isinstance(pull, Replicate):
             self._finalists.rule_out(pull)
@@ -328,12 +327,12 @@ class BudgetedSearch(Policy):
     @property
     def most_blocks(self) -> int | None:
         """How many replicates there are (see `Policy`): the search's, and those of certificates."""
-        return self._most_blocks
+        fresh = self.budget.most_replicates
+        return None if fresh is None else fresh + FIRST_BLOCK
 
     @most_blocks.setter
     def most_blocks(self, most: int | None) -> None:
-        if most != self._most_blocks:
-            self._most_blocks = most
+        if most != self.most_blocks:
             self.budget.most_replicates = None if most is None else most - FIRST_BLOCK
             self._finalists.forget()  # it is planned for so many
 
