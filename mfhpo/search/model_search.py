@@ -187,8 +187,8 @@ class ModelSearch(SearchPolicy):
             values[here] = scale.scores(both)
         features = self.space.features([self._points[k] for k in rows.arms.tolist()])
         data = LevelData(features, rows.levels, values, counts)
-        everybody = self._given if among_given else self._finished
-        rivals = [k for k in everybody if k not in self._unfit and k in self._points and k != arm]
+        everybody, out = self._given if among_given else self._finished, {arm, *self._unfit}
+        rivals = [k for k in everybody if k not in out and k in self._points]
         asked = self.space.features([self._points[k] for k in [arm, *rivals]])
         fitted = self._fit(self.target)
 
@@ -262,7 +262,8 @@ class ModelSearch(SearchPolicy):
     def _new_view(self, process: LevelProcess, pending: Sequence[Pull], top: int) -> View:
         rows = self._told_so_far.rows(top + 1, self._unknown).most_telling(_MOST)
         under_way = [pull for pull in pending if pull.arm in self._points]
-        without_value = self._points.keys() - self._levels.keys() - self._unfit
+        unfit = self._unfit
+        without_value = self._points.keys() - self._levels.keys() - unfit
         arms = sorted({*rows.arms.tolist(), *without_value, *(pull.arm for pull in under_way)})
         features = self.space.features([self._points[arm] for arm in arms])
         where = {arm: index for index, arm in enumerate(arms)}
@@ -270,7 +271,7 @@ class ModelSearch(SearchPolicy):
         data = LevelData(told, rows.levels, rows.values, rows.counts)
         process.condition(data)
         values = self._values[top]
-        finished = [where[arm] for arm in arms if arm in values and arm not in self._unfit]
+        finished = [where[arm] for arm in arms if arm in values and arm not in unfit]
         if under_way:
             # What is under way, the latest of it, is taken to tell what is expected at its level.
             latest = under_way[-_MOST:]

@@ -297,9 +297,9 @@ class SearchPolicy(abc.ABC):
         likely = self.likely_best()
         if likely:
             return likely[0]
-        many = len(self._values[self.lowest]) > self.n_first
+        many, unfit = len(self._values[self.lowest]) > self.n_first, self._unfit
         for level in range(self.target, -1, -1):
-            arms = [arm for arm in self._values[level] if arm not in self._unfit]
+            arms = [arm for arm in self._values[level] if arm not in unfit]
             too_few = many and self.lowest < level < self.target and len(arms) < FEWEST
             if arms and not too_few:
                 return max(arms, key=lambda arm: (self.mean(arm, level), -arm))
