@@ -60,7 +60,7 @@ def _promises(data: Path, job: tuple[str, int]) -> list[Promise]:
             race = Race(pool, SIGMA, SIGMA, Bounds(np.zeros(0), np.zeros(0)), seed)
             rng = np.random.default_rng([seed, number])
             search = played(race, budget, rng, epsilon=tolerance)
-            answer, chance = search.recommend(), search.chance()
+            answer, chance = search.recommend(), search.standing.chance()
             if chance is None or answer.arm is None or math.isnan(answer.epsilon):
                 continue  # without a certificate nobody is told what its tolerance would be
             best = pool.means[-1, search.search.finished_arms()].max()

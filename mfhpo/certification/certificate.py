@@ -115,6 +115,10 @@ class Certificate:
         """Mean of the winner's new evaluations, which also chose the winner; NaN without any."""
         return math.nan if self.winner is None else self.candidates[self.winner].mean
 
+    # As Ray Tune and scikit-learn call them.
+    config = best_params_ = params
+    best_score_ = mean
+
     @property
     def interval(self) -> tuple[float, float]:
         """Bounds on the winner's true mean."""
@@ -126,21 +130,6 @@ class Certificate:
     def luckiest_result(self) -> CandidateResult:
         """What became of the candidate that the search would have handed over."""
         return self.candidates[self.luckiest]
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """The winner's configuration, as Ray Tune calls it."""
-        return self.params
-
-    @property
-    def best_params_(self) -> dict[str, Any]:
-        """The winner's parameters, as scikit-learn calls them."""
-        return self.params
-
-    @property
-    def best_score_(self) -> float:
-        """The mean, as scikit-learn calls it."""
-        return self.mean
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as plain JSON values (None for what is not finite).
@@ -227,10 +216,8 @@ class Certificate:
         return [words, f"              {amount}"]
 
     def _cost_in_words(self) -> list[str]:
-        failures, stops = (
-            sum(getattr(result, name) for result in self.candidates)
-            for name in ("failures", "stops")
-        )
+        failures = sum(result.failures for result in self.candidates)
+        stops = sum(result.stops for result in self.candidates)
         cost = f"  cost        {self.evaluations} evaluations"
         if failures + stops:
             values = sum(result.values for result in self.candidates)
@@ -277,9 +264,4 @@ def _table(results: tuple[CandidateResult, ...]) -> list[str]:
             )
         )
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            ["", *(cell.ljust(width) for cell, width in zip(row, widths, strict=True))]
-        ).rstrip()
-        for row in rows
-    ]
+    return ["  ".join(["", *map(str.ljust, row, widths)]).rstrip() for row in rows]

@@ -10,21 +10,19 @@ shortlist, so they are biased by their own luck: no mean contains them.
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from mfhpo._validation import check_count, shown, unwrapped
+from mfhpo._validation import check_count, check_index, shown, unwrapped
 from mfhpo.certification.candidates import Candidate, CandidateResult
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.choice import choose_blocks, recommend_policy
-from mfhpo.certification.ruled_out import with_ruled_out
 from mfhpo.certification.selection import excess_in_blocks, excess_of
 from mfhpo.certification.tolerance import tolerance
 from mfhpo.identification.group_sequential import GroupSequential
 from mfhpo.identification.likelihood.blocks import Blocks
-from mfhpo.knowledge.arrays import BoolArray, IntArray
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import Bounded, SubGaussian, within_range
 from mfhpo.problem import Labels, Observation, Policy, Problem, Pull
@@ -126,8 +124,7 @@ class Certification:
         n = len(candidates)
         if n < 2:
             raise ValueError(f"candidates must be at least 2, got {n}.")
-        if not 0 <= luckiest < n:
-            raise ValueError(f"luckiest must be 0 to {n - 1}, got {luckiest}.")
+        check_index("luckiest", luckiest, n)
         if blocks and sigma is not None:
             raise ValueError(f"sigma={shown(sigma)} has no part in blocks; leave it out.")
         if first_look is not None and budget is not None:
@@ -136,11 +133,13 @@ class Certification:
                 f"one out."
             )
         self.candidates = tuple(candidates)
-        self.counts: IntArray = np.zeros(n, dtype=np.int64)
-        self.failures: IntArray = np.zeros(n, dtype=np.int64)
-        self.stops: IntArray = np.zeros(n, dtype=np.int64)
         self._values: list[list[float]] = [[] for _ in candidates]
-        self._ruled_out: Counter[int] = Counter()  # worst values
+        # Evaluations without a value, and the worst values, by candidate.
+        self._failures, self._stops, self._ruled_out = (
+            Counter[int](),
+            Counter[int](),
+            Counter[int](),
+        )
         self._luckiest = luckiest
         self._sign = 1.0 if maximise else -1.0
         self._noise = as_noise(sigma)  # of the values as they are told
@@ -187,11 +186,10 @@ class Certification:
         observation = Observation(signed, censored_at=stopped_at)
         self.policy.tell(pull, observation)
         if stopped_at is not None:
-            self.stops[pull.arm] += 1
+            self._stops[pull.arm] += 1
         elif value is None or observation.failed:
-            self.failures[pull.arm] += 1
+            self._failures[pull.arm] += 1
         else:
-            self.counts[pull.arm] += 1
             self._values[pull.arm].append(value)
 
     def rule_out(self, arm: int) -> None:
@@ -207,8 +205,8 @@ class Certification:
     @property
     def evaluations(self) -> int:
         """How many evaluations were told, failures included."""
-        told = self.counts + self.failures + self.stops
-        return int(told.sum()) + self._ruled_out.total()
+        apart = self._failures + self._stops + self._ruled_out
+        return sum(map(len, self._values)) + apart.total()
 
     @property
     def finished(self) -> bool:
@@ -218,16 +216,13 @@ class Certification:
     @property
     def noise_is_hidden(self) -> bool:
         """Whether all evaluations of each candidate gave exactly the same value."""
-        if self._noiseless or self._vary.any():
+        if self._noiseless or any(map(_vary, self._values)):
             return False
+        counts = [len(values) for values in self._values]
         if self._in_blocks:
-            return bool(self.counts.max() >= _LEAST_REPLICATES)
-        repeats = int(np.maximum(self.counts - 1, 0).sum())
-        return repeats >= max(_LEAST_REPEATS, len(self.counts))
-
-    @property
-    def _vary(self) -> BoolArray:
-        return np.array([any(v != values[0] for v in values) for values in self._values])
+            return max(counts) >= _LEAST_REPLICATES
+        repeats = sum(max(count - 1, 0) for count in counts)
+        return repeats >= max(_LEAST_REPEATS, len(counts))
 
     def certificate(self, about: str, shortlist: str) -> Certificate:
         """Return the answer so far.
@@ -235,49 +230,54 @@ class Certification:
         `about` names the subject of the claim, such as "the 8 best of 200 trials". `shortlist` says
         how these were chosen.
         """
-        answer = self.policy.recommend()
-        hidden, blocks = self.noise_is_hidden, self._in_blocks
+        answer, hidden, worst = self.policy.recommend(), self.noise_is_hidden, self._worst
         winner = None if math.isnan(answer.mean) else answer.arm
+        reason, notices = answer.reason, [*answer.notices, *self._coarse_values()]
         if hidden:
-            seen = [arm for arm in self.policy.active.tolist() if self.counts[arm]]
+            seen = [arm for arm in self.policy.active.tolist() if self._values[arm]]
             winner = max(seen, key=lambda arm: self._sign * min(self._values[arm]), default=None)
-        certified = answer.certified and not hidden
-        within = math.inf
-        if winner is not None and not self.noise_is_hidden and answer.compared > 1:
-            within = tolerance(self.policy, winner)
-            if certified:
-                # A certificate stays true when further evaluations make it look less sure.
-                within = min(within, answer.epsilon)
+            reason, notices = _HIDDEN_IN_BLOCKS if self._in_blocks else _HIDDEN_NOISE, []
+        n_left = len(self.candidates) - len(self._ruled_out)
+        is_last = winner is not None and n_left == 1 and not hidden
+        if is_last or not n_left:
+            reason = f"every {'other ' if is_last else ''}candidate gave {worst}"
+        if self._ruled_out:
+            names = joined([self.candidates[arm].name for arm in sorted(self._ruled_out)])
+            notices += [f"{names} gave {worst}, and so on average: no other candidate is worse"]
+        epsilon = answer.epsilon
+        if self._finds_epsilon and (hidden or self.policy.piloting):
+            epsilon = 0.0 if is_last else math.nan
+        certified = is_last or (answer.certified and not hidden)
+        within = 0.0 if is_last else math.inf
+        if winner is not None and not is_last and not hidden and answer.compared > 1:
+            # A certificate stays true when further evaluations make it look less sure.
+            most = answer.epsilon if certified else math.inf
+            within = min(tolerance(self.policy, winner), most)
         results = self._results(winner, certified)
-        epsilon_is_unknown = self._finds_epsilon and (hidden or self.policy.piloting)
-        rests_on_what_was_seen = not (self._noiseless or self._is_bounded)
-        certificate = Certificate(
+        return Certificate(
             luckiest=self._luckiest,
             delta=answer.delta,
             candidates=results,
             finished=self.finished,
             winner=winner,
-            epsilon=math.nan if epsilon_is_unknown else answer.epsilon,
+            epsilon=epsilon,
             within=within,
             certified=certified,
-            reason=answer.reason if not hidden else _HIDDEN_IN_BLOCKS if blocks else _HIDDEN_NOISE,
-            evaluations=round(answer.cost),
-            remaining=None if hidden else answer.remaining_cost,
+            reason=reason,
+            evaluations=self.evaluations,
+            remaining=0.0 if is_last else None if hidden else answer.remaining_cost,
             about=about,
             shortlist=shortlist,
-            assumptions=answer.assumptions,
-            conditions=(*answer.conditions, *self._constant_candidates()),
-            unseen=self._unseen(results, winner) if rests_on_what_was_seen else "",
-            notices=(*answer.notices, *self._coarse_values()),
+            assumptions=() if hidden else answer.assumptions,
+            conditions=() if hidden else (*answer.conditions, *self._constant_candidates()),
+            unseen="" if hidden else self._unseen(results, winner),
+            notices=tuple(notices),
             corrected_mean=self._corrected_mean(results, winner),
         )
-        if hidden:
-            certificate = replace(
-                certificate, within=math.inf, assumptions=(), conditions=(), unseen="", notices=()
-            )
-        if not self._ruled_out:
-            return certificate
-        return with_ruled_out(certificate, self._ruled_out, hidden, -math.inf * self._sign)
+
+    @property
+    def _worst(self) -> float:
+        return -math.inf * self._sign
 
     def interval(self, arm: int) -> tuple[float, float]:
         """Return bounds on a candidate's true mean, however wide."""
@@ -300,25 +300,28 @@ class Certification:
         standings[self.policy.known.roster.withdrawn] = "failed"
         if winner is not None:
             standings[winner] = "certified" if certified else "best so far"
-        values = [value for values in self._values for value in values]
-        values += [candidate.claim for candidate in self.candidates]
+        standings[list(self._ruled_out)] = "worse"
+        values = [*chain(*self._values), *(candidate.claim for candidate in self.candidates)]
         seen = max(values) - min(values)
         results = []
         for arm, candidate in enumerate(self.candidates):
             count, mean, _ = self.policy.summary(arm, 0)
-            interval = self.interval(arm)
-            interval = self._stated(interval, math.inf if arm == winner and certified else seen)
+            mean, n_values = self._sign * mean, len(self._values[arm]) + self._ruled_out[arm]
+            widest = math.inf if arm == winner and certified else seen
+            interval = self._stated(self.interval(arm), widest)
+            if arm in self._ruled_out:
+                count, mean, interval = n_values, self._worst, (self._worst, self._worst)
             results.append(
                 CandidateResult.of(
                     candidate,
                     sign=self._sign,
                     count=count,
-                    mean=self._sign * mean,
+                    mean=mean,
                     interval=interval,
                     standing=standings[arm].item(),
-                    values=int(self.counts[arm]),
-                    failures=int(self.failures[arm]),
-                    stops=int(self.stops[arm]),
+                    values=n_values,
+                    failures=self._failures[arm],
+                    stops=self._stops[arm],
                 )
             )
         return tuple(results)
@@ -344,9 +347,9 @@ class Certification:
         return min(max(mean - self._sign * found, low), high)
 
     def _constant_candidates(self) -> list[str]:
-        vary = self._vary
-        constant = [self.candidates[arm].name for arm in np.flatnonzero(~vary & (self.counts >= 3))]
-        if self._noiseless or not (constant and vary.any()):
+        told = list(zip(self.candidates, self._values, strict=True))
+        constant = [one.name for one, values in told if len(values) >= 3 and not _vary(values)]
+        if self._noiseless or not (constant and any(map(_vary, self._values))):
             return []
         return [f"the equal values of {joined(constant)} are not due to a fixed seed or split"]
 
@@ -370,12 +373,14 @@ class Certification:
         ]
 
     def _unseen(self, results: Sequence[CandidateResult], winner: int | None) -> str:
-        if winner is None:
+        if winner is None or self._noiseless or self._is_bounded:
             return ""
         rivals = [
             result
             for arm, result in enumerate(results)
-            if arm != winner and result.standing != "failed" and result.evaluations
+            if arm not in {winner, *self._ruled_out}
+            and result.standing != "failed"
+            and result.evaluations
         ]
         # The closest one has the highest upper bound, and if that is infinite, the highest mean.
         closest = sorted(
@@ -386,3 +391,7 @@ class Certification:
         seen = [(result.name, result.evaluations) for result in (results[winner], *closest[:1])]
         unit = "replicates" if self._in_blocks else "evaluations"
         return unseen_in_words(seen, self.policy.delta, unit)
+
+
+def _vary(values: Sequence[float]) -> bool:
+    return any(value != values[0] for value in values)

@@ -10,8 +10,8 @@ from mfhpo.search.budgeted import BudgetedSearch
 from mfhpo.search.declared import DeclaredSearch, SearchOptions, has_levels
 from mfhpo.search.halving import HalvingSearch
 from mfhpo.search.model_search import ModelSearch
-from mfhpo.search.parts.steps import Begin, Replicate
 from mfhpo.search.policy import SearchPolicy
+from mfhpo.search.steps import Begin, Replicate
 
 __all__ = [
     "Begin",

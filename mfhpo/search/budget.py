@@ -6,18 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, get_args
 
-import numpy as np
-
 from mfhpo._validation import check_choice, check_limit, check_number, shown
 from mfhpo.identification.group_sequential import FIRST_LOOK, LEAST_FIRST_LOOK
 from mfhpo.knowledge.space import Point
 from mfhpo.problem import Observation, Pull
-from mfhpo.search.parts.measured_costs import MeasuredCosts
-from mfhpo.search.parts.prices import BEYOND, Prices
-from mfhpo.search.parts.steps import Begin, Replicate
 from mfhpo.search.policy import SearchPolicy
-from mfhpo.search.promotions.dear_arms import dearness_of
-from mfhpo.search.promotions.next_arms import another
+from mfhpo.search.prices import BEYOND, Prices
+from mfhpo.search.promotions import another, dearness_of
+from mfhpo.search.steps import Begin, Replicate
 
 BudgetUnit = Literal["cost", "evaluations"]
 
@@ -76,29 +72,17 @@ class Budget:
         self._search = search
         self._prices = Prices(search.costs, continues=search.continues) if measured else None
         self.from_scratch = search.costs
-        if self.in_evaluations:
-            search.count_evaluations()
-        else:
-            search.prices = self._prices
-        self._shorten_beginning()
+        search.counts_evaluations = self.in_evaluations
+        search.prices = None if self.in_evaluations else self._prices
+        self._plan()
 
-    def pay(self, pull: Pull, observation: Observation, *, is_failure: bool | None = None) -> None:
-        """Count an evaluation, and learn from what it has cost.
-
-        It `is_failure` if it gave no value, unless that is said otherwise.
-        """
-        is_failure = observation.failed if is_failure is None else is_failure
-        cost = observation.cost
+    def pay(self, pull: Pull, observation: Observation, *, rules_out: bool = False) -> None:
+        """Count an evaluation, a failure if it has no value and `rules_out` no arm; learn costs."""
+        is_failure, cost = observation.failed and not rules_out, observation.cost
         if cost is None:
             cost = self.price_of(pull)
         elif self._prices is not None and not observation.failed:
-            goes_on = self._search.continues and not isinstance(pull, Replicate)
-            start = self._start_of(pull) if goes_on else -1
-            if observation.has_value:
-                self._prices.add(pull.arm, start, pull.fidelity, cost)
-                self._take_costs(self._prices.usual)
-            elif observation.censored_at != math.inf:
-                self._prices.add(pull.arm, start, pull.fidelity, cost, stopped=True)
+            self._learn_cost(self._prices, pull, observation, cost)
         self.cost += cost
         self.evaluations += 1
         self.failures += is_failure
@@ -112,11 +96,17 @@ class Budget:
             level = pull.fidelity if observation.has_value else -1
             self.reached[pull.arm] = max(self.reached.get(pull.arm, -1), level)
 
-    def _take_costs(self, usual: MeasuredCosts) -> None:
-        self._search.costs = usual.costs()
-        levels = range(len(self._search.costs))
-        self.from_scratch = tuple(usual.from_scratch(level) for level in levels)
-        self._shorten_beginning()
+    def _learn_cost(
+        self, prices: Prices, pull: Pull, observation: Observation, cost: float
+    ) -> None:
+        if observation.censored_at == math.inf:
+            return
+        start = self._start_of(pull) if self._search.continues else -1
+        prices.add(pull.arm, start, pull.fidelity, cost, stopped=not observation.has_value)
+        if observation.has_value:
+            costs = self._search.costs = prices.usual.costs()
+            self.from_scratch = tuple(map(prices.usual.from_scratch, range(len(costs))))
+            self._plan()
 
     def replan(self, amount: float | None) -> None:
         """Plan with another amount, or with the same one where the search's costs have changed."""
@@ -124,15 +114,13 @@ class Budget:
             self.amount = float(amount)
         if self._prices is not None:
             self._prices.usual.continues = self._search.continues
-        self._shorten_beginning()
+        self._plan()
 
-    def _shorten_beginning(self) -> None:
-        self._search.allowance = self.amount - self.kept
-        if self._prices is not None and not self.in_evaluations:
-            affordable = _FIRST_SHARE * self.amount if self._prices.usual.any_known else math.inf
-            self._search.shorten_beginning(affordable, fewest=True)
-        elif not math.isinf(self.amount):
-            self._search.shorten_beginning(_FIRST_SHARE * self.amount)
+    def _plan(self) -> None:
+        search = self._search
+        search.allowance = self.amount - self.kept
+        is_guess = search.prices is not None and not search.prices.usual.any_known
+        search.most_of_first = math.inf if is_guess else _FIRST_SHARE * self.amount
 
     @property
     def target_price(self) -> float:
@@ -141,9 +129,8 @@ class Budget:
 
     def is_unknown(self, pull: Pull) -> bool:
         """Tell whether a pull's part of the budget is a mere guess."""
-        if self._prices is None or self.in_evaluations:
-            return False
-        return self._prices.usual.is_unknown(pull.fidelity)
+        prices = self._search.prices
+        return prices is not None and prices.usual.is_unknown(pull.fidelity)
 
     @property
     def saved(self) -> float:
@@ -158,16 +145,16 @@ class Budget:
         It is at most what is left if all that is under way reaches its limits, or twice what is
         expected. While costs are unknown it is a share of the budget, or twice what was not enough.
         """
-        if self._prices is None or self.in_evaluations:
+        found = self._search.prices
+        if found is None:
             return None
         expected = self._expected_cost([pull], point)[0]
-        if expected > 0.0:
-            is_known = self._search.knows(pull.arm) or point is not None
-            limit = self._prices.limit(pull, expected, worth if is_known else None)
-            if not is_known:
-                limit = min(limit, self._prices.limit_of_any(pull.fidelity))
+        if expected == 0.0:
+            limit = max(_UNKNOWN_SHARE * self.amount, BEYOND * found.longest_stopped)
+        elif self._search.knows(pull.arm) or point is not None:
+            limit = found.limit(pull, expected, worth)
         else:
-            limit = max(_UNKNOWN_SHARE * self.amount, BEYOND * self._prices.longest_stopped)
+            limit = min(found.limit(pull, expected, None), found.limit_of_any(pull.fidelity))
         if math.isinf(self.amount):
             return None if math.isinf(limit) else limit
         prices = zip(self._price(pending), pending, strict=True)
@@ -179,8 +166,8 @@ class Budget:
         """Return what a pull costs, as is declared or expected; 0 where nothing is known."""
         return 0.0 if self.is_unknown(pull) else self._expected_cost([pull])[0]
 
-    def may_be_too_dear(self, pull: Pull, pending: Sequence[Pull]) -> bool:
-        """Tell whether a pull has to wait until one under way tells what its level costs."""
+    def _has_to_wait(self, pull: Pull, pending: Sequence[Pull]) -> bool:
+        """Tell whether a pull may be too dear until one under way tells what its level costs."""
         if not (self.is_unknown(pull) and any(map(self.is_unknown, pending))):
             return False
         expected = sum(self._expected_cost([pull, *pending]))
@@ -189,27 +176,27 @@ class Budget:
     def _price(self, pulls: Sequence[Pull]) -> list[float]:
         if self.in_evaluations:
             return [1.0] * len(pulls)
-        costs = self._expected_cost(pulls)
-        return [
-            0.0 if self.is_unknown(pull) else cost for pull, cost in zip(pulls, costs, strict=True)
-        ]
+        costs = zip(pulls, self._expected_cost(pulls), strict=True)
+        return [0.0 if self.is_unknown(pull) else cost for pull, cost in costs]
 
     def _expected_cost(self, pulls: Sequence[Pull], point: Point | None = None) -> list[float]:
         """Return what pulls cost; 0 while the guess has not even the right unit."""
         if self._prices is not None and not self._prices.usual.any_known:
             return [0.0] * len(pulls)
+        costs, starts = [], []
+        for pull in pulls:
+            starts.append(start := self._start_of(pull))
+            going_on = self._search.cost_from(start, pull.fidelity)
+            costs.append(self.from_scratch[pull.fidelity] if start < 0 else going_on)
+        if self._search.prices is None:
+            return costs
         arms, levels = [pull.arm for pull in pulls], [pull.fidelity for pull in pulls]
-        starts = [-1 if isinstance(pull, Replicate) else self._start_of(pull) for pull in pulls]
-        usual = [
-            self.from_scratch[level] if start < 0 else self._search.cost_from(start, level)
-            for start, level in zip(starts, levels, strict=True)
-        ]
         times = dearness_of(self._search, arms, starts, levels, point)
-        return [float(cost) for cost in np.array(usual) * times]
+        return [cost * float(one) for cost, one in zip(costs, times, strict=True)]
 
     def _start_of(self, pull: Pull) -> int:
         """Return the level that a pull goes on from; -1 if it begins anew, as all beyond it do."""
-        reached = self.reached.get(pull.arm, -1)
+        reached = -1 if isinstance(pull, Replicate) else self.reached.get(pull.arm, -1)
         return reached if reached < pull.fidelity else -1
 
     @property
@@ -228,13 +215,6 @@ class Budget:
         left = self.left(pending) - kept
         return self._price([pull])[0] <= left + _ROUNDING and left > _ROUNDING
 
-    def affordable(self, pending: Sequence[Pull], kept: float) -> float:
-        """Return what an arm may take to the target, if costs are measured; else infinity."""
-        if self.in_evaluations or self._prices is None:
-            return math.inf
-        known = not self._prices.usual.is_unknown(self._search.target)
-        return self.left(pending) - kept if known else math.inf
-
     def pays_for(self, n: int, pending: Sequence[Pull]) -> bool:
         """Tell whether so many target evaluations can be paid besides what is under way."""
         return n * self.target_price <= self.left(pending) + _ROUNDING
@@ -242,11 +222,7 @@ class Budget:
     @property
     def kept(self) -> float:
         """What is kept for the shortlist; 0 if it is too little for a comparison."""
-        if self._share == 0.0 or math.isinf(self.amount) or self._too_few_replicates:
-            return 0.0
-        least = 2 * self._least_first_look * self.target_price
-        kept = self._share * self.amount
-        return kept if kept + _ROUNDING >= least else 0.0
+        return 0.0 if self.why_nothing_is_kept else self._share * self.amount
 
     def kept_for(self, top: int) -> float:
         """Return the part kept for a shortlist of so many arms, which few replicates may limit."""
@@ -255,24 +231,21 @@ class Budget:
         return min(self.kept, top * self.most_replicates * self.target_price)
 
     @property
-    def _too_few_replicates(self) -> bool:
-        return self.most_replicates is not None and self.most_replicates < LEAST_FIRST_LOOK
-
-    @property
     def why_nothing_is_kept(self) -> str:
         """The reason in words; empty where something is kept."""
         if self._share == 0.0 or math.isinf(self.amount):
             return "nothing is kept for a certificate"
-        if self._too_few_replicates:
+        if self.most_replicates is not None and self.most_replicates < LEAST_FIRST_LOOK:
             return (
                 f"a certificate takes at least {LEAST_FIRST_LOOK} replicates besides that of the "
                 f"search: let the objective ask for one of more values"
             )
-        if self.kept == 0.0:
+        least = 2 * (LEAST_FIRST_LOOK if self._prices is None else FIRST_LOOK)
+        if self._share * self.amount + _ROUNDING < least * self.target_price:
             return (
-                f"a share of {self._share:g} of the budget is less than "
-                f"{2 * self._least_first_look} evaluations at the target take, so that nothing is "
-                f"kept for a certificate: raise the budget, or certify_share"
+                f"a share of {self._share:g} of the budget is less than {least} evaluations at the "
+                f"target take, so that nothing is kept for a certificate: raise the budget, or "
+                f"certify_share"
             )
         return ""
 
@@ -280,24 +253,22 @@ class Budget:
         self, begun: int, pending: Sequence[Pull], kept: float
     ) -> tuple[Pull, Point | None] | None:
         """Return the search's next pull, and the configuration of a new arm; None at the end."""
-        point = None
-        self._search.affordable = self.affordable(pending, kept)
+        search, left, point = self._search, self.left(pending) - kept, None
+        is_known = search.prices is not None and not search.prices.usual.is_unknown(search.target)
+        search.affordable = left if is_known else math.inf
         begun = max([begun, *(pull.arm + 1 for pull in pending)])
-        step = self._search.ask(
-            begun, [each for each in pending if not isinstance(each, Replicate)]
-        )
+        step = search.ask(begun, [each for each in pending if not isinstance(each, Replicate)])
         if isinstance(step, Begin):
             point, step = step.point, Pull(begun, step.fidelity)
         # What this arm is too dear for, another one may do.
-        goes_on = self.target_price <= self.left(pending) - kept
+        if step is not None and (
+            (self.target_price <= left and not self.fits(step, pending, kept))
+            or self._has_to_wait(step, pending)
+        ):
+            point, step = None, another(search, begun, pending)
         if step is None:
             return None
-        is_too_dear = goes_on and not self.fits(step, pending, kept)
-        if is_too_dear or self.may_be_too_dear(step, pending):
-            point, step = None, another(self._search, begun, pending)
-            if step is None:
-                return None
-        limit = self.limit_for(step, pending, self._search.worth, point)
+        limit = self.limit_for(step, pending, search.worth, point)
         return replace(step, limit=limit), point
 
     def largest_shortlist(self, top: int) -> int:
@@ -322,8 +293,3 @@ class Budget:
         if self._prices is None and not math.isinf(self.amount):
             most = min(most, int((self.kept + _ROUNDING) / (n * self.target_price)))
         return min(max(most, LEAST_FIRST_LOOK), FIRST_LOOK)
-
-    @property
-    def _least_first_look(self) -> int:
-        """Evaluations of each candidate without which nothing can be said about them."""
-        return LEAST_FIRST_LOOK if self._prices is None else FIRST_LOOK

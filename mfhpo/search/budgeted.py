@@ -22,10 +22,9 @@ from mfhpo.problem import Observation, Policy, Pull, Recommendation, check_pull,
 from mfhpo.racing.declaration import SigmaLike
 from mfhpo.search.budget import LEAST_OF_FINALISTS, USUAL, USUAL_OF_GIVEN, Budget, BudgetUnit
 from mfhpo.search.finalists import FIRST_BLOCK, Finalists, numbered
-from mfhpo.search.parts.beginning import FEWEST
-from mfhpo.search.parts.steps import Replicate
-from mfhpo.search.policy import SearchPolicy
+from mfhpo.search.policy import FEWEST, SearchPolicy
 from mfhpo.search.standing import Standing
+from mfhpo.search.steps import Replicate
 
 SEARCH_BLOCK = 0
 """The block of a search's evaluations; those of its certificate have seen none of its luck."""
@@ -76,10 +75,10 @@ class BudgetedSearch(Policy):
         once more than half of its evaluations surely fail.
     blocks
         Whether pulls name the block of their evaluation, whose replicate, a split or a seed, is the
-        same for all arms. The search makes all of its evaluations in block 0, so that it compares
-        arms by values that have the block's effect in common. The certificate evaluates the
-        shortlist in the blocks after it, and is about the mean over replicates; a `sigma` has no
-        part in it, and an `epsilon` of None contains what replicates do to all arms.
+        same for all arms. All of the search is in block 0, so that arms are compared by values with
+        the block's effect in common. The certificate takes the blocks after it, and is about the
+        mean over replicates; a `sigma` has no part in it, and an `epsilon` of None contains what
+        replicates do to all arms.
     measured
         Whether the search's costs are but a guess, to be replaced by what evaluations cost, by
         level and by configuration (`Prices`); failures are paid for, but teach nothing about costs.
@@ -92,9 +91,7 @@ class BudgetedSearch(Policy):
     params
         Gives the parameters of an arm, for the certificate.
     chance
-        A probability, in (0, 1). A search among given arms ends once its model is so sure that no
-        other of them is better than the leader by more than `epsilon`. That is an estimate: nothing
-        is certified then. None: it goes on until the budget is spent.
+        See `mfhpo.search.SearchOptions`.
     certifier
         Makes the policy that certifies the shortlist, see `mfhpo.certification`. None: a few
         planned looks, which take the fewest evaluations.
@@ -107,11 +104,6 @@ class BudgetedSearch(Policy):
         What may be spent, and what was, with the arms that were tried and their levels.
     begun
         Number of the next new arm: one more than the last of which anything was told.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For arguments of the wrong type, or out of range.
     """
 
     def __init__(
@@ -153,7 +145,6 @@ class BudgetedSearch(Policy):
                 raise ValueError(f"chance={chance!r} is about a tolerance; give epsilon, too.")
         self._wanted_chance = chance
         self._stopped_at: float | None = None  # the chance by which the search has ended
-        self._most_blocks: int | None = None
         self._finalists = Finalists(
             search,
             self.budget,
@@ -186,7 +177,7 @@ class BudgetedSearch(Policy):
         The arm leaves the search, or the certificate's race. The evaluation is paid, and no
         failure.
         """
-        self.budget.pay(pull, observation, is_failure=False)
+        self.budget.pay(pull, observation, rules_out=True)
         self.begun = max(self.begun, pull.arm + 1)
         if isinstance(pull, Replicate):
             self._finalists.rule_out(pull)
@@ -254,33 +245,25 @@ class BudgetedSearch(Policy):
         if not shortlist:
             if self.stopped_by_chance:
                 return None
-            kept = self.budget.kept_for(self.top) if len(self.search.finished_arms()) > 1 else 0.0
-            following = self.budget.next_of_search(self.begun, pending, kept)
-            if following is not None and self.budget.fits(following[0], pending, kept):
+            budget = self.budget
+            kept = budget.kept_for(self.top) if len(self.search.finished_arms()) > 1 else 0.0
+            following = budget.next_of_search(self.begun, pending, kept)
+            if following is not None and budget.fits(following[0], pending, kept):
                 block = SEARCH_BLOCK if self._finalists.in_blocks else None
                 return replace(following[0], block=block), following[1]
             if following is None and any(not isinstance(pull, Replicate) for pull in pending):
                 return None  # which of these goes on is not known yet
             is_spent = following is not None or not self.search.n_given
-            if self.budget.kept == 0.0 and (is_spent or not self._pays_for_finalists):
+            pays = not math.isinf(budget.amount) and budget.pays_for(LEAST_OF_FINALISTS, ())
+            if budget.kept == 0.0 and (is_spent or not pays):
                 return None
-            shortlist = tuple(self.search.contenders(self.largest_shortlist))
+            shortlist = tuple(self.search.contenders(budget.largest_shortlist(self.top)))
         replicate = self._finalists.next_pull(shortlist, pending)
         if replicate is None:
             return None
         # Only one that hangs is stopped: what takes long may be poor, and is to be counted.
         replicate = replace(replicate, limit=self.budget.limit_for(replicate, pending, None))
         return (replicate, None) if self.fits(replicate, pending) else None
-
-    @property
-    def _pays_for_finalists(self) -> bool:
-        budget = self.budget
-        return not math.isinf(budget.amount) and budget.pays_for(LEAST_OF_FINALISTS, ())
-
-    @property
-    def largest_shortlist(self) -> int:
-        """How many arms what is left of the budget compares, from 2 to `top`."""
-        return self.budget.largest_shortlist(self.top)
 
     @property
     def finished(self) -> bool:
@@ -330,10 +313,6 @@ class BudgetedSearch(Policy):
         """Return the best answer so far in short (see `Policy.leader`)."""
         return self.standing.leader()
 
-    def chance(self) -> float | None:
-        """Return how likely the recommended arm is within epsilon of the best finished one."""
-        return self.standing.chance()
-
     @property
     def standing(self) -> Standing:
         """The knowledge so far, for answers."""
@@ -348,12 +327,12 @@ class BudgetedSearch(Policy):
     @property
     def most_blocks(self) -> int | None:
         """How many replicates there are (see `Policy`): the search's, and those of certificates."""
-        return self._most_blocks
+        fresh = self.budget.most_replicates
+        return None if fresh is None else fresh + FIRST_BLOCK
 
     @most_blocks.setter
     def most_blocks(self, most: int | None) -> None:
-        if most != self._most_blocks:
-            self._most_blocks = most
+        if most != self.most_blocks:
             self.budget.most_replicates = None if most is None else most - FIRST_BLOCK
             self._finalists.forget()  # it is planned for so many
 

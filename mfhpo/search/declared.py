@@ -47,7 +47,7 @@ class SearchOptions(TypedDict, total=False):
         first evaluation above the lowest level may exceed it further, because its price is not
         known yet.
         Each evaluation has a limit of time, beyond which it is worth less per second than what
-        would be done in its place: see `mfhpo.search.parts.prices.Prices`. Who enforces it is the
+        would be done in its place: see `mfhpo.search.prices.Prices`. Who enforces it is the
         user's choice: ``time_limited(objective)`` or `TimeLimitPruner` in Optuna,
         ``search.scheduler()`` in Ray. While no price is known it is a tenth of the budget. What was
         stopped is no failure.
@@ -147,21 +147,21 @@ class DeclaredSearch:
         known = _fidelity_of(fidelity, seconds is not None)
         if replicate is not None:
             check_blocks(replicate, known.name, {})
-        if options.get("chance") is not None and (candidates is None or replicate is not None):
+        chance = options.get("chance")
+        if chance is not None and (candidates is None or replicate is not None):
             raise ValueError(
-                f"chance={shown(options['chance'])} ends a search among candidates whose "
+                f"chance={shown(chance)} ends a search among candidates whose "
                 f"evaluations have noise of their own; give candidates and no replicate, or leave "
                 f"it out."
             )
         owned = [known.name, *([] if replicate is None else [replicate])]
         given = None if candidates is None else configurations_of(candidates, owned)
-        declared = cls(known, checkpoints, replicate, given, options)
-        is_named = isinstance(given, list) and not space_of(given)[0].parameters
-        if options.get("chance") is not None and is_named:
+        if chance is not None and isinstance(given, list) and not space_of(given)[0].parameters:
             raise ValueError(
-                f"chance={shown(options['chance'])} is a model's estimate, and the candidates "
+                f"chance={shown(chance)} is a model's estimate, and the candidates "
                 f"have no parameters that a model could learn from; leave it out."
             )
+        declared = cls(known, checkpoints, replicate, given, options)
         declared.race(known.levels or (), seed=0, sign=1.0)
         return declared
 
@@ -209,19 +209,19 @@ def makes_shortlist(options: Mapping[str, Any], n_arms: int, costs: Sequence[flo
     `n_arms` there: about four evaluations of each, or two with a declared noise (measured on the
     evidence page on certificates). `costs` are None while unknown or measured.
     """
-    if not _may_shortlist(options, n_arms, costs):
-        return False
-    assert costs is not None
     budget = options.get("budget")
-    return budget is not None and budget < _least_of_each(options) * n_arms * costs[-1]
+    return budget is not None and budget < _cost_of_all(options, n_arms, costs)
 
 
-def _may_shortlist(options: Mapping[str, Any], n_arms: int, costs: Sequence[float] | None) -> bool:
-    if costs is None or len(costs) < 2 or n_arms <= MOST_FINALISTS:
-        return False
+def _cost_of_all(options: Mapping[str, Any], n_arms: int, costs: Sequence[float] | None) -> float:
+    """Return what comparing all arms at the target costs; 0 where cheap levels may not choose."""
     nothing_declared = options.get("bias") is None and options.get("variant") is None
     steers = options.get("estimated_bias") == "steer"
-    return nothing_declared and steers and options.get("aim", "best arm") == "best arm"
+    if not (nothing_declared and steers and options.get("aim", "best arm") == "best arm"):
+        return 0.0
+    if costs is None or len(costs) < 2 or n_arms <= MOST_FINALISTS:
+        return 0.0
+    return _least_of_each(options) * n_arms * costs[-1]
 
 
 def _least_of_each(options: Mapping[str, Any]) -> int:
@@ -258,37 +258,30 @@ def certifier_of(
 ) -> MakeCertifier:
     """Return what makes a policy for finalists at the target, with a user's options."""
     own = {**options, "budget": None}
-
-    def certifier(problem: Problem, **rest: Any) -> Policy:
-        return make(problem, sign, {**own, **rest})
-
-    return certifier
+    return lambda problem, **rest: make(problem, sign, {**own, **rest})
 
 
 def cheap_levels_in_words(
     options: Mapping[str, Any], n_arms: int, costs: Sequence[float] | None, certifier: str
 ) -> str:
     """Say what cheap levels are used for (see `makes_shortlist`); empty if declared."""
-    if not _may_shortlist(options, n_arms, costs):
+    budget, cost = options.get("budget"), _cost_of_all(options, n_arms, costs)
+    if costs is None or cost == 0.0 or (budget is not None and budget >= cost):
         return ""
-    assert costs is not None
-    if makes_shortlist(options, n_arms, costs):
-        words = (
-            f"budget={options['budget']:g} does not pay for comparing all {n_arms} configurations "
-            f"at the target ({_least_of_each(options)} evaluations of each); so cheaper levels "
-            f"choose"
+    if budget is None:
+        return (
+            f"all {n_arms} configurations are compared at the target alone, because nothing is "
+            f"declared about cheaper levels; budget=... lets these choose finalists, and bias=... "
+            f"makes them evidence, where configurations do not share replicates"
         )
-        if USUAL_SHARE_OF_GIVEN * options["budget"] < LEAST_OF_FINALISTS * costs[-1]:
-            return f"{words} which are evaluated there, and nothing is left for a certificate"
-        compares = certifier or "a group-sequential test"
-        return f"{words} the finalists, which {compares} compares by new evaluations"
-    if options.get("budget") is not None:
-        return ""
-    return (
-        f"all {n_arms} configurations are compared at the target alone, because nothing is "
-        f"declared about cheaper levels; budget=... lets these choose finalists, and bias=... "
-        f"makes them evidence, where configurations do not share replicates"
+    words = (
+        f"budget={budget:g} does not pay for comparing all {n_arms} configurations at the target "
+        f"({_least_of_each(options)} evaluations of each); so cheaper levels choose"
     )
+    if USUAL_SHARE_OF_GIVEN * budget < LEAST_OF_FINALISTS * costs[-1]:
+        return f"{words} which are evaluated there, and nothing is left for a certificate"
+    compares = certifier or "a group-sequential test"
+    return f"{words} the finalists, which {compares} compares by new evaluations"
 
 
 def has_levels(fidelity: Fidelity) -> bool:

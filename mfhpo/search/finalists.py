@@ -11,11 +11,14 @@ from mfhpo.certification.certification import Certification, MakeCertifier
 from mfhpo.identification.group_sequential import GroupSequential
 from mfhpo.problem import Observation, Pull
 from mfhpo.search.budget import Budget
-from mfhpo.search.parts.steps import Replicate
 from mfhpo.search.policy import SearchPolicy
+from mfhpo.search.steps import Replicate
 
 FIRST_BLOCK = 1
 """The block of the first new evaluations, which have seen none of the luck of the search's."""
+
+
+_ANY = Candidate("arm", {}, 0.0)
 
 
 def numbered(arm: int) -> dict[str, Any]:
@@ -46,9 +49,11 @@ class Finalists:
         self._search, self._budget, self._params = search, budget, params
         self._certifier = None if blocks else certifier
         self._certification: Certification | None = None
+        # What was told, with values of which larger is better, and how much of it is compared.
         self._replicates: list[tuple[Replicate, float | None, float | None]] = []
+        self._n_compared = 0
         # Raises for a bad delta, epsilon or sigma now, not when the search has spent its share.
-        self._compare([Candidate("arm", {}, 0.0)] * 2, 0)
+        self._compare([_ANY] * 2)
 
     def agree(self, shortlist: Sequence[int]) -> None:
         """Compare these arms."""
@@ -62,25 +67,22 @@ class Finalists:
     def tell(self, pull: Replicate, observation: Observation) -> None:
         """Learn from a new evaluation; the first one decides on the shortlist."""
         value = observation.value if observation.has_value else None
-        signed = None if value is None else self.sign * float(value)
-        self._note(pull, signed, observation.censored_at)
+        self._note(pull, value, observation.censored_at)
 
     def rule_out(self, pull: Replicate) -> None:
         """Learn that a new evaluation gave the worst value, -inf."""
-        self._note(pull, -math.inf)
+        self._note(pull, -math.inf, None)
 
-    def _note(self, pull: Replicate, value: float | None, stopped_at: float | None = None) -> None:
+    def _note(self, pull: Replicate, value: float | None, stopped_at: float | None) -> None:
         if not self.shortlist:
             self.agree(pull.shortlist)
         self._replicates.append((pull, value, stopped_at))
-        if self._certification is not None:
-            self._count(self._certification, pull, value, stopped_at)
 
     def certification(self) -> Certification | None:
         """Return the race among the shortlist; None until it was told something."""
-        if self._certification is None and any(
-            pull.arm in self.shortlist for pull, *_ in self._replicates
-        ):
+        if self._certification is None:
+            if not any(pull.arm in self.shortlist for pull, *_ in self._replicates):
+                return None
             claims = [self._search.mean(arm, self._search.target) for arm in self.shortlist]
             word = "candidate" if self._search.n_given else "arm"
             candidates = [
@@ -88,74 +90,60 @@ class Finalists:
                 for arm, claim in zip(self.shortlist, claims, strict=True)
             ]
             luckiest = int(np.argmax(np.nan_to_num(claims, nan=-np.inf)))
-            self._certification = self._compare(candidates, luckiest)
-            for told in self._replicates:
-                self._count(self._certification, *told)
+            self._certification, self._n_compared = self._compare(candidates, luckiest), 0
+        for pull, value, stopped_at in self._replicates[self._n_compared :]:
+            self._n_compared += 1
+            if pull.arm not in self.shortlist:
+                continue
+            candidate = self._candidate(self.shortlist, pull)
+            if value == -math.inf:
+                self._certification.rule_out(candidate.arm)
+            else:
+                signed = None if value is None else self.sign * value
+                self._certification.tell(candidate, signed, stopped_at)
         return self._certification
 
     def fresh_values(self) -> dict[int, list[float]]:
         """Return the new values, larger is better, of arms that the search knows at the target."""
         fresh: dict[int, list[float]] = {}
         for pull, value, _ in self._replicates:
-            if value is None or math.isinf(value):
-                continue
-            if self._search.count(pull.arm, self._search.target):
-                fresh.setdefault(pull.arm, []).append(self.sign * value)
+            is_known = self._search.count(pull.arm, self._search.target) > 0
+            if is_known and value is not None and math.isfinite(value):
+                fresh.setdefault(pull.arm, []).append(value)
         return fresh
 
     def next_pull(self, shortlist: Sequence[int], pending: Sequence[Pull]) -> Replicate | None:
         """Return the next evaluation of a shortlist, within the budget or not; None at the end."""
-        chosen = self._next_candidate(shortlist, pending)
-        if chosen is None:
-            return None
-        block = None if chosen.block is None else chosen.block + FIRST_BLOCK
-        arm, target = shortlist[chosen.arm], self._search.target
-        return Replicate(arm, target, block=block, shortlist=tuple(shortlist))
-
-    def _next_candidate(self, shortlist: Sequence[int], pending: Sequence[Pull]) -> Pull | None:
-        """Return the next pull of the shortlist's race, with the candidate's number as its arm."""
-        certification = self.certification()
-        if len(shortlist) < 2 or (certification is not None and certification.finished):
+        known = self.certification()
+        if len(shortlist) < 2 or (known is not None and known.finished):
             return None
         under_way = [
             self._candidate(shortlist, pull)
             for pull in pending
             if isinstance(pull, Replicate) and pull.arm in shortlist
         ]
-        if certification is None:  # nothing is known yet
-            return self._compare([Candidate("arm", {}, 0.0)] * len(shortlist), 0).ask(under_way)
-        chosen = certification.ask(under_way)
-        policy = certification.policy
-        if chosen is None or not isinstance(policy, GroupSequential):
-            return chosen
-        # Further evaluations are only worth it if they will be looked at; the first ones are.
-        if policy.looks_with(under_way) and not self._budget.pays_for(
-            policy.missing(under_way), pending
-        ):
+        chosen = (known or self._compare([_ANY] * len(shortlist))).ask(under_way)
+        if chosen is None or (known is not None and self._is_idle(known, under_way, pending)):
             return None
-        return chosen
+        block = None if chosen.block is None else chosen.block + FIRST_BLOCK
+        arm, target = shortlist[chosen.arm], self._search.target
+        return Replicate(arm, target, block=block, shortlist=tuple(shortlist))
 
-    def _count(
-        self,
-        certification: Certification,
-        pull: Replicate,
-        value: float | None,
-        stopped_at: float | None,
-    ) -> None:
-        if pull.arm not in self.shortlist:
-            return
-        candidate = self._candidate(self.shortlist, pull)
-        if value == -math.inf:
-            certification.rule_out(candidate.arm)
-        else:
-            certification.tell(candidate, value, stopped_at)
+    def _is_idle(
+        self, race: Certification, under_way: Sequence[Pull], pending: Sequence[Pull]
+    ) -> bool:
+        """Tell whether the budget ends before further evaluations are looked at."""
+        policy = race.policy
+        if not isinstance(policy, GroupSequential) or not policy.looks_with(under_way):
+            return False
+        return not self._budget.pays_for(policy.missing(under_way), pending)
 
     def _candidate(self, shortlist: Sequence[int], pull: Replicate) -> Pull:
         """Return a replicate's pull in the shortlist's race, whose first block is 0."""
         block = None if pull.block is None else pull.block - FIRST_BLOCK
         return Pull(shortlist.index(pull.arm), 0, block=block)
 
-    def _compare(self, candidates: Sequence[Candidate], luckiest: int) -> Certification:
+    def _compare(self, candidates: Sequence[Candidate], luckiest: int = 0) -> Certification:
         certification = Certification(
             candidates,
             luckiest=luckiest,

@@ -2,16 +2,21 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from mfhpo.problem import Pull
-from mfhpo.search.parts.steps import Begin
 from mfhpo.search.policy import SearchPolicy
-from mfhpo.search.promotions.by_thirds import first_step, probe, promotion
-from mfhpo.search.promotions.dear_arms import too_dear
-from mfhpo.search.promotions.next_arms import next_failed, next_given
+from mfhpo.search.promotions import (
+    first_step,
+    next_failed,
+    next_given,
+    probe,
+    promotion,
+    too_dear,
+)
+from mfhpo.search.steps import Begin
 
 _LEAST_AGREEMENT = 0.2  # with the next level, of one that is not skipped
 _PRIOR_AGREEMENT, _PRIOR_ARMS = 0.5, 4
@@ -53,14 +58,6 @@ class HalvingSearch(SearchPolicy):
         grace = self.grace_level()
         return promotion(self, grace, pending) or Begin(grace, None)
 
-    def likely_best(self) -> list[int]:
-        """Return nothing, because there is no model."""
-        return []
-
-    def chance(self, arm: int, epsilon: float, **options: Any) -> float:
-        """Return NaN, because there is no model."""
-        return math.nan
-
     def grace_level(self) -> int:
         """Return the level at which new arms begin."""
         for level in range(self.lowest, self.target):
@@ -100,7 +97,9 @@ def next_of_given(
     out = search._closed | search._stops.keys()
     busy = {pull.arm: pull.fidelity for pull in pending}
     reached = {arm: max(search.level_of(arm), busy.get(arm, -1)) for arm in search._given}
-    begun = sum(level >= search._rise for arm, level in reached.items() if arm not in out)
+    begun = sum(
+        level >= search.cheap_failures.lowest for arm, level in reached.items() if arm not in out
+    )
     if begun < plan[search.lowest]:
         first = max(level for level, n in plan.items() if n == plan[search.lowest])
         arm = next_given(search, pending)
@@ -115,11 +114,10 @@ def next_of_given(
         if left and len(here) - len(left) < wanted:
             return Pull(_best(search, left, level, expected), level + 1)
     for level in range(search.target - 1, search.lowest - 1, -1) if not pending else ():
-        here = [arm for arm in search._values[level] if arm in reached and arm not in out]
-        left = [arm for arm in here if reached[arm] == level]
+        left = [k for k in search._values[level] if reached.get(k) == level and k not in out]
         if left:
             return Pull(_best(search, left, level, expected), level + 1)
-    return None if pending else next_failed(search, ())
+    return None if pending else next_failed(search)
 
 
 def _best(search: SearchPolicy, arms: Sequence[int], level: int, expected: _Expected) -> int:

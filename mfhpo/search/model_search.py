@@ -8,20 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo.knowledge.arrays import FloatArray, IntArray
+from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.problem import Pull
 from mfhpo.racing.native import one_thread
 from mfhpo.search.halving import next_of_given
-from mfhpo.search.model.acquisition import best_place
+from mfhpo.search.model.acquisition import View, best_place
 from mfhpo.search.model.process import LevelData, LevelProcess
 from mfhpo.search.model.rows import Told
-from mfhpo.search.model.view import View
-from mfhpo.search.parts.beginning import FEWEST
-from mfhpo.search.parts.steps import Begin
-from mfhpo.search.policy import SearchPolicy
-from mfhpo.search.promotions.by_thirds import first_step, highest_open, promotion
-from mfhpo.search.promotions.dear_arms import too_dear
-from mfhpo.search.promotions.next_arms import next_level
+from mfhpo.search.policy import FEWEST, SearchPolicy
+from mfhpo.search.promotions import first_step, highest_open, next_level, promotion, too_dear
+from mfhpo.search.steps import Begin
 
 # Observations that the model is conditioned on, and that its parameters are fitted to: the time
 # for a suggestion stays the same however many trials there are.
@@ -54,13 +50,13 @@ class ModelSearch(SearchPolicy):
     next arm. The most probable parameters say which finished arm is best.
 
     A failure below the target condemns no arm, and where most fail at the lowest level, it rises:
-    see `mfhpo.search.parts.cheap_failures.CheapFailures`.
+    see `mfhpo.search.cheap_failures.CheapFailures`.
 
     Arms that are given go up as `mfhpo.search.halving.next_of_given` says, by what the model
     expects of them.
 
     Where costs are measured, a configuration's expected improvement is divided by what that
-    configuration is expected to cost (`mfhpo.search.parts.prices.Prices`).
+    configuration is expected to cost (`mfhpo.search.prices.Prices`).
 
     With several workers, a pull under way counts as if it had told what is expected at its level
     (kriging believer: Ginsbourger, Le Riche and Carraro, Kriging is well-suited to parallelize
@@ -118,11 +114,11 @@ class ModelSearch(SearchPolicy):
             return Begin(self.lowest, None)
         rng = np.random.default_rng([self._seed, begun, self._told])
         view = self._see_by_draw(pending, begun, top)
-        busy = {pull.arm for pull in pending}
+        out = self._closed.union(pull.arm for pull in pending)
         waiting = [
             index
             for index, arm in enumerate(view.arms)
-            if next_level(self, arm) <= top and arm not in busy and arm not in self._closed
+            if next_level(self, arm) <= top and arm not in out
         ]
         dear = too_dear(self, [view.arms[index] for index in waiting])
         new, improvement = self._new_arm(view, begun, rng)
@@ -156,10 +152,12 @@ class ModelSearch(SearchPolicy):
 
         The model's mean evens out the noise of values.
         """
-        known = self._known_finished()
+        if not self._can_model:
+            return []
+        view, finished = self._see(), set(self._finished)
+        known = [index for index, arm in enumerate(view.arms) if arm in finished]
         if not known:
             return []
-        view = self._see()
         known.sort(key=lambda index: (-view.means[index], index))
         floor = view.means[known[0]] - _REACH * view.spreads[known[0]]
         reaching = [i for i in known if view.means[i] + _REACH * view.spreads[i] >= floor]
@@ -189,14 +187,18 @@ class ModelSearch(SearchPolicy):
             values[here] = scale.scores(both)
         features = self.space.features([self._points[k] for k in rows.arms.tolist()])
         data = LevelData(features, rows.levels, values, counts)
-        everybody = self._given if among_given else self._finished
-        rivals = [k for k in everybody if k not in self._unfit and k in self._points and k != arm]
+        everybody, out = self._given if among_given else self._finished, {arm, *self._unfit}
+        rivals = [k for k in everybody if k not in out and k in self._points]
         asked = self.space.features([self._points[k] for k in [arm, *rivals]])
         fitted = self._fit(self.target)
 
         def chance_by(process: LevelProcess, rng: np.random.Generator) -> float:
             process.condition(data)
-            near = [0, *(1 + self._most_promising(process, asked[1:])).tolist()]
+            near = [0]
+            if rivals:
+                means, spreads = process.at_target(asked[1:])
+                order = np.argsort(-(means + _REACH * spreads), kind="stable")
+                near += (1 + order[:_MOST_RIVALS]).tolist()
             means, covariance = process.jointly_at_target(asked[near])
             drawn = rng.multivariate_normal(means, covariance, _OF_EACH, check_valid="ignore")
             worth = scale.values(drawn)
@@ -208,17 +210,9 @@ class ModelSearch(SearchPolicy):
             return by_fit
         return sum(chance_by(fitted.drawn(rng), rng) for rng in rngs[:-1]) / _DRAWS
 
-    @staticmethod
-    def _most_promising(process: LevelProcess, features: FloatArray) -> IntArray:
-        if not len(features):
-            return np.zeros(0, dtype=np.int64)
-        means, spreads = process.at_target(features)
-        return np.argsort(-(means + _REACH * spreads), kind="stable")[:_MOST_RIVALS]
-
     @property
     def _can_model(self) -> bool:
-        known = self._points.keys()
-        has_rows = any(not known.isdisjoint(values) for values in self._values)
+        has_rows = not self._points.keys().isdisjoint(self._levels)
         return bool(self._finished and self.space.parameters and has_rows)
 
     def _known_level(self, pending: Sequence[Pull]) -> int:
@@ -231,16 +225,10 @@ class ModelSearch(SearchPolicy):
             return self.target if self._can_model else -1
         enough = min(len(pending) + 1, FEWEST)  # the more is decided at once, the more
         for level in range(self.target, self.lowest - 1, -1):
-            known = (arm for arm in self._values[level] if arm in self._points)
-            if len(list(islice((arm for arm in known if arm not in self._out), enough))) == enough:
+            known = (k for k in self._values[level] if k in self._points and k not in self._out)
+            if len(list(islice(known, enough))) == enough:
                 return level if self.space.parameters else -1
         return -1
-
-    def _known_finished(self) -> list[int]:
-        if not self._can_model:
-            return []
-        finished = set(self.finished_arms())
-        return [index for index, arm in enumerate(self._see().arms) if arm in finished]
 
     def _see(self, level: int | None = None) -> View:
         top = self.target if level is None else level
@@ -274,7 +262,8 @@ class ModelSearch(SearchPolicy):
     def _new_view(self, process: LevelProcess, pending: Sequence[Pull], top: int) -> View:
         rows = self._told_so_far.rows(top + 1, self._unknown).most_telling(_MOST)
         under_way = [pull for pull in pending if pull.arm in self._points]
-        without_value = self._without_value - self._unfit
+        unfit = self._unfit
+        without_value = self._points.keys() - self._levels.keys() - unfit
         arms = sorted({*rows.arms.tolist(), *without_value, *(pull.arm for pull in under_way)})
         features = self.space.features([self._points[arm] for arm in arms])
         where = {arm: index for index, arm in enumerate(arms)}
@@ -282,7 +271,7 @@ class ModelSearch(SearchPolicy):
         data = LevelData(told, rows.levels, rows.values, rows.counts)
         process.condition(data)
         values = self._values[top]
-        finished = [where[arm] for arm in arms if arm in values and arm not in self._unfit]
+        finished = [where[arm] for arm in arms if arm in values and arm not in unfit]
         if under_way:
             # What is under way, the latest of it, is taken to tell what is expected at its level.
             latest = under_way[-_MOST:]
@@ -308,7 +297,7 @@ class ModelSearch(SearchPolicy):
         """
         self._told_so_far.read(self._history)
         n = len(self._history)
-        fitted = min(n, self.beginning.n)
+        fitted = min(n, self.n_first)
         while (following := math.ceil(_GROWTH * fitted)) <= n:
             fitted = following
         fitted = max(fitted, self._told_so_far.changed_at)

@@ -3,6 +3,7 @@
 import abc
 import math
 from bisect import insort
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -18,11 +19,14 @@ from mfhpo._validation import (
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.space import Point, SearchSpace
 from mfhpo.problem import Observation, Pull
-from mfhpo.search.parts.beginning import FEWEST, Beginning
-from mfhpo.search.parts.cheap_failures import CheapFailures
-from mfhpo.search.parts.prices import Prices
-from mfhpo.search.parts.steps import Begin
+from mfhpo.search.cheap_failures import CheapFailures
+from mfhpo.search.prices import Prices
+from mfhpo.search.steps import Begin
 
+REDUCTION = 3  # one arm in so many goes up
+FEWEST, _MOST = 9, 27  # first arms
+# At every level, because a single value at the target does not say how far the levels agree.
+_FIRST_EVERYWHERE = 2
 _MAX_FAILURES = 3
 # Once so many arms have failed for good, and none that failed had a value at the same level later,
 # one failure is enough.
@@ -53,8 +57,10 @@ class SearchPolicy(abc.ABC):
 
     Attributes
     ----------
-    beginning
-        How many arms are drawn at random at first.
+    most_of_first
+        What all of the first arms may cost, or the number of their evaluations, whichever counts.
+    counts_evaluations
+        Whether gains are weighed against the number of evaluations; cheap levels then save nothing.
     prices
         What configurations cost, where that is measured and counts; else None.
     worth
@@ -79,36 +85,32 @@ class SearchPolicy(abc.ABC):
     ) -> None:
         self.costs: tuple[float, ...] = check_costs(costs)
         self.continues = check_flag("continues", continues)
+        self._initial = None if initial is None else check_count("initial", initial, 2)
+        self.most_of_first = math.inf
+        self.counts_evaluations = False
         self.prices: Prices | None = None
-        self.worth = 1.0
-        self.affordable = math.inf
-        self.allowance = math.inf
+        self.worth, self.affordable, self.allowance = 1.0, math.inf, math.inf
         self._space = SearchSpace({})
-        self._counts_evaluations = False
-        self._rise = 0  # the lowest level at which arms are begun, where costs count
-        self.beginning = Beginning(initial)
-        self._find_beginning()
         self._seed = check_seed(seed)
         self._points: dict[int, Point] = {}
         self._values: list[dict[int, list[float]]] = [{} for _ in costs]
+        self._levels: dict[int, int] = {}  # the highest with a value
         self.cheap_failures = CheapFailures(len(self.costs))
-        self._failures: dict[int, int] = {}  # in a row, at an arm's present level
+        self._failures: Counter[int] = Counter()  # in a row, at an arm's present level
         self._recovered = False  # whether any arm had a value after a failure at the same level
-        self._stops: dict[int, int] = {}  # how often an arm was stopped at a limit since its value
+        self._stops: Counter[int] = Counter()  # at a limit, since an arm's last value
         self._out: set[int] = set()
         self._merged: set[int] = set()
         self._gone: set[int] = set()  # no more evaluations; their values count
         self._given: tuple[int, ...] = ()  # in the order in which they are taken at random
         # Kept up to date, so that no suggestion looks through all arms: those in their order that
-        # have a value at the target and did not leave; those described that have no value; those
-        # of the history that nobody has described.
+        # have a value at the target and did not leave; those of the history that nobody has
+        # described.
         self._finished: list[int] = []
-        self._without_value: set[int] = set()
         self._unknown: set[int] = set()
         # Arm, level and value, or None where the arm left for its failures.
         self._history: list[tuple[int, int, float | None]] = []
-        self._told = 0
-        self._changes = 0
+        self._told = self._changes = 0
         self._corrections = 0  # what was said of arms that had values already
 
     @property
@@ -121,22 +123,30 @@ class SearchPolicy(abc.ABC):
         self._space = space
         self._changes += 1
 
-    def count_evaluations(self) -> None:
-        """Weigh gains against the number of evaluations; cheap levels then save nothing."""
-        self._counts_evaluations = True
-        self._find_beginning()
+    @property
+    def n_first(self) -> int:
+        """Number of arms that are drawn at random before anything is concluded from their values.
 
-    def shorten_beginning(self, most: float, *, fewest: bool = False) -> None:
-        """Begin with fewer arms at random, if their number was not given.
-
-        The beginning takes `most` at most, a cost or a number of evaluations, whichever counts.
-        With `fewest`, they are no more than the smallest usual number.
+        Fewer are drawn where they would cost too much, or where prices are learned first.
         """
-        self.beginning.shorten(most, fewest)
-        self._find_beginning()
+        if self._initial is not None:
+            return self._initial
+        affordable = round(self.price_from(-1, self.target) / self.price_from(-1, self.lowest))
+        most = _MOST if self.prices is None else FEWEST
+        for n in range(min(max(affordable, FEWEST), most), 2, -1):
+            counts = self.counts_of_first(n).items()
+            price = sum(count * self.price_from(level - 1, level) for level, count in counts)
+            if price <= self.most_of_first:
+                return n
+        return 2
 
-    def _find_beginning(self) -> None:
-        self.beginning.find(self.price_from, range(self.lowest, self.target + 1))
+    def counts_of_first(self, n: int) -> dict[int, int]:
+        """Return how many of the first `n` arms are evaluated at each level."""
+        least = min(_FIRST_EVERYWHERE, math.ceil(n / REDUCTION))
+        counts = {self.lowest: n}
+        for level in range(self.lowest + 1, self.target + 1):
+            counts[level] = max(least, math.ceil(counts[level - 1] / REDUCTION))
+        return counts
 
     @property
     def target(self) -> int:
@@ -146,7 +156,7 @@ class SearchPolicy(abc.ABC):
     @property
     def lowest(self) -> int:
         """Index of the lowest level at which arms are evaluated; it rises where most fail."""
-        return self.target if self._counts_evaluations else self._rise
+        return self.target if self.counts_evaluations else self.cheap_failures.lowest
 
     @property
     def n_given(self) -> int:
@@ -171,8 +181,6 @@ class SearchPolicy(abc.ABC):
             return
         if self.level_of(arm) >= 0:
             self._corrections += 1
-        elif arm not in self._points:
-            self._without_value.add(arm)
         self._points[arm] = point
         self._unknown.discard(arm)
         self._changes += 1
@@ -180,10 +188,9 @@ class SearchPolicy(abc.ABC):
     def tell(self, pull: Pull, observation: Observation) -> None:
         """Learn from an evaluation; any order, any number of times.
 
-        An arm that was stopped at a limit may go on later, with a larger one, where costs are
-        measured. It leaves if that was the third time. At once, and as one that failed, it leaves
-        where costs are declared, or if no limit is large enough (an infinite one): what is like it
-        would be stopped as well.
+        Where costs are measured, an arm that was stopped at a limit may go on with a larger one and
+        leaves the third time. Where they are declared, or no limit is large enough (an infinite
+        one), it leaves at once and as one that failed, because the like would be stopped, too.
 
         An arm that fails for good below the target, before it had any value, goes on at the next
         level: see `CheapFailures`.
@@ -201,28 +208,42 @@ class SearchPolicy(abc.ABC):
             self._recovered |= had_failed
             self._stops.pop(pull.arm, None)
             self._learn(pull.arm, pull.fidelity, float(observation.value))
-            self._rise_if_most_fail()
-            return
-        limit = observation.censored_at
-        counts = self._failures if limit is None else self._stops
-        counts[pull.arm] = counts.get(pull.arm, 0) + 1
-        if limit is None:
-            n_left = len(self._out | self.cheap_failures.given_up)
-            for_good = n_left >= _ENOUGH_LEFT and not self._recovered
-            if self.level_of(pull.arm) < 0:
-                self.cheap_failures.add(pull.arm, pull.fidelity)
-                for_good |= self.cheap_failures.has_failed_below(pull.arm, pull.fidelity)
-                self._rise_if_most_fail()
+            self.cheap_failures.rise([len(values) for values in self._values])
+        elif observation.censored_at is None:
+            self._learn_failure(pull.arm, pull.fidelity)
         else:
-            for_good = self.prices is None or math.isinf(limit)
-        if counts[pull.arm] < (1 if for_good else _MAX_FAILURES) or pull.arm in self._out:
+            self._learn_stop(pull.arm, pull.fidelity, observation.censored_at)
+
+    def _learn(self, arm: int, level: int, value: float) -> None:
+        is_new = arm not in self._values[level]
+        if level == self.target and is_new and arm not in self._unfit:
+            insort(self._finished, arm)
+        self._values[level].setdefault(arm, []).append(value)
+        self._levels[arm] = max(level, self.level_of(arm))
+        self._remember(arm, level, value)
+
+    def _learn_failure(self, arm: int, level: int) -> None:
+        self._failures[arm] += 1
+        n_left = len(self._out | self.cheap_failures.given_up)
+        for_good = n_left >= _ENOUGH_LEFT and not self._recovered
+        had_value = self.level_of(arm) >= 0
+        if not had_value:
+            self.cheap_failures.add(arm, level)
+            for_good |= any(arm in self.cheap_failures.at(below) for below in range(level))
+            self.cheap_failures.rise([len(values) for values in self._values])
+        if arm in self._out or self._failures[arm] < (1 if for_good else _MAX_FAILURES):
             return
-        if limit is None and self.level_of(pull.arm) < 0:
-            self._fail_for_good(pull.arm, pull.fidelity)
-            return
-        # That it takes long is no fault, and is known to the prices.
-        is_fault = limit is None or self.prices is None or math.isinf(limit)
-        self._leave(pull.arm, self._out, pull.fidelity if is_fault else None)
+        if had_value:
+            self._leave(arm, self._out, level)
+        else:
+            self._fail_for_good(arm, level)
+
+    def _learn_stop(self, arm: int, level: int, limit: float) -> None:
+        self._stops[arm] += 1
+        # Else that it takes long is no fault, and is known to the prices.
+        is_fault = self.prices is None or math.isinf(limit)
+        if arm not in self._out and self._stops[arm] >= (1 if is_fault else _MAX_FAILURES):
+            self._leave(arm, self._out, level if is_fault else None)
 
     def _leave(self, arm: int, group: set[int], failed_at: int | None = None) -> None:
         group.add(arm)
@@ -243,14 +264,6 @@ class SearchPolicy(abc.ABC):
             if failures.condemns(below):  # and did not before, maybe
                 for other in sorted(failures.given_up.intersection(failures.at(below)) - self._out):
                     self._leave(other, self._out, below)
-
-    def _rise_if_most_fail(self) -> None:
-        """Begin new arms one level above a level at which most fail, and not above it."""
-        for level in range(self._rise, self.target):
-            if self.cheap_failures.are_of_level(level, len(self._values[level])):
-                self._rise = level + 1
-                self._find_beginning()
-                return
 
     def rule_out(self, arm: int) -> None:
         """Say that an arm's mean at the target is -inf: it leaves, and has not failed."""
@@ -284,9 +297,9 @@ class SearchPolicy(abc.ABC):
         likely = self.likely_best()
         if likely:
             return likely[0]
-        many = len(self._values[self.lowest]) > self.beginning.n
+        many, unfit = len(self._values[self.lowest]) > self.n_first, self._unfit
         for level in range(self.target, -1, -1):
-            arms = [arm for arm in self._values[level] if arm not in self._unfit]
+            arms = [arm for arm in self._values[level] if arm not in unfit]
             too_few = many and self.lowest < level < self.target and len(arms) < FEWEST
             if arms and not too_few:
                 return max(arms, key=lambda arm: (self.mean(arm, level), -arm))
@@ -298,11 +311,10 @@ class SearchPolicy(abc.ABC):
         by_values = sorted(finished, key=lambda arm: (-self.mean(arm, self.target), arm))
         return (self.likely_best() or by_values)[:most]
 
-    @abc.abstractmethod
     def likely_best(self) -> list[int]:
         """Return finished arms that may be the best by a model, the best first; none without it."""
+        return []
 
-    @abc.abstractmethod
     def chance(
         self,
         arm: int,
@@ -317,6 +329,7 @@ class SearchPolicy(abc.ABC):
         `among_given` compares it with all given arms. `fresh` has more target values by arm. A
         result below `at_least` may be computed more coarsely.
         """
+        return math.nan
 
     def mean(self, arm: int, fidelity: int) -> float:
         """Return the mean of an arm's values at a level; NaN without any."""
@@ -332,10 +345,7 @@ class SearchPolicy(abc.ABC):
 
     def level_of(self, arm: int) -> int:
         """Return the highest level at which an arm has a value, or -1."""
-        for level in range(self.target, -1, -1):
-            if arm in self._values[level]:
-                return level
-        return -1
+        return self._levels.get(arm, -1)
 
     def cost_from(self, arm_level: int, fidelity: int) -> float:
         """Return the cost of an evaluation after a level, -1 for a new arm."""
@@ -344,7 +354,7 @@ class SearchPolicy(abc.ABC):
 
     def price_from(self, arm_level: int, fidelity: int) -> float:
         """Return `cost_from`, or 1 where evaluations are counted, to weigh steps."""
-        return 1.0 if self._counts_evaluations else self.cost_from(arm_level, fidelity)
+        return 1.0 if self.counts_evaluations else self.cost_from(arm_level, fidelity)
 
     def dearness(
         self,
@@ -363,14 +373,6 @@ class SearchPolicy(abc.ABC):
         """Tell whether an arm's configuration is known."""
         return arm in self._points
 
-    def _learn(self, arm: int, level: int, value: float) -> None:
-        is_new = arm not in self._values[level]
-        if level == self.target and is_new and arm not in self._unfit:
-            insort(self._finished, arm)
-        self._values[level].setdefault(arm, []).append(value)
-        self._without_value.discard(arm)
-        self._remember(arm, level, value)
-
     def _remember(self, arm: int, level: int, value: float | None) -> None:
         self._history.append((arm, level, value))
         if arm not in self._points:
@@ -378,11 +380,11 @@ class SearchPolicy(abc.ABC):
 
     def most_failed(self) -> tuple[int, int, int] | None:
         """Return the level above which arms begin, how many failed there, and of how many; None."""
-        if self._rise == 0:
+        level = self.cheap_failures.lowest - 1
+        if level < 0:
             return None
-        level = self._rise - 1
-        failed, values = self.cheap_failures.at(level), self._values[level]
-        return level, len(failed), len(values.keys() | set(failed))
+        failed = self.cheap_failures.at(level)
+        return level, len(failed), len({*failed, *self._values[level]})
 
     @property
     def _unfit(self) -> set[int]:

@@ -112,11 +112,10 @@ class Standing:
         return f"{why or 'the search goes on'}; {lucky}"
 
     def _notices(self) -> tuple[str, ...]:
-        found = self.search.most_failed()
+        found, name = self.search.most_failed(), self.policy.labels.fidelity
         if found is None:
             return ()
         level, failed, tried = found
-        name = self.policy.labels.fidelity
         return (
             f"{failed} of {tried} configurations failed at {name(level)}, so that new ones begin "
             f"at {name(level + 1)}",
@@ -203,20 +202,13 @@ class Standing:
     @property
     def left(self) -> dict[str, int]:
         """Numbers of arms that were left below the target or were not tried, by where."""
-        levels = Counter(self.budget.reached.values())
-        found = {
-            f"left at {self.policy.labels.fidelity(level)}": levels[level]
-            for level in range(self.search.target)
-            if levels[level]
-        }
-        lost = [arm for arm, level in self.budget.reached.items() if level < 0]
+        name, target, reached = self.policy.labels.fidelity, self.search.target, self.budget.reached
+        levels = Counter(level for level in reached.values() if 0 <= level < target)
+        found = Counter({f"left at {name(level)}": levels[level] for level in sorted(levels)})
+        lost = [arm for arm, level in reached.items() if level < 0]
         failed = Counter(map(self.search.cheap_failures.highest, lost))
-        for level in sorted(failed):
-            is_named = level >= 0 and self.search.target
-            where = (
-                f"failed at {self.policy.labels.fidelity(level)}" if is_named else "without a value"
-            )
-            found[where] = found.get(where, 0) + failed[level]
-        if self.search.n_candidates > len(self.budget.reached):
-            found["not tried"] = self.search.n_candidates - len(self.budget.reached)
-        return found
+        for level, n in sorted(failed.items()):
+            found[f"failed at {name(level)}" if level >= 0 and target else "without a value"] += n
+        if self.search.n_candidates > len(reached):
+            found["not tried"] = self.search.n_candidates - len(reached)
+        return dict(found)

@@ -23,9 +23,9 @@ from mfhpo.problem import Labels, Observation, Pull
 from mfhpo.search.budgeted import SEARCH_BLOCK, BudgetedSearch
 from mfhpo.search.declared import DeclaredSearch, has_levels
 from mfhpo.search.model_search import ModelSearch
-from mfhpo.search.parts.steps import Replicate
 from mfhpo.search.policy import SearchPolicy
-from mfhpo.search.promotions.next_arms import next_failed
+from mfhpo.search.promotions import next_failed
+from mfhpo.search.steps import Replicate
 
 _MOST_DRAWS = 1000  # until a configuration is new; without one, all are taken to be begun
 _SINGLE = 10  # evaluations of a configuration that has no rival
@@ -203,10 +203,10 @@ class SearchRunner(Runner):
                 return self._wanted(pull)
         if pending:
             return None
-        failed = next_failed(search, ())
+        failed = next_failed(search)
         if failed is not None and policy.fits(failed):
             return self._wanted(replace(failed, block=SEARCH_BLOCK))
-        contenders = search.contenders(policy.largest_shortlist)
+        contenders = search.contenders(policy.budget.largest_shortlist(policy.top))
         if len(contenders) > 1:
             return self._first_of(contenders)
         return self._again(contenders[0]) if contenders else None

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import erfcx, ndtr
+from scipy.special import erfcx, ndtr, ndtri
 
 from mfhpo.knowledge.arrays import BoolArray, FloatArray
+from mfhpo.search.model.process import LevelProcess
 
 _RANDOM, _AROUND = 300, 20  # places tried at first: anywhere, and around each good one
 _EDGE = 1.0 - 1e-9
@@ -20,6 +21,8 @@ _ROUNDS, _KEPT, _MOVED = 6, 8, 12
 _WIDE_STEP, _MOVED_SHARE, _MOVED_ANEW = 0.2, 0.4, 0.2
 # Share of the coordinates that are drawn anew in every other random place.
 _RANDOM_ANEW = 0.4
+# Equally likely outcomes of a step, in standard deviations, the best first.
+_OUTCOMES = -ndtri((np.arange(50) + 0.5) / 50)
 
 
 def expected_improvement(
@@ -47,6 +50,41 @@ def expected_improvement(
     if noise > 0.0:
         improvement *= 1.0 - noise / np.hypot(spread, noise)
     return improvement
+
+
+@dataclass(frozen=True)
+class View:
+    """The model after some observations, and the arms that it knows: not all, if there are many."""
+
+    process: LevelProcess
+    features: FloatArray
+    arms: list[int]
+    means: FloatArray
+    spreads: FloatArray
+    best: float
+
+    def improvement(self, means: FloatArray, spreads: FloatArray) -> FloatArray:
+        """Return the possible gain at the target, less what noise hides."""
+        return expected_improvement(means, spreads, self.best, self.process.target_noise)
+
+    def best_level(self, features: FloatArray, lowest: int, costs: FloatArray) -> int:
+        """Return the level, from the lowest on, that gains most for its cost.
+
+        Many such arms are evaluated there, and only the best at the target. `costs` are by level.
+        """
+        top = len(costs) - 1
+        levels = np.arange(lowest, top)
+        repeated = np.repeat(features, len(levels), axis=0)
+        mean, moved, left = self.process.learnt_at(repeated, levels)
+        means = mean[:, None] + moved[:, None] * _OUTCOMES
+        spreads = np.repeat(left[:, None], len(_OUTCOMES), axis=1)
+        improvements = self.improvement(means, spreads)
+        share = np.arange(1, len(_OUTCOMES) + 1) / len(_OUTCOMES)
+        gains = np.cumsum(improvements, axis=1) / len(_OUTCOMES)
+        rates = (gains / (costs[levels, None] + share * costs[-1])).max(axis=1)
+        now, spread = self.process.at_target(features)
+        at_once = float(self.improvement(now, spread)[0]) / costs[-1]
+        return int(levels[np.argmax(rates)]) if rates.max() > at_once else top
 
 
 def best_place(

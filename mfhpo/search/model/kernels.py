@@ -62,46 +62,11 @@ def three_halves(distance: FloatArray) -> tuple[FloatArray, FloatArray]:
     return kernel, decay
 
 
-def both_kernels(squares: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the Matérn kernels of 5/2, and of 3/2 for a fifth of the scales, in place."""
-    smooth, distance, decay = _smooth(squares)
-    rough = distance
-    rough *= FINER
-    rough += 1.0
-    rough *= decay
-    decay *= decay
-    decay *= decay
-    rough *= decay  # by its fifth power in all, which is the decay of `FINER` times the distance
-    return smooth, rough
-
-
-def smooth_kernel(squares: FloatArray) -> FloatArray:
-    """Return the Matérn kernel of 5/2 of `squared_distances`, which are overwritten."""
-    return _smooth(squares)[0]
-
-
-def _smooth(squares: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    distance = np.sqrt(squares)
-    decay = -distance
-    np.exp(decay, out=decay)
-    kernel = squares
-    kernel /= 3.0
-    kernel += distance
-    kernel += 1.0
-    kernel *= decay
-    return kernel, distance, decay
-
-
 def distances(features: FloatArray, others: FloatArray, scales: FloatArray) -> FloatArray:
     """Return distances times the square root of 5, shape (n, m)."""
-    squares = squared_distances(features, others, scales)
-    return np.sqrt(squares, out=squares)
-
-
-def squared_distances(features: FloatArray, others: FloatArray, scales: FloatArray) -> FloatArray:
-    """Return squared distances times 5, shape (n, m)."""
     left, right = np.sqrt(5.0) * features / scales, np.sqrt(5.0) * others / scales
     squares: FloatArray = -2.0 * left @ right.T
     squares += (left**2).sum(axis=1)[:, None]
     squares += (right**2).sum(axis=1)
-    return np.maximum(squares, 1e-12, out=squares)
+    np.maximum(squares, 1e-12, out=squares)
+    return np.sqrt(squares, out=squares)

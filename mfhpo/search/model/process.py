@@ -11,16 +11,7 @@ from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dtrtri
 
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
-from mfhpo.search.model.kernels import (
-    FINER,
-    both_kernels,
-    distances,
-    five_halves,
-    smooth_kernel,
-    squared_distances,
-    three_halves,
-    warp,
-)
+from mfhpo.search.model.kernels import FINER, distances, five_halves, three_halves, warp
 
 _JITTER, _MOST_JITTER = 1e-6, 1.0
 _STEPS = 100  # of a fit
@@ -163,11 +154,11 @@ class LevelProcess:
         features = self._warped(features)
         across = self._covariance(features, self.n_levels - 1)
         half = self._half(across)
-        smooth, rough = both_kernels(squared_distances(features, features, self._scales))
+        smooth, rough = _kernels(features, features, self._scales)
         covariance: FloatArray = self._at_target[0] * smooth + self._at_target[1] * rough
         if self.n_levels > 1:
-            squares = squared_distances(features, features, self._own[:-1])
-            covariance += self._own[-1] ** 2 * smooth_kernel(squares)
+            own = five_halves(distances(features, features, self._own[:-1]))[0]
+            covariance += self._own[-1] ** 2 * own
         return across @ self._weights, covariance - half.T @ half
 
     def expected(self, features: FloatArray, levels: IntArray) -> FloatArray:
@@ -256,8 +247,7 @@ class LevelProcess:
     def _covariance(self, features: FloatArray, levels: IntArray | int) -> FloatArray:
         """Return the covariance of values with the data, without noise; features are warped."""
         data = self._data
-        squares = squared_distances(features, data.features, self._scales)
-        covariance, rough = both_kernels(squares)
+        covariance, rough = _kernels(features, data.features, self._scales)
         covariance *= self._smooth[levels]
         rough *= self._rough[levels]
         covariance += rough
@@ -265,8 +255,8 @@ class LevelProcess:
             target = self.n_levels - 1
             here = slice(None) if isinstance(levels, int) and levels == target else levels == target
             first = int(np.searchsorted(data.levels, target))
-            squares = squared_distances(features[here], data.features[first:], self._own[:-1])
-            covariance[here, first:] += self._own[-1] ** 2 * smooth_kernel(squares)
+            apart = distances(features[here], data.features[first:], self._own[:-1])
+            covariance[here, first:] += self._own[-1] ** 2 * five_halves(apart)[0]
         return covariance
 
     def _loss(
@@ -326,6 +316,15 @@ class LevelProcess:
             [(by_feature * by_a).sum(axis=0), (by_feature * by_b).sum(axis=0)]
         )
         return loss + 0.5 * float(off**2 @ self._precision), gradient + self._precision * off
+
+
+def _kernels(
+    features: FloatArray, others: FloatArray, scales: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    distance = distances(features, others, scales)
+    smooth = five_halves(distance)[0]
+    distance *= FINER
+    return smooth, three_halves(distance)[0]
 
 
 def _add_noise(covariance: FloatArray, noise: FloatArray, counts: IntArray | int) -> None:

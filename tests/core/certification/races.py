@@ -2,9 +2,17 @@
 
 from functools import partial
 
-from mfhpo import Pull
+import numpy as np
+import pytest
+
+from mfhpo import BlockElimination, Problem, Pull
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certification import Certification
+from mfhpo.identification.group_sequential import GroupSequential
+
+PATTERN = (-2.0, -1.0, 0.0, 1.0, 2.0)  # mean 0, variance 10 / 4 = 2.5; twice over, 20 / 9
+EFFECTS = np.random.default_rng(0).normal(0.0, 100.0, 200)
+"""What a block does to all arms."""
 
 in_blocks = partial(Certification, blocks=True)
 by_looks = partial(Certification, first_look=5)
@@ -27,3 +35,14 @@ def evaluate(race, outcome):
     pull = race.ask()
     race.tell(pull, outcome(pull.arm))
     return pull
+
+
+def make_looks(n=2, **options):
+    return GroupSequential(Problem(n, costs=(1.0,)), **{"blocks": True, **options})
+
+
+def make_elimination(n, **options):
+    return BlockElimination(Problem(n, costs=(1.0,)), **options)
+
+
+both = pytest.mark.parametrize("make", [make_looks, make_elimination], ids=["looks", "elimination"])

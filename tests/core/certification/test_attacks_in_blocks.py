@@ -1,31 +1,18 @@
 """Claims of races in blocks and by looks, where values are coarse or the order matters."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.stats import binom
 
-from mfhpo import BlockElimination, Observation, Problem
-from mfhpo.identification.group_sequential import GroupSequential
+from mfhpo import Observation
+from tests.core.certification.races import both, make_elimination, make_looks
 
 RACES = 40
-
-
-def make_looks(n, **options):
-    return GroupSequential(Problem(n, costs=(1.0,)), blocks=True, **options)
-
-
-def make_elimination(n, **options):
-    return BlockElimination(Problem(n, costs=(1.0,)), **options)
-
-
-def make_independent(n, **options):
-    return GroupSequential(Problem(n, costs=(1.0,)), **options)
-
-
-ids = ["looks", "elimination"]
-both = pytest.mark.parametrize("make", [make_looks, make_elimination], ids=ids)
+make_independent = partial(make_looks, blocks=False)
 slowly = pytest.param(make_elimination, marks=pytest.mark.slow)
-in_many_races = pytest.mark.parametrize("make", [make_looks, slowly], ids=ids)
+in_many_races = pytest.mark.parametrize("make", [make_looks, slowly], ids=["looks", "elimination"])
 
 
 def play(policy, draw, most):

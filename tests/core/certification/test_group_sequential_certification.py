@@ -11,10 +11,7 @@ from scipy import stats
 from mfhpo import Bounded, Gaussian, Pull, SubGaussian
 from mfhpo.racing.race import ArmWithdrawnWarning
 from tests.core.certification import races
-from tests.core.certification.races import tell
-
-PATTERN = (-2.0, -1.0, 0.0, 1.0, 2.0)  # mean 0, variance 10 / 4 = 2.5; twice over, 20 / 9
-
+from tests.core.certification.races import PATTERN, tell
 
 race_of = partial(races.race_of, races.by_looks)
 

@@ -1,22 +1,18 @@
 """Planned looks in blocks; for those at independent values see the file beside this one."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 
-from mfhpo import Observation, Problem, Pull
-from mfhpo.identification.group_sequential import GroupSequential
-
-PATTERN = (-2.0, -1.0, 0.0, 1.0, 2.0)  # mean 0, variance 10 / 4 = 2.5
-EFFECTS = np.random.default_rng(0).normal(0.0, 100.0, 50)
+from mfhpo import Observation, Pull
+from tests.core.certification.races import EFFECTS, PATTERN, make_looks
 
 pytestmark = pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
 
 
-def make(n=2, **options):
-    given = {"delta": 0.2, "epsilon": 0.0, "blocks": True}
-    return GroupSequential(Problem(n, costs=(1.0,)), **(given | options))
+make = partial(make_looks, delta=0.2, epsilon=0.0)
 
 
 def tell(policy, arm, block, value):

@@ -1,27 +1,19 @@
 """Replicates on which evaluations fail, in both races in blocks."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 
-from mfhpo import BlockElimination, Observation, Problem, Pull
-from mfhpo.identification.group_sequential import GroupSequential
+from mfhpo import Observation, Pull
 from mfhpo.racing.race import ArmWithdrawnWarning
+from tests.core.certification import races
+from tests.core.certification.races import EFFECTS, both
 
-EFFECTS = np.random.default_rng(0).normal(0.0, 100.0, 200)
 FAILED = Observation(None)
-
-
-def make_looks(n, **options):
-    return GroupSequential(Problem(n, costs=(1.0,)), epsilon=0.3, blocks=True, **options)
-
-
-def make_elimination(n, **options):
-    return BlockElimination(Problem(n, costs=(1.0,)), epsilon=0.3, **options)
-
-
-both = pytest.mark.parametrize("make", [make_looks, make_elimination], ids=["looks", "elimination"])
+make_looks = partial(races.make_looks, epsilon=0.3)
+make_elimination = partial(races.make_elimination, epsilon=0.3)
 
 
 def fails_for_all(block):
@@ -43,7 +35,7 @@ def race(policy, fails, workers=1, most=400):
 @both
 @pytest.mark.parametrize("workers", [1, 6])
 def test_a_certificate_comes_about_without_them(make, workers):
-    policy, told = race(make(4), lambda pull: fails_for_all(pull.block), workers)
+    policy, told = race(make(4, epsilon=0.3), lambda pull: fails_for_all(pull.block), workers)
     answer = policy.recommend()
     assert (answer.arm, answer.certified, answer.not_compared) == (3, True, ())
     assert len(set(told)) == len(told)  # nobody was asked again
@@ -57,7 +49,9 @@ def test_a_certificate_comes_about_without_them(make, workers):
 @pytest.mark.parametrize("workers", [1, 6])
 def test_an_arm_that_alone_fails_leaves(make, workers):
     with pytest.warns(ArmWithdrawnWarning, match="arm 1 leaves"):
-        policy, _ = race(make(4), lambda pull: pull.arm == 1 or fails_for_all(pull.block), workers)
+        policy, _ = race(
+            make(4, epsilon=0.3), lambda pull: pull.arm == 1 or fails_for_all(pull.block), workers
+        )
     answer = policy.recommend()
     assert (answer.arm, answer.certified, len(answer.not_compared)) == (3, True, 1)
 
@@ -68,7 +62,7 @@ def test_what_is_void_does_not_depend_on_the_order(make):
     failures = {(0, 1), (1, 1), (2, 1), (0, 3), (1, 3), (2, 4)}
     rng, asked = np.random.default_rng(0), set()
     for _ in range(30):
-        policy = make(3, delta=1e-9)
+        policy = make(3, epsilon=0.3, delta=1e-9)
         for at in rng.permutation(len(outcomes)).tolist():
             arm, block = outcomes[at]
             value = None if (arm, block) in failures else EFFECTS[block] + arm + 0.1 * block
@@ -83,7 +77,7 @@ def test_what_is_void_does_not_depend_on_the_order(make):
 @both
 def test_the_race_ends_if_more_than_half_of_the_replicates_fail(make):
     with pytest.warns(ArmWithdrawnWarning):
-        policy, told = race(make(2), lambda pull: pull.block % 20 > 1)
+        policy, told = race(make(2, epsilon=0.3), lambda pull: pull.block % 20 > 1)
     assert len(told) < 50
     assert not policy.recommend().certified
 
@@ -115,7 +109,7 @@ def test_a_winner_that_fails_is_not_alone_in_a_replicate_before_its_rival_was_tr
 
 @both
 def test_failures_on_one_replicate_are_one_failure(make):
-    policy = make(2)
+    policy = make(2, epsilon=0.3)
     for block in (0, 1):
         policy.tell(Pull(1, 0, block=block), Observation(1.0))
     for _ in range(50):
@@ -133,7 +127,7 @@ def test_the_best_stays_if_it_fails_on_some_replicates(make, workers):
     def fails(pull):
         return pull.arm == 3 and pull.block % 3 == 1
 
-    policy, told = race(make(4, delta=1e-6), fails, workers)
+    policy, told = race(make(4, epsilon=0.3, delta=1e-6), fails, workers)
     answer = policy.recommend()
     assert (answer.arm, answer.certified, answer.not_compared) == (3, True, ())
     assert told.count((3, 1)) == 2

@@ -20,11 +20,15 @@ def next_pull(race, points, at_random):
     if not pulls:
         return None
     (pull,) = pulls
+    describe(race, pull, points, at_random)
+    return pull
+
+
+def describe(race, pull, points, at_random):
     if pull.arm not in points:
         point = race.point_of(pull.arm)
         points[pull.arm] = at_random(pull.arm) if point is None else dict(point)
         race.search.describe(pull.arm, points[pull.arm])
-    return pull
 
 
 def replayed(new, points, told):
@@ -34,6 +38,45 @@ def replayed(new, points, told):
     for pull, observation in told:
         new.tell(pull, observation)
     return new
+
+
+class RacePlay:
+    """Plays a race: a class below says what becomes of a pull (`outcome`)."""
+
+    def __init__(self, race, draw, points=()):
+        self.race, self.search, self.draw = race, race.search, draw
+        self.points, self.told = dict(points), []
+
+    @property
+    def pulls(self):
+        return [pull for pull, _ in self.told]
+
+    def step(self):
+        pull = next_pull(self.race, self.points, self.draw)
+        if pull is not None:
+            self.tell(pull)
+        return pull is not None
+
+    def tell(self, pull):
+        self.told.append((pull, self.outcome(pull)))
+        self.race.tell(*self.told[-1])
+
+    def steps(self, n):
+        for _ in range(n):
+            self.step()
+        return self
+
+    def to_end(self, workers=1):
+        """Play to the end; evaluations end in the order in which they began."""
+        under_way = []
+        while True:
+            while len(under_way) < workers and (asked := self.race.ask(1, under_way)):
+                describe(self.race, asked[0], self.points, self.draw)
+                under_way += asked
+            if not under_way:
+                return self
+            self.tell(under_way.pop(0))
+            assert len(self.told) < 2000
 
 
 class Play:

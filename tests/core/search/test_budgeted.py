@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mfhpo.problem import Observation, Pull
 from mfhpo.search import BudgetedSearch, HalvingSearch, ModelSearch, Numeric, Replicate, SearchSpace
-from tests.core.search.played import replayed
+from tests.core.search.played import RacePlay, describe, replayed
 
 COSTS = (1.0, 3.0, 9.0)
 SIGMA = 0.05
@@ -24,47 +24,25 @@ def make(kind=HalvingSearch, costs=COSTS, continues=False, initial=9, seed=0, **
     return BudgetedSearch(search, **{"budget": 400.0} | options)
 
 
-class Run:
-    def __init__(self, race, sigma=SIGMA, seed=0):
-        self.race = race
-        self.sigma = sigma
-        self.seed = seed
-        self.points = {}
-        self.told = []
+class Run(RacePlay):
+    def __init__(self, race, sigma=SIGMA, seed=0, costs=None):
+        super().__init__(race, lambda arm: {"x": np.random.default_rng([seed, 1, arm]).random()})
+        self.sigma, self.seed, self.costs = sigma, seed, costs
+
+    def outcome(self, pull):
+        cost = None if self.costs is None else self.costs[pull.fidelity]
+        rng = np.random.default_rng([self.seed, 2, len(self.told)])
+        level = pull.fidelity + 3 - len(self.search.costs)
+        return Observation(
+            true_value(self.points[pull.arm], level) + self.sigma * rng.normal(), cost
+        )
 
     def begin(self, pull):
-        if pull.arm not in self.points:
-            point = self.race.point_of(pull.arm)
-            x = float(np.random.default_rng([self.seed, 1, pull.arm]).random())
-            self.points[pull.arm] = {"x": x} if point is None else dict(point)
-            self.race.search.describe(pull.arm, self.points[pull.arm])
-
-    def value(self, pull):
-        rng = np.random.default_rng([self.seed, 2, len(self.told)])
-        level = pull.fidelity + 3 - len(self.race.search.costs)
-        return true_value(self.points[pull.arm], level) + self.sigma * rng.normal()
-
-    def tell(self, pull, cost=None):
-        value = self.value(pull)
-        self.told.append((pull, value))
-        self.race.tell(pull, Observation(value, cost))
-
-    def step(self, cost=None):
-        pulls = self.race.ask()
-        if pulls:
-            self.begin(pulls[0])
-            self.tell(pulls[0], cost)
-        return bool(pulls)
-
-    def to_end(self, cost=None):
-        for _ in range(2000):
-            if not self.step(cost):
-                return self
-        raise AssertionError("the race does not end")
+        describe(self.race, pull, self.points, self.draw)
 
     @property
     def replicates(self):
-        return [pull for pull, _ in self.told if isinstance(pull, Replicate)]
+        return [pull for pull in self.pulls if isinstance(pull, Replicate)]
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5])
@@ -185,32 +163,17 @@ def test_a_failure_without_its_cost_counts_at_what_is_expected():
     assert race.search.costs == pytest.approx((5.0, 15.0, 45.0))
 
 
-def run_with_set_up(costs, budget, workers=1, **options):
-    search = ModelSearch(costs)
-    search.space = SearchSpace({"x": Numeric()})
-    race = BudgetedSearch(search, budget=budget, measured=True, **options)
-    run = Run(race, sigma=0.01)
-    pending = []
-    while True:
-        asked = race.ask(1, pending) if len(pending) < workers else []
-        if asked:
-            run.begin(asked[0])
-            pending += asked
-        elif pending:
-            pull = pending.pop(0)
-            run.tell(pull, 10.0 + 0.01 * costs[pull.fidelity])
-        else:
-            return race, [pull for pull, _ in run.told]
-
-
 @pytest.mark.parametrize(
     ("costs", "budget", "workers", "least"),
     [((1.0, 3.0, 9.0, 27.0, 81.0), 200.0, 3, 3), ((1.0, 81.0), 600.0, 1, 20)],
 )
 def test_the_target_is_reached_though_the_guess_says_it_is_too_dear(costs, budget, workers, least):
     """Of ten times the lowest level's cost, 81 times as much would leave nothing for the target."""
-    race, pulls = run_with_set_up(costs, budget, workers)
-    at_target = sum(pull.fidelity == len(costs) - 1 for pull in pulls)
+    search = ModelSearch(costs)
+    search.space = SearchSpace({"x": Numeric()})
+    race = BudgetedSearch(search, budget=budget, measured=True)
+    run = Run(race, sigma=0.01, costs=[10.0 + 0.01 * cost for cost in costs]).to_end(workers)
+    at_target = sum(pull.fidelity == len(costs) - 1 for pull in run.pulls)
     assert at_target >= least
     assert budget - 11.0 < race.cost <= budget + 11.0 * workers
     assert "nothing was evaluated at the target" not in race.recommend().reason
@@ -383,7 +346,7 @@ def test_of_few_replicates_the_first_is_the_search_s_alone(most):
     assert f"more than the {most - 1} replicates" in answer.reason
     again = make(**options)
     again.most_blocks = most
-    again = replayed(again, run.points, [(pull, Observation(value)) for pull, value in run.told])
+    again = replayed(again, run.points, run.told)
     assert str(again.recommend()) == str(answer)
     assert again.finished
 

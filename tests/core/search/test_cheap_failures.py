@@ -6,8 +6,8 @@ import pytest
 
 from mfhpo.problem import Labels, Observation, Pull
 from mfhpo.search import Begin, BudgetedSearch, HalvingSearch, ModelSearch
-from mfhpo.search.parts.cheap_failures import CheapFailures
-from tests.core.search.played import drawn, next_pull, plane, replayed
+from mfhpo.search.cheap_failures import CheapFailures
+from tests.core.search.played import RacePlay, drawn, plane, replayed
 
 COSTS = (1.0, 3.0, 9.0)
 BEST = {"x": 0.8, "y": 0.6}
@@ -61,39 +61,27 @@ def test_a_level_is_too_low_if_most_fail_and_one_of_them_has_a_value_above():
     assert failures.at(0) == [0, 2, 3]
 
 
-class Race:
+class Race(RacePlay):
     """A race whose configurations may fail, with the names of its levels."""
 
     def __init__(self, kind, fails, n_given=0, budget=270.0):
-        self.fails, self.n_given = fails, n_given
-        self.kind, self.budget = kind, budget
-        self.points = {arm: drawn(plane(), arm) for arm in range(n_given)}
-        self.race = self.new()
-        self.told = []
+        self.kind, self.fails, self.budget = kind, fails, budget
+        self.given = [drawn(plane(), arm) for arm in range(n_given)]
+        super().__init__(self.new(), lambda arm: drawn(plane(), arm), enumerate(self.given))
 
     def new(self):
         search = self.kind(COSTS, seed=0)
         search.space = plane()
-        if self.n_given:
-            search.give([self.points[arm] for arm in range(self.n_given)])
+        if self.given:
+            search.give(self.given)
         race = BudgetedSearch(search, budget=self.budget)
         race.labels = Labels(fidelity=lambda level: f"epochs={3**level}")
         return race
 
-    def step(self):
-        pull = next_pull(self.race, self.points, lambda arm: drawn(plane(), arm))
-        if pull is not None:
-            point = self.points[pull.arm]
-            failed = self.fails(point, pull.fidelity)
-            value = None if failed else value_of(point, pull.fidelity)
-            self.told.append((pull, Observation(value)))
-            self.race.tell(*self.told[-1])
-        return pull is not None
-
-    def to_end(self):
-        while self.step():
-            pass
-        return self
+    def outcome(self, pull):
+        point = self.points[pull.arm]
+        failed = self.fails(point, pull.fidelity)
+        return Observation(None if failed else value_of(point, pull.fidelity))
 
     def failed(self, level):
         """Arms in the order in which they failed at a level."""

@@ -8,8 +8,8 @@ import pytest
 from mfhpo import Observation, Pull
 from mfhpo.knowledge.space import Numeric, SearchSpace
 from mfhpo.search import BudgetedSearch, ModelSearch
-from mfhpo.search.parts.prices import Prices
-from tests.core.search.played import drawn, next_pull, replayed
+from mfhpo.search.prices import Prices
+from tests.core.search.played import RacePlay, drawn, replayed
 
 SPACE = SearchSpace({"x": Numeric()})
 COSTS = (1.0, 3.0, 9.0)
@@ -85,39 +85,25 @@ def test_who_was_stopped_gets_twice_the_time_at_least():
     assert limit(prices, worth=1.0, arm=19) == pytest.approx(4.0)
 
 
-class Slow:
+class Slow(RacePlay):
     """A search whose best value is at .3, and of whose arms every seventh takes `times` longer."""
 
-    def __init__(self, times=50.0, obeys=True, **options):
-        self.search = ModelSearch(COSTS, seed=1)
-        self.search.space = SPACE
-        self.race = BudgetedSearch(self.search, **{"measured": True} | options)
-        self.times, self.obeys = times, obeys
-        self.points, self.pulls, self.stopped, self.told = {}, [], [], []
+    def __init__(self, times=50.0, **options):
+        search = ModelSearch(COSTS, seed=1)
+        search.space = SPACE
+        race = BudgetedSearch(search, **{"measured": True} | options)
+        super().__init__(race, lambda arm: drawn(SPACE, arm))
+        self.times = times
 
-    def step(self):
-        pull = next_pull(self.race, self.points, lambda arm: drawn(SPACE, arm))
-        if pull is None:
-            return False
-        seconds = self.seconds_of(pull)
-        value = -((self.points[pull.arm]["x"] - 0.3) ** 2)
-        self.pulls.append(pull)
-        if self.obeys and pull.limit is not None and seconds > pull.limit:
-            self.stopped.append(pull)
-            observation = Observation(None, pull.limit, censored_at=pull.limit)
-        else:
-            observation = Observation(value, seconds)
-        self.told.append((pull, observation))
-        self.race.tell(pull, observation)
-        return True
+    def outcome(self, pull):
+        seconds = COSTS[pull.fidelity] * (self.times if pull.arm % 7 == 3 else 1.0)
+        if pull.limit is not None and seconds > pull.limit:
+            return Observation(None, pull.limit, censored_at=pull.limit)
+        return Observation(-((self.points[pull.arm]["x"] - 0.3) ** 2), seconds)
 
-    def seconds_of(self, pull):
-        return COSTS[pull.fidelity] * (self.times if pull.arm % 7 == 3 else 1.0)
-
-    def run(self):
-        while self.step():
-            pass
-        return self
+    @property
+    def stopped(self):
+        return [pull for pull, observation in self.told if observation.censored_at is not None]
 
     def saved(self):
         """Twice the last limit, less what was paid, of all that did not end later."""
@@ -130,7 +116,7 @@ class Slow:
 
 
 def test_a_search_does_not_wait_for_runaways():
-    play = Slow(math.inf, budget=600.0).run()
+    play = Slow(math.inf, budget=600.0).to_end()
     assert play.stopped
     assert play.race.finished
     assert play.race.cost < 700.0
@@ -159,29 +145,19 @@ def test_limits_do_not_exceed_what_is_left():
     """Arms whose first step ends, and nothing else: their limits grow, but the budget does not."""
     race = BudgetedSearch(ModelSearch(COSTS, seed=1), budget=500.0, measured=True)
     race.search.space = SPACE
-    pending = []
-    for _ in range(1000):
-        asked = race.ask(1, pending) if len(pending) < 16 else []
-        if asked:
-            if not race.search.knows(asked[0].arm):
-                race.search.describe(asked[0].arm, {"x": asked[0].arm / 1000.0})
-            pending += asked
-        elif pending:
-            pull = pending.pop(0)
-            if pull.fidelity == 0 or pull.limit is None:
-                race.tell(pull, Observation(pull.arm / 1000.0, 3.0**pull.fidelity))
-            else:
-                race.tell(pull, Observation(None, pull.limit, censored_at=pull.limit))
-        else:
-            break
+    play = RacePlay(race, lambda arm: {"x": arm / 1000.0})
+    play.outcome = lambda pull: (
+        Observation(pull.arm / 1000.0, 3.0**pull.fidelity)
+        if pull.fidelity == 0 or pull.limit is None
+        else Observation(None, pull.limit, censored_at=pull.limit)
+    )
+    play.to_end(workers=16)
     assert race.finished
     assert 400.0 < race.cost < 800.0
 
 
 def test_a_search_that_is_resumed_goes_on_with_the_same_limits():
-    play = Slow(budget=1e5)
-    for _ in range(40):
-        play.step()
+    play = Slow(budget=1e5).steps(40)
     assert play.stopped
     other = Slow(budget=1e5)
     replayed(other.race, play.points, play.told)

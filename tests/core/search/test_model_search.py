@@ -6,7 +6,16 @@ import pytest
 from scipy.stats import wilcoxon
 
 from mfhpo.problem import Observation, Pull
-from mfhpo.search import Begin, ModelSearch, Numeric, OneOf, SearchSpace, model_search
+from mfhpo.search import (
+    Begin,
+    BudgetedSearch,
+    HalvingSearch,
+    ModelSearch,
+    Numeric,
+    OneOf,
+    SearchSpace,
+    model_search,
+)
 from mfhpo.search.model.process import LevelProcess
 from tests.core.search.played import Play, PlayTogether, drawn, plane, valley
 
@@ -246,6 +255,49 @@ def test_an_early_arm_that_is_by_far_the_best_leads_however_many_follow():
     best = drawn(search.space, 5)
     fill(search, 200, lambda point, level: valley(point, 2) + (point == best))
     assert search.leader() == 5
+
+
+def from_scratch(search):
+    """What is kept up to date, worked out of all arms."""
+    return (
+        sorted(search._values[search.target].keys() - search._out - search._merged),
+        {arm for arm, _, _ in search._history} - search._points.keys(),
+    )
+
+
+def kept(search):
+    return search.finished_arms(), search._unknown
+
+
+@pytest.mark.parametrize("kind", [ModelSearch, HalvingSearch])
+def test_they_are_known_without_looking_through_all_arms(kind):
+    rng = np.random.default_rng(0)
+    search = kind(costs=(1.0, 3.0, 9.0))
+    left = 0
+    for _ in range(400):
+        arm, level = int(rng.integers(40)), int(rng.integers(3))
+        what = rng.random()
+        if what < 0.3:
+            search.describe(arm, {"x": float(rng.random())})
+        elif what < 0.6:
+            search.tell(Pull(arm, level), Observation(float(rng.random())))
+        elif what < 0.95:
+            search.tell(Pull(arm, level), Observation(math.nan))
+        else:
+            search.merge(arm)
+        assert kept(search) == from_scratch(search)
+        left = max(left, len(search._out & search._values[search.target].keys()))
+    assert left > 0  # some had values at the target before they left
+
+
+def test_an_arm_that_was_withdrawn_is_neither_leader_nor_contender():
+    race = BudgetedSearch(searching(), budget=1000.0)
+    fill(race.search, 8)
+    leader = race.recommend().arm
+    race.withdraw(leader)
+    assert leader not in race.search.finished_arms()
+    assert race.recommend().arm != leader
+    assert leader not in race.search.contenders(8)
 
 
 class TestChance:

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from mfhpo.problem import Observation, Pull
 from mfhpo.search import BudgetedSearch, ModelSearch, Numeric, SearchSpace
-from mfhpo.search.parts.prices import Prices
-from mfhpo.search.promotions.dear_arms import dearness_of
-from tests.core.search.played import next_pull
+from mfhpo.search.prices import MeasuredCosts, Prices
+from mfhpo.search.promotions import dearness_of
+from tests.core.search.played import RacePlay
 
 SPACE = SearchSpace({"x": Numeric(), "z": Numeric()})
 GUESS = (1.0, 3.0, 9.0)
@@ -103,76 +103,53 @@ def test_a_higher_level_never_costs_less(payments, continues, z):
     assert (np.diff(own) >= -1e-9 * own[1:]).all()
 
 
-class Timed:
+class Timed(RacePlay):
     """A search whose best value is at x = .3, where time grows with z, which does nothing else."""
 
-    def __init__(self, ratio=100.0, unit=1.0, continues=False, costs=GUESS, seed=1, **options):
-        self.search = ModelSearch(costs, continues=continues, seed=seed)
-        self.search.space = SPACE
-        self.race = BudgetedSearch(self.search, **{"measured": True} | options)
-        self.ratio, self.unit, self.continues = ratio, unit, continues
-        self.points, self.pulls, self.paid = {}, [], []
+    def __init__(self, ratio=100.0, unit=1.0, continues=False, costs=GUESS, **options):
+        search = ModelSearch(costs, continues=continues, seed=1)
+        search.space = SPACE
+        super().__init__(BudgetedSearch(search, **{"measured": True} | options), drawn)
+        self.ratio, self.unit = ratio, unit
 
-    def seconds(self, pull):
-        level = self.search.level_of(pull.arm)
-        done = self.search_costs[level] if self.continues and level >= 0 else 0.0
-        steps = self.search_costs[pull.fidelity] - done
-        return self.unit * (2.0 + steps) * self.ratio ** self.points[pull.arm]["z"]
-
-    @property
-    def search_costs(self):
-        return GUESS[: self.search.target + 1]
-
-    def step(self):
-        pull = next_pull(self.race, self.points, drawn)
-        if pull is None:
-            return False
-        value = -((self.points[pull.arm]["x"] - 0.3) ** 2)
-        self.pulls.append((pull, dict(self.points[pull.arm])))
-        self.paid.append(self.seconds(pull))
-        self.race.tell(pull, Observation(value, self.paid[-1]))
-        return True
-
-    def steps(self, n):
-        for _ in range(n):
-            self.step()
-        return self
+    def outcome(self, pull):
+        level, point = self.search.level_of(pull.arm), self.points[pull.arm]
+        done = GUESS[level] if self.search.continues and level >= 0 else 0.0
+        seconds = self.unit * (2.0 + GUESS[pull.fidelity] - done) * self.ratio ** point["z"]
+        return Observation(-((point["x"] - 0.3) ** 2), seconds)
 
 
 @pytest.mark.parametrize("continues", [False, True])
 def test_a_search_finds_out_which_configurations_are_cheap(continues):
     play = Timed(continues=continues).steps(50)
-    assert np.median([point["z"] for _, point in play.pulls[20:]]) < 0.1
+    assert np.median([play.points[pull.arm]["z"] for pull in play.pulls[20:]]) < 0.1
     assert abs(play.points[play.race.leader()[0]]["x"] - 0.3) < 0.1
 
 
 def test_a_search_in_another_unit_is_the_same():
     """A power of two, so that rounding is the same too."""
-    one, other = Timed().steps(40).pulls, Timed(unit=2.0**20).steps(40).pulls
-    limits = [[pull.limit or 0.0 for pull, _ in pulls] for pulls in (one, other)]
+    one, other = Timed().steps(40), Timed(unit=2.0**20).steps(40)
+    limits = [[pull.limit or 0.0 for pull in play.pulls] for play in (one, other)]
     assert limits[1] == pytest.approx([2.0**20 * limit for limit in limits[0]], rel=1e-9)
-    without = [
-        [(replace(pull, limit=None), point) for pull, point in pulls] for pulls in (one, other)
-    ]
-    assert without[0] == without[1]
+    without = [[replace(pull, limit=None) for pull in play.pulls] for play in (one, other)]
+    assert (without[0], one.points) == (without[1], other.points)
 
 
 def test_declared_costs_are_the_same_for_all_whatever_is_paid():
     """Nothing is learned from what evaluations say that they have cost."""
     cheap, dear = (Timed(ratio=ratio, measured=False).steps(40) for ratio in (1.0, 1000.0))
-    assert cheap.pulls == dear.pulls
+    assert (cheap.pulls, cheap.points) == (dear.pulls, dear.points)
     assert cheap.search.prices is None
     assert cheap.search.dearness(at(0.9), -1, 2).tolist() == [1.0]
 
 
 @pytest.mark.parametrize("budget", [300.0, 1000.0])
 def test_the_budget_is_missed_by_less_than_the_last_evaluation(budget):
-    play = Timed(costs=(1.0,), budget=budget, certify_share=0.0)
-    while play.step():
-        pass
+    play = Timed(costs=(1.0,), budget=budget, certify_share=0.0).to_end()
+    paid = [observation.cost for _, observation in play.told]
     assert play.race.finished
-    assert budget < play.race.cost + max(play.paid)
-    assert play.race.cost < budget + play.paid[-1]
+    assert budget < play.race.cost + max(paid)
+    assert play.race.cost < budget + paid[-1]
 
 
 def test_what_is_under_way_counts_at_the_price_of_its_configuration():
@@ -205,3 +182,90 @@ def test_several_arms_are_priced_as_each_of_them_alone(continues):
     assert together == pytest.approx(alone)
     assert together[1] == 1.0  # nobody knows what it is
     assert len(set(together.tolist())) == 4
+
+
+# Costs of levels, whatever the configuration.
+
+
+def costs_after(guess, paid, *, continues=False):
+    measured = MeasuredCosts(guess, continues=continues)
+    for start, level, cost in paid:
+        measured.add(start, level, cost)
+    return measured
+
+
+def test_the_guess_holds_until_something_was_paid():
+    measured = costs_after((1.0, 3.0, 9.0), [])
+    assert measured.costs() == (1.0, 3.0, 9.0)
+    assert not measured.any_known
+    assert not measured.is_unknown(2)
+
+
+@pytest.mark.parametrize(
+    ("continues", "paid", "costs"),
+    [
+        # Between: ten times the guess at the top, the guess below; geometrically half-way the mean.
+        (False, [(-1, 0, 0.5), (-1, 0, 1.5), (-1, 2, 90.0)], (1.0, 3.0 * 5.5, 90.0)),
+        # 10 for setting up and .5 for each unit: the third costs 14.5, not 3 * 11.5.
+        (False, [(-1, 0, 10.5), (-1, 1, 11.5)], (10.5, 11.5, 14.5)),
+        # A dear arm at the second level: the line would say 5 + 2 * 6 = 17, the guess 9 * 5 / 3.
+        (False, [(-1, 0, 1.0), (-1, 1, 5.0)], (1.0, 5.0, 15.0)),
+        # A dearer level is never cheaper.
+        (False, [(-1, 0, 5.0), (-1, 1, 4.0)], (5.0, 5.0, 5.0)),
+        # Dear arms stay behind: what the others add is not lost in the first level's mean.
+        (True, [(-1, 0, 10.0)] * 9 + [(-1, 0, 0.1), (0, 1, 0.2), (1, 2, 0.6)], (9.01, 9.21, 9.81)),
+        # 10 for each trial and 1 for each unit: steps of 11, 12 and, to come, 16.
+        (True, [(-1, 0, 11.0), (0, 1, 12.0)], (11.0, 23.0, 39.0)),
+    ],
+)
+def test_costs_by_hand(continues, paid, costs):
+    measured = costs_after((1.0, 3.0, 9.0), paid, continues=continues)
+    assert measured.costs() == pytest.approx(costs)
+
+
+def test_steps_made_at_once_share_what_was_paid_where_nothing_else_is_known():
+    measured = costs_after((1.0, 3.0, 9.0), [(-1, 2, 18.0)], continues=True)
+    assert measured.costs() == pytest.approx((2.0, 6.0, 18.0))
+    measured.add(-1, 0, 5.0)
+    assert measured.costs() == pytest.approx((5.0, 9.0, 21.0))
+
+
+def test_from_scratch_everything_is_set_up_once():
+    """10 for each trial and 1 for each unit: 10 + 27 at the top, not the sum of four steps."""
+    paid = [(-1, 0, 11.0), (0, 1, 12.0), (1, 2, 16.0), (2, 3, 28.0)]
+    measured = costs_after((1.0, 3.0, 9.0, 27.0), paid, continues=True)
+    assert measured.costs()[-1] == pytest.approx(67.0)
+    assert [measured.from_scratch(level) for level in range(4)] == pytest.approx(
+        [11.0, 23.0, 39.0, 37.0]
+    )
+    measured.add(-1, 3, 40.0)  # a replicate says what it really is, of steps it says nothing
+    assert measured.from_scratch(3) == 40.0
+    assert measured.costs()[-1] == pytest.approx(67.0)
+
+
+def test_a_level_is_unknown_while_a_single_lower_one_was_paid_for():
+    measured = costs_after((1.0, 3.0, 9.0), [(-1, 0, 1.0)])
+    assert [measured.is_unknown(level) for level in range(3)] == [False, True, True]
+    measured.add(-1, 1, 3.0)
+    assert not any(measured.is_unknown(level) for level in range(3))
+    above = costs_after((1.0, 3.0, 9.0), [(-1, 2, 9.0)])
+    assert not any(above.is_unknown(level) for level in range(3))
+
+
+@given(
+    guess=st.lists(st.floats(0.01, 1e4), min_size=1, max_size=6, unique=True).map(sorted),
+    entries=st.lists(st.tuples(st.integers(-1, 5), st.integers(0, 5), st.floats(0.0, 1e6))),
+    continues=st.booleans(),
+)
+def test_whatever_was_paid_costs_are_positive_and_increase(guess, entries, continues):
+    top = len(guess) - 1
+    paid = [
+        (start if continues else -1, level, cost)
+        for start, level, cost in entries
+        if start < level <= top
+    ]
+    measured = costs_after(tuple(guess), paid, continues=continues)
+    costs = np.array(measured.costs())
+    assert np.isfinite(costs).all()
+    assert (costs > 0.0).all()
+    assert (np.diff(costs) > 0.0).all()

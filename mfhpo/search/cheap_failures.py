@@ -1,5 +1,6 @@
 """Failures at cheap levels, and what follows for the configuration and the level."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 # Configurations without any value below that were evaluated at a level, before it may be left.
@@ -26,12 +27,14 @@ class CheapFailures:
     third of those that were tried above it gave a value.
 
     A level is too low if more than half of at least five configurations fail there, and one of
-    these had a value above it. All of it is a function of what was told. `failed_up_to` has by arm
-    the highest level at which one without a value has failed.
+    these had a value above it. New ones begin at the `lowest` level above those. All of it is a
+    function of what was told. `failed_up_to` has by arm the highest level at which one without a
+    value has failed.
     """
 
     def __init__(self, n_levels: int) -> None:
         self._levels = [_Level() for _ in range(n_levels)]
+        self.lowest = 0
         self._given_up: dict[int, int] = {}  # the highest level, by arm
         self.failed_up_to: dict[int, int] = {}
 
@@ -60,10 +63,6 @@ class CheapFailures:
             for below in self._levels[:-1]:
                 below.lost += arm in below.failed
 
-    def has_failed_below(self, arm: int, level: int) -> bool:
-        """Return whether an arm has failed at a lower level."""
-        return any(arm in below.failed for below in self._levels[:level])
-
     def recover(self, arm: int, level: int) -> bool:
         """Note an arm's first value; return whether it had failed at the same level."""
         self._given_up.pop(arm, None)
@@ -91,6 +90,13 @@ class CheapFailures:
             return 1.0
         here = self._levels[self._given_up[arm]]
         return (here.recovered + 1) / (here.recovered + here.lost + 2)
+
+    def rise(self, n_values: Sequence[int]) -> None:
+        """Leave the first level that is too low, where so many arms have values at each level."""
+        for level in range(self.lowest, len(self._levels) - 1):
+            if self.are_of_level(level, n_values[level]):
+                self.lowest = level + 1
+                return
 
     def are_of_level(self, level: int, n_values: int) -> bool:
         """Return whether a level is too low, at which so many arms have a value."""

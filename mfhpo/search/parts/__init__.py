@@ -1,1 +1,0 @@
-"""The parts of a search: its steps, its beginning, prices, and failures at cheap levels."""

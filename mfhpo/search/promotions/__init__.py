@@ -1,1 +1,0 @@
-"""Which arms of a search are begun, go on, or are too dear."""
