@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import secrets
 import stat
@@ -20,9 +21,9 @@ from typing import Any
 import optuna
 
 from mfhpo import __version__
-from mfhpo._validation import check_instance
+from mfhpo._validation import check_instance, is_number
 from mfhpo.racing.text import clean
-from mfhpo_optuna.report.ledger import Ledger, is_sortable, ledger_of, table_of, where_it_went
+from mfhpo_optuna.report.ledger import Ledger, ledger_of, table_of, where_it_went
 from mfhpo_optuna.report.reading import StudyReading, read_study
 from mfhpo_optuna.report.summary import Summary, summary_of
 from mfhpo_optuna.samplers.study_sampler import StudySampler
@@ -119,6 +120,7 @@ def write_report(
     reading = read_study(study, sampler)
     ledger = ledger_of(reading)
     summary = summary_of(reading, ledger)
+    table = table_of(reading, ledger)
     page = environment.get_template("report.html").render(
         study=study,
         summary=summary,
@@ -130,7 +132,8 @@ def write_report(
         shares=where_it_went(ledger),
         budget=_budget(reading, ledger),
         ledger=ledger,
-        table=table_of(reading, ledger),
+        table=table,
+        rows=list(zip(*table.values(), strict=True)),
         answer=reading.answer,
         # A choice may be anything, such as a class, while the study is in memory.
         answer_json=json.dumps(reading.answer, indent=2, ensure_ascii=False, default=str),
@@ -196,7 +199,7 @@ def _environment() -> Any:
     )
     environment.filters["number"] = lambda value: f"{value:,.6g}"
     environment.filters["text"] = value_text
-    environment.tests["sortable"] = is_sortable
+    environment.tests["sortable"] = lambda value: is_number(value) and not math.isnan(value)
     return environment
 
 

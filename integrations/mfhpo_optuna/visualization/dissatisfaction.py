@@ -42,7 +42,6 @@ def plot_dissatisfaction(study: optuna.Study, *, sampler: StudySampler | None = 
     study, sampler
         See `plot_race`.
     """
-    style.require_plotly("plot_dissatisfaction")
     known, answer = game_of(study, sampler, "plot_dissatisfaction")
     stages = _stages(known)
     costs = [stage.cost for stage in stages]

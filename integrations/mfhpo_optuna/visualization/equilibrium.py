@@ -38,7 +38,6 @@ def plot_equilibrium(study: optuna.Study, *, sampler: StudySampler | None = None
     study, sampler
         See `plot_race`.
     """
-    style.require_plotly("plot_equilibrium")
     game, answer = game_of(study, sampler, "plot_equilibrium")
     players, known = game.trials.kind.players, game.policy.actions.parameters
     owned = [
