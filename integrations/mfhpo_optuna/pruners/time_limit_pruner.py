@@ -14,7 +14,7 @@ from mfhpo_optuna.study.trials.attributes import (
     read_attribute,
     write_attribute,
 )
-from mfhpo_optuna.time_limits.limits import limit_of, objective_seconds
+from mfhpo_optuna.time_limits.limits import limit_of, objective_clock
 
 
 class TimeLimitPruner(BasePruner):
@@ -72,9 +72,7 @@ class TimeLimitPruner(BasePruner):
 
 
 def _seconds(trial: FrozenTrial) -> float:
-    seconds = objective_seconds()
-    if seconds is not None:
-        return seconds
-    if trial.datetime_start is None:
-        return 0.0
-    return (datetime.now() - trial.datetime_start).total_seconds()
+    clock, began = objective_clock.get(), trial.datetime_start
+    if clock is not None:
+        return clock()
+    return 0.0 if began is None else (datetime.now() - began).total_seconds()

@@ -10,6 +10,7 @@ from functools import partial, wraps
 from types import SimpleNamespace
 from typing import Any
 
+from optuna.study import Study
 from optuna.trial import BaseTrial, Trial, TrialState
 
 from mfhpo_optuna.study.loop.storage_errors import is_of_storage
@@ -180,20 +181,6 @@ class RemoteTrial:
         self._ask("set_constraint", key, _as_number(value, float))
 
 
-_STUDY_ATTRIBUTES = (
-    "direction",
-    "directions",
-    "study_name",
-    "user_attrs",
-    "metric_names",
-    "trials",
-    "best_trial",
-    "best_value",
-    "best_params",
-    "best_trials",
-)
-
-
 class _RemoteStudy:
     """What callbacks of other libraries read of a trial's study."""
 
@@ -212,12 +199,12 @@ class _RemoteStudy:
     def __getattr__(self, name: str) -> Any:
         if name == "trials":
             return self.get_trials()
-        if name in _STUDY_ATTRIBUTES:
+        if name == "study_name" or isinstance(getattr(Study, name, None), property):
             return self._ask(f"study.{name}")
         raise AttributeError(
             f"trial.study.{name} cannot be reached below time_limited: the study lives in another "
-            f"process. Read {', '.join(_STUDY_ATTRIBUTES)}, call get_trials() or stop(), or do it "
-            f"in a callback of study.optimize."
+            f"process. Read its properties, such as best_trial, call get_trials() or stop(), or do "
+            f"it in a callback of study.optimize."
         )
 
 
