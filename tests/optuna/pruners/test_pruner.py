@@ -37,12 +37,9 @@ def test_a_trial_is_judged_by_its_first_report_at_or_after_a_check():
     study = study_of(WORKED, small())
     trial = study.ask({"x": FloatDistribution(-1, -1)})
     assert not trial.should_prune()
-    trial.report(0.0, 0)
-    assert not trial.should_prune()
-    trial.report(0.8, 1)
-    assert not trial.should_prune()
-    trial.report(0.0, 2)
-    assert not trial.should_prune()
+    for step, value in enumerate([0.0, 0.8, 0.0]):
+        trial.report(value, step)
+        assert not trial.should_prune()
     assert verdict(study, 0.0, step=2)
 
 
@@ -96,9 +93,8 @@ def test_where_few_curves_are_long_one_warning_says_which_final_step_would_do(ma
             pruner.prune(study, running(0.0))
         return study
 
-    with pytest.warns(
-        UserWarning, match=r"of 20 COMPLETE .* give \w+Pruner final_step=9"
-    ) as caught:
+    words = r"of 20 COMPLETE .* give \w+Pruner final_step=9"
+    with pytest.warns(UserWarning, match=words) as caught:
         study_with(make())
     assert len(caught) == 1
     with warnings.catch_warnings():
@@ -129,14 +125,13 @@ def test_easy_curves_cost_less_and_the_best_is_kept(make, share, direction):
     study = optuna.create_study(direction=direction, sampler=sampler, pruner=make())
 
     def objective(trial):
-        x = trial.suggest_float("x", -1, 1)
-        loss = math.nan
+        x, value = trial.suggest_float("x", -1, 1), math.nan
         for epoch in range(1, 28):
-            loss = abs(x - 0.3) + 1.0 / epoch
-            trial.report(loss if direction == "minimize" else -loss, epoch)
+            value = (abs(x - 0.3) + 1.0 / epoch) * (1.0 if direction == "minimize" else -1.0)
+            trial.report(value, epoch)
             if trial.should_prune():
                 raise optuna.TrialPruned
-        return loss if direction == "minimize" else -loss
+        return value
 
     study.optimize(objective, n_trials=60)
     assert steps_used(study) < share * 60 * 27
@@ -175,15 +170,12 @@ def test_incremental_reading_equals_reading_anew(make):
 
 
 def test_one_pruner_serves_several_studies_threads_and_copies():
-    pruner = IISEPruner()
-    studies = [
-        optuna.create_study(
-            direction="maximize", pruner=pruner, sampler=optuna.samplers.RandomSampler(seed=seed)
-        )
-        for seed in (0, 1)
-    ]
-    for study in studies:
+    pruner, studies = IISEPruner(), []
+    for seed in (0, 1):
+        sampler = optuna.samplers.RandomSampler(seed=seed)
+        study = optuna.create_study(direction="maximize", pruner=pruner, sampler=sampler)
         study.optimize(learn, n_trials=40, n_jobs=4)
+        studies.append(study)
     copy = pickle.loads(pickle.dumps(pruner))
     for study in studies:
         states = [state for state, _ in outcome(study)]
@@ -193,29 +185,21 @@ def test_one_pruner_serves_several_studies_threads_and_copies():
             assert copy.prune(study, running(value)) == pruner.prune(study, running(value))
 
 
-def lines_run(call):
-    """How many lines of Python a call takes, loops included."""
-    lines = Counter()
+def test_a_call_takes_no_longer_after_many_trials():
+    lines = Counter()  # of Python that a call takes, loops included
 
     def count(frame, event, arg):
-        lines[event] += 1
+        lines[event, n_trials] += 1
         return count
 
-    before = sys.gettrace()
-    sys.settrace(count)
-    try:
-        call()
-    finally:
-        sys.settrace(before)
-    return lines["line"]
-
-
-def test_a_call_takes_no_longer_after_many_trials():
-    taken = []
     for n_trials in (50, 500):
         curves = np.sort(np.random.default_rng(0).normal(size=(n_trials, 4)), axis=1)
         study = study_of(curves, IISEPruner(), steps=(1, 3, 9, 27))
         study.pruner.prune(study, running(0.0))
-        probe = running(0.0, 0.0, 0.0)
-        taken.append(lines_run(partial(study.pruner.prune, study, probe)))
-    assert taken[1] < 1.2 * taken[0]
+        probe, before = running(0.0, 0.0, 0.0), sys.gettrace()
+        sys.settrace(count)
+        try:
+            study.pruner.prune(study, probe)
+        finally:
+            sys.settrace(before)
+    assert 0 < lines["line", 500] < 1.2 * lines["line", 50]

@@ -33,9 +33,8 @@ def noisy(trial):
 def certified(tmp_path_factory):
     """A certificate, and the URL of the database with the study that it is about."""
     url = f"sqlite:///{tmp_path_factory.mktemp('certified') / 'study.db'}"
-    study = optuna.create_study(
-        storage=url, study_name="mine", sampler=optuna.samplers.RandomSampler(seed=0)
-    )
+    random = optuna.samplers.RandomSampler(seed=0)
+    study = optuna.create_study(storage=url, study_name="mine", sampler=random)
     study.optimize(noisy, n_trials=8)
     return certify(study, noisy, top=3, budget=60, progress=False), url
 
@@ -56,28 +55,21 @@ def test_a_page_has_the_answer_and_its_picture(certified, tmp_path, is_record):
     assert len(figure.layout.yaxis.ticktext) == 3
 
 
-def test_the_command_shows_it(certified):
+def test_command_and_dashboard_show_it(certified):
     answer, url = certified
     shown = CliRunner().invoke(app, ["show", url, "mine", "--json"])
     assert shown.exit_code == 0, shown.output
     said = json.loads(shown.stdout)["answer"]
     assert said["candidates"][said["winner"]]["params"] == answer.params
-    text = CliRunner().invoke(app, ["show", url, "mine"]).stdout
-    assert f"{answer.mean:.5g} in [" in text
-
-
-def test_the_dashboard_shows_it(certified):
+    assert f"{answer.mean:.5g} in [" in CliRunner().invoke(app, ["show", url, "mine"]).stdout
     dashboard = pytest.importorskip("optuna_dashboard")
-    answer, url = certified
     study = load(url, "mine")
-    summary = publish_to_dashboard(study)
+    assert publish_to_dashboard(study).values[0].value == answer.mean
     assert f"{answer.mean:.5g}" in dashboard.get_note(study)
-    assert summary.values[0].value == answer.mean
 
 
 def test_trials_that_came_later_are_said(certified):
-    _, url = certified
-    study = load(url, "mine")
+    study = load(certified[1], "mine")
     study.optimize(noisy, n_trials=2)
     assert "the study has 2 trials more since this certificate" in summarised(study).notices
     assert dict(summarised(study).facts)["trials"].startswith("10 in the study")
@@ -98,10 +90,8 @@ def test_a_certified_search_is_not_outdone_by_a_certificate_that_was_not_reached
     assert certify(study, clear, top=2, budget=60, progress=False).certified
     reading = read_study(study)
     assert reading.is_of_certify
-    assert [title for title, _, _ in figures_of(reading)] == [
-        "The certificate",
-        "The search and its certificate",
-    ]
+    titles = [title for title, _, _ in figures_of(reading)]
+    assert titles == ["The certificate", "The search and its certificate"]
 
 
 @pytest.mark.parametrize("damage", [{"winner": 7}, {"mean": "x"}, {}])

@@ -43,10 +43,9 @@ def test_values_and_what_is_none_are_taken_as_without_limits(value):
 
     plain = optuna.create_study()
     plain.optimize(objective, n_trials=2)
-    expected = [(trial.state, trial.value) for trial in plain.trials]
-    assert expected[1] == (TrialState.COMPLETE, 1.0)
-    limited = run(objective, n_trials=2, limit=30.0)
-    assert [(trial.state, trial.value) for trial in limited.trials] == expected
+    assert (plain.trials[1].state, plain.trials[1].value) == (TrialState.COMPLETE, 1.0)
+    for trial, limited in zip(plain.trials, run(objective, 2, limit=30.0).trials, strict=True):
+        assert (limited.state, limited.value) == (trial.state, trial.value)
 
 
 class Unreadable:
@@ -123,9 +122,8 @@ def test_exceptions_cross(make, kind, shown):
 
 def test_an_exception_that_only_the_other_process_knows():
     packed = pack_error(Odd(1, 2))
-    elsewhere = pickle.loads(
-        pickle.dumps(packed).replace(b"test_time_limited", b"test_time_timited")
-    )
+    renamed = pickle.dumps(packed).replace(b"test_time_limited", b"test_time_timited")
+    elsewhere = pickle.loads(renamed)
     assert isinstance(elsewhere.error(), RuntimeError)
     assert str(elsewhere.error()) == "1 and 2"
 
@@ -159,22 +157,18 @@ def test_the_trial_is_like_the_real_one():
         assert trial.should_prune() is False
         trial.set_user_attr("seen", seen)
         trial.set_user_attr("long", LONG)
-        assert trial.user_attrs["long"] == LONG
-        assert trial.user_attrs["seen"] == seen
+        assert trial.user_attrs == {"seen": seen, "long": LONG}
         trial.set_constraint("c", np.float64(-2.0))
         assert trial.constraints == {"c": -2.0}
         assert trial.datetime_start is not None
         assert isinstance(trial, optuna.trial.BaseTrial)
         study = trial.study
-        assert study.direction == optuna.study.StudyDirection.MINIMIZE
-        assert len(study.directions) == 1
+        assert study.directions == [study.direction] == [optuna.study.StudyDirection.MINIMIZE]
         assert study.user_attrs == {"owner": "me"}
-        assert study.study_name == "named"
-        assert study.metric_names is None
+        assert (study.study_name, study.metric_names) == ("named", None)
         assert len(study.trials) == len(study.get_trials(deepcopy=False)) == trial.number + 1
         if trial.number:
-            assert study.best_trial.number == 0
-            assert study.best_value == 0.0
+            assert (study.best_trial.number, study.best_value) == (0, 0.0)
             assert study.best_params == study.best_trial.params
             assert [best.number for best in study.best_trials] == [0]
         with warnings.catch_warnings():
@@ -270,31 +264,26 @@ def test_late_threads_and_children_are_refused():
 
 
 def test_global_generators_differ_between_trials_and_repeat_when_seeded():
-    numpy = np  # the legacy generator is meant
+    legacy = np.random  # the legacy generator is meant
 
     def objective(trial):
         trial.set_user_attr("random", random.random())
-        trial.set_user_attr("numpy", numpy.random.random())
+        trial.set_user_attr("numpy", legacy.random())
         return 0.0
 
-    def draws(**options):
+    def draws(seed=None, **options):
+        if seed is not None:
+            random.seed(seed)
+            legacy.seed(seed)
         study = run(objective, n_trials=4, limit=30.0, **options)
         return [trial.user_attrs[key] for trial in study.trials for key in ("random", "numpy")]
 
-    def begin_seeded(seed):
-        random.seed(seed)
-        numpy.random.seed(seed)
-
-    states = random.getstate(), numpy.random.get_state()
+    states = random.getstate(), legacy.get_state()
     try:
-        begin_seeded(1)
-        first = draws()
+        first = draws(seed=1)
         assert len({*first, *draws(), *draws(warm=False)}) == 24
-        for warm in (True, False):
-            begin_seeded(1)
-            assert draws(warm=warm) == first
-        begin_seeded(2)
-        assert not {*draws()} & {*first}
+        assert draws(seed=1, warm=True) == draws(seed=1, warm=False) == first
+        assert not {*draws(seed=2)} & {*first}
     finally:
         random.setstate(states[0])
-        numpy.random.set_state(states[1])
+        legacy.set_state(states[1])

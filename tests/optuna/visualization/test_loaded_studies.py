@@ -5,15 +5,14 @@ from concurrent.futures import ThreadPoolExecutor
 import optuna
 import pytest
 
-from mfhpo_optuna import (
-    SearchSampler,
-    certify,
+from mfhpo_optuna import SearchSampler, certify
+from mfhpo_optuna.visualization import (
+    dissatisfaction,
     plot_dissatisfaction,
     plot_equilibrium,
     plot_gain,
     plot_race,
 )
-from mfhpo_optuna.visualization import dissatisfaction
 from mfhpo_optuna.visualization.reading import record_of
 from tests.optuna.games.nash_games import on_a_grid, play
 from tests.optuna.samplers.time_limits.timed import make, run
