@@ -45,12 +45,6 @@ class TimeLimitPruner(BasePruner):
     pruner's limit be the smaller one if objectives are to end in order. As `pruner`,
     `optuna.pruners.HyperbandPruner` does not get the trials of one bracket only, since Optuna looks
     for it at the study itself.
-
-    Examples
-    --------
-    >>> import optuna
-    >>> from mfhpo_optuna import TimeLimitPruner
-    >>> study = optuna.create_study(pruner=TimeLimitPruner(limit=60.0))
     """
 
     def __init__(self, limit: float | None = None, pruner: BasePruner | None = None) -> None:

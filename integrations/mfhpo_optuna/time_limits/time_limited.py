@@ -98,16 +98,6 @@ class TimeLimited:
 
     **What escapes**: work that another service does on request, such as a container or a queued
     job; and on macOS, processes whose parent has ended.
-
-    Examples
-    --------
-    >>> import optuna
-    >>> from mfhpo_optuna import time_limited
-    >>> study = optuna.create_study(study_name="limited")
-    >>> with time_limited(lambda trial: trial.suggest_float("x", 0, 1), limit=60.0) as limited:
-    ...     study.optimize(limited, n_trials=3)
-    >>> len(study.trials)
-    3
     """
 
     def __init__(

@@ -69,20 +69,6 @@ def plot_race(study: optuna.Study, *, sampler: StudySampler | None = None) -> go
         If the sampler does not run races.
     ValueError
         If no trial has told the levels of the fidelity yet.
-
-    Examples
-    --------
-    >>> import numpy as np, optuna
-    >>> from mfhpo_optuna import IISESampler, plot_race, seed_of
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> def objective(trial):
-    ...     x = trial.suggest_float("x", -1, 1)
-    ...     epochs = trial.suggest_int("epochs", 1, 9)
-    ...     return x**2 + np.random.default_rng(seed_of(trial)).normal(0, 0.1 / epochs)
-    >>> study = optuna.create_study(sampler=IISESampler("epochs", arms=4, epsilon=0.1, seed=0))
-    >>> study.optimize(objective)
-    >>> plot_race(study).layout.xaxis2.title.text
-    'cost of the race'
     """
     try:
         needed = "a sampler that runs races, such as IISESampler"
