@@ -32,6 +32,7 @@ from mfhpo_optuna.visualization.finalists import draw_certificate
 from mfhpo_optuna.visualization.style import needed, require_plotly
 from mfhpo_optuna.visualization.words import value_text
 
+_CLEAR = "rgba(0, 0, 0, 0)"  # the ground of the pictures
 _MARGIN = 0.04  # of the scale on which values are drawn, at either end
 
 _PICTURES: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
@@ -121,11 +122,15 @@ def write_report(
     ledger = ledger_of(reading)
     summary = summary_of(reading, ledger)
     table = table_of(reading, ledger)
+    pictures = []
+    for title, alt, figure in figures_of(reading):
+        figure.update_layout(paper_bgcolor=_CLEAR, plot_bgcolor=_CLEAR)
+        pictures.append((title, alt, figure.to_json()))
     page = environment.get_template("report.html").render(
         study=study,
         summary=summary,
         scale=_scale(summary),
-        pictures=pictures_of(reading),
+        pictures=pictures,
         plotly_js=get_plotlyjs(),
         without=reading.without,
         is_record=reading.is_record,
@@ -209,16 +214,6 @@ def _shown(value: Any) -> Any:
     What is trusted is a subclass of str.
     """
     return clean(value) if type(value) is str else value
-
-
-def pictures_of(reading: StudyReading) -> list[tuple[str, str, str]]:
-    """Return title, words and plotly's JSON of all there is to see, on a transparent ground."""
-    clear = "rgba(0, 0, 0, 0)"
-    found = []
-    for title, alt, figure in figures_of(reading):
-        figure.update_layout(paper_bgcolor=clear, plot_bgcolor=clear)
-        found.append((title, alt, figure.to_json()))
-    return found
 
 
 def figures_of(reading: StudyReading) -> Iterator[tuple[str, str, Any]]:

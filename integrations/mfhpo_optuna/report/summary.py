@@ -15,7 +15,7 @@ from mfhpo.racing.text import clean, params_in_words
 from mfhpo_optuna.report.ledger import COST_UNIT, Ledger
 from mfhpo_optuna.report.reading import StudyReading
 from mfhpo_optuna.study.trials.attributes import FIDELITY_KEY, read_attribute
-from mfhpo_optuna.visualization.words import sentence, trials_text, value_text
+from mfhpo_optuna.visualization.words import counted, sentence, value_text
 
 Status = Literal["certified", "not certified", "best so far", "no answer"]
 
@@ -176,7 +176,7 @@ def _of_shortlist(
         facts.append(("corrected", words))
     if "cost" in answer:
         facts.append(_paid(answer, ledger))
-    facts.append(("for the certificate", _evaluations(certificate["evaluations"], "new ")))
+    facts.append(("for the certificate", counted(certificate["evaluations"], "new evaluation")))
     if answer.get("tried"):
         tried = f"{answer['tried']} configurations, {answer['at_target']} of them at the target"
         facts.append(("tried", tried))
@@ -187,9 +187,9 @@ def _of_shortlist(
         since = len(reading.trials) - int(reading.record.about.get("first_number", 0))
     remaining = certificate["remaining"]
     if status != "certified" and remaining:
-        more = _evaluations(max(1, math.ceil(remaining)), "more ")
+        more = counted(max(1, math.ceil(remaining)), "more evaluation")
         facts.append(("to certify", f"about {more}"))
-    notices = [f"the study has {trials_text(since)} more since this certificate"] * (since > 0)
+    notices = [f"the study has {counted(since, 'trial')} more since this certificate"] * (since > 0)
     notices += [*certificate["notices"]]
     notices += [
         f"not compared: {one['name']}, of whose evaluations {one['failures']} failed"
@@ -208,7 +208,7 @@ def _of_limits(answer: Mapping[str, Any], reading: StudyReading) -> Summary:
     facts = [
         ("interval", bounds_in_words(answer["delta"], answer.get("estimated", ""))),
         ("about", FIXED),
-        ("paid", f"{answer['seconds']:.4g} seconds in {trials_text(answer['trials'])}"),
+        ("paid", f"{answer['seconds']:.4g} seconds in {counted(answer['trials'], 'trial')}"),
         ("stopped", f"{answer['censored']:.0%} of the trials"),
         ("state", answer["reason"]),
     ]
@@ -234,10 +234,10 @@ def _of_game(answer: Mapping[str, Any], ledger: Ledger) -> Summary:
     who = _name(answer["params"], "the profile below")
     paid = f"{answer['cost']:.6g} of {answer['budget']:.6g} {ledger.unit}"
     if ledger.unit != "trials":
-        paid += f" in {trials_text(answer['trials'])}"
+        paid += f" in {counted(answer['trials'], 'trial')}"
     facts = (
         ("paid", paid),
-        ("at the target", _evaluations(answer["evaluations"])),
+        ("at the target", counted(answer["evaluations"], "evaluation")),
         ("intervals", f"each has probability {answer['probability']:g}"),
         ("state", answer["reason"]),
     )
@@ -283,9 +283,9 @@ def _paid(answer: Mapping[str, Any], ledger: Ledger) -> tuple[str, str]:
     cost = answer["cost"] if ledger.paid is None else ledger.paid
     failures, unit = answer["failures"], _unit(ledger)
     if unit == "trials":
-        text = trials_text(round(cost))
+        text = counted(round(cost), "trial")
         return "paid", f"{text}, {failures} of which failed" if failures else text
-    text = f"{_amount(cost)} {unit} in {trials_text(answer['trials'])}"
+    text = f"{_amount(cost)} {unit} in {counted(answer['trials'], 'trial')}"
     return "paid", f"{text}; {failures} more failed" if failures else text
 
 
@@ -312,10 +312,6 @@ def _basis(
     said = {"facts": facts, "notices": notices, "grounds": grounds}
     said["conditions"] = answer.get("conditions", ())
     return {name: tuple(parts) for name, parts in said.items()}
-
-
-def _evaluations(number: int, which: str = "") -> str:
-    return f"{number:,} {which}evaluation{'s' * (number != 1)}"
 
 
 def _amount(cost: float) -> str:

@@ -111,7 +111,7 @@ def game_title(answer: Answer) -> tuple[str, ...]:
         *(gain_text(*of) for of in (answer.dissatisfaction or {}).items()),
         at_most,
         f"Cost {answer.cost:,.6g} of {answer.budget:,.6g} in "
-        f"{words.trials_text(answer.trials)}, {answer.evaluations:,} of them at the target",
+        f"{words.counted(answer.trials, 'trial')}, {answer.evaluations:,} of them at the target",
     )
 
 

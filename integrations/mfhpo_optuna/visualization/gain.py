@@ -127,7 +127,7 @@ def _title(known: StudyExperiment, answer: Answer) -> tuple[str, ...]:
         for point in answer.survival
         if point.limit == answer.limit
     ]
-    trials = words.trials_text(answer.trials)
+    trials = words.counted(answer.trials, "trial")
     return words.title(
         f"Arm {answer.arm} of {known.policy.n_arms} leads, with a limit of {answer.limit:.3g} s",
         params_in_words(answer.params),

@@ -204,7 +204,7 @@ def _row(race: _Race, arm: int) -> _Row:
     if count:
         ends = words.between(interval) or "(too few values for an interval)"
         at = words.level_text(known, level)
-        lines = [f"arm {arm}: {mean:.4g} {ends}", f"{words.trials_text(count)} at {at}"]
+        lines = [f"arm {arm}: {mean:.4g} {ends}", f"{words.counted(count, 'trial')} at {at}"]
     lines.append(f"cost {spent:,.6g}, {spent / cost:.0%} of the race" if cost else "not begun")
     if reason:
         lines.append(f"{_EXITS[reason][0]} when the race had cost {left_at:,.6g}")

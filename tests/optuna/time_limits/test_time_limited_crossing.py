@@ -9,6 +9,7 @@ import threading
 import time
 import warnings
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import optuna
@@ -185,18 +186,20 @@ def test_the_trial_is_like_the_real_one():
         assert "terminator:cv_scores" in trial.system_attrs
 
 
+REFUSED = [
+    (ValueError, r"low.*high", lambda trial: trial.suggest_float("x", 1.0, 0.0)),
+    (TypeError, "supposed to be a float", lambda trial: trial.report("much", 1)),
+    (TypeError, "can be pickled", lambda trial: trial.set_user_attr("a", threading.Lock())),
+    (ValueError, "No trials are completed", lambda trial: trial.study.best_value),
+    (AttributeError, "enqueue_trial cannot be", lambda trial: trial.study.enqueue_trial({})),
+]
+
+
 def test_errors_of_the_trial_reach_the_objective():
     def objective(trial):
-        with pytest.raises(ValueError, match=r"low.*high"):
-            trial.suggest_float("x", 1.0, 0.0)
-        with pytest.raises(TypeError, match="supposed to be a float"):
-            trial.report("much", 1)  # type: ignore[arg-type]
-        with pytest.raises(TypeError, match="can be pickled"):
-            trial.set_user_attr("lock", threading.Lock())
-        with pytest.raises(ValueError, match="No trials are completed"):
-            trial.study.best_value  # noqa: B018
-        with pytest.raises(AttributeError, match="enqueue_trial cannot be reached"):
-            trial.study.enqueue_trial({})
+        for kind, words, ask in REFUSED:
+            with pytest.raises(kind, match=words):
+                ask(trial)
         return 0.5
 
     assert only(run(objective, limit=30.0)).value == 0.5
@@ -205,17 +208,13 @@ def test_errors_of_the_trial_reach_the_objective():
 def test_threads_of_the_objective_share_the_trial():
     def objective(trial):
         def use(part):
-            for i in range(25):
-                name = f"x{part}-{i}"
+            for name in (f"x{part}-{i}" for i in range(25)):
                 value = trial.suggest_float(name, part, part + 0.5)
                 assert part <= value <= part + 0.5
                 trial.set_user_attr(name, value)
 
-        threads = [threading.Thread(target=use, args=(part,)) for part in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(use, range(4)))
         return 0.0
 
     trial = only(run(objective, limit=60.0))
@@ -252,10 +251,11 @@ def test_late_threads_and_children_are_refused():
         pid = os.fork()
         if not pid:
             try:
-                trial.report(1.0, 1)
-            except RuntimeError as error:
-                os._exit(5 if "of" in str(error) and "process" in str(error) else 1)
-            os._exit(2)
+                with pytest.raises(RuntimeError, match=r"used in process \d+ only"):
+                    trial.report(1.0, 1)
+                os._exit(5)
+            finally:
+                os._exit(2)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 5
         return 0.0
 

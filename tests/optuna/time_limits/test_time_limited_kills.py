@@ -164,13 +164,10 @@ def test_nothing_outlives_processes_that_are_killed_from_outside(victim, tmp_pat
     def objective(trial):
         if trial.number:
             return 0.0
-        child = subprocess.Popen(["sleep", "3600"], start_new_session=True).pid
-        notes.write(child)
-        os.kill(notes.read()[0] if victim == "warden" else own(victim), signal.SIGKILL)
+        notes.write(subprocess.Popen(["sleep", "3600"], start_new_session=True).pid)
+        own = {"warden": notes.read()[0], "keeper": os.getppid(), "worker": os.getpid()}
+        os.kill(own[victim], signal.SIGKILL)
         return float(sum(range(10**13)))
-
-    def own(victim):
-        return os.getppid() if victim == "keeper" else os.getpid()
 
     study = optuna.create_study()
     before = below()
