@@ -1,20 +1,21 @@
 """A pruner that ends trials at a limit of time, if their objectives ask."""
 
+from collections.abc import Callable
+from contextvars import ContextVar
 from datetime import datetime
+from typing import Any
 
 import optuna
 from optuna.pruners import BasePruner
-from optuna.trial import FrozenTrial
+from optuna.trial import BaseTrial, FrozenTrial
 
 from mfhpo._validation import check_instance, check_limit
-from mfhpo_optuna.study.trials.attributes import (
-    CENSORED_KEY,
-    ENFORCER_KEY,
-    LIMIT_KEY,
-    read_attribute,
-    write_attribute,
+from mfhpo_optuna.study.trials import attributes
+
+# Returns the seconds that the objective has run which this thread serves; None without one.
+objective_clock: ContextVar[Callable[[], float] | None] = ContextVar(
+    "objective_clock", default=None
 )
-from mfhpo_optuna.time_limits.limits import limit_of, objective_clock
 
 
 class TimeLimitPruner(BasePruner):
@@ -54,13 +55,16 @@ class TimeLimitPruner(BasePruner):
 
     def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
         """Return whether to stop a trial; see `optuna.pruners.BasePruner.prune`."""
-        limited = read_attribute(trial, LIMIT_KEY) is not None
-        if limited and read_attribute(trial, ENFORCER_KEY) is None:
-            write_attribute(study, trial, ENFORCER_KEY, "TimeLimitPruner")
+
+        def note(key: str, value: Any) -> None:
+            if attributes.read_attribute(trial, key) is None:
+                attributes.write_attribute(study, trial, key, value)
+
+        if attributes.read_attribute(trial, attributes.LIMIT_KEY) is not None:
+            note(attributes.ENFORCER_KEY, "TimeLimitPruner")
         limit = limit_of(trial, self._limit)
         if limit is not None and _seconds(trial) > limit:
-            if read_attribute(trial, CENSORED_KEY) is None:
-                write_attribute(study, trial, CENSORED_KEY, limit)
+            note(attributes.CENSORED_KEY, limit)
             return True
         return self._pruner is not None and self._pruner.prune(study, trial)
 
@@ -70,3 +74,9 @@ def _seconds(trial: FrozenTrial) -> float:
     if clock is not None:
         return clock()
     return 0.0 if began is None else (datetime.now() - began).total_seconds()
+
+
+def limit_of(trial: BaseTrial, limit: float | None) -> float | None:
+    """Return the smaller of a given limit and the one that a trial notes; None if neither."""
+    limits = [attributes.read_attribute(trial, attributes.LIMIT_KEY), limit]
+    return min((limit for limit in limits if limit is not None), default=None)

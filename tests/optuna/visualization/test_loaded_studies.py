@@ -7,7 +7,7 @@ import pytest
 
 from mfhpo_optuna import SearchSampler, certify
 from mfhpo_optuna.visualization import (
-    dissatisfaction,
+    games,
     plot_dissatisfaction,
     plot_equilibrium,
     plot_gain,
@@ -24,7 +24,7 @@ def loaded(study):
 
 
 def test_the_study_names_its_sampler(certified, finished, monkeypatch):
-    monkeypatch.setattr(dissatisfaction, "_STAGES", 2)
+    monkeypatch.setattr(games, "_STAGES", 2)
     game = play(on_a_grid, budget=5)
     for plot, study in (
         (plot_race, certified),

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from mfhpo_optuna import plot_dissatisfaction, plot_equilibrium
-from mfhpo_optuna.visualization import dissatisfaction
+from mfhpo_optuna.visualization import games
 from tests.optuna.games import nash_games
 from tests.optuna.games.nash_games import PLAYERS, play, tracking_losses
 from tests.optuna.visualization.figures import traces
@@ -22,7 +22,7 @@ def play_mirrored(game, budget):
 @pytest.fixture(scope="module", autouse=True)
 def few_stages():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dissatisfaction, "_STAGES", 4)
+        patch.setattr(games, "_STAGES", 4)
         yield
 
 
