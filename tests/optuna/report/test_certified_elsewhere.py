@@ -52,7 +52,12 @@ def test_a_page_has_the_answer_and_its_picture(certified, tmp_path, is_record):
     assert page.count('class="plot"') == 1
     [(title, _, figure)] = figures_of(read_study(study))
     assert title == "The certificate"
-    assert len(figure.layout.yaxis.ticktext) == 3
+    best = answer.candidates[answer.winner]
+    for shown in (figure, plot_race(study)):
+        assert best.name.capitalize() in shown.layout.title.text.split("<br>")[0]
+        assert len(shown.layout.yaxis.ticktext) == 3
+        low, high = shown.layout.xaxis.range
+        assert low < best.interval[0] < best.interval[1] < high
 
 
 def test_command_and_dashboard_show_it(certified):
