@@ -44,14 +44,6 @@ def test_running_trials_count_and_failed_and_pruned_ones_do_not():
     assert verdict(study, 0.1)
 
 
-def test_a_trial_is_stopped_before_any_has_finished():
-    study = study_of([], MFEliminationPruner(bias={1: 0.4, 9: 0.1}))
-    other = study.ask()
-    other.report(2.0, 1)
-    assert verdict(study, 1.0)
-    assert not verdict(study, 1.3)
-
-
 def test_bounds_as_a_function_are_asked_at_a_geometric_grid():
     asked = []
 
