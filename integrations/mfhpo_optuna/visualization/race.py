@@ -88,6 +88,7 @@ def plot_race(study: optuna.Study, *, sampler: StudySampler | None = None) -> go
 class _Row:
     """One arm: what it is worth, and what was spent on it until it left."""
 
+    place: int  # from the top
     arm: int
     mean: float  # NaN if it gave no value
     interval: tuple[float, float]  # infinite if there are too few evaluations for one
@@ -127,7 +128,7 @@ class _Race:
 def _draw(known: StudyExperiment, answer: Answer) -> Any:
     race = _Race(known, answer)
     ranking = _ranking(race)
-    rows = [_row(race, arm) for arm in ranking[:_MOST_ROWS]]
+    rows = [_row(race, arm, place) for place, arm in enumerate(ranking[:_MOST_ROWS])]
     first, has_winner = rows[0], answer.arm is not None
     reach = words.span((first.mean, *first.interval), [row.mean for row in rows], known.sign)
     figure = style.new_figure(
@@ -190,7 +191,7 @@ def _standing(known: StudyExperiment, arm: int) -> tuple[int, int, float, float]
     return level, count, known.sign * mean, half
 
 
-def _row(race: _Race, arm: int) -> _Row:
+def _row(race: _Race, arm: int, place: int) -> _Row:
     known, answer, cost = race.known, race.answer, race.cost
     level, count, mean, half = _standing(known, arm)
     left_at, reason = race.exits.get(arm, (cost, None))
@@ -209,7 +210,8 @@ def _row(race: _Race, arm: int) -> _Row:
     if reason:
         lines.append(f"{_EXITS[reason][0]} when the race had cost {left_at:,.6g}")
     text = style.hover([*lines, *words.params_lines(known.values_of(arm).params)])
-    return _Row(arm, mean, interval, level, left_at, reason, _stretches(own, cost), text)
+    paid = _stretches(own, cost)
+    return _Row(place, arm, mean, interval, level, left_at, reason, paid, text)
 
 
 def _stretches(own: Sequence[Evaluation], cost: float) -> list[tuple[int, float, float]]:
@@ -231,42 +233,33 @@ def _draw_worth(
     symbol: str,
     reach: tuple[float, float],
 ) -> None:
-    shown = [
-        (place, row)
-        for place, row in enumerate(rows)
-        if row.level == level and math.isfinite(row.mean)
-    ]
+    shown = [row for row in rows if row.level == level and math.isfinite(row.mean)]
     low, high = reach
     # Arrows where means lie beyond the axis.
     symbols = [
         "triangle-left" if row.mean < low else "triangle-right" if row.mean > high else symbol
-        for _, row in shown
+        for row in shown
     ]
     look = {
-        "text": [row.text for _, row in shown],
-        "error_x": style.error_bars([(row.mean, row.interval) for _, row in shown], 2.5),
+        "text": [row.text for row in shown],
+        "error_x": style.error_bars([(row.mean, row.interval) for row in shown], 2.5),
         "marker": {"color": colour, "size": 8, "symbol": symbols},
     }
-    means = style.rounded([min(max(row.mean, low), high) for _, row in shown])
+    means = style.rounded([min(max(row.mean, low), high) for row in shown])
     options = {"cliponaxis": False, "legendgroup": f"level {level}"} | style.LEFT
-    style.draw(figure, means, [place for place, _ in shown], **look, **options)
+    style.draw(figure, means, [row.place for row in shown], **look, **options)
 
 
 def _draw_paid(figure: Any, rows: Sequence[_Row], level: int, colour: str, name: str) -> None:
-    stretches = [
-        (place, row.text, begin, end)
-        for place, row in enumerate(rows)
-        for at, begin, end in row.paid
-        if at == level
-    ]
+    paid = [(row, begin, end) for row in rows for at, begin, end in row.paid if at == level]
     look = {
-        "base": style.rounded([begin for _, _, begin, _ in stretches]),
-        "text": [text for _, text, _, _ in stretches],
+        "base": style.rounded([begin for _, begin, _ in paid]),
+        "text": [row.text for row, _, _ in paid],
         "textposition": "none",
         "legendgroup": f"level {level}",
     }
-    lengths = style.rounded([end - begin for _, _, begin, end in stretches])
-    places = [place for place, _, _, _ in stretches]
+    lengths = style.rounded([end - begin for _, begin, end in paid])
+    places = [row.place for row, _, _ in paid]
     _draw_bars(figure, lengths, places, colour, name=style.literal(name), **look)
 
 
@@ -279,11 +272,10 @@ def _draw_bars(
 
 def _draw_exits(figure: Any, rows: Sequence[_Row]) -> None:
     for reason, (name, symbol) in _EXITS.items():
-        gone = [(place, row) for place, row in enumerate(rows) if row.exit == reason]
-        if gone:
-            costs = style.rounded([row.left_at for _, row in gone])
-            places, texts = [place for place, _ in gone], [row.text for _, row in gone]
+        if gone := [row for row in rows if row.exit == reason]:
             line = {"color": style.QUIET, "width": 2}
             marker = {"symbol": symbol, "size": 8, "color": style.QUIET, "line": line}
-            look = {"marker": marker, "cliponaxis": False, "name": name} | style.RIGHT
-            style.draw(figure, costs, places, text=texts, **look)
+            look = {"text": [row.text for row in gone], "marker": marker, "cliponaxis": False}
+            costs = style.rounded([row.left_at for row in gone])
+            places = [row.place for row in gone]
+            style.draw(figure, costs, places, name=name, **look, **style.RIGHT)
