@@ -29,9 +29,10 @@ def test_show_says_what_the_sampler_says(mfhpo, database):
 
 
 URLS = ["sqlite:///{}?timeout=5", "sqlite+pysqlite:///{}", "sqlite:///file:{}?uri=true&mode=rw"]
+FORMS = ["{}", "sqlite:///{}", *URLS]
 
 
-@pytest.mark.parametrize("form", ["{}", *URLS])
+@pytest.mark.parametrize("form", FORMS)
 def test_show_and_report_write_nothing_to_a_file_or_url(mfhpo, database, tmp_path, form):
     before = hashlib.sha256(database.read_bytes()).hexdigest()
     page = tmp_path / "page.html"
@@ -99,12 +100,8 @@ def mistakes(database, folder):
     optuna.create_study(storage=f"sqlite:///{folder / 'bare.db'}", study_name="x")
     optuna.delete_study(storage=f"sqlite:///{folder / 'bare.db'}", study_name="x")
     return [
-        (f"sqlite:///{folder / 'none.db'}", "race", "which does not exist"),
-        (f"sqlite:///{folder / 'none.db'}?timeout=5", "race", "which does not exist"),
-        (f"sqlite+pysqlite:///{folder / 'none.db'}", "race", "which does not exist"),
-        (f"sqlite:///file:{folder / 'none.db'}?uri=true", "race", "which does not exist"),
+        *((form.format(folder / "none.db"), "race", "which does not exist") for form in FORMS),
         (f"sqlite:///{folder / 'other.db'}?timeout=5", "race", "no tables of Optuna's"),
-        (folder / "none.db", "race", "which does not exist"),
         (folder, "race", "names the folder"),
         (f"sqlite:///{folder}", "race", "names the folder"),
         (folder / "notes.txt", "race", "neither SQLite's nor a journal"),
@@ -140,9 +137,7 @@ def test_a_file_that_may_not_be_opened(mfhpo, database, monkeypatch):
     )
 
 
-@pytest.fixture
-def left_behind(database, tmp_path):
-    """A database as it is when its writer was killed, with the writer's journal."""
+def test_what_a_killed_writer_left_behind(mfhpo, database, tmp_path):
     path = tmp_path / "alive" / "studies.db"
     path.parent.mkdir()
     shutil.copy(database, path)
@@ -150,13 +145,9 @@ def left_behind(database, tmp_path):
     writer.execute("pragma cache_size = 1")  # so that it writes before its transaction ends
     writer.execute("begin")
     writer.execute("create table much as select hex(randomblob(1000)) from trials a, trials b")
-    killed = shutil.copytree(path.parent, tmp_path / "killed") / path.name
+    left_behind = shutil.copytree(path.parent, tmp_path / "killed") / path.name
     writer.execute("rollback")
     writer.close()
-    return killed
-
-
-def test_what_a_killed_writer_left_behind(mfhpo, left_behind):
     for command in ("show", "report"):
         result = mfhpo(command, left_behind, "race", code=2)
         assert "a process was killed while it wrote" in result.stderr
