@@ -18,7 +18,7 @@ from mfhpo_optuna.games.kind import GameKind
 from mfhpo_optuna.report.reading import StudyReading
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.study.trials import attributes
-from mfhpo_optuna.visualization.replay import evaluations_of
+from mfhpo_optuna.visualization.replay import Evaluation, evaluations_of
 
 COST_UNIT = "units of cost"  # of declared costs: nobody says what they are
 
@@ -108,31 +108,27 @@ def ledger_of(reading: StudyReading) -> Ledger:
 
 def _told(reading: StudyReading, known: StudyExperiment) -> dict[int, dict[str, Any]]:
     """Return what is known about each trial that was learned, waits for others, or was lost."""
-    runner, open_ones = known.experiment.runner, known.experiment.ledger
-    found = [
-        (each.trial, each.arm, each.fidelity, each.purpose, each.end - each.begin, each.failed)
-        for each in evaluations_of(known)
-    ]
+    runner, claims = known.experiment.runner, known.experiment.ledger
     waiting = [
-        (each.id, each.pull, each.observation, each.purpose) for each in open_ones.held.values()
+        (each.id, each.pull, each.observation, each.purpose) for each in claims.held.values()
     ]
-    lost = [(id, claim.pull, Observation(None), "lost") for id, claim in open_ones.lost.items()]
-    found += [
-        (int(id), pull.arm, pull.fidelity, purpose, runner.cost_of(pull, seen), False)
-        for id, pull, seen, purpose in (*waiting, *lost)
-    ]
+    lost = [(id, claim.pull, Observation(None), "lost") for id, claim in claims.lost.items()]
+    found = evaluations_of(known)
+    for id, pull, seen, purpose in (*waiting, *lost):
+        arm, level, cost = pull.arm, pull.fidelity, runner.cost_of(pull, seen)
+        found.append(Evaluation(int(id), arm, level, 0.0, cost, math.nan, False, purpose))
     is_game, counts = isinstance(known.kind, GameKind), _counts_evaluations(known)
     told = {}
-    for trial, arm, fidelity, purpose, cost, failed in found:
+    for each in found:
         about = {
-            "purpose": purpose if purpose in ("certificate", "lost") else reading.purpose,
-            "cost": 1.0 if counts else cost,
-            "failed": failed,
+            "purpose": each.purpose if each.purpose in ("certificate", "lost") else reading.purpose,
+            "cost": 1.0 if counts else each.end - each.begin,
+            "failed": each.failed,
         }
         if not is_game:
-            about |= {"arm": arm, "at_target": fidelity == runner.n_levels - 1}
-        level = _level_of(known, fidelity)
-        told[trial] = about | ({} if level is None else {"level": level})
+            about |= {"arm": each.arm, "at_target": each.fidelity == runner.n_levels - 1}
+        level = _level_of(known, each.fidelity)
+        told[each.trial] = about | ({} if level is None else {"level": level})
     return told
 
 

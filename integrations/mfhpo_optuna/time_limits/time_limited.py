@@ -254,10 +254,8 @@ def _how_it_ended(status: int | None) -> str:
             return "closed its connection: it must close no descriptors but its own"
         return f"exited with status {code}"
     number = os.WTERMSIG(status)
-    try:
-        name = signal.Signals(number).name
-    except ValueError:  # most real-time signals have no name
-        name = f"signal {number}"
+    names = {each.value: each.name for each in signal.Signals}
+    name = names.get(number, f"signal {number}")  # most real-time signals have none
     reason = ", perhaps because the system is out of memory (see memory_limit)"
     return f"was killed by {name}{reason if number == signal.SIGKILL else ''}"
 

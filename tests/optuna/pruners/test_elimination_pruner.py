@@ -7,10 +7,7 @@ from optuna.trial import TrialState
 
 from mfhpo import BiasContradictedWarning
 from mfhpo_optuna import IISEPruner, MFEliminationPruner
-from tests.optuna.pruners.curves import add, running, study_of, verdict
-
-# Curves at steps 1 and 3 (the check and the end) that gain .1 to .4; the best ends at .9.
-WORKED = [(0.3, 0.7), (0.8, 0.9), (0.4, 0.6), (0.1, 0.4)]
+from tests.optuna.pruners.curves import WORKED, add, running, study_of, verdict
 
 
 @pytest.mark.parametrize(("direction", "sign"), [("maximize", 1.0), ("minimize", -1.0)])
