@@ -4,7 +4,6 @@ import optuna
 from optuna.distributions import FloatDistribution, IntDistribution
 from optuna.trial import TrialState, create_trial
 
-
 # Curves at steps 1 and 3 (the check and the end). Gains .4 .1 .2 .3; the best ends at .9.
 WORKED = [(0.3, 0.7), (0.8, 0.9), (0.4, 0.6), (0.1, 0.4)]
 
