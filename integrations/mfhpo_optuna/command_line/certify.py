@@ -11,16 +11,8 @@ import typer
 from optuna.storages import BaseStorage
 
 from mfhpo_optuna.certification import Objective, certify
-from mfhpo_optuna.command_line.output import (
-    NO_ANSWER,
-    OBJECTIVE_RAISED,
-    STORAGE_FAILED,
-    AsJson,
-    fail,
-    print_json,
-    say,
-    say_what_failed,
-)
+from mfhpo_optuna.command_line import output
+from mfhpo_optuna.command_line.output import AsJson, fail
 from mfhpo_optuna.command_line.storages import StorageArgument, StudyArgument, load_study
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.levels import did_you_mean
@@ -79,24 +71,24 @@ def certify_study(
     except Exception as error:
         failure = _of_storage(error, loaded._storage)
         if failure is not None:
-            say_what_failed(
+            output.say_what_failed(
                 f"the storage failed: {_first_line(failure)}. Once it works, the same call goes on."
             )
-            raise typer.Exit(STORAGE_FAILED) from None
+            raise typer.Exit(output.STORAGE_FAILED) from None
         if any(error is raised for raised in evaluated.raised):
             if optuna.logging.get_verbosity() > optuna.logging.WARNING:
                 traceback.print_exception(error)  # else Optuna has logged it
-            say_what_failed(f"the objective raised {_first_line(error)}")
-            raise typer.Exit(OBJECTIVE_RAISED) from None
+            output.say_what_failed(f"the objective raised {_first_line(error)}")
+            raise typer.Exit(output.OBJECTIVE_RAISED) from None
         if isinstance(error, TypeError | ValueError):
             fail(str(error))
         raise
     if as_json:
-        print_json(certificate.to_dict())
+        output.print_json(certificate.to_dict())
     else:
-        say(str(certificate))
+        output.say(str(certificate))
     if not certificate.certified:
-        raise typer.Exit(NO_ANSWER)
+        raise typer.Exit(output.NO_ANSWER)
 
 
 def _load_objective(named: str) -> Objective:

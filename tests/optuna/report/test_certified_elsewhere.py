@@ -11,15 +11,8 @@ from mfhpo_optuna import SearchSampler, certify, plot_race, publish_to_dashboard
 from mfhpo_optuna.command_line.app import app
 from mfhpo_optuna.report.page import figures_of
 from mfhpo_optuna.report.reading import read_study
-from mfhpo_optuna.study.trials import attributes as of_study
-from mfhpo_optuna.study.trials.attributes import (
-    ARM_KEY,
-    CERTIFICATE_KEY,
-    LIMIT_KEY,
-    SAMPLER_KEY,
-    SECONDS_KEY,
-    SHORTLIST_KEY,
-)
+from mfhpo_optuna.study.trials import attributes
+from mfhpo_optuna.study.trials.attributes import CERTIFICATE_KEY
 from tests.optuna.report.conftest import load, summarised
 
 RNG = np.random.default_rng(0)
@@ -115,18 +108,19 @@ FORGED = [{"arm": 0, "candidates": 3}, {"arm": 0, "candidates": [{"name": []}]},
 @pytest.mark.parametrize("forged", FORGED)
 def test_what_mfhpo_would_not_have_written_is_ignored(forged, tmp_path):
     study = optuna.create_study()
-    for key in (SAMPLER_KEY, SHORTLIST_KEY):
+    for key in (attributes.SAMPLER_KEY, attributes.SHORTLIST_KEY):
         study.set_user_attr(key, forged)
-    attributes = dict.fromkeys((CERTIFICATE_KEY, SECONDS_KEY, ARM_KEY, LIMIT_KEY), forged)
-    study.add_trial(optuna.trial.create_trial(value=0.0, user_attrs=attributes))
+    keys = (CERTIFICATE_KEY, attributes.SECONDS_KEY, attributes.ARM_KEY, attributes.LIMIT_KEY)
+    noted = dict.fromkeys(keys, forged)
+    study.add_trial(optuna.trial.create_trial(value=0.0, user_attrs=noted))
     assert write_report(study, tmp_path / "page.html").status == "no answer"
     with pytest.raises(TypeError, match="its sampler cannot be used"):
         plot_race(study)
 
 
 def test_a_long_certificate_is_put_together(monkeypatch, tmp_path):
-    monkeypatch.setattr(of_study, "_MOST_BYTES", 2_000)
-    monkeypatch.setattr(of_study, "_PIECE", 900)
+    monkeypatch.setattr(attributes, "_MOST_BYTES", 2_000)
+    monkeypatch.setattr(attributes, "_PIECE", 900)
     study = optuna.create_study()
     study.optimize(noisy, n_trials=8)
     answer = certify(study, noisy, top=4, epsilon=1.0, progress=False)
