@@ -1,21 +1,15 @@
 """A pruner that ends trials at a limit of time, if their objectives ask."""
 
-from collections.abc import Callable
-from contextvars import ContextVar
 from datetime import datetime
 from typing import Any
 
 import optuna
 from optuna.pruners import BasePruner
-from optuna.trial import BaseTrial, FrozenTrial
+from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_instance, check_limit
 from mfhpo_optuna.study.trials import attributes
-
-# Returns the seconds that the objective has run which this thread serves; None without one.
-objective_clock: ContextVar[Callable[[], float] | None] = ContextVar(
-    "objective_clock", default=None
-)
+from mfhpo_optuna.time_limits.limits import limit_of, objective_clock
 
 
 class TimeLimitPruner(BasePruner):
@@ -74,9 +68,3 @@ def _seconds(trial: FrozenTrial) -> float:
     if clock is not None:
         return clock()
     return 0.0 if began is None else (datetime.now() - began).total_seconds()
-
-
-def limit_of(trial: BaseTrial, limit: float | None) -> float | None:
-    """Return the smaller of a given limit and the one that a trial notes; None if neither."""
-    limits = [attributes.read_attribute(trial, attributes.LIMIT_KEY), limit]
-    return min((limit for limit in limits if limit is not None), default=None)
