@@ -53,12 +53,6 @@ class ReportRounds:
         that of the metric.
     optuna.TrialPruned
         From the training, when the pruner stops the trial.
-
-    Examples
-    --------
-    In the objective, and with ``optuna.create_study(pruner=IISEPruner())``::
-
-        lightgbm.train(params, data, 27, valid_sets=[valid], callbacks=[ReportRounds(trial)])
     """
 
     order = 25  # after those of LightGBM that record, before its early stopping
@@ -184,13 +178,6 @@ def train_from_checkpoint(
     -----
     Bagging and columns are drawn anew where a training goes on, so that a model that was trained in
     parts differs a little from one that was trained at once.
-
-    Examples
-    --------
-    In the objective, and with ``SearchSampler("rounds", budget=300, checkpoints=True)``::
-
-        rounds = trial.suggest_int("rounds", 1, 27)
-        model = train_from_checkpoint(trial, params, data, rounds, "checkpoints")
     """
     import lightgbm
 

@@ -19,7 +19,7 @@ def imported(name, library):
 @pytest.fixture(autouse=True)
 def few_stages(monkeypatch):
     """Both plots compute as many answers anew; what they show is tested elsewhere."""
-    monkeypatch.setattr("mfhpo_optuna.visualization.dissatisfaction._STAGES", 3)
+    monkeypatch.setattr("mfhpo_optuna.visualization.games._STAGES", 3)
 
 
 def log_loss(network, x, y):

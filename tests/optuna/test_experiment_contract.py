@@ -46,14 +46,14 @@ class Samplers(Host):
                     study = self.restarted(study, task, running, world)
 
     def study(self, task, study=None):
-        options = {"seed": task.seed, "epsilon": task.epsilon, "sigma": task.sigma}
-        options |= {"budget": task.budget, "max_failures": task.max_failures, "bias": task.bias}
+        if study is not None:
+            return study
+        names = ("seed", "epsilon", "sigma", "budget", "max_failures", "bias")
+        options = {name: getattr(task, name) for name in names}
         if task.shares:
             options["replicate"] = "split"
-        if study is None:
-            sampler = MFSampler(task.fidelity, list(task.candidates), **options)
-            return optuna.create_study(direction="maximize", sampler=sampler, study_name="task")
-        return study
+        sampler = MFSampler(task.fidelity, list(task.candidates), **options)
+        return optuna.create_study(direction="maximize", sampler=sampler, study_name="task")
 
     def restarted(self, study, task, running, world):
         """Return the study as another process reads it; what was under way is lost, or goes on."""

@@ -17,16 +17,11 @@ def data():
     return train, train.create_valid(X[200:], Y[200:])
 
 
-def trained(trial, callback, rounds=9, **options):
+def trained(trial, rounds=9, callbacks=(), **options):
     train, valid = data()
-    return lightgbm.train(
-        {**PARAMS, **options.pop("params", {})},
-        train,
-        rounds,
-        valid_sets=[train, valid],
-        callbacks=[callback],
-        **options,
-    )
+    callbacks = [ReportRounds(trial), *callbacks]
+    options |= {"valid_sets": [train, valid], "callbacks": callbacks}
+    return lightgbm.train(PARAMS, train, rounds, **options)
 
 
 def one_trial(objective, **options):
@@ -37,15 +32,8 @@ def one_trial(objective, **options):
 
 def test_rounds_are_steps():
     history = {}
-
-    def objective(trial):
-        train, valid = data()
-        callbacks = [ReportRounds(trial), lightgbm.record_evaluation(history)]
-        sets = [train, valid]
-        model = lightgbm.train(PARAMS, train, 9, valid_sets=sets, callbacks=callbacks)
-        return model.best_score["valid_1"]["l2"]
-
-    trial = one_trial(objective)
+    callbacks = [lightgbm.record_evaluation(history)]
+    trial = one_trial(lambda t: trained(t, callbacks=callbacks).best_score["valid_1"]["l2"])
     expected = dict(enumerate(history["valid_1"]["l2"], 1))
     assert trial.intermediate_values == expected
     assert trial.value == expected[9]
@@ -54,7 +42,7 @@ def test_rounds_are_steps():
 def test_steps_go_on_where_the_model_was_begun():
     train, _ = data()
     first = lightgbm.train(PARAMS, train, 5)
-    trial = one_trial(lambda t: trained(t, ReportRounds(t), 3, init_model=first).num_trees())
+    trial = one_trial(lambda t: trained(t, 3, init_model=first).num_trees())
     assert list(trial.intermediate_values) == [6, 7, 8]
     assert trial.value == 8
 
@@ -72,13 +60,8 @@ def test_cross_validation_and_estimators():
 
     def fit(trial):
         model = lightgbm.LGBMClassifier(n_estimators=4, verbose=-1, n_jobs=1)
-        model.fit(
-            X[:200],
-            Y[:200] > 1,
-            eval_set=[(X[200:], Y[200:] > 1)],
-            eval_metric="auc",
-            callbacks=[ReportRounds(trial, "auc")],
-        )
+        measured = {"eval_set": [(X[200:], Y[200:] > 1)], "eval_metric": "auc"}
+        model.fit(X[:200], Y[:200] > 1, callbacks=[ReportRounds(trial, "auc")], **measured)
         return model.best_score_["valid_0"]["auc"]
 
     trial = one_trial(fit, direction="maximize")
@@ -90,12 +73,10 @@ def test_pruner_stops_the_training():
         def prune(self, study, trial):
             return trial.last_step >= 3
 
-    trial = one_trial(lambda t: trained(t, ReportRounds(t)).num_trees(), pruner=AfterThree())
+    trial = one_trial(lambda t: trained(t).num_trees(), pruner=AfterThree())
     assert trial.state == optuna.trial.TrialState.PRUNED
     assert trial.last_step == 3
-    limited = one_trial(
-        lambda t: trained(t, ReportRounds(t)).num_trees(), pruner=TimeLimitPruner(limit=1e-9)
-    )
+    limited = one_trial(lambda t: trained(t).num_trees(), pruner=TimeLimitPruner(limit=1e-9))
     assert limited.user_attrs["mfhpo:censored_at"] == 1e-9
 
 
@@ -106,19 +87,13 @@ def test_race_goes_on_from_checkpoints(tmp_path):
         rate = trial.suggest_float("learning_rate", 0.01, 1, log=True)
         rounds = trial.suggest_int("rounds", 1, 27)
         train, valid = data()
-        steps = []
-        model = train_from_checkpoint(
-            trial,
-            {**PARAMS, "learning_rate": rate},
-            train,
-            rounds,
-            tmp_path / "checkpoints",
-            valid_sets=[valid],
-            callbacks=[lambda env: steps.append(env.iteration)],
-        )
+        params, steps = PARAMS | {"learning_rate": rate}, []
+        options = {"valid_sets": [valid], "callbacks": [lambda env: steps.append(env.iteration)]}
+        folder = tmp_path / "checkpoints"
+        model = train_from_checkpoint(trial, params, train, rounds, folder, **options)
         paid.append(len(steps))
         assert model.current_iteration() == rounds
-        whole = lightgbm.train({**PARAMS, "learning_rate": rate}, data()[0], rounds)
+        whole = lightgbm.train(params, data()[0], rounds)
         np.testing.assert_allclose(model.predict(X), whole.predict(X), atol=1e-6)
         return float(np.mean((model.predict(X[200:]) - Y[200:]) ** 2))
 
@@ -158,9 +133,8 @@ def early_stopped(tmp_path, params, callbacks=()):
         for rounds in (1, 27, 81):
             train, valid = data()
             options = {"valid_sets": [valid], "callbacks": list(callbacks)}
-            models.append(
-                train_from_checkpoint(trial, PARAMS | params, train, rounds, tmp_path, **options)
-            )
+            own = PARAMS | params
+            models.append(train_from_checkpoint(trial, own, train, rounds, tmp_path, **options))
         return 0.0
 
     study = optuna.create_study(sampler=SearchSampler("rounds", budget=200, seed=0))

@@ -11,16 +11,8 @@ import typer
 from optuna.storages import BaseStorage
 
 from mfhpo_optuna.certification import Objective, certify
-from mfhpo_optuna.command_line.output import (
-    NO_ANSWER,
-    OBJECTIVE_RAISED,
-    STORAGE_FAILED,
-    AsJson,
-    fail,
-    print_json,
-    say,
-    say_what_failed,
-)
+from mfhpo_optuna.command_line import output
+from mfhpo_optuna.command_line.output import AsJson, fail
 from mfhpo_optuna.command_line.storages import StorageArgument, StudyArgument, load_study
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.levels import did_you_mean
@@ -39,33 +31,24 @@ def certify_study(
         ),
     ],
     budget: Annotated[
-        int | None,
-        typer.Option(help="Largest number of evaluations, those of earlier calls included."),
+        int | None, typer.Option(help="Largest number of evaluations, earlier calls included.")
     ] = None,
     top: Annotated[int, typer.Option(help="How many configurations to compare.")] = 8,
     epsilon: Annotated[
-        float | None,
-        typer.Option(
-            help="Tolerance in the unit of the objective.",
-            show_default="one standard deviation of the noise",
-        ),
+        float | None, typer.Option(help="Tolerance; by default one standard deviation of noise.")
     ] = None,
     delta: Annotated[float, typer.Option(help="Probability of a wrong claim.")] = 0.05,
     sigma: Annotated[
-        float | None,
-        typer.Option(help="Scale of the noise, if it is known.", show_default="estimated"),
+        float | None, typer.Option(help="Scale of the noise; by default it is estimated.")
     ] = None,
     fidelity: Annotated[
-        str | None,
-        typer.Option(help="A parameter such as epochs, to be at its upper bound in all of them."),
+        str | None, typer.Option(help="A parameter such as epochs, to be at its upper bound.")
     ] = None,
     replicate: Annotated[
-        str | None,
-        typer.Option(help="The parameter that sets the split or the seed, the same for all."),
+        str | None, typer.Option(help="The parameter that sets the split, the same for all.")
     ] = None,
     timeout: Annotated[
-        float | None,
-        typer.Option(help="Seconds after which no evaluation is begun; 0 answers from the record."),
+        float | None, typer.Option(help="Seconds after which none begins; 0 reads the record.")
     ] = None,
     jobs: Annotated[
         int, typer.Option(help="Threads that evaluate; -1 for as many as there are processors.")
@@ -82,40 +65,30 @@ def certify_study(
     loaded = load_study(storage, study, writable=True)
     evaluated = _Watched(_load_objective(objective))
     try:
-        certificate = certify(
-            loaded,
-            evaluated,
-            top=top,
-            epsilon=epsilon,
-            delta=delta,
-            budget=budget,
-            sigma=sigma,
-            fidelity=fidelity,
-            replicate=replicate,
-            timeout=timeout,
-            n_jobs=jobs,
-        )
+        options: dict[str, Any] = {"top": top, "epsilon": epsilon, "delta": delta, "sigma": sigma}
+        options |= {"budget": budget, "fidelity": fidelity, "replicate": replicate}
+        certificate = certify(loaded, evaluated, timeout=timeout, n_jobs=jobs, **options)
     except Exception as error:
         failure = _of_storage(error, loaded._storage)
         if failure is not None:
-            say_what_failed(
+            output.say_what_failed(
                 f"the storage failed: {_first_line(failure)}. Once it works, the same call goes on."
             )
-            raise typer.Exit(STORAGE_FAILED) from None
+            raise typer.Exit(output.STORAGE_FAILED) from None
         if any(error is raised for raised in evaluated.raised):
             if optuna.logging.get_verbosity() > optuna.logging.WARNING:
                 traceback.print_exception(error)  # else Optuna has logged it
-            say_what_failed(f"the objective raised {_first_line(error)}")
-            raise typer.Exit(OBJECTIVE_RAISED) from None
+            output.say_what_failed(f"the objective raised {_first_line(error)}")
+            raise typer.Exit(output.OBJECTIVE_RAISED) from None
         if isinstance(error, TypeError | ValueError):
             fail(str(error))
         raise
     if as_json:
-        print_json(certificate.to_dict())
+        output.print_json(certificate.to_dict())
     else:
-        say(str(certificate))
+        output.say(str(certificate))
     if not certificate.certified:
-        raise typer.Exit(NO_ANSWER)
+        raise typer.Exit(output.NO_ANSWER)
 
 
 def _load_objective(named: str) -> Objective:

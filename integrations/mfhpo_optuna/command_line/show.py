@@ -30,15 +30,8 @@ def show(storage: StorageArgument, study: StudyArgument, as_json: AsJson = False
     summary = summary_of(reading, ledger_of(reading))
     counts = _counts(reading)
     if as_json:
-        print_json(
-            {
-                "study": study,
-                "status": summary.status,
-                "sentence": str(summary),
-                "trials": counts,
-                "answer": reading.answer,
-            }
-        )
+        said = {"study": study, "status": summary.status, "sentence": str(summary)}
+        print_json(said | {"trials": counts, "answer": reading.answer})
     else:
         print_summary(summary, f"study {study}")
         if reading.answer is None:
@@ -57,9 +50,7 @@ def _say_what_to_do(reading: StudyReading, n_complete: int) -> None:
     elif reading.without:
         say(f"{reading.without[:1].upper()}{reading.without[1:]}.")
         if len(reading.study.directions) == 1 and n_complete >= 2:
-            say(
-                "To learn which of its trials is best: mfhpo certify STORAGE STUDY module:objective"
-            )
+            say("To learn which trial is best: mfhpo certify STORAGE STUDY module:objective")
 
 
 def _counts(reading: StudyReading) -> dict[str, int]:

@@ -29,10 +29,9 @@ StudyArgument = Annotated[
 _SQLITE = "sqlite:///"
 _SQLITE_HEADER = b"SQLite format 3\x00"
 _TABLES = ("studies", "version_info")  # that every storage of Optuna has
-_LEFT_BEHIND = (
+_LEFT_BEHIND = (  # which SQLite may only undo where it may write
     "cannot be read yet: a process was killed while it wrote, and left an unfinished transaction "
-    "in a file beside it that ends in -journal or -wal. Keep both. Go on with the study, or open "
-    "the file once with sqlite3 and read from it: that undoes the transaction."
+    "in a file beside it. Keep both. Go on with the study, or read from the file once with sqlite3."
 )
 
 
@@ -50,30 +49,28 @@ def load_study(storage: str, name: str, *, writable: bool = False) -> optuna.Stu
         raise  # it said what is wrong
     except ArgumentError:
         fail(f"STORAGE must be a URL such as {_SQLITE}study.db or the path of a file: {storage!r}.")
-    except DBAPIError as error:
-        if "readonly" in str(error.orig):
-            # SQLite may only undo what a writer has left behind where it may write.
-            fail(f"{storage!r} {_LEFT_BEHIND}")
-        fail(f"{storage!r} is no storage of Optuna that can be read: {_first_line(error.orig)}.")
     except OSError as error:
         fail(f"STORAGE names {storage!r}, which cannot be opened: {error.strerror}.")
     except Exception as error:  # a damaged journal makes Optuna raise all kinds of them
-        fail(f"{storage!r} is no storage of Optuna that can be read: {_first_line(error)}.")
+        cause = str(error.orig if isinstance(error, DBAPIError) else error)
+        if "readonly" in cause:
+            fail(f"{storage!r} {_LEFT_BEHIND}")
+        reason = cause.partition("\n")[0].rstrip(".")
+        fail(f"{storage!r} is no storage of Optuna that can be read: {reason}.")
     if not names:
         fail(f"{storage!r} holds no study.")
     known = ", ".join(map(repr, sorted(names)))
     fail(f"{storage!r} holds no study {name!r}, but {known}.{did_you_mean(name, names)}")
 
 
-def _first_line(error: BaseException | None) -> str:
-    return str(error).partition("\n")[0].rstrip(".")
-
-
 def _opened(storage: str, writable: bool) -> BaseStorage:
     if "://" in storage:
         url = make_url(storage)
         if url.get_backend_name() == "sqlite":
-            url = _of_file(url, _existing(_file_of(url)), writable)
+            name = url.database or ":memory:"
+            if name.startswith("file:"):  # a URI of SQLite's own
+                name = unquote(urlsplit(name).path)
+            url = _of_file(url, _existing(name), writable)
     else:
         path = _existing(storage)
         with path.open("rb") as file:
@@ -87,12 +84,6 @@ def _opened(storage: str, writable: bool) -> BaseStorage:
     if not _has_tables(url):
         fail(f"{storage!r} is no storage of Optuna that can be read: it has no tables of Optuna's.")
     return RDBStorage(url.render_as_string(hide_password=False))
-
-
-def _file_of(url: URL) -> str:
-    """Return the file of an SQLite database, which a URI of SQLite's own may name."""
-    name = url.database or ":memory:"
-    return unquote(urlsplit(name).path) if name.startswith("file:") else name
 
 
 def _of_file(url: URL, path: Path, writable: bool) -> URL:

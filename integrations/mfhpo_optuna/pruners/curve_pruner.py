@@ -104,7 +104,11 @@ class CurvePruner(BasePruner):
             if history is None:
                 history = self._histories[study] = CurveHistory(self, sign)
             history.update(study)
-            return history.is_hopeless(trial)
+            curve = history.curve(trial)
+            is_early = self._n_startup(history) < self._n_startup_trials
+            if is_early or np.isnan(curve).all() or not np.isnan(curve[-1]):
+                return False
+            return self._stops(history, trial, curve)
 
     def _steps(self, final_step: int) -> tuple[int, ...]:
         """Return the checked steps and the final one; `final_step` is 0 while it is unknown."""
@@ -162,14 +166,6 @@ class CurveHistory:
         running = (other for other in self._running if other.number != trial.number)
         return [(self._pruner._arm(other), self.curve(other)) for other in running]
 
-    def is_hopeless(self, trial: FrozenTrial) -> bool:
-        """Return whether the race would stop the trial at the last check that it has passed."""
-        curve = self.curve(trial)
-        is_early = self._pruner._n_startup(self) < self._pruner._n_startup_trials
-        if is_early or np.isnan(curve).all() or not np.isnan(curve[-1]):
-            return False
-        return self._pruner._stops(self, trial, curve)
-
     def update(self, study: Study) -> None:
         """Read the trials that have finished since the last call."""
         news = self._news.read(study)
@@ -185,12 +181,11 @@ class CurveHistory:
             self._begin(max(lengths))
             news = self._news.read(study) or []
             lengths = _lengths(news)
-        self._running = [
-            trial
-            for trial in news
-            if trial.state == TrialState.RUNNING and trial.intermediate_values
-        ]
-        for trial in _finished(news):
+        reporting = [trial for trial in news if trial.intermediate_values]
+        self._running = [trial for trial in reporting if trial.state == TrialState.RUNNING]
+        for trial in reporting:
+            if not trial.state.is_finished():
+                continue
             curve = self.curve(trial)
             if trial.state != TrialState.FAIL and not np.isnan(curve).all():
                 self.n_begun += 1
@@ -239,10 +234,9 @@ def last_check(curve: FloatArray) -> tuple[int, float]:
     return fidelity, float(curve[fidelity])
 
 
-def _finished(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
-    return [trial for trial in trials if trial.state.is_finished() and trial.intermediate_values]
-
-
 def _lengths(trials: Sequence[FrozenTrial]) -> list[int]:
-    complete = [trial for trial in _finished(trials) if trial.state == TrialState.COMPLETE]
-    return [max(trial.intermediate_values) for trial in complete]
+    return [
+        max(trial.intermediate_values)
+        for trial in trials
+        if trial.state == TrialState.COMPLETE and trial.intermediate_values
+    ]

@@ -45,26 +45,6 @@ class IISEPruner(CurvePruner):
     at coverage 0.8 in a simulation. If late bloomers matter, raise `coverage` or `n_warmup_steps`.
 
     A trial is not stopped while its latest report is NaN. All should report at the same steps.
-
-    Examples
-    --------
-    >>> import optuna
-    >>> from mfhpo_optuna import IISEPruner
-    >>> def objective(trial):
-    ...     height = trial.suggest_float("height", 0, 1)
-    ...     for epoch in range(1, 28):
-    ...         accuracy = height * (1 - 0.5 / epoch)
-    ...         trial.report(accuracy, epoch)
-    ...         if trial.should_prune():
-    ...             raise optuna.TrialPruned
-    ...     return accuracy
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> sampler = optuna.samplers.RandomSampler(seed=0)
-    >>> study = optuna.create_study(direction="maximize", sampler=sampler, pruner=IISEPruner())
-    >>> study.optimize(objective, n_trials=40)
-    >>> pruned = study.get_trials(states=[optuna.trial.TrialState.PRUNED])
-    >>> len(pruned) > 10 and study.best_value > 0.9
-    True
     """
 
     def __init__(

@@ -1,20 +1,15 @@
 """A pruner that ends trials at a limit of time, if their objectives ask."""
 
 from datetime import datetime
+from typing import Any
 
 import optuna
 from optuna.pruners import BasePruner
 from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_instance, check_limit
-from mfhpo_optuna.study.trials.attributes import (
-    CENSORED_KEY,
-    ENFORCER_KEY,
-    LIMIT_KEY,
-    read_attribute,
-    write_attribute,
-)
-from mfhpo_optuna.time_limits.limits import limit_of, objective_seconds
+from mfhpo_optuna.study.trials import attributes
+from mfhpo_optuna.time_limits.limits import limit_of, objective_clock
 
 
 class TimeLimitPruner(BasePruner):
@@ -45,12 +40,6 @@ class TimeLimitPruner(BasePruner):
     pruner's limit be the smaller one if objectives are to end in order. As `pruner`,
     `optuna.pruners.HyperbandPruner` does not get the trials of one bracket only, since Optuna looks
     for it at the study itself.
-
-    Examples
-    --------
-    >>> import optuna
-    >>> from mfhpo_optuna import TimeLimitPruner
-    >>> study = optuna.create_study(pruner=TimeLimitPruner(limit=60.0))
     """
 
     def __init__(self, limit: float | None = None, pruner: BasePruner | None = None) -> None:
@@ -60,21 +49,22 @@ class TimeLimitPruner(BasePruner):
 
     def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
         """Return whether to stop a trial; see `optuna.pruners.BasePruner.prune`."""
-        limited = read_attribute(trial, LIMIT_KEY) is not None
-        if limited and read_attribute(trial, ENFORCER_KEY) is None:
-            write_attribute(study, trial, ENFORCER_KEY, "TimeLimitPruner")
+
+        def note(key: str, value: Any) -> None:
+            if attributes.read_attribute(trial, key) is None:
+                attributes.write_attribute(study, trial, key, value)
+
+        if attributes.read_attribute(trial, attributes.LIMIT_KEY) is not None:
+            note(attributes.ENFORCER_KEY, "TimeLimitPruner")
         limit = limit_of(trial, self._limit)
         if limit is not None and _seconds(trial) > limit:
-            if read_attribute(trial, CENSORED_KEY) is None:
-                write_attribute(study, trial, CENSORED_KEY, limit)
+            note(attributes.CENSORED_KEY, limit)
             return True
         return self._pruner is not None and self._pruner.prune(study, trial)
 
 
 def _seconds(trial: FrozenTrial) -> float:
-    seconds = objective_seconds()
-    if seconds is not None:
-        return seconds
-    if trial.datetime_start is None:
-        return 0.0
-    return (datetime.now() - trial.datetime_start).total_seconds()
+    clock, began = objective_clock.get(), trial.datetime_start
+    if clock is not None:
+        return clock()
+    return 0.0 if began is None else (datetime.now() - began).total_seconds()

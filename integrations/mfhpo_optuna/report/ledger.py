@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
@@ -13,13 +12,13 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo._validation import is_number
 from mfhpo.experiment.kinds.games import levels_of
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.problem import Observation, Pull
+from mfhpo.problem import Observation
 from mfhpo.search import BudgetedSearch
 from mfhpo_optuna.games.kind import GameKind
 from mfhpo_optuna.report.reading import StudyReading
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.study.trials import attributes
-from mfhpo_optuna.visualization.replay import Replay
+from mfhpo_optuna.visualization.replay import Evaluation, evaluations_of
 
 COST_UNIT = "units of cost"  # of declared costs: nobody says what they are
 
@@ -43,6 +42,11 @@ class Entry:
         if noted is not None or self.purpose == "answer":
             return noted
         return None if self.trial.duration is None else self.trial.duration.total_seconds()
+
+    @property
+    def spent(self) -> float:
+        """The cost, or the seconds where it is not known."""
+        return (self.seconds or 0.0) if self.cost is None else self.cost
 
     @property
     def outcome(self) -> str:
@@ -104,28 +108,27 @@ def ledger_of(reading: StudyReading) -> Ledger:
 
 def _told(reading: StudyReading, known: StudyExperiment) -> dict[int, dict[str, Any]]:
     """Return what is known about each trial that was learned, waits for others, or was lost."""
-    runner, open_ones, purpose = known.experiment.runner, known.experiment.ledger, reading.purpose
-    found: list[tuple[Any, Pull, str, float, bool]] = [
-        (each.trial, each.pull, each.purpose, each.end - each.begin, each.failed)
-        for each in Replay(known).evaluations
+    runner, claims = known.experiment.runner, known.experiment.ledger
+    waiting = [
+        (each.id, each.pull, each.observation, each.purpose) for each in claims.held.values()
     ]
-    for each in open_ones.held.values():
-        cost = runner.cost_of(each.pull, each.observation)
-        found.append((each.id, each.pull, each.purpose, cost, False))
-    for id, claim in open_ones.lost.items():
-        cost = runner.cost_of(claim.pull, Observation(None))
-        found.append((id, claim.pull, "lost", cost, False))
+    lost = [(id, claim.pull, Observation(None), "lost") for id, claim in claims.lost.items()]
+    found = evaluations_of(known)
+    for id, pull, seen, purpose in (*waiting, *lost):
+        arm, level, cost = pull.arm, pull.fidelity, runner.cost_of(pull, seen)
+        found.append(Evaluation(int(id), arm, level, 0.0, cost, math.nan, False, purpose))
+    is_game, counts = isinstance(known.kind, GameKind), _counts_evaluations(known)
     told = {}
-    for id, pull, noted, cost, failed in found:
+    for each in found:
         about = {
-            "purpose": noted if noted in ("certificate", "lost") else purpose,
-            "cost": 1.0 if _counts_evaluations(known) else cost,
-            "failed": failed,
+            "purpose": each.purpose if each.purpose in ("certificate", "lost") else reading.purpose,
+            "cost": 1.0 if counts else each.end - each.begin,
+            "failed": each.failed,
         }
-        if not isinstance(known.kind, GameKind):
-            about |= {"arm": pull.arm, "at_target": pull.fidelity == runner.n_levels - 1}
-        level = _level_of(known, pull.fidelity)
-        told[int(id)] = about | ({} if level is None else {"level": level})
+        if not is_game:
+            about |= {"arm": each.arm, "at_target": each.fidelity == runner.n_levels - 1}
+        level = _level_of(known, each.fidelity)
+        told[each.trial] = about | ({} if level is None else {"level": level})
     return told
 
 
@@ -165,30 +168,19 @@ def where_it_went(ledger: Ledger) -> list[Share]:
     for entry in ledger.entries:
         if entry.purpose != "answer" and entry.trial.state.is_finished():
             groups.setdefault((entry.purpose, repr(entry.level)), []).append(entry)
-    spent = {key: _spent(entries) for key, entries in groups.items()}
-    total = sum(spent.values()) or 1.0
-    return [
-        Share(
-            purpose=entries[0].purpose,
-            level=entries[0].level,
-            trials=len(entries),
-            without_value=sum(entry.outcome != "value" for entry in entries),
-            spent=spent[key],
-            part=spent[key] / total,
-        )
-        for key, entries in sorted(groups.items(), key=lambda item: _place(item[1][0]))
-    ]
+    total = math.fsum(entry.spent for group in groups.values() for entry in group) or 1.0
+    shares = []
+    for group in sorted(groups.values(), key=lambda group: _place(group[0])):
+        spent = math.fsum(entry.spent for entry in group)
+        no_value = sum(entry.outcome != "value" for entry in group)
+        first = group[0]
+        shares.append(Share(first.purpose, first.level, len(group), no_value, spent, spent / total))
+    return shares
 
 
 def _place(entry: Entry) -> tuple[int, float]:
     level = float(entry.level) if is_number(entry.level) else 0.0
     return {"search": 0, "certificate": 1}.get(entry.purpose, 2), level
-
-
-def _spent(entries: Iterable[Entry]) -> float:
-    return math.fsum(
-        (entry.seconds or 0.0) if entry.cost is None else entry.cost for entry in entries
-    )
 
 
 def _as_noted(reading: StudyReading) -> Iterator[Entry]:
@@ -204,54 +196,34 @@ def _as_noted(reading: StudyReading) -> Iterator[Entry]:
         yield Entry(trial, reading.purpose, None if note is None else note.arm, level)
 
 
-@dataclass(frozen=True)
-class TrialTable:
-    """Names of the columns, which of them hold numbers, and for each trial a row of values."""
-
-    columns: tuple[str, ...]
-    numbers: frozenset[str]
-    rows: tuple[tuple[Any, ...], ...]
-
-
-def table_of(reading: StudyReading, ledger: Ledger) -> TrialTable:
-    """Return all trials of a study; columns in which nothing is known are left out."""
-    columns: dict[str, Callable[[Entry], Any]] = {
-        "trial": lambda entry: entry.trial.number,
-        "outcome": lambda entry: entry.outcome,
+def table_of(reading: StudyReading, ledger: Ledger) -> dict[str, list[Any]]:
+    """Return the columns of a table of all trials; those in which nothing is known are left out."""
+    entries = ledger.entries
+    columns: dict[str, list[Any]] = {
+        "trial": [entry.trial.number for entry in entries],
+        "outcome": [entry.outcome for entry in entries],
     }
-    names = [f"value {place}" for place in range(1, 1 + len(reading.study.directions))]
-    for place, name in enumerate(names if len(names) > 1 else ["value"]):
-        columns[name] = partial(_value, place)
+    n_values = len(reading.study.directions)
+    for place in range(n_values):
+        name = "value" if n_values == 1 else f"value {place + 1}"
+        columns[name] = [_value(entry, place) for entry in entries]
     columns |= {
-        "purpose": lambda entry: entry.purpose,
-        "arm": lambda entry: entry.arm,
-        "limit": lambda entry: attributes.read_attribute(entry.trial, attributes.LIMIT_KEY),
-        "paid": lambda entry: entry.cost,
-        "seconds": lambda entry: entry.seconds,
+        "purpose": [entry.purpose for entry in entries],
+        "arm": [entry.arm for entry in entries],
+        "limit": [attributes.read_attribute(e.trial, attributes.LIMIT_KEY) for e in entries],
+        "paid": [entry.cost for entry in entries],
+        "seconds": [entry.seconds for entry in entries],
     }
-    for name in dict.fromkeys(name for entry in ledger.entries for name in entry.trial.params):
+    params = [entry.trial.params for entry in entries]
+    for name in dict.fromkeys(name for each in params for name in each):
+        cells = ["None" if each.get(name, "") is None else each.get(name) for each in params]
         # A parameter may be called like a column.
-        columns[name if name not in columns else f"parameter {name}"] = partial(_parameter, name)
-    known = {name: [value(entry) for entry in ledger.entries] for name, value in columns.items()}
-    shown = {name: cells for name, cells in known.items() if any(c is not None for c in cells)}
-    numbers = {n for n, cells in shown.items() if all(c is None or is_number(c) for c in cells)}
-    return TrialTable(tuple(shown), frozenset(numbers), tuple(zip(*shown.values(), strict=True)))
+        columns[name if name not in columns else f"parameter {name}"] = cells
+    return {name: cells for name, cells in columns.items() if any(c is not None for c in cells)}
 
 
-def _value(place: int, entry: Entry) -> Any:
+def _value(entry: Entry, place: int) -> Any:
     values = entry.trial.values
     if values is None or (entry.purpose == "answer" and not math.isfinite(values[place])):
         return None  # of an answer, that it promises nothing yet
     return values[place]
-
-
-def _parameter(name: str, entry: Entry) -> Any:
-    if name not in entry.trial.params:
-        return None
-    chosen = entry.trial.params[name]
-    return "None" if chosen is None else chosen
-
-
-def is_sortable(value: Any) -> bool:
-    """Return whether a value is sorted as a number; others are by their text."""
-    return is_number(value) and not math.isnan(value)

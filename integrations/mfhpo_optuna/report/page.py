@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import secrets
 import stat
@@ -20,9 +21,9 @@ from typing import Any
 import optuna
 
 from mfhpo import __version__
-from mfhpo._validation import check_instance
+from mfhpo._validation import check_instance, is_number
 from mfhpo.racing.text import clean
-from mfhpo_optuna.report.ledger import Ledger, is_sortable, ledger_of, table_of, where_it_went
+from mfhpo_optuna.report.ledger import Ledger, ledger_of, table_of, where_it_went
 from mfhpo_optuna.report.reading import StudyReading, read_study
 from mfhpo_optuna.report.summary import Summary, summary_of
 from mfhpo_optuna.samplers.study_sampler import StudySampler
@@ -31,6 +32,7 @@ from mfhpo_optuna.visualization.finalists import draw_certificate
 from mfhpo_optuna.visualization.style import needed, require_plotly
 from mfhpo_optuna.visualization.words import value_text
 
+_CLEAR = "rgba(0, 0, 0, 0)"  # the ground of the pictures
 _MARGIN = 0.04  # of the scale on which values are drawn, at either end
 
 _PICTURES: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
@@ -119,18 +121,24 @@ def write_report(
     reading = read_study(study, sampler)
     ledger = ledger_of(reading)
     summary = summary_of(reading, ledger)
+    table = table_of(reading, ledger)
+    pictures = []
+    for title, alt, figure in figures_of(reading):
+        figure.update_layout(paper_bgcolor=_CLEAR, plot_bgcolor=_CLEAR)
+        pictures.append((title, alt, figure.to_json()))
     page = environment.get_template("report.html").render(
         study=study,
         summary=summary,
         scale=_scale(summary),
-        pictures=pictures_of(reading),
+        pictures=pictures,
         plotly_js=get_plotlyjs(),
         without=reading.without,
         is_record=reading.is_record,
         shares=where_it_went(ledger),
         budget=_budget(reading, ledger),
         ledger=ledger,
-        table=table_of(reading, ledger),
+        table=table,
+        rows=list(zip(*table.values(), strict=True)),
         answer=reading.answer,
         # A choice may be anything, such as a class, while the study is in memory.
         answer_json=json.dumps(reading.answer, indent=2, ensure_ascii=False, default=str),
@@ -196,7 +204,7 @@ def _environment() -> Any:
     )
     environment.filters["number"] = lambda value: f"{value:,.6g}"
     environment.filters["text"] = value_text
-    environment.tests["sortable"] = is_sortable
+    environment.tests["sortable"] = lambda value: is_number(value) and not math.isnan(value)
     return environment
 
 
@@ -206,16 +214,6 @@ def _shown(value: Any) -> Any:
     What is trusted is a subclass of str.
     """
     return clean(value) if type(value) is str else value
-
-
-def pictures_of(reading: StudyReading) -> list[tuple[str, str, str]]:
-    """Return title, words and plotly's JSON of all there is to see, on a transparent ground."""
-    clear = "rgba(0, 0, 0, 0)"
-    found = []
-    for title, alt, figure in figures_of(reading):
-        figure.update_layout(paper_bgcolor=clear, plot_bgcolor=clear)
-        found.append((title, alt, figure.to_json()))
-    return found
 
 
 def figures_of(reading: StudyReading) -> Iterator[tuple[str, str, Any]]:

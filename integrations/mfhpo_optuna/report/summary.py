@@ -15,7 +15,7 @@ from mfhpo.racing.text import clean, params_in_words
 from mfhpo_optuna.report.ledger import COST_UNIT, Ledger
 from mfhpo_optuna.report.reading import StudyReading
 from mfhpo_optuna.study.trials.attributes import FIDELITY_KEY, read_attribute
-from mfhpo_optuna.visualization.words import sentence, trials_text, value_text
+from mfhpo_optuna.visualization.words import counted, sentence, value_text
 
 Status = Literal["certified", "not certified", "best so far", "no answer"]
 
@@ -122,11 +122,11 @@ def _summary(reading: StudyReading, ledger: Ledger) -> Summary:
 def _of_race(answer: Mapping[str, Any], reading: StudyReading, ledger: Ledger) -> Summary:
     who = _name(answer["params"], f"Arm {answer['arm']}")
     status, verdict = _verdict(answer, who, f"the {answer['compared']} configurations compared")
-    at = _level(answer["level"], reading)
-    is_search = "certificate" in answer
-    worth = f"what it is worth{at}"
-    if is_search:
-        worth = f"what the search saw{at}, not evaluated again"
+    name, is_search = read_attribute(reading.study, FIDELITY_KEY), "certificate" in answer
+    at = "" if name is None else f" ({name}={value_text(answer['level'])})"
+    worth = (
+        f"what the search saw{at}, not evaluated again" if is_search else f"what it is worth{at}"
+    )
     values = [Measured(worth, answer["mean"], tuple(answer["interval"]))]
     luckiest, luck = None if is_search else ledger.luckiest(reading.sign), ""
     if luckiest is not None:
@@ -137,17 +137,13 @@ def _of_race(answer: Mapping[str, Any], reading: StudyReading, ledger: Ledger) -
         if not math.isclose(gap, 0.0, abs_tol=1e-9 * abs(answer["mean"])):
             better = "better" if gap > 0.0 else "worse"
             luck = f"The luckiest trial looked {abs(gap):.3g} {better} than that."
-    facts = [*_claim(answer, answer["interval"], status), *_paid(answer, ledger)]
-    facts += _open(answer, ledger)
-    notices = (*answer["notices"], *(f"not compared: {one}" for one in answer["not_compared"]))
-    said: dict[str, Any] = {"luck": luck, "facts": tuple(facts), "notices": notices}
-    said |= _basis(answer, reading)
-    return Summary(status, verdict, answer["params"], tuple(values), **said)
-
-
-def _level(level: Any, reading: StudyReading) -> str:
-    name = read_attribute(reading.study, FIDELITY_KEY)
-    return "" if name is None else f" ({name}={value_text(level)})"
+    facts = [*_claim(answer, answer["interval"], status), _paid(answer, ledger)]
+    remaining = answer["remaining_cost"]
+    if answer["certifies"] and not answer["certified"] and remaining is not None:
+        facts.append(("to certify", f"about {_amount(remaining)} {_unit(ledger)} more"))
+    notices = [*answer["notices"], *(f"not compared: {one}" for one in answer["not_compared"])]
+    found = (status, verdict, answer["params"], tuple(values))
+    return Summary(*found, luck=luck, **_basis(answer, reading, facts, notices))
 
 
 def _of_shortlist(
@@ -169,20 +165,18 @@ def _of_shortlist(
         Measured(f"what the search had promised of its best ({same})", promise),
     ]
     luck, gap = "", luckiest["gap"]
-    if luckiest["evaluations"]:
-        if gap:
-            luck = f"The search had promised {abs(gap):.3g} too {'much' if gap > 0 else 'little'}."
-        if luckiest is not best:
-            interval = tuple(luckiest["interval"])
-            values.append(Measured(f"what {same} is worth", luckiest["mean"], interval))
+    if luckiest["evaluations"] and gap:
+        luck = f"The search had promised {abs(gap):.3g} too {'much' if gap > 0 else 'little'}."
+    if luckiest["evaluations"] and luckiest is not best:
+        interval = tuple(luckiest["interval"])
+        values.append(Measured(f"what {same} is worth", luckiest["mean"], interval))
     facts = _claim(certificate, best["interval"], status)
     corrected = certificate.get("corrected_mean")  # None in an answer of an earlier version
-    if corrected is not None:
-        words = corrected_in_words(corrected, best["mean"])
-        facts += [("corrected", words)] if words else []
+    if corrected is not None and (words := corrected_in_words(corrected, best["mean"])):
+        facts.append(("corrected", words))
     if "cost" in answer:
-        facts += _paid(answer, ledger)
-    facts.append(("for the certificate", _evaluations(certificate["evaluations"], "new ")))
+        facts.append(_paid(answer, ledger))
+    facts.append(("for the certificate", counted(certificate["evaluations"], "new evaluation")))
     if answer.get("tried"):
         tried = f"{answer['tried']} configurations, {answer['at_target']} of them at the target"
         facts.append(("tried", tried))
@@ -193,18 +187,17 @@ def _of_shortlist(
         since = len(reading.trials) - int(reading.record.about.get("first_number", 0))
     remaining = certificate["remaining"]
     if status != "certified" and remaining:
-        more = _evaluations(max(1, math.ceil(remaining)), "more ")
+        more = counted(max(1, math.ceil(remaining)), "more evaluation")
         facts.append(("to certify", f"about {more}"))
-    notices = [f"the study has {trials_text(since)} more since this certificate"] * (since > 0)
+    notices = [f"the study has {counted(since, 'trial')} more since this certificate"] * (since > 0)
     notices += [*certificate["notices"]]
     notices += [
         f"not compared: {one['name']}, of whose evaluations {one['failures']} failed"
         for one in candidates
         if one["standing"] == "failed"
     ]
-    said: dict[str, Any] = {"luck": luck, "facts": tuple(facts), "notices": tuple(notices)}
-    basis = _basis(certificate, reading)
-    return Summary(status, verdict, best["params"], tuple(values), **said, **basis)
+    found = (status, verdict, best["params"], tuple(values))
+    return Summary(*found, luck=luck, **_basis(certificate, reading, facts, notices))
 
 
 def _of_limits(answer: Mapping[str, Any], reading: StudyReading) -> Summary:
@@ -215,7 +208,7 @@ def _of_limits(answer: Mapping[str, Any], reading: StudyReading) -> Summary:
     facts = [
         ("interval", bounds_in_words(answer["delta"], answer.get("estimated", ""))),
         ("about", FIXED),
-        ("paid", f"{answer['seconds']:.4g} seconds in {trials_text(answer['trials'])}"),
+        ("paid", f"{answer['seconds']:.4g} seconds in {counted(answer['trials'], 'trial')}"),
         ("stopped", f"{answer['censored']:.0%} of the trials"),
         ("state", answer["reason"]),
     ]
@@ -224,8 +217,9 @@ def _of_limits(answer: Mapping[str, Any], reading: StudyReading) -> Summary:
             share = f"{point['probability']:.0%} of its trials"
             between = f"{point['low']:.0%} and {point['high']:.0%}"
             facts.insert(0, ("beyond the limit", f"{share}, between {between}"))
-    best, basis = f"{who}, with {at_most}.", _basis(answer, reading)
-    return Summary("best so far", best, answer["params"], (gain,), facts=tuple(facts), **basis)
+    best = f"{who}, with {at_most}."
+    basis = _basis(answer, reading, facts, ())
+    return Summary("best so far", best, answer["params"], (gain,), **basis)
 
 
 def _of_game(answer: Mapping[str, Any], ledger: Ledger) -> Summary:
@@ -240,10 +234,10 @@ def _of_game(answer: Mapping[str, Any], ledger: Ledger) -> Summary:
     who = _name(answer["params"], "the profile below")
     paid = f"{answer['cost']:.6g} of {answer['budget']:.6g} {ledger.unit}"
     if ledger.unit != "trials":
-        paid += f" in {trials_text(answer['trials'])}"
+        paid += f" in {counted(answer['trials'], 'trial')}"
     facts = (
         ("paid", paid),
-        ("at the target", _evaluations(answer["evaluations"])),
+        ("at the target", counted(answer["evaluations"], "evaluation")),
         ("intervals", f"each has probability {answer['probability']:g}"),
         ("state", answer["reason"]),
     )
@@ -285,21 +279,14 @@ def _claim(
     return facts
 
 
-def _paid(answer: Mapping[str, Any], ledger: Ledger) -> list[tuple[str, str]]:
+def _paid(answer: Mapping[str, Any], ledger: Ledger) -> tuple[str, str]:
     cost = answer["cost"] if ledger.paid is None else ledger.paid
-    failures = answer["failures"]
-    if _unit(ledger) == "trials":
-        text = trials_text(round(cost))
-        return [("paid", f"{text}, {failures} of which failed" if failures else text)]
-    text = f"{_amount(cost)} {_unit(ledger)} in {trials_text(answer['trials'])}"
-    return [("paid", f"{text}; {failures} more failed" if failures else text)]
-
-
-def _open(answer: Mapping[str, Any], ledger: Ledger) -> list[tuple[str, str]]:
-    remaining = answer["remaining_cost"]
-    if answer["certified"] or not answer["certifies"] or remaining is None:
-        return []
-    return [("to certify", f"about {_amount(remaining)} {_unit(ledger)} more")]
+    failures, unit = answer["failures"], _unit(ledger)
+    if unit == "trials":
+        text = counted(round(cost), "trial")
+        return "paid", f"{text}, {failures} of which failed" if failures else text
+    text = f"{_amount(cost)} {unit} in {counted(answer['trials'], 'trial')}"
+    return "paid", f"{text}; {failures} more failed" if failures else text
 
 
 def _unit(ledger: Ledger) -> str:
@@ -307,8 +294,13 @@ def _unit(ledger: Ledger) -> str:
     return COST_UNIT if ledger.paid is None else ledger.unit
 
 
-def _basis(answer: Mapping[str, Any], reading: StudyReading) -> dict[str, Any]:
-    """Return what an answer rests on, and what must be true for it."""
+def _basis(
+    answer: Mapping[str, Any],
+    reading: StudyReading,
+    facts: Sequence[tuple[str, str]],
+    notices: Sequence[str],
+) -> dict[str, Any]:
+    """Return facts and notices, what an answer rests on, and what must be true for it."""
     grounds, epsilon = list(answer["assumptions"]), answer.get("epsilon")
     arguments = None if reading.is_of_certify else getattr(reading.sampler, "arguments", None)
     if arguments is not None and epsilon and arguments.get("epsilon") is None:
@@ -317,11 +309,9 @@ def _basis(answer: Mapping[str, Any], reading: StudyReading) -> dict[str, Any]:
         grounds.append(
             f"tolerance: {epsilon:.3g}, one standard deviation of the noise as it was {known}"
         )
-    return {"grounds": tuple(grounds), "conditions": tuple(answer.get("conditions", ()))}
-
-
-def _evaluations(number: int, which: str = "") -> str:
-    return f"{number:,} {which}evaluation{'s' * (number != 1)}"
+    said = {"facts": facts, "notices": notices, "grounds": grounds}
+    said["conditions"] = answer.get("conditions", ())
+    return {name: tuple(parts) for name, parts in said.items()}
 
 
 def _amount(cost: float) -> str:

@@ -5,11 +5,13 @@ import pickle
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial, wraps
 from types import SimpleNamespace
 from typing import Any
 
+from optuna.study import Study
 from optuna.trial import BaseTrial, Trial, TrialState
 
 from mfhpo_optuna.study.loop.storage_errors import is_of_storage
@@ -38,16 +40,13 @@ class Answer:
 
     number: int
     outcome: Outcome
-    # Seconds that this took its sampler, or a storage until it failed: not the objective's.
+    # Seconds that are not the objective's: its sampler took them for a parameter that was not known
+    # yet, or the storage until it failed for the first time.
     sampling: float
 
 
 class Answers:
-    """Does on the real trial what the objective asks for.
-
-    The objective's own time leaves out what a sampler computes when a parameter is asked for that
-    is not known yet, and what a storage takes until it fails for the first time.
-    """
+    """Does on the real trial what the objective asks for."""
 
     def __init__(self, trial: BaseTrial) -> None:
         self._trial = trial
@@ -172,26 +171,12 @@ class RemoteTrial:
         return wraps(found)(partial(self._ask, name)) if callable(found) else self._ask(name)
 
     def report(self, value: float, step: int) -> None:
-        """Report a value."""
+        """Report a value, as plain numbers: no tensor crosses."""
         self._ask("report", _as_number(value, float), _as_number(step, int))
 
     def set_constraint(self, key: str, value: float) -> None:
-        """Set a constraint."""
+        """Set a constraint, as a plain number."""
         self._ask("set_constraint", key, _as_number(value, float))
-
-
-_STUDY_ATTRIBUTES = (
-    "direction",
-    "directions",
-    "study_name",
-    "user_attrs",
-    "metric_names",
-    "trials",
-    "best_trial",
-    "best_value",
-    "best_params",
-    "best_trials",
-)
 
 
 class _RemoteStudy:
@@ -212,18 +197,16 @@ class _RemoteStudy:
     def __getattr__(self, name: str) -> Any:
         if name == "trials":
             return self.get_trials()
-        if name in _STUDY_ATTRIBUTES:
+        if name == "study_name" or isinstance(getattr(Study, name, None), property):
             return self._ask(f"study.{name}")
         raise AttributeError(
             f"trial.study.{name} cannot be reached below time_limited: the study lives in another "
-            f"process. Read {', '.join(_STUDY_ATTRIBUTES)}, call get_trials() or stop(), or do it "
-            f"in a callback of study.optimize."
+            f"process. Read its properties, such as best_trial, call get_trials() or stop(), or do "
+            f"it in a callback of study.optimize."
         )
 
 
 def _as_number(value: Any, convert: Callable[[Any], float]) -> Any:
-    """Return a plain number, so that no tensor crosses; else the value, for Optuna's error."""
-    try:
+    with suppress(TypeError, ValueError):
         return convert(value)
-    except (TypeError, ValueError):
-        return value
+    return value  # for Optuna's error

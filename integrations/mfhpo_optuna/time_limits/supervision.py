@@ -13,7 +13,7 @@ from optuna.trial import BaseTrial
 from mfhpo_optuna.time_limits.channel import Channel
 from mfhpo_optuna.time_limits.crew import WorkerHandle
 from mfhpo_optuna.time_limits.crossing import Outcome
-from mfhpo_optuna.time_limits.limits import serving
+from mfhpo_optuna.time_limits.limits import objective_clock
 from mfhpo_optuna.time_limits.remote_trial import Answers
 from mfhpo_optuna.time_limits.warden import Exited, OutOfMemory
 from mfhpo_optuna.time_limits.worker import Done
@@ -40,7 +40,8 @@ def supervise(worker: WorkerHandle, channel: Channel, trial: BaseTrial, limit: f
     if the program was interrupted and only waits for its threads.
     """
     clock, answers = _Clock(limit), Answers(trial)
-    with serving(clock.seconds):
+    before = objective_clock.set(clock.seconds)
+    try:
         while True:
             if _is_interrupted():
                 raise KeyboardInterrupt("the program was interrupted while trials ran")
@@ -59,6 +60,8 @@ def supervise(worker: WorkerHandle, channel: Channel, trial: BaseTrial, limit: f
                 return _end_of_process(worker, clock.seconds())
             if end is not None:
                 return end
+    finally:
+        objective_clock.reset(before)
 
 
 def _served(worker: WorkerHandle, channel: Channel, answers: Answers, clock: _Clock) -> End | None:

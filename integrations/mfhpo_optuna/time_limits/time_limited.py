@@ -98,16 +98,6 @@ class TimeLimited:
 
     **What escapes**: work that another service does on request, such as a container or a queued
     job; and on macOS, processes whose parent has ended.
-
-    Examples
-    --------
-    >>> import optuna
-    >>> from mfhpo_optuna import time_limited
-    >>> study = optuna.create_study(study_name="limited")
-    >>> with time_limited(lambda trial: trial.suggest_float("x", 0, 1), limit=60.0) as limited:
-    ...     study.optimize(limited, n_trials=3)
-    >>> len(study.trials)
-    3
     """
 
     def __init__(
@@ -264,10 +254,8 @@ def _how_it_ended(status: int | None) -> str:
             return "closed its connection: it must close no descriptors but its own"
         return f"exited with status {code}"
     number = os.WTERMSIG(status)
-    try:
-        name = signal.Signals(number).name
-    except ValueError:  # most real-time signals have no name
-        name = f"signal {number}"
+    names = {each.value: each.name for each in signal.Signals}
+    name = names.get(number, f"signal {number}")  # most real-time signals have none
     reason = ", perhaps because the system is out of memory (see memory_limit)"
     return f"was killed by {name}{reason if number == signal.SIGKILL else ''}"
 

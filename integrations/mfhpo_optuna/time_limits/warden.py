@@ -22,15 +22,9 @@ from dataclasses import dataclass
 from multiprocessing.connection import wait
 
 from mfhpo._memory import memory_below, surely
+from mfhpo_optuna.time_limits import processes
 from mfhpo_optuna.time_limits.channel import Channel, close_in_forked_children
 from mfhpo_optuna.time_limits.crossing import pack_error
-from mfhpo_optuna.time_limits.processes import (
-    adopt_orphans,
-    begin_process,
-    end_all,
-    end_strays,
-    reap,
-)
 from mfhpo_optuna.time_limits.worker import Objective, work
 
 # What the study's process asks of a warden, with the keeper's end of a connection,
@@ -81,18 +75,19 @@ def guard(lifeline: socket.socket, objective: Objective, memory_limit: float | N
         keepers: set[int] = set()
         while os.getppid() == parent:
             ready = wait([lifeline], _LOOK_AT_KEEPERS)
-            reap(lambda pid, status: keepers.discard(pid))
-            end_strays(keepers)  # of a keeper that was killed from outside
+            processes.reap(lambda pid, status: keepers.discard(pid))
+            processes.end_strays(keepers)  # of a keeper that was killed from outside
             if ready:
                 order, handles, _, _ = socket.recv_fds(lifeline, 1, 1)
                 if not order:
                     break
                 with socket.socket(fileno=handles[0]) as control:
-                    keepers.add(begin_process(_Keeper(control, objective, memory_limit).keep))
+                    keeper = _Keeper(control, objective, memory_limit)
+                    keepers.add(processes.begin_process(keeper.keep))
     give_up_at = time.monotonic() + _LET_KEEPERS_END
-    while reap() and time.monotonic() < give_up_at:
+    while processes.reap() and time.monotonic() < give_up_at:
         time.sleep(0.001)
-    end_all(_END_WITHIN)
+    processes.end_all(_END_WITHIN)
 
 
 def guard_unpickled(lifeline: socket.socket, pickled: bytes, memory_limit: float | None) -> None:
@@ -132,7 +127,7 @@ class _Keeper:
     def _serve(self) -> None:
         while os.getppid() == self._warden:
             ready = wait([self._control], _LOOK_AT_WORKER)
-            reap(self._note_end)
+            processes.reap(self._note_end)
             if ready:
                 order, handles, _, _ = socket.recv_fds(self._control, 1, 1)
                 if not order:
@@ -144,7 +139,7 @@ class _Keeper:
     def _obey(self, order: bytes, handles: list[int]) -> None:
         if order == START:
             with socket.socket(fileno=handles[0]) as end:
-                self._worker = begin_process(lambda: work(end, self._objective))
+                self._worker = processes.begin_process(lambda: work(end, self._objective))
         elif self._worker is None:
             return  # its end was reported already
         elif order == KILL:
@@ -181,7 +176,7 @@ class _Keeper:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._worker, signal.SIGKILL)  # those that fork at this very moment, too
         self._worker, self._look_at = None, math.inf
-        end_all(_END_WITHIN)
+        processes.end_all(_END_WITHIN)
 
 
 def _begin_to_guard(end: socket.socket) -> None:
@@ -190,4 +185,4 @@ def _begin_to_guard(end: socket.socket) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    adopt_orphans()
+    processes.adopt_orphans()

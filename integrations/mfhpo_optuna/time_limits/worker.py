@@ -64,7 +64,9 @@ def work(end: socket.socket, objective: Objective) -> None:
         while True:
             channel.send(_run(channel, objective, channel.receive()))
     except (EOFError, OSError):
-        if not _is_open(end.fileno()):
+        try:
+            os.fstat(end.fileno())
+        except OSError:
             os._exit(CLOSED_CONNECTION)
 
 
@@ -96,14 +98,6 @@ def _exit_with(error: BaseException) -> NoReturn:
         code = 1
     flush_output()
     os._exit((code or 0) & 0xFF)
-
-
-def _is_open(descriptor: int) -> bool:
-    try:
-        os.fstat(descriptor)
-    except OSError:
-        return False
-    return True
 
 
 def _empty_standard_input() -> None:

@@ -87,7 +87,7 @@ def _lines(candidate: Candidate) -> list[str]:
     lines = [f"{name}: {candidate['standing']}", f"the search had seen {claim:.5g}"]
     if new:
         mean, interval = _worth(candidate)
-        times = f"{new} new evaluation{'s' * (new != 1)}"
+        times = words.counted(new, "new evaluation")
         lines.append(f"{times}: {mean:.5g} {words.between(interval)}")
     else:
         lines.append("not evaluated again yet")

@@ -47,7 +47,6 @@ def plot_gain(study: optuna.Study, *, sampler: StudySampler | None = None) -> go
     study, sampler
         See `plot_race`.
     """
-    style.require_plotly("plot_gain")
     needed = "a sampler that chooses time limits, such as RCUCBSampler"
     known, answer = told(study, sampler, LimitKind, "plot_gain", needed)
     if answer.arm is None or answer.limit is None:
@@ -60,17 +59,15 @@ def plot_gain(study: optuna.Study, *, sampler: StudySampler | None = None) -> go
     # The recommended arm, then the active ones with most trials; more lines are a thicket.
     others = [arm for arm in known.policy.active.tolist() if arm in stopped and arm != answer.arm]
     others.sort(key=lambda arm: -sum(map(len, stopped[arm].values())))
-    best, *rest = [
-        _curve(known, answer, arm) for arm in [answer.arm, *others[: len(style.SEVERAL)]]
-    ]
+    shown = [answer.arm, *others[: len(style.SEVERAL)]]
+    best, *rest = curves = [_curve(known, answer, arm) for arm in shown]
     panels = sum(_HEIGHTS) + _GAP
     figure = style.new_figure(
         rows=2, cols=1, shared_xaxes=True, row_heights=_HEIGHTS, vertical_spacing=_GAP / panels
     )
     for curve, colour in zip(rest, style.SEVERAL, strict=False):
         _draw_arm(figure, curve, colour, 1.3)
-    points = zip(best.limits, best.intervals, strict=True)
-    band = [(at, *ends) for at, ends in points if math.isfinite(ends[1] - ends[0])]
+    band = [(at, *ends) for at, _, ends in best.gains if math.isfinite(ends[1] - ends[0])]
     _draw_band(figure, band, _TOP)
     _draw_arm(figure, best, style.WINNER, 3.0)
     lines, text = _title(known, answer), [style.hover(_title(known, answer))]
@@ -84,12 +81,13 @@ def plot_gain(study: optuna.Study, *, sampler: StudySampler | None = None) -> go
     style.head(figure, "What a trial gains under each time limit")
     style.head(figure, "How often the limit stops it", panel=2)
     style.lay_out(figure, lines, panels=panels)
-    limits = [limit for curve in (best, *rest) for limit in curve.survival_limits]
+    limits = [limit for curve in curves for limit, _ in curve.survival]
     ends = [math.log10(min(limits)) - _MARGIN, math.log10(max(limits)) + _MARGIN]
     figure.update_xaxes(type="log", range=ends, nticks=8, showgrid=False)
     figure.update_xaxes(title_text="time limit in seconds", **_BOTTOM)
-    gains = [gain for curve in (best, *rest) for gain in curve.gains]
-    reach = list(words.span((*answer.interval, *best.gains), gains, known.sign))
+    own = [gain for _, gain, _ in best.gains]
+    gains = [gain for curve in curves for _, gain, _ in curve.gains]
+    reach = list(words.span((*answer.interval, *own), gains, known.sign))
     axis = f"gain of a trial ({words.better(known.sign)})"
     figure.update_yaxes(title_text=axis, range=reach, zeroline=False, **_TOP)
     figure.update_yaxes(
@@ -100,29 +98,26 @@ def plot_gain(study: optuna.Study, *, sampler: StudySampler | None = None) -> go
 
 @dataclass(frozen=True)
 class _Curve:
-    """One arm over its limits: points are limits at which something is known about its gain."""
+    """One arm over its limits."""
 
     arm: int
-    limits: list[float]
-    gains: list[float]
-    intervals: list[tuple[float, float]]
-    survival_limits: list[float]  # all its limits
-    survival: list[float]
+    gains: list[tuple[float, float, tuple[float, float]]]  # limit, gain, interval where known
+    survival: list[tuple[float, float]]  # limit, probability to run beyond it
 
 
 def _curve(known: StudyExperiment, answer: Answer, arm: int) -> _Curve:
     policy, sign = known.policy, known.sign
     limits = policy.points(arm) if isinstance(policy, ZoomingRCUCB) else policy.limits
-    limits = np.array([] if limits is None else limits)
-    gains = sign * policy.estimate(arm)
-    places = np.flatnonzero(~np.isnan(gains)).tolist()
-    ends = [sorted(sign * end for end in policy.interval(arm, at)) for at in places]
-    intervals = [(low, high) for low, high in ends]
+    limits = [] if limits is None else np.asarray(limits).tolist()
+    gains = []
+    for place, gain in enumerate((sign * policy.estimate(arm)).tolist()):
+        if not math.isnan(gain):
+            low, high = sorted(sign * end for end in policy.interval(arm, place))
+            gains.append((limits[place], gain, (low, high)))
     survival = policy.survival(arm).tolist()
     if arm == answer.arm:
         survival = [point.probability for point in answer.survival]
-    shown = limits[places].tolist(), gains[places].tolist(), intervals
-    return _Curve(arm, *shown, limits.tolist(), survival)
+    return _Curve(arm, gains, list(zip(limits, survival, strict=True)))
 
 
 def _title(known: StudyExperiment, answer: Answer) -> tuple[str, ...]:
@@ -132,7 +127,7 @@ def _title(known: StudyExperiment, answer: Answer) -> tuple[str, ...]:
         for point in answer.survival
         if point.limit == answer.limit
     ]
-    trials = words.trials_text(answer.trials)
+    trials = words.counted(answer.trials, "trial")
     return words.title(
         f"Arm {answer.arm} of {known.policy.n_arms} leads, with a limit of {answer.limit:.3g} s",
         params_in_words(answer.params),
@@ -146,17 +141,20 @@ def _title(known: StudyExperiment, answer: Answer) -> tuple[str, ...]:
 def _draw_arm(figure: Any, curve: _Curve, colour: str, width: float) -> None:
     label = f"arm {curve.arm}"
     common = {"legendgroup": label, "line": {"color": colour, "width": width}}
-    points = zip(curve.limits, curve.gains, curve.intervals, strict=True)
-    texts = [
-        style.hover([f"{label} with {limit:.4g} s", f"{gain:.4g} {words.between(interval)}"])
-        for limit, gain, interval in points
-    ]
-    dots = {"color": colour, "size": 3.0 + 1.5 * width}
-    named = {"name": label, "mode": "lines+markers"}
-    gains, shares = style.rounded(curve.gains), style.rounded(curve.survival)
-    style.draw(figure, curve.limits, gains, text=texts, marker=dots, **named, **common, **_TOP)
-    line = {"mode": "lines", "hoverinfo": "skip"}
-    style.draw(figure, curve.survival_limits, shares, **line, **common, **_BOTTOM)
+    look: dict[str, Any] = {
+        "name": label,
+        "mode": "lines+markers",
+        "marker": {"color": colour, "size": 3.0 + 1.5 * width},
+        "text": [
+            style.hover([f"{label} with {limit:.4g} s", f"{gain:.4g} {words.between(interval)}"])
+            for limit, gain, interval in curve.gains
+        ],
+    }
+    gains = style.rounded([gain for _, gain, _ in curve.gains])
+    style.draw(figure, [limit for limit, _, _ in curve.gains], gains, **look, **common, **_TOP)
+    limits, shares = zip(*curve.survival, strict=True) if curve.survival else ((), ())
+    look = {"mode": "lines", "hoverinfo": "skip"}
+    style.draw(figure, limits, style.rounded(shares), **look, **common, **_BOTTOM)
 
 
 def _draw_band(

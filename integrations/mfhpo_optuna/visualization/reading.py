@@ -21,11 +21,9 @@ from mfhpo_optuna.study.trials.attributes import (
     certificate_of,
     read_attribute,
 )
+from mfhpo_optuna.visualization.style import require_plotly
 
 _CANNOT_BE_USED = "the study's note of its sampler cannot be used: {}"
-
-# What a note of another version, or a damaged one, leads to.
-_FAULTS_OF_A_NOTE = (AttributeError, ImportError, LookupError, TypeError, ValueError)
 
 # Arguments that say nothing about a study.
 _ONLY_TO_RUN = {"lease", "progress"}
@@ -53,20 +51,19 @@ def stored_sampler(study: optuna.Study) -> StudySampler:
     package = import_module("mfhpo_optuna")
     if name not in package.__all__ or not name.endswith("Sampler"):
         raise ValueError(f"the study was run with {name}, which is no sampler of mfhpo")
+    arguments = None
     try:
         arguments = from_json({key: noted[key] for key in noted if key not in _ONLY_TO_RUN})
-    except ValueError as error:
-        raise ValueError(
-            f"the study was run with {name}, of whose arguments only the text is known: {error}"
-        ) from error
-    except _FAULTS_OF_A_NOTE as error:
-        raise ValueError(_CANNOT_BE_USED.format(repr(error))) from error
-    try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # whoever made the first one has seen them
             sampler: StudySampler = getattr(package, name)(**arguments)
-    except _FAULTS_OF_A_NOTE as error:
-        raise ValueError(_CANNOT_BE_USED.format(repr(error))) from error
+    except (AttributeError, ImportError, LookupError, TypeError, ValueError) as error:
+        message = _CANNOT_BE_USED.format(repr(error))
+        if arguments is None and isinstance(error, ValueError):
+            message = (
+                f"the study was run with {name}, of whose arguments only the text is known: {error}"
+            )
+        raise ValueError(message) from error
     return sampler
 
 
@@ -103,9 +100,10 @@ def told(
 ) -> tuple[StudyExperiment, Answer]:
     """Return a study's experiment and its answer, for a plot that needs one of a kind.
 
-    Raises TypeError if the sampler that is given, or else the study's or the one that the study
-    names, is of another kind; ValueError if nothing is known yet.
+    Raises ImportError without plotly; TypeError if the sampler that is given, or else the study's
+    or the one that the study names, is of another kind; ValueError if nothing is known yet.
     """
+    require_plotly(plot)
     check_instance("study", study, optuna.Study, "an optuna.Study")
     why, found = "", sampler
     try:

@@ -21,6 +21,9 @@ QUIET = "#808080"  # what is beside the point
 # Okabe and Ito's, darkened where they vanish on white: players of a game, arms beside the winner.
 SEVERAL = ("#0077c0", "#00966c", "#c0609a", "#9a7d0a", "#8a6fd1")
 
+# Browsers draw so many points one by one without delay; more go to the graphics card.
+_MOST_DRAWN_ONE_BY_ONE = 1000
+
 LEFT, RIGHT = {"row": 1, "col": 1}, {"row": 1, "col": 2}
 
 # In pixels: lines of a title and of a legend, and what is between them and the panels.
@@ -63,12 +66,14 @@ def lay_out(figure: Any, title: Sequence[str], *, panels: int, legend_lines: int
     figure.update_traces(
         hovertemplate="%{text}<extra></extra>", selector=lambda trace: trace.text is not None
     )
+    headline, *lines = map(literal, title)
+    text = "<br>".join([f"<b style='font-size:17px'>{headline}</b>", *lines])
     corner = {"x": 0.0, "xref": "container", "yref": "container", "xanchor": "left"}
     above = {"y": 1.0, "yanchor": "top", "pad": {"t": 18, "l": 10}, "font": {"size": 12}}
     below = {"y": 0.0, "yanchor": "bottom", "orientation": "h", "font": {"size": 11}}
     figure.update_layout(
         template="plotly_white" if default == "plotly" else default,
-        title=corner | above | {"text": _title_text(title)},
+        title=corner | above | {"text": text},
         legend=corner | below,
         hovermode="closest",
         hoverlabel={"align": "left"},
@@ -97,35 +102,24 @@ def label_rows(figure: Any, labels: Sequence[str], has_winner: bool, panel: dict
 
 
 def rule(figure: Any, x: float, axis: str = "") -> None:
-    """Draw a dotted line upwards through a panel.
+    """Draw a dotted line upwards through a panel."""
+    shade(figure, (x, x), axis, type="line", line={"color": QUIET, "width": 1, "dash": "dot"})
+
+
+def shade(figure: Any, ends: tuple[float, float], axis: str, **look: Any) -> None:
+    """Add a shape that spans a panel's height between two values.
 
     Plotly's own vertical lines look for all axes anew at every call.
     """
-    line = {"color": QUIET, "width": 1, "dash": "dot"}
-    _add_upright(figure, x, x, axis, type="line", line=line)
-
-
-def band(figure: Any, interval: tuple[float, float], colour: str, axis: str = "") -> None:
-    """Shade a range of a panel's horizontal axis, if it is finite."""
-    if math.isfinite(interval[1] - interval[0]):
-        look: dict[str, Any] = {
-            "fillcolor": colour,
-            "opacity": 0.16,
-            "line_width": 0,
-            "layer": "below",
-        }
-        _add_upright(figure, *interval, axis, type="rect", **look)
-
-
-def _add_upright(figure: Any, x0: float, x1: float, axis: str, **look: Any) -> None:
     place = {"xref": f"x{axis}", "yref": f"y{axis} domain"}
-    figure.add_shape(x0=x0, x1=x1, y0=0.0, y1=1.0, **place, **look)
+    figure.add_shape(x0=ends[0], x1=ends[1], y0=0.0, y1=1.0, **place, **look)
 
 
 def draw(figure: Any, x: Sequence[Any], y: Sequence[Any], **look: Any) -> None:
     """Add marks, or what `mode` says; the legend has those that are given a name."""
     common = {"mode": "markers", "showlegend": "name" in look}
-    figure.add_scatter(x=list(x), y=list(y), **common | look)
+    add = figure.add_scatter if len(x) <= _MOST_DRAWN_ONE_BY_ONE else figure.add_scattergl
+    add(x=list(x), y=list(y), **common | look)
 
 
 def ribbon(
@@ -151,7 +145,9 @@ def star(
     **options: Any,
 ) -> None:
     """Mark what the winner is worth in the first row of a panel, and shade its interval."""
-    band(figure, interval, WINNER, "" if panel["row"] == 1 else f"{panel['row']}")
+    if math.isfinite(interval[1] - interval[0]):
+        look = {"fillcolor": WINNER, "opacity": 0.16, "line_width": 0, "layer": "below"}
+        shade(figure, interval, "" if panel["row"] == 1 else f"{panel['row']}", type="rect", **look)
     bars = error_bars([(value, interval)], 5) | {"color": WINNER}
     marker = {"symbol": "star", "size": 16, "color": WINNER}
     draw(figure, [value], [0], text=[text], error_x=bars, marker=marker, **panel, **options)
@@ -184,11 +180,6 @@ def hover(lines: Sequence[str]) -> str:
 def rounded(values: Sequence[float]) -> list[float]:
     """Return the values with six digits, for a smaller file."""
     return [float(f"{value:.6g}") for value in values]
-
-
-def _title_text(title: Sequence[str]) -> str:
-    headline, *lines = map(literal, title)
-    return "<br>".join([f"<b style='font-size:17px'>{headline}</b>", *lines])
 
 
 def level_colour(level: int, n_levels: int) -> str:

@@ -56,7 +56,10 @@ def answer_title(
     known: StudyExperiment, answer: Answer, headline: str, *more: str
 ) -> tuple[str, ...]:
     """Return a headline with the state of an answer, and what it is worth and has cost."""
-    fidelity, paid = known.kind.fidelity, sentence(paid_text(answer, known.kind.in_seconds))
+    fidelity, is_timed = known.kind.fidelity, known.kind.in_seconds
+    paid = f"{answer.cost:,.4g} seconds" if is_timed else f"Cost {answer.cost:,.6g}"
+    paid += f" in {counted(answer.trials + answer.failures, 'trial')}"
+    paid += f", {answer.failures:,} failed" if answer.failures else ""
     if answer.arm is None:
         return title(headline, sentence(answer.reason), *more, paid)
     state = "wins, certified" if answer.certified else "leads"
@@ -72,16 +75,9 @@ def answer_title(
     return title(f"{headline} {state}", params, worth, reason, *more, paid)
 
 
-def paid_text(answer: Answer, in_seconds: bool) -> str:
-    """Return what was paid, in how many trials."""
-    paid = f"{answer.cost:,.4g} seconds" if in_seconds else f"cost {answer.cost:,.6g}"
-    failed = f", {answer.failures:,} failed" if answer.failures else ""
-    return f"{paid} in {trials_text(answer.trials + answer.failures)}{failed}"
-
-
-def trials_text(trials: int) -> str:
-    """Return how many trials."""
-    return f"{trials:,} trial{'s' * (trials != 1)}"
+def counted(number: int, thing: str) -> str:
+    """Return how many there are of a thing, in the plural unless it is one."""
+    return f"{number:,} {thing}{'s' * (number != 1)}"
 
 
 def better(sign: float) -> str:

@@ -12,14 +12,11 @@ from mfhpo_optuna.command_line.app import app
 
 OBJECTIVES = """
 import sys
-import threading
-import time
 
 import numpy as np
 import optuna
 
 rng = np.random.default_rng(0)
-both = threading.Barrier(2, timeout=30)
 
 
 def objective(trial):
@@ -36,12 +33,6 @@ def broken_in_silence(trial):
     raise ValueError("of my own")
 
 
-def broken_in_two_threads(trial):
-    order = both.wait()
-    time.sleep(0.5 * order)
-    raise ValueError(f"number {order}")
-
-
 def ends_well(trial):
     objective(trial)
     sys.exit(0)
@@ -50,11 +41,6 @@ def ends_well(trial):
 def ends_badly(trial):
     objective(trial)
     sys.exit("no data")
-
-
-def without_a_value(trial):
-    objective(trial)
-    return float("nan")
 
 
 def of_another_study(trial):
@@ -100,9 +86,8 @@ def database(tmp_path_factory):
     url = f"sqlite:///{path}"
     sampler = IISESampler("epochs", arms=4, epsilon=0.1, seed=0)
     optuna.create_study(storage=url, study_name="race", sampler=sampler).optimize(raced)
-    plain = optuna.create_study(
-        storage=url, study_name="plain", sampler=optuna.samplers.RandomSampler(seed=0)
-    )
+    random = optuna.samplers.RandomSampler(seed=0)
+    plain = optuna.create_study(storage=url, study_name="plain", sampler=random)
     plain.optimize(lambda trial: (trial.suggest_float("x", -1, 1) - 0.3) ** 2, n_trials=6)
     return path
 

@@ -14,6 +14,8 @@ def copied(database, tmp_path):
 
 def test_certify_records_what_show_reads(mfhpo, copied, objectives):
     certify = ("certify", copied, "plain", f"{objectives}:objective", "--top", 3)
+    said = mfhpo(*certify, "--budget", 6, "--json", code=3)
+    assert (said["certified"], said["evaluations"]) == (False, 6)
     said = mfhpo(*certify, "--epsilon", 0.05, "--json")
     assert said["certified"] is True
     assert len(optuna.get_all_study_names(f"sqlite:///{copied}")) == 3
@@ -24,25 +26,22 @@ def test_certify_records_what_show_reads(mfhpo, copied, objectives):
     assert again.stdout.startswith("CERTIFIED: trial")
 
 
-def test_a_budget_that_does_not_do(mfhpo, copied, objectives):
-    said = mfhpo(
-        "certify", copied, "plain", f"{objectives}:objective", "--budget", 12, "--json", code=3
-    )
-    assert said["certified"] is False
-    assert said["evaluations"] == 12
-
-
 @pytest.mark.parametrize(
-    ("function", "words"),
+    ("function", "options", "words"),
     [
-        ("", "must be module:function"),
-        (":objektive", "has no function 'objektive'. Did you mean 'objective'?"),
-        (":number", "is no function, but 3."),
-        (".py:objective", "must name a module, no file"),
+        ("", (), "must be module:function"),
+        (":objektive", (), "has no function 'objektive'. Did you mean 'objective'?"),
+        (":number", (), "is no function, but 3."),
+        (".py:objective", (), "must name a module, no file"),
+        (":of_another_study", (), "the objective asks for 'y', which trial"),
+        (":of_another_range", (), "is not a value of the objective's"),
+        (":with_no_whole_replicate", ("--replicate", "split"), "must be suggested as a whole"),
     ],
 )
-def test_an_objective_that_is_none(mfhpo, copied, objectives, function, words):
-    result = mfhpo("certify", copied, "plain", f"{objectives}{function}", code=2)
+def test_an_objective_that_is_none_or_not_the_study_s(
+    mfhpo, copied, objectives, function, options, words
+):
+    result = mfhpo("certify", copied, "plain", f"{objectives}{function}", *options, code=2)
     assert words in result.stderr
     assert result.stderr.count("\n") == 1
 
@@ -125,25 +124,6 @@ def test_a_storage_that_fails(mfhpo, copied, objectives, hides):
         "same call goes on.\n"
     )
     assert mfhpo(*certify, "--timeout", 0, "--json", code=3)["evaluations"] == 0
-
-
-@pytest.mark.parametrize(
-    ("function", "options", "words"),
-    [
-        ("of_another_study", (), "the objective asks for 'y', which trial"),
-        ("of_another_range", (), "is not a value of the objective's"),
-        (
-            "with_no_whole_replicate",
-            ("--replicate", "split"),
-            "must be suggested as a whole",
-        ),
-    ],
-)
-def test_an_objective_that_is_not_the_study_s(mfhpo, copied, objectives, function, options, words):
-    named = f"{objectives}:{function}"
-    result = mfhpo("certify", copied, "plain", named, *options, code=2)
-    assert words in result.stderr
-    assert result.stderr.count("\n") == 1
 
 
 def test_demo_ends_with_an_answer_and_a_report(mfhpo, tmp_path):

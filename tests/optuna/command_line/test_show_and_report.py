@@ -17,12 +17,8 @@ from mfhpo_optuna.command_line import storages
 
 
 def test_show_says_what_the_sampler_says(mfhpo, database):
-    study = optuna.load_study(
-        study_name="race",
-        storage=f"sqlite:///{database}",
-        sampler=IISESampler("epochs", arms=4, epsilon=0.1, seed=0),
-    )
-    answer = study.sampler.recommendation(study)
+    study = optuna.load_study(study_name="race", storage=f"sqlite:///{database}")
+    answer = IISESampler("epochs", arms=4, epsilon=0.1, seed=0).recommendation(study)
     shown = mfhpo("show", f"sqlite:///{database}", "race", "--json")
     assert shown["status"] == "certified"
     assert shown["answer"] == answer.to_dict()
@@ -32,25 +28,19 @@ def test_show_says_what_the_sampler_says(mfhpo, database):
     assert f"{answer.mean:.5g}" in text
 
 
-def test_show_and_report_write_nothing_to_the_study(mfhpo, database, tmp_path):
-    before = hashlib.sha256(database.read_bytes()).hexdigest()
-    mfhpo("show", database, "race")
-    mfhpo("report", database, "race", "-o", tmp_path / "report.html")
-    assert hashlib.sha256(database.read_bytes()).hexdigest() == before
+URLS = ["sqlite:///{}?timeout=5", "sqlite+pysqlite:///{}", "sqlite:///file:{}?uri=true&mode=rw"]
+FORMS = ["{}", "sqlite:///{}", *URLS]
 
 
-@pytest.mark.parametrize(
-    "form",
-    [
-        "sqlite:///{}?timeout=5",
-        "sqlite+pysqlite:///{}",
-        "sqlite:///file:{}?uri=true&mode=rw",
-    ],
-)
-def test_any_url_of_an_sqlite_file_is_read_and_not_written(mfhpo, database, form):
+@pytest.mark.parametrize("form", FORMS)
+def test_show_and_report_write_nothing_to_a_file_or_url(mfhpo, database, tmp_path, form):
     before = hashlib.sha256(database.read_bytes()).hexdigest()
-    shown = mfhpo("show", form.format(database), "race", "--json")
-    assert shown["status"] == "certified"
+    page = tmp_path / "page.html"
+    assert mfhpo("show", form.format(database), "race", "--json")["status"] == "certified"
+    said = mfhpo("report", form.format(database), "race", "--output", page, "--json")
+    assert said["report"] == str(page)
+    assert said["status"] == "certified"
+    assert '<section id="pictures">' in page.read_text(encoding="utf-8")
     assert hashlib.sha256(database.read_bytes()).hexdigest() == before
 
 
@@ -88,20 +78,11 @@ def test_show_while_the_study_runs(mfhpo, tmp_path):
 def test_show_reads_a_journal(mfhpo, tmp_path):
     path = tmp_path / "journal.log"
     storage = JournalStorage(JournalFileBackend(str(path)))
-    study = optuna.create_study(
-        storage=storage, study_name="race", sampler=IISESampler("epochs", arms=2, budget=9, seed=0)
-    )
+    sampler = IISESampler("epochs", arms=2, budget=9, seed=0)
+    study = optuna.create_study(storage=storage, study_name="race", sampler=sampler)
     study.optimize(lambda t: t.suggest_float("x", 0, 1) / t.suggest_int("epochs", 1, 3))
     shown = mfhpo("show", path, "race", "--json")
     assert shown["answer"]["params"] == {"x": study.best_params["x"]}
-
-
-def test_report_writes_a_page(mfhpo, database, tmp_path):
-    page = tmp_path / "page.html"
-    said = mfhpo("report", database, "race", "--output", page, "--json")
-    assert said["report"] == str(page)
-    assert said["status"] == "certified"
-    assert '<section id="pictures">' in page.read_text(encoding="utf-8")
 
 
 def test_a_page_without_an_answer_is_written_and_the_exit_code_says_so(mfhpo, database, tmp_path):
@@ -119,12 +100,8 @@ def mistakes(database, folder):
     optuna.create_study(storage=f"sqlite:///{folder / 'bare.db'}", study_name="x")
     optuna.delete_study(storage=f"sqlite:///{folder / 'bare.db'}", study_name="x")
     return [
-        (f"sqlite:///{folder / 'none.db'}", "race", "which does not exist"),
-        (f"sqlite:///{folder / 'none.db'}?timeout=5", "race", "which does not exist"),
-        (f"sqlite+pysqlite:///{folder / 'none.db'}", "race", "which does not exist"),
-        (f"sqlite:///file:{folder / 'none.db'}?uri=true", "race", "which does not exist"),
+        *((form.format(folder / "none.db"), "race", "which does not exist") for form in FORMS),
         (f"sqlite:///{folder / 'other.db'}?timeout=5", "race", "no tables of Optuna's"),
-        (folder / "none.db", "race", "which does not exist"),
         (folder, "race", "names the folder"),
         (f"sqlite:///{folder}", "race", "names the folder"),
         (folder / "notes.txt", "race", "neither SQLite's nor a journal"),
@@ -160,9 +137,7 @@ def test_a_file_that_may_not_be_opened(mfhpo, database, monkeypatch):
     )
 
 
-@pytest.fixture
-def left_behind(database, tmp_path):
-    """A database as it is when its writer was killed, with the writer's journal."""
+def test_what_a_killed_writer_left_behind(mfhpo, database, tmp_path):
     path = tmp_path / "alive" / "studies.db"
     path.parent.mkdir()
     shutil.copy(database, path)
@@ -170,13 +145,9 @@ def left_behind(database, tmp_path):
     writer.execute("pragma cache_size = 1")  # so that it writes before its transaction ends
     writer.execute("begin")
     writer.execute("create table much as select hex(randomblob(1000)) from trials a, trials b")
-    killed = shutil.copytree(path.parent, tmp_path / "killed") / path.name
+    left_behind = shutil.copytree(path.parent, tmp_path / "killed") / path.name
     writer.execute("rollback")
     writer.close()
-    return killed
-
-
-def test_what_a_killed_writer_left_behind(mfhpo, left_behind):
     for command in ("show", "report"):
         result = mfhpo(command, left_behind, "race", code=2)
         assert "a process was killed while it wrote" in result.stderr

@@ -1,11 +1,11 @@
 """Studies of learning curves, for the tests of pruners."""
 
-import math
-
-import numpy as np
 import optuna
 from optuna.distributions import FloatDistribution, IntDistribution
 from optuna.trial import TrialState, create_trial
+
+# Curves at steps 1 and 3 (the check and the end). Gains .4 .1 .2 .3; the best ends at .9.
+WORKED = [(0.3, 0.7), (0.8, 0.9), (0.4, 0.6), (0.1, 0.4)]
 
 
 def study_of(curves, pruner, direction="maximize", steps=(1, 3), sign=1.0):
@@ -48,24 +48,3 @@ def running(*values, number=10**6, x=-1.0):
     )
     trial.number = number
     return trial
-
-
-def learn(trial, epochs=27, noise=0.0, speed=2.0):
-    x = trial.suggest_float("x", 0, 1)
-    height = 1.0 - (x - 0.3) ** 2
-    rng = np.random.default_rng(trial.number)
-    value = math.nan
-    for epoch in range(1, epochs + 1):
-        value = height * (1 - math.exp(-epoch / speed)) + noise * rng.normal()
-        trial.report(value, epoch)
-        if trial.should_prune():
-            raise optuna.TrialPruned
-    return value
-
-
-def steps_used(study):
-    return sum(len(trial.intermediate_values) for trial in study.get_trials(deepcopy=False))
-
-
-def outcome(study):
-    return [(trial.state, trial.last_step) for trial in study.get_trials(deepcopy=False)]

@@ -7,10 +7,7 @@ from optuna.trial import TrialState
 
 from mfhpo import BiasContradictedWarning
 from mfhpo_optuna import IISEPruner, MFEliminationPruner
-from tests.optuna.pruners.curves import add, running, study_of, verdict
-
-# Curves at steps 1 and 3 (the check and the end) that gain .1 to .4; the best ends at .9.
-WORKED = [(0.3, 0.7), (0.8, 0.9), (0.4, 0.6), (0.1, 0.4)]
+from tests.optuna.pruners.curves import WORKED, add, running, study_of, verdict
 
 
 @pytest.mark.parametrize(("direction", "sign"), [("maximize", 1.0), ("minimize", -1.0)])
@@ -42,14 +39,6 @@ def test_running_trials_count_and_failed_and_pruned_ones_do_not():
     assert not verdict(study, 0.1)
     add(study, 12, (1.0, 1.0))
     assert verdict(study, 0.1)
-
-
-def test_a_trial_is_stopped_before_any_has_finished():
-    study = study_of([], MFEliminationPruner(bias={1: 0.4, 9: 0.1}))
-    other = study.ask()
-    other.report(2.0, 1)
-    assert verdict(study, 1.0)
-    assert not verdict(study, 1.3)
 
 
 def test_bounds_as_a_function_are_asked_at_a_geometric_grid():

@@ -12,10 +12,7 @@ from optuna.distributions import FloatDistribution
 from optuna.trial import TrialState
 
 from mfhpo_optuna import IISEPruner, MFEliminationPruner
-from tests.optuna.pruners.curves import add, learn, outcome, running, steps_used, study_of, verdict
-
-# Curves at steps 1 and 3 (the check and the end). Gains .4 .1 .2 .3; the best ends at .9.
-WORKED = [(0.3, 0.7), (0.8, 0.9), (0.4, 0.6), (0.1, 0.4)]
+from tests.optuna.pruners.curves import WORKED, add, running, study_of, verdict
 
 
 def small(**options):
@@ -37,12 +34,9 @@ def test_a_trial_is_judged_by_its_first_report_at_or_after_a_check():
     study = study_of(WORKED, small())
     trial = study.ask({"x": FloatDistribution(-1, -1)})
     assert not trial.should_prune()
-    trial.report(0.0, 0)
-    assert not trial.should_prune()
-    trial.report(0.8, 1)
-    assert not trial.should_prune()
-    trial.report(0.0, 2)
-    assert not trial.should_prune()
+    for step, value in enumerate([0.0, 0.8, 0.0]):
+        trial.report(value, step)
+        assert not trial.should_prune()
     assert verdict(study, 0.0, step=2)
 
 
@@ -96,9 +90,8 @@ def test_where_few_curves_are_long_one_warning_says_which_final_step_would_do(ma
             pruner.prune(study, running(0.0))
         return study
 
-    with pytest.warns(
-        UserWarning, match=r"of 20 COMPLETE .* give \w+Pruner final_step=9"
-    ) as caught:
+    words = r"of 20 COMPLETE .* give \w+Pruner final_step=9"
+    with pytest.warns(UserWarning, match=words) as caught:
         study_with(make())
     assert len(caught) == 1
     with warnings.catch_warnings():
@@ -114,7 +107,18 @@ def test_warmup_steps_are_not_checked():
     assert verdict(patient, 0.0, step=3)
 
 
-@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def descend(trial, sign=1.0):
+    """Report and return a loss that is least near x = 0.3."""
+    x, value = trial.suggest_float("x", -1, 1), math.nan
+    for epoch in range(1, 28):
+        value = sign * (abs(x - 0.3) + 1.0 / epoch)
+        trial.report(value, epoch)
+        if trial.should_prune():
+            raise optuna.TrialPruned
+    return value
+
+
+@pytest.mark.parametrize(("direction", "sign"), [("maximize", -1.0), ("minimize", 1.0)])
 @pytest.mark.parametrize(
     ("make", "share"),
     [
@@ -124,23 +128,12 @@ def test_warmup_steps_are_not_checked():
     ],
     ids=["learned bounds", "declared bounds", "none"],
 )
-def test_easy_curves_cost_less_and_the_best_is_kept(make, share, direction):
+def test_easy_curves_cost_less_and_the_best_is_kept(make, share, direction, sign):
     sampler = optuna.samplers.TPESampler(seed=1)
     study = optuna.create_study(direction=direction, sampler=sampler, pruner=make())
-
-    def objective(trial):
-        x = trial.suggest_float("x", -1, 1)
-        loss = math.nan
-        for epoch in range(1, 28):
-            loss = abs(x - 0.3) + 1.0 / epoch
-            trial.report(loss if direction == "minimize" else -loss, epoch)
-            if trial.should_prune():
-                raise optuna.TrialPruned
-        return loss if direction == "minimize" else -loss
-
-    study.optimize(objective, n_trials=60)
-    assert steps_used(study) < share * 60 * 27
+    study.optimize(lambda trial: descend(trial, sign), n_trials=60)
     trials = study.get_trials(deepcopy=False)
+    assert sum(len(trial.intermediate_values) for trial in trials) < share * 60 * 27
     nearest = min(trials, key=lambda trial: abs(trial.params["x"] - 0.3))
     assert study.best_trial.number == nearest.number
 
@@ -175,47 +168,36 @@ def test_incremental_reading_equals_reading_anew(make):
 
 
 def test_one_pruner_serves_several_studies_threads_and_copies():
-    pruner = IISEPruner()
-    studies = [
-        optuna.create_study(
-            direction="maximize", pruner=pruner, sampler=optuna.samplers.RandomSampler(seed=seed)
-        )
-        for seed in (0, 1)
-    ]
-    for study in studies:
-        study.optimize(learn, n_trials=40, n_jobs=4)
+    pruner, studies = IISEPruner(), []
+    for seed in (0, 1):
+        sampler = optuna.samplers.RandomSampler(seed=seed)
+        study = optuna.create_study(pruner=pruner, sampler=sampler)
+        study.optimize(descend, n_trials=40, n_jobs=4)
+        studies.append(study)
     copy = pickle.loads(pickle.dumps(pruner))
     for study in studies:
-        states = [state for state, _ in outcome(study)]
+        states = [trial.state for trial in study.get_trials(deepcopy=False)]
         assert states.count(TrialState.PRUNED) > 5
         assert states.count(TrialState.FAIL) == 0
         for value in (0.0, 0.2, 0.4, 0.6):
             assert copy.prune(study, running(value)) == pruner.prune(study, running(value))
 
 
-def lines_run(call):
-    """How many lines of Python a call takes, loops included."""
-    lines = Counter()
+def test_a_call_takes_no_longer_after_many_trials():
+    lines = Counter()  # of Python that a call takes, loops included
 
     def count(frame, event, arg):
-        lines[event] += 1
+        lines[event, n_trials] += 1
         return count
 
-    before = sys.gettrace()
-    sys.settrace(count)
-    try:
-        call()
-    finally:
-        sys.settrace(before)
-    return lines["line"]
-
-
-def test_a_call_takes_no_longer_after_many_trials():
-    taken = []
     for n_trials in (50, 500):
         curves = np.sort(np.random.default_rng(0).normal(size=(n_trials, 4)), axis=1)
         study = study_of(curves, IISEPruner(), steps=(1, 3, 9, 27))
         study.pruner.prune(study, running(0.0))
-        probe = running(0.0, 0.0, 0.0)
-        taken.append(lines_run(partial(study.pruner.prune, study, probe)))
-    assert taken[1] < 1.2 * taken[0]
+        probe, before = running(0.0, 0.0, 0.0), sys.gettrace()
+        sys.settrace(count)
+        try:
+            study.pruner.prune(study, probe)
+        finally:
+            sys.settrace(before)
+    assert 0 < lines["line", 500] < 1.2 * lines["line", 50]

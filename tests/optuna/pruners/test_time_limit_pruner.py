@@ -105,14 +105,14 @@ def test_a_trial_that_goes_on_is_marked_and_its_seconds_are_those_at_its_end(lim
         time.sleep(0.2)
         return 1.0
 
-    sampler = RCUCBSampler(arms=2, limits=[0.05], reward_range=(0.0, 1.0), seed=0)
-    study = optuna.create_study(pruner=TimeLimitPruner(), sampler=sampler, direction="maximize")
     if limited:
         sampler = optuna.samplers.RandomSampler()
         study = optuna.create_study(pruner=TimeLimitPruner(0.05), sampler=sampler)
         with time_limited(objective, limit=30.0) as function:
             study.optimize(function, n_trials=1)
     else:
+        sampler = RCUCBSampler(arms=2, limits=[0.05], reward_range=(0.0, 1.0), seed=0)
+        study = optuna.create_study(direction="maximize", pruner=TimeLimitPruner(), sampler=sampler)
         study.optimize(objective, n_trials=1)
     trial = study.trials[0]
     assert trial.state == TrialState.COMPLETE

@@ -19,15 +19,9 @@ from mfhpo_optuna.study.trials.attributes import SECONDS_KEY
 CHROMIUM = shutil.which("chromium")
 DRIVER = shutil.which("chromedriver")
 OPTIONS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--enable-unsafe-swiftshader",  # WebGL without a graphics card
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync "
+    "--enable-unsafe-swiftshader "  # WebGL without a graphics card
+    "--disable-background-networking --disable-component-update"
 )
 
 SCRIPT = "<script>document.title = 'taken over'</script>"
@@ -64,9 +58,8 @@ def storage(tmp_path_factory):
     }
     for name, sampler in samplers.items():
         optuna.create_study(storage=url, study_name=name, sampler=sampler).optimize(noisy(0))
-    plain = optuna.create_study(
-        storage=url, study_name="plain", sampler=optuna.samplers.RandomSampler(seed=0)
-    )
+    random = optuna.samplers.RandomSampler(seed=0)
+    plain = optuna.create_study(storage=url, study_name="plain", sampler=random)
     plain.optimize(noisy(1), n_trials=6)
     return url
 
@@ -74,9 +67,8 @@ def storage(tmp_path_factory):
 @pytest.fixture(scope="session")
 def counted():
     """A search whose budget counts evaluations; it ends before its certificate's first look."""
-    study = optuna.create_study(
-        study_name="counted", sampler=SearchSampler("epochs", trials=40, seed=0)
-    )
+    sampler = SearchSampler("epochs", trials=40, seed=0)
+    study = optuna.create_study(study_name="counted", sampler=sampler)
     study.optimize(noisy(0))
     return study
 
@@ -84,13 +76,8 @@ def counted():
 @pytest.fixture(scope="session")
 def limits():
     """A study with time limits, whose seconds are made up."""
-    sampler = RCUCBSampler(
-        arms=[{"model": "quick"}, {"model": "slow"}],
-        limits=[1.0, 2.0],
-        reward_range=(0.0, 1.0),
-        horizon=30,
-        seed=0,
-    )
+    arms, options = [{"model": "quick"}, {"model": "slow"}], {"reward_range": (0.0, 1.0)}
+    sampler = RCUCBSampler(arms=arms, limits=[1.0, 2.0], horizon=30, seed=0, **options)
     study = optuna.create_study(direction="maximize", study_name="limits", sampler=sampler)
     while not sampler.recommendation(study).finished:
         trial = study.ask()
@@ -104,12 +91,8 @@ def limits():
 @pytest.fixture(scope="session")
 def game():
     """A game of two players."""
-    players = {"row": ["x"], "column": ["y"]}
-    study = optuna.create_study(
-        directions=["minimize", "minimize"],
-        study_name="game",
-        sampler=NashSampler(players, budget=8, seed=0),
-    )
+    sampler = NashSampler({"row": ["x"], "column": ["y"]}, budget=8, seed=0)
+    study = optuna.create_study(directions=["minimize"] * 2, study_name="game", sampler=sampler)
 
     def objective(trial):
         x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
@@ -129,7 +112,7 @@ def driver():
     options.binary_location = CHROMIUM
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        for option in (*OPTIONS, f"--user-data-dir={profile}"):
+        for option in (*OPTIONS.split(), f"--user-data-dir={profile}"):
             options.add_argument(option)
         driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
         yield driver

@@ -11,15 +11,8 @@ from mfhpo_optuna import SearchSampler, certify, plot_race, publish_to_dashboard
 from mfhpo_optuna.command_line.app import app
 from mfhpo_optuna.report.page import figures_of
 from mfhpo_optuna.report.reading import read_study
-from mfhpo_optuna.study.trials import attributes as of_study
-from mfhpo_optuna.study.trials.attributes import (
-    ARM_KEY,
-    CERTIFICATE_KEY,
-    LIMIT_KEY,
-    SAMPLER_KEY,
-    SECONDS_KEY,
-    SHORTLIST_KEY,
-)
+from mfhpo_optuna.study.trials import attributes
+from mfhpo_optuna.study.trials.attributes import CERTIFICATE_KEY
 from tests.optuna.report.conftest import load, summarised
 
 RNG = np.random.default_rng(0)
@@ -33,9 +26,8 @@ def noisy(trial):
 def certified(tmp_path_factory):
     """A certificate, and the URL of the database with the study that it is about."""
     url = f"sqlite:///{tmp_path_factory.mktemp('certified') / 'study.db'}"
-    study = optuna.create_study(
-        storage=url, study_name="mine", sampler=optuna.samplers.RandomSampler(seed=0)
-    )
+    random = optuna.samplers.RandomSampler(seed=0)
+    study = optuna.create_study(storage=url, study_name="mine", sampler=random)
     study.optimize(noisy, n_trials=8)
     return certify(study, noisy, top=3, budget=60, progress=False), url
 
@@ -53,31 +45,29 @@ def test_a_page_has_the_answer_and_its_picture(certified, tmp_path, is_record):
     assert page.count('class="plot"') == 1
     [(title, _, figure)] = figures_of(read_study(study))
     assert title == "The certificate"
-    assert len(figure.layout.yaxis.ticktext) == 3
+    best = answer.candidates[answer.winner]
+    for shown in (figure, plot_race(study)):
+        assert best.name.capitalize() in shown.layout.title.text.split("<br>")[0]
+        assert len(shown.layout.yaxis.ticktext) == 3
+        low, high = shown.layout.xaxis.range
+        assert low < best.interval[0] < best.interval[1] < high
 
 
-def test_the_command_shows_it(certified):
+def test_command_and_dashboard_show_it(certified):
     answer, url = certified
     shown = CliRunner().invoke(app, ["show", url, "mine", "--json"])
     assert shown.exit_code == 0, shown.output
     said = json.loads(shown.stdout)["answer"]
     assert said["candidates"][said["winner"]]["params"] == answer.params
-    text = CliRunner().invoke(app, ["show", url, "mine"]).stdout
-    assert f"{answer.mean:.5g} in [" in text
-
-
-def test_the_dashboard_shows_it(certified):
+    assert f"{answer.mean:.5g} in [" in CliRunner().invoke(app, ["show", url, "mine"]).stdout
     dashboard = pytest.importorskip("optuna_dashboard")
-    answer, url = certified
     study = load(url, "mine")
-    summary = publish_to_dashboard(study)
+    assert publish_to_dashboard(study).values[0].value == answer.mean
     assert f"{answer.mean:.5g}" in dashboard.get_note(study)
-    assert summary.values[0].value == answer.mean
 
 
 def test_trials_that_came_later_are_said(certified):
-    _, url = certified
-    study = load(url, "mine")
+    study = load(certified[1], "mine")
     study.optimize(noisy, n_trials=2)
     assert "the study has 2 trials more since this certificate" in summarised(study).notices
     assert dict(summarised(study).facts)["trials"].startswith("10 in the study")
@@ -98,10 +88,8 @@ def test_a_certified_search_is_not_outdone_by_a_certificate_that_was_not_reached
     assert certify(study, clear, top=2, budget=60, progress=False).certified
     reading = read_study(study)
     assert reading.is_of_certify
-    assert [title for title, _, _ in figures_of(reading)] == [
-        "The certificate",
-        "The search and its certificate",
-    ]
+    titles = [title for title, _, _ in figures_of(reading)]
+    assert titles == ["The certificate", "The search and its certificate"]
 
 
 @pytest.mark.parametrize("damage", [{"winner": 7}, {"mean": "x"}, {}])
@@ -120,18 +108,19 @@ FORGED = [{"arm": 0, "candidates": 3}, {"arm": 0, "candidates": [{"name": []}]},
 @pytest.mark.parametrize("forged", FORGED)
 def test_what_mfhpo_would_not_have_written_is_ignored(forged, tmp_path):
     study = optuna.create_study()
-    for key in (SAMPLER_KEY, SHORTLIST_KEY):
+    for key in (attributes.SAMPLER_KEY, attributes.SHORTLIST_KEY):
         study.set_user_attr(key, forged)
-    attributes = dict.fromkeys((CERTIFICATE_KEY, SECONDS_KEY, ARM_KEY, LIMIT_KEY), forged)
-    study.add_trial(optuna.trial.create_trial(value=0.0, user_attrs=attributes))
+    keys = (CERTIFICATE_KEY, attributes.SECONDS_KEY, attributes.ARM_KEY, attributes.LIMIT_KEY)
+    noted = dict.fromkeys(keys, forged)
+    study.add_trial(optuna.trial.create_trial(value=0.0, user_attrs=noted))
     assert write_report(study, tmp_path / "page.html").status == "no answer"
     with pytest.raises(TypeError, match="its sampler cannot be used"):
         plot_race(study)
 
 
 def test_a_long_certificate_is_put_together(monkeypatch, tmp_path):
-    monkeypatch.setattr(of_study, "_MOST_BYTES", 2_000)
-    monkeypatch.setattr(of_study, "_PIECE", 900)
+    monkeypatch.setattr(attributes, "_MOST_BYTES", 2_000)
+    monkeypatch.setattr(attributes, "_PIECE", 900)
     study = optuna.create_study()
     study.optimize(noisy, n_trials=8)
     answer = certify(study, noisy, top=4, epsilon=1.0, progress=False)

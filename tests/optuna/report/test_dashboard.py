@@ -58,11 +58,8 @@ def got(site, path):
 
 def seen(site, name):
     """What the dashboard knows about a study, and its address there."""
-    [number] = [
-        study["study_id"]
-        for study in got(site, "/api/studies")["study_summaries"]
-        if study["study_name"] == name
-    ]
+    known = got(site, "/api/studies")["study_summaries"]
+    [number] = [study["study_id"] for study in known if study["study_name"] == name]
     return got(site, f"/api/studies/{number}"), f"/studies/{number}"
 
 

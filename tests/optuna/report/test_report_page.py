@@ -6,11 +6,7 @@ import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution
 
-from mfhpo_optuna import (
-    IISESampler,
-    SearchSampler,
-    write_report,
-)
+from mfhpo_optuna import IISESampler, SearchSampler, write_report
 from mfhpo_optuna.report.reading import read_study
 from tests.optuna.report.conftest import load
 
@@ -21,24 +17,24 @@ def page_of(study, tmp_path, **options):
     return path.read_text(encoding="utf-8")
 
 
+def answer_in(page):
+    [answer] = re.findall(r'<code id="answer-json">(.*?)</code>', page, re.DOTALL)
+    return json.loads(html.unescape(answer))
+
+
 @pytest.mark.parametrize("name", ["race", "search"])
 def test_a_page_has_all_parts(storage, tmp_path, name):
     page = page_of(load(storage, name), tmp_path)
     for part in ("answer", "pictures", "rests", "budget", "trials", "json"):
         assert f'<section id="{part}">' in page
-    [answer] = re.findall(r'<code id="answer-json">(.*?)</code>', page, re.DOTALL)
-    assert json.loads(html.unescape(answer)) == read_study(load(storage, name)).answer
+    assert answer_in(page) == read_study(load(storage, name)).answer
 
 
-def test_nothing_is_fetched(storage, tmp_path):
-    page = page_of(load(storage, "race"), tmp_path)
-    assert not re.search(r'<(script|link|img|iframe)[^>]*\b(src|href)="(?!data:)', page)
-    assert len(page) < 8_000_000  # plotly.js is 4.9 MB, and there once
-
-
-def test_every_trial_is_a_row(storage, tmp_path):
+def test_nothing_is_fetched_and_every_trial_is_a_row(storage, tmp_path):
     study = load(storage, "race")
     page = page_of(study, tmp_path)
+    assert not re.search(r'<(script|link|img|iframe)[^>]*\b(src|href)="(?!data:)', page)
+    assert len(page) < 8_000_000  # plotly.js is 4.9 MB, and there once
     body = page.split('<table id="table">')[1].split("</table>")[0].split("<tbody>")[1]
     assert body.count("<tr>") == len(study.trials)
 
@@ -66,13 +62,11 @@ def test_a_choice_may_be_anything(tmp_path, are_listed):
         chosen = trial.suggest_categorical("layer", [Relu, None])
         return float(chosen is None) + 0.1 * (trial.number % 2) / trial.suggest_int("epochs", 1, 3)
 
-    study = optuna.create_study(
-        sampler=IISESampler("epochs", arms=arms, epsilon=0.2, sigma=0.1, seed=0)
-    )
+    sampler = IISESampler("epochs", arms=arms, epsilon=0.2, sigma=0.1, seed=0)
+    study = optuna.create_study(sampler=sampler)
     study.optimize(objective, n_trials=9)
     page = page_of(study, tmp_path)
-    [answer] = re.findall(r'<code id="answer-json">(.*?)</code>', page, re.DOTALL)
-    assert json.loads(html.unescape(answer))["params"] == {"layer": str(Relu)}
+    assert answer_in(page)["params"] == {"layer": str(Relu)}
 
 
 @pytest.mark.parametrize("sampler", [IISESampler("epochs", arms=4), SearchSampler("epochs")])

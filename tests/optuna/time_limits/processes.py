@@ -18,13 +18,12 @@ LIMIT = 0.25
 SOON = 20.0
 
 
-def run(objective, n_trials=1, limit=LIMIT, **options):
+def run(objective, n_trials=1, limit=LIMIT, study=None, catch=(), n_jobs=1, **options):
     own = {"memory_limit", "start_method", "warm"}
     of_limits = {name: options.pop(name) for name in own & set(options)}
-    how = {name: options.pop(name) for name in {"catch", "n_jobs"} & set(options)}
-    study = options.pop("study", None) or optuna.create_study(**options)
+    study = study or optuna.create_study(**options)
     with time_limited(objective, limit, **of_limits) as limited:
-        study.optimize(limited, n_trials=n_trials, **how)
+        study.optimize(limited, n_trials=n_trials, catch=catch, n_jobs=n_jobs)
     return study
 
 
@@ -78,10 +77,9 @@ def until(condition, seconds=60.0, pause=0.005):
 def alive(pid):
     """Whether a process runs; one that only waits to be taken in by its parent does not."""
     try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
-    return state not in "ZX"
 
 
 def below():

@@ -108,9 +108,8 @@ def test_without_any_limit_there_is_one_warning():
     assert len(study.get_trials(states=[TrialState.COMPLETE])) == 3
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        run(lambda trial: 0.0, limit=None, memory_limit=1e9)
-        run(lambda trial: 0.0, limit=math.inf)
-        run(lambda trial: 0.0, limit=1e12)
+        for limits in ({"limit": None, "memory_limit": 1e9}, {"limit": math.inf}, {"limit": 1e12}):
+            run(lambda trial: 0.0, **limits)
 
 
 def test_many_jobs_run_at_the_same_time():

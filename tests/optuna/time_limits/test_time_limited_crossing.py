@@ -9,6 +9,7 @@ import threading
 import time
 import warnings
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import optuna
@@ -43,10 +44,9 @@ def test_values_and_what_is_none_are_taken_as_without_limits(value):
 
     plain = optuna.create_study()
     plain.optimize(objective, n_trials=2)
-    expected = [(trial.state, trial.value) for trial in plain.trials]
-    assert expected[1] == (TrialState.COMPLETE, 1.0)
-    limited = run(objective, n_trials=2, limit=30.0)
-    assert [(trial.state, trial.value) for trial in limited.trials] == expected
+    assert (plain.trials[1].state, plain.trials[1].value) == (TrialState.COMPLETE, 1.0)
+    for trial, limited in zip(plain.trials, run(objective, 2, limit=30.0).trials, strict=True):
+        assert (limited.state, limited.value) == (trial.state, trial.value)
 
 
 class Unreadable:
@@ -123,9 +123,8 @@ def test_exceptions_cross(make, kind, shown):
 
 def test_an_exception_that_only_the_other_process_knows():
     packed = pack_error(Odd(1, 2))
-    elsewhere = pickle.loads(
-        pickle.dumps(packed).replace(b"test_time_limited", b"test_time_timited")
-    )
+    renamed = pickle.dumps(packed).replace(b"test_time_limited", b"test_time_timited")
+    elsewhere = pickle.loads(renamed)
     assert isinstance(elsewhere.error(), RuntimeError)
     assert str(elsewhere.error()) == "1 and 2"
 
@@ -159,22 +158,18 @@ def test_the_trial_is_like_the_real_one():
         assert trial.should_prune() is False
         trial.set_user_attr("seen", seen)
         trial.set_user_attr("long", LONG)
-        assert trial.user_attrs["long"] == LONG
-        assert trial.user_attrs["seen"] == seen
+        assert trial.user_attrs == {"seen": seen, "long": LONG}
         trial.set_constraint("c", np.float64(-2.0))
         assert trial.constraints == {"c": -2.0}
         assert trial.datetime_start is not None
         assert isinstance(trial, optuna.trial.BaseTrial)
         study = trial.study
-        assert study.direction == optuna.study.StudyDirection.MINIMIZE
-        assert len(study.directions) == 1
+        assert study.directions == [study.direction] == [optuna.study.StudyDirection.MINIMIZE]
         assert study.user_attrs == {"owner": "me"}
-        assert study.study_name == "named"
-        assert study.metric_names is None
+        assert (study.study_name, study.metric_names) == ("named", None)
         assert len(study.trials) == len(study.get_trials(deepcopy=False)) == trial.number + 1
         if trial.number:
-            assert study.best_trial.number == 0
-            assert study.best_value == 0.0
+            assert (study.best_trial.number, study.best_value) == (0, 0.0)
             assert study.best_params == study.best_trial.params
             assert [best.number for best in study.best_trials] == [0]
         with warnings.catch_warnings():
@@ -191,18 +186,20 @@ def test_the_trial_is_like_the_real_one():
         assert "terminator:cv_scores" in trial.system_attrs
 
 
+REFUSED = [
+    (ValueError, r"low.*high", lambda trial: trial.suggest_float("x", 1.0, 0.0)),
+    (TypeError, "supposed to be a float", lambda trial: trial.report("much", 1)),
+    (TypeError, "can be pickled", lambda trial: trial.set_user_attr("a", threading.Lock())),
+    (ValueError, "No trials are completed", lambda trial: trial.study.best_value),
+    (AttributeError, "enqueue_trial cannot be", lambda trial: trial.study.enqueue_trial({})),
+]
+
+
 def test_errors_of_the_trial_reach_the_objective():
     def objective(trial):
-        with pytest.raises(ValueError, match=r"low.*high"):
-            trial.suggest_float("x", 1.0, 0.0)
-        with pytest.raises(TypeError, match="supposed to be a float"):
-            trial.report("much", 1)  # type: ignore[arg-type]
-        with pytest.raises(TypeError, match="can be pickled"):
-            trial.set_user_attr("lock", threading.Lock())
-        with pytest.raises(ValueError, match="No trials are completed"):
-            trial.study.best_value  # noqa: B018
-        with pytest.raises(AttributeError, match="enqueue_trial cannot be reached"):
-            trial.study.enqueue_trial({})
+        for kind, words, ask in REFUSED:
+            with pytest.raises(kind, match=words):
+                ask(trial)
         return 0.5
 
     assert only(run(objective, limit=30.0)).value == 0.5
@@ -211,17 +208,13 @@ def test_errors_of_the_trial_reach_the_objective():
 def test_threads_of_the_objective_share_the_trial():
     def objective(trial):
         def use(part):
-            for i in range(25):
-                name = f"x{part}-{i}"
+            for name in (f"x{part}-{i}" for i in range(25)):
                 value = trial.suggest_float(name, part, part + 0.5)
                 assert part <= value <= part + 0.5
                 trial.set_user_attr(name, value)
 
-        threads = [threading.Thread(target=use, args=(part,)) for part in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(use, range(4)))
         return 0.0
 
     trial = only(run(objective, limit=60.0))
@@ -258,10 +251,11 @@ def test_late_threads_and_children_are_refused():
         pid = os.fork()
         if not pid:
             try:
-                trial.report(1.0, 1)
-            except RuntimeError as error:
-                os._exit(5 if "of" in str(error) and "process" in str(error) else 1)
-            os._exit(2)
+                with pytest.raises(RuntimeError, match=r"used in process \d+ only"):
+                    trial.report(1.0, 1)
+                os._exit(5)
+            finally:
+                os._exit(2)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 5
         return 0.0
 
@@ -270,31 +264,26 @@ def test_late_threads_and_children_are_refused():
 
 
 def test_global_generators_differ_between_trials_and_repeat_when_seeded():
-    numpy = np  # the legacy generator is meant
+    legacy = np.random  # the legacy generator is meant
 
     def objective(trial):
         trial.set_user_attr("random", random.random())
-        trial.set_user_attr("numpy", numpy.random.random())
+        trial.set_user_attr("numpy", legacy.random())
         return 0.0
 
-    def draws(**options):
+    def draws(seed=None, **options):
+        if seed is not None:
+            random.seed(seed)
+            legacy.seed(seed)
         study = run(objective, n_trials=4, limit=30.0, **options)
         return [trial.user_attrs[key] for trial in study.trials for key in ("random", "numpy")]
 
-    def begin_seeded(seed):
-        random.seed(seed)
-        numpy.random.seed(seed)
-
-    states = random.getstate(), numpy.random.get_state()
+    states = random.getstate(), legacy.get_state()
     try:
-        begin_seeded(1)
-        first = draws()
+        first = draws(seed=1)
         assert len({*first, *draws(), *draws(warm=False)}) == 24
-        for warm in (True, False):
-            begin_seeded(1)
-            assert draws(warm=warm) == first
-        begin_seeded(2)
-        assert not {*draws()} & {*first}
+        assert draws(seed=1, warm=True) == draws(seed=1, warm=False) == first
+        assert not {*draws(seed=2)} & {*first}
     finally:
         random.setstate(states[0])
-        numpy.random.set_state(states[1])
+        legacy.set_state(states[1])

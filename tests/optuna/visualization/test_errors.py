@@ -4,14 +4,8 @@ import optuna
 import pytest
 from optuna.samplers import RandomSampler, TPESampler
 
-from mfhpo_optuna import (
-    IISESampler,
-    NashSampler,
-    plot_dissatisfaction,
-    plot_equilibrium,
-    plot_gain,
-    plot_race,
-)
+from mfhpo_optuna import IISESampler, NashSampler
+from mfhpo_optuna.visualization import plot_dissatisfaction, plot_equilibrium, plot_gain, plot_race
 from tests.optuna.games.nash_games import PLAYERS
 from tests.optuna.samplers.time_limits.timed import make, score
 from tests.optuna.visualization.figures import ARMS, search
@@ -22,10 +16,8 @@ PLOTS = [plot_dissatisfaction, plot_equilibrium, plot_gain, plot_race]
 @pytest.mark.parametrize("plot", PLOTS)
 def test_a_sampler_of_another_kind_is_refused(plot):
     study = optuna.create_study(sampler=TPESampler())
-    with pytest.raises(
-        TypeError,
-        match=rf"{plot.__name__} needs .*study\.sampler is a TPESampler, and .*; pass sampler=",
-    ):
+    words = rf"{plot.__name__} needs .*study\.sampler is a TPESampler, and .*; pass sampler="
+    with pytest.raises(TypeError, match=words):
         plot(study)
     with pytest.raises(TypeError, match=r"sampler must be a .*, got .*RandomSampler"):
         plot(study, sampler=RandomSampler())

@@ -3,21 +3,19 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import optuna
-import pytest
+from optuna.samplers import RandomSampler
 
-from mfhpo_optuna import (
-    SearchSampler,
-    certify,
+from mfhpo_optuna import SearchSampler, certify
+from mfhpo_optuna.visualization import (
+    games,
     plot_dissatisfaction,
     plot_equilibrium,
     plot_gain,
     plot_race,
 )
-from mfhpo_optuna.visualization import dissatisfaction
 from mfhpo_optuna.visualization.reading import record_of
 from tests.optuna.games.nash_games import on_a_grid, play
 from tests.optuna.samplers.time_limits.timed import make, run
-from tests.optuna.visualization.figures import lines
 
 
 def loaded(study):
@@ -25,7 +23,7 @@ def loaded(study):
 
 
 def test_the_study_names_its_sampler(certified, finished, monkeypatch):
-    monkeypatch.setattr(dissatisfaction, "_STAGES", 2)
+    monkeypatch.setattr(games, "_STAGES", 2)
     game = play(on_a_grid, budget=5)
     for plot, study in (
         (plot_race, certified),
@@ -54,29 +52,12 @@ def noisy(trial):
     return trial.suggest_float("x", -1, 1) ** 2 + 0.01 * (trial.number % 7)
 
 
-@pytest.fixture
-def plain():
-    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    study.optimize(noisy, n_trials=6)
-    return study
-
-
-@pytest.mark.parametrize("of_record", [False, True])
-def test_a_certificate_of_any_study_has_a_picture(plain, of_record):
-    answer = certify(plain, noisy, top=3, budget=30, progress=False)
-    name = answer.study_name if of_record else plain.study_name
-    figure = plot_race(optuna.load_study(study_name=name, storage=plain._storage))
-    best = answer.candidates[answer.winner]
-    assert best.name.capitalize() in lines(figure)[0]
-    assert len(figure.layout.yaxis.ticktext) == 3
-    low, high = figure.layout.xaxis.range
-    assert low < best.interval[0] < best.interval[1] < high
-
-
-def test_a_certificate_about_a_deleted_study_is_not_taken_for_that_of_its_namesake(plain):
-    certify(plain, noisy, top=2, budget=8, progress=False)
-    name, storage = plain.study_name, plain._storage
-    optuna.delete_study(study_name=name, storage=storage)
-    again = optuna.create_study(study_name=name, storage=storage)
-    again.optimize(noisy, n_trials=6)
-    assert record_of(again) is None
+def test_a_certificate_about_a_deleted_study_is_not_taken_for_that_of_its_namesake():
+    name, storage = "plain", optuna.storages.InMemoryStorage()
+    for is_certified in (True, False):
+        study = optuna.create_study(study_name=name, storage=storage, sampler=RandomSampler(seed=0))
+        study.optimize(noisy, n_trials=6)
+        assert record_of(study) is None
+        if is_certified:
+            certify(study, noisy, top=2, budget=8, progress=False)
+            optuna.delete_study(study_name=name, storage=storage)

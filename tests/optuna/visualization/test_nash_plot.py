@@ -2,14 +2,9 @@ import numpy as np
 import pytest
 
 from mfhpo_optuna import plot_dissatisfaction, plot_equilibrium
-from mfhpo_optuna.visualization import dissatisfaction
-from tests.optuna.games.nash_games import (
-    PLAYERS,
-    on_a_grid_by_level,
-    play,
-    tracking,
-    tracking_losses,
-)
+from mfhpo_optuna.visualization import games
+from tests.optuna.games import nash_games
+from tests.optuna.games.nash_games import PLAYERS, play, tracking_losses
 from tests.optuna.visualization.figures import traces
 
 
@@ -20,25 +15,20 @@ def play_mirrored(game, budget):
             raise LookupError
         return -row, column
 
-    return play(
-        objective,
-        ["maximize", "minimize"],
-        fidelity="seconds",
-        budget=budget,
-        catch=(LookupError,),
-    )
+    options = {"fidelity": "seconds", "budget": budget, "catch": (LookupError,)}
+    return play(objective, ["maximize", "minimize"], **options)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def few_stages():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dissatisfaction, "_STAGES", 4)
+        patch.setattr(games, "_STAGES", 4)
         yield
 
 
 def three_players():
     def objective(trial):
-        row, column = tracking(trial)
+        row, column = nash_games.tracking(trial)
         mode = trial.suggest_categorical("mode", ["a", "b"])
         rate = trial.suggest_float("rate", 1e-3, 1.0, log=True)
         row += 0.1 * (np.log10(rate) + 1.0) ** 2
@@ -69,7 +59,7 @@ def test_a_slice_is_what_the_owner_gains():
 
 
 def test_dissatisfaction_over_cost():
-    coarse = play_mirrored(on_a_grid_by_level, 30)
+    coarse = play_mirrored(nash_games.on_a_grid_by_level, 30)
     over_cost = plot_dissatisfaction(coarse)
     answer = coarse.sampler.equilibrium(coarse)
     (line,) = traces(over_cost, "largest of all players")

@@ -25,32 +25,34 @@ def arms_of(figure):
     return [int(label.replace("<b>", "").replace("</b>", "").split()[1]) for label in labels]
 
 
+def star_of(figure, answer):
+    """The winner's star, whose interval is the answer's and inside the axis."""
+    star = trace(figure, f"arm {answer.arm}")
+    low, high = answer.interval
+    assert star.x[0] + star.error_x.array[0] == pytest.approx(high, rel=1e-4)
+    first, last = figure.layout.xaxis.range
+    assert first < low < high < last
+    return star
+
+
 def test_the_winner_is_first_with_its_whole_interval(certified):
     answer = certified.sampler.recommendation(certified)
     figure = plot_race(certified)
-    assert (
-        lines(figure)[0] == f"<b style='font-size:17px'>Arm {answer.arm} of 4 wins, certified</b>"
-    )
+    headline = f"<b style='font-size:17px'>Arm {answer.arm} of 4 wins, certified</b>"
+    assert lines(figure)[0] == headline
     assert f"{answer.mean:.4g} in [" in " ".join(lines(figure))
     assert figure.layout.yaxis.ticktext[0] == f"<b>arm {answer.arm}</b>"
     assert sorted(arms_of(figure)) == [0, 1, 2, 3]
-    star = trace(figure, f"arm {answer.arm}")
-    low, high = answer.interval
+    star = star_of(figure, answer)
     assert star.x[0] == pytest.approx(answer.mean, rel=1e-5)
-    assert star.x[0] + star.error_x.array[0] == pytest.approx(high, rel=1e-4)
-    assert star.x[0] - star.error_x.arrayminus[0] == pytest.approx(low, rel=1e-4)
-    first, last = figure.layout.xaxis.range
-    assert first < low < high < last
+    assert star.x[0] - star.error_x.arrayminus[0] == pytest.approx(answer.interval[0], rel=1e-4)
 
 
 def test_the_winner_has_the_interval_of_the_title_before_it_is_certified():
     study = race(n_trials=60, epsilon=1e-3)
-    answer, figure = study.sampler.recommendation(study), plot_race(study)
+    answer = study.sampler.recommendation(study)
     assert not answer.certified
-    star = trace(figure, f"arm {answer.arm}")
-    low, high = answer.interval
-    assert star.x[0] + star.error_x.array[0] == pytest.approx(high, rel=1e-4)
-    assert figure.layout.xaxis.range[0] < low < high < figure.layout.xaxis.range[1]
+    star_of(plot_race(study), answer)
 
 
 def test_every_cost_is_in_the_row_of_the_arm_that_it_was_paid_for(certified):
@@ -62,12 +64,9 @@ def test_every_cost_is_in_the_row_of_the_arm_that_it_was_paid_for(certified):
     for place, arm in enumerate(arms_of(figure)):
         own = [t for t in pulls(certified) if t.params["x"] == ARMS[arm]["x"]]
         for epochs in LEVELS:
-            spent = sum(
-                end - begin
-                for at, row, begin, end in stretches(figure)
-                if (at, row) == (epochs, place)
-            )
-            assert spent == sum(t.params["epochs"] for t in own if t.params["epochs"] == epochs)
+            at = [each[2:] for each in stretches(figure) if each[:2] == (epochs, place)]
+            evaluated = sum(t.params["epochs"] == epochs for t in own)
+            assert sum(end - begin for begin, end in at) == epochs * evaluated
 
 
 def test_an_arm_s_lane_ends_where_it_left(certified):
@@ -87,16 +86,21 @@ def test_values_keep_the_sign_of_the_objective():
     assert abs(trace(figure, "arm 0").x[0]) < 0.1, "arm 0 is the best, with a mean of -0.05 / 9"
 
 
-def test_arms_that_failed_are_told_apart():
-    def failing(trial):
-        value = quadratic(trial)
-        if trial.params["x"] == 1.0:
-            raise ArithmeticError
-        return value
+def failing(trial, at=(1.0,)):
+    value = quadratic(trial)
+    if trial.params["x"] in at:
+        raise ArithmeticError
+    return value
 
+
+def test_arms_that_failed_are_told_apart_and_the_title_says_where_all_have():
     figure = plot_race(race(failing))
     assert [arms_of(figure)[row] for row in trace(figure, "left by failing").y] == [3]
     assert lines(figure)[-1].endswith(", 3 failed")
+    all_fail = race(lambda trial: failing(trial, [arm["x"] for arm in ARMS]), n_trials=30)
+    headline, why, *_ = lines(plot_race(all_fail))
+    assert "A race of 4 arms" in headline
+    assert why == "Every arm failed and left the race"
 
 
 @pytest.mark.parametrize("make", [BEST_ARM["top-two"], REWARD["UCB"]], ids=["top-two", "UCB"])
@@ -108,16 +112,6 @@ def test_every_sampler_s_race_has_a_row_for_each_arm(make):
     assert arms_of(figure)[0] == answer.arm
     incomplete = answer.certifies and not answer.certified
     assert ("not certified" in lines(figure)[0]) == incomplete
-
-
-def test_where_all_failed_the_title_says_why():
-    def failing(trial):
-        quadratic(trial)
-        raise ArithmeticError
-
-    shown = lines(plot_race(race(failing, n_trials=30)))
-    assert "A race of 4 arms" in shown[0]
-    assert shown[1] == "Every arm failed and left the race"
 
 
 def test_names_are_no_markup_and_no_escape_sequence():

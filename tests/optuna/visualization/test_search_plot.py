@@ -51,11 +51,8 @@ def test_no_evaluation_of_the_winner_is_cut_off():
 
 def test_the_step_line_is_the_best_at_the_target():
     study = search(lambda trial: -valley(trial), "maximize", budget=200)
-    at_target = [
-        trial.value
-        for trial in pulls(study)
-        if trial.params["epochs"] == 9 and not is_replicate(trial)
-    ]
+    searched = [trial for trial in pulls(study) if not is_replicate(trial)]
+    at_target = [trial.value for trial in searched if trial.params["epochs"] == 9]
     figure = plot_race(study)
     steps = list(trace(figure, "luckiest value so far, epochs = 9").y)
     assert steps == sorted(steps)
@@ -69,10 +66,9 @@ def test_the_finalists_have_claim_mean_and_whole_interval_with_the_winner_first(
     certificate = finished.sampler.recommendation(finished).certificate
     results = {result.name: result for result in certificate.candidates}
     figure = plot_race(finished)
-    labels = [
-        label.replace("<b>", "").replace("</b>", "") for label in figure.layout.yaxis2.ticktext
-    ]
-    assert figure.layout.yaxis2.ticktext[0].startswith("<b>")
+    first, *others = figure.layout.yaxis2.ticktext
+    labels = [first.removeprefix("<b>").removesuffix("</b>"), *others]
+    assert first.startswith("<b>")
     assert labels[0] == certificate.candidates[certificate.winner].name
     assert sorted(labels) == sorted(results)
     low, high = figure.layout.xaxis2.range

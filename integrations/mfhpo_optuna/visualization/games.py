@@ -1,7 +1,10 @@
-"""The picture of a game: what each player would gain by deviating from the recommended profile."""
+"""The pictures of a game: what deviating would gain, at the recommendation and on the way to it."""
 
 from __future__ import annotations
 
+import itertools
+import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,17 +14,21 @@ from scipy.special import ndtri
 
 from mfhpo.experiment import Answer
 from mfhpo.knowledge.arrays import FloatArray
+from mfhpo.racing.text import params_in_words
 from mfhpo.search import OneOf
+from mfhpo_optuna.games.kind import GameKind
 from mfhpo_optuna.games.study import NashStudy
 from mfhpo_optuna.samplers.study_sampler import StudySampler
-from mfhpo_optuna.visualization import style
-from mfhpo_optuna.visualization.dissatisfaction import game_of, game_title
+from mfhpo_optuna.visualization import style, words
+from mfhpo_optuna.visualization.reading import told
+from mfhpo_optuna.visualization.replay import told_again
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 _FINE = 41  # values of a number's range
 _HEIGHT, _GAP = 180, 80  # of a panel and between two, in pixels
+_STAGES = 20  # recommendations that are computed anew
 
 
 def plot_equilibrium(study: optuna.Study, *, sampler: StudySampler | None = None) -> go.Figure:
@@ -38,8 +45,7 @@ def plot_equilibrium(study: optuna.Study, *, sampler: StudySampler | None = None
     study, sampler
         See `plot_race`.
     """
-    style.require_plotly("plot_equilibrium")
-    game, answer = game_of(study, sampler, "plot_equilibrium")
+    game, answer = _game_of(study, sampler, "plot_equilibrium")
     players, known = game.trials.kind.players, game.policy.actions.parameters
     owned = [
         (player, name)
@@ -54,16 +60,16 @@ def plot_equilibrium(study: optuna.Study, *, sampler: StudySampler | None = None
     )
     for place, (player, parameter) in enumerate(owned):
         panel = {"row": place // 2 + 1, "col": place % 2 + 1}
-        _draw(figure, game, answer, player, parameter, panel)
+        _draw_slice(figure, game, answer, player, parameter, panel)
         style.head(figure, f"gain of {players.names[player]}", panel=place + 1)
     if len(owned) % 2:
         figure.update_xaxes(visible=False, row=n_rows, col=2)
         figure.update_yaxes(visible=False, row=n_rows, col=2)
-    style.lay_out(figure, game_title(answer), panels=panels)
+    style.lay_out(figure, _title(answer), panels=panels)
     return figure
 
 
-def _draw(
+def _draw_slice(
     figure: Any,
     game: NashStudy,
     answer: Answer,
@@ -134,3 +140,105 @@ def _gains_by_moving(
     variances = np.diag(covariances)[1:] + covariances[0, 0] - 2.0 * covariances[0, 1:]
     deviations = float(ndtri((1.0 + policy.probability) / 2.0))
     return means[1:] - means[0], deviations * np.sqrt(np.maximum(variances, 0.0))
+
+
+def plot_dissatisfaction(study: optuna.Study, *, sampler: StudySampler | None = None) -> go.Figure:
+    """Plot what players would gain by deviating from the recommended profile, over the cost.
+
+    Gains are in standard deviations of each player's objective, in which players can be compared.
+    The thick line is the largest mean of all players, in a band from the largest lower end to the
+    largest upper end of their intervals; thin lines are each player's mean. At each cost, it is
+    the recommendation that would have been given there, by the model that was fitted there: some
+    twenty of them are computed anew.
+
+    The figure and the errors are as for `plot_race`, of `NashSampler`.
+
+    Parameters
+    ----------
+    study, sampler
+        See `plot_race`.
+    """
+    known, answer = _game_of(study, sampler, "plot_dissatisfaction")
+    stages = _stages(known)
+    costs = [stage.cost for stage in stages]
+    gains = [stage.dissatisfaction or {} for stage in stages]
+    lower = [max(gain.relative_interval[0] for gain in of.values()) for of in gains]
+    upper = [stage.at_most for stage in stages]
+    figure = style.new_figure()
+    style.ribbon(figure, costs, lower, upper, style.WINNER, name="interval")
+    for name, colour in zip(gains[-1], itertools.cycle(style.SEVERAL)):
+        line = {"color": colour, "width": 1.3, "dash": "dot"}
+        means = style.rounded([of[name].relative for of in gains])
+        style.draw(figure, costs, means, mode="lines", line=line, name=style.literal(name))
+    largest = style.rounded([stage.epsilon for stage in stages])
+    texts = [
+        style.hover(
+            [f"cost {stage.cost:,.6g}", *_gain_texts(stage), *words.params_lines(stage.params)]
+        )
+        for stage in stages
+    ]
+    look = {"mode": "lines+markers", "line": {"color": style.WINNER, "width": 3}}
+    style.draw(figure, costs, largest, text=texts, name="largest of all players", **look)
+    style.head(figure, "What deviating alone would gain")
+    style.lay_out(figure, _title(answer), panels=300)
+    figure.update_xaxes(title_text="cost paid", rangemode="tozero")
+    # Nobody is sure of anything at first: intervals of that time would hide what came of it.
+    later = [stage.at_most for stage in stages[len(stages) // 2 :]]
+    ends = filter(math.isfinite, [*(stage.epsilon for stage in stages), *later])
+    reach, unit = (
+        [0.0, 1.05 * max(ends, default=0.0) or 1.0],
+        "standard deviations of the objective",
+    )
+    figure.update_yaxes(title_text=unit, range=reach, zeroline=False)
+    return figure
+
+
+def _gain_texts(answer: Answer) -> list[str]:
+    """Return what each player would gain by deviating, in a sentence."""
+    return [
+        f"{player} would gain {gain.mean:.3g} {words.between(gain.interval)} by deviating"
+        if math.isfinite(gain.mean)
+        else f"nothing was observed of {player}"
+        for player, gain in (answer.dissatisfaction or {}).items()
+    ]
+
+
+def _game_of(
+    study: optuna.Study, sampler: StudySampler | None, plot: str
+) -> tuple[NashStudy, Answer]:
+    """Return a study's game and its answer; ValueError if no trial has given values yet."""
+    known, answer = told(study, sampler, GameKind, plot, "a NashSampler")
+    assert isinstance(known, NashStudy)
+    if not answer.params:
+        raise ValueError(f"study {study.study_name!r} has nothing to show yet: {answer.reason}.")
+    return known, answer
+
+
+def _title(answer: Answer) -> tuple[str, ...]:
+    """Return where the equilibrium is, what deviating would gain, and what it cost."""
+    at_most, sure = "", f"probability\u00a0{answer.probability:g}"
+    if math.isfinite(answer.at_most):
+        at_most = f"At most {answer.at_most:.2g} standard deviations of an objective, {sure}"
+    return words.title(
+        "Equilibrium" if answer.finished else "Equilibrium so far",
+        params_in_words(answer.params),
+        *_gain_texts(answer),
+        at_most,
+        f"Cost {answer.cost:,.6g} of {answer.budget:,.6g} in "
+        f"{words.counted(answer.trials, 'trial')}, {answer.evaluations:,} of them at the target",
+    )
+
+
+def _stages(known: NashStudy) -> list[Answer]:
+    """Return what was recommended on the way; each takes as long as the answer does."""
+    stages, last = [], len(known.experiment.history())
+    shown = set(np.linspace(1, last, _STAGES).round().astype(int).tolist())
+    n_told = 0
+    for runner, learned in told_again(known):
+        n_told += len(learned)
+        if n_told not in shown:
+            continue
+        answer = runner.answer()
+        if answer.params:
+            stages.append(replace(answer, params=known.params_of(answer)))
+    return stages
