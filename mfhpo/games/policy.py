@@ -2,6 +2,7 @@
 
 import numbers
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -19,12 +20,11 @@ from mfhpo.games.actions import Actions
 from mfhpo.games.costs import LevelCosts
 from mfhpo.games.dissatisfaction import Beliefs, Estimate
 from mfhpo.games.equilibrium import Deviation, Dissatisfaction, Equilibrium, Query, Utility
-from mfhpo.games.information import About, information_of_query
+from mfhpo.games.information import About, information_of
 from mfhpo.games.model.hyperparameters import Hyperparameters
 from mfhpo.games.model.learning import LearnedUtility, checked
-from mfhpo.games.model.marginal_likelihood import Assumptions
-from mfhpo.games.model.mogp import MultiOutputGP
-from mfhpo.games.statements import POSSIBLE, Statements
+from mfhpo.games.model.posterior import Assumptions
+from mfhpo.games.statements import Statements
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.space import Numeric, OneOf, Point
 from mfhpo.racing.native import one_thread
@@ -150,9 +150,11 @@ class GamePolicy:
         self.held_cost = 0.0
         """The cost of queries of which nothing was told."""
         self._learned = [
-            LearnedUtility(of_player, self.points, known)
+            LearnedUtility(of_player, known)
             for of_player, known in zip(assumptions, declared, strict=True)
         ]
+        self.models = [learned.model for learned in self._learned]
+        """Beliefs about each player's utility."""
 
     @one_thread()
     def ask(self, pending: Sequence[Query] = ()) -> Query | None:
@@ -167,7 +169,8 @@ class GamePolicy:
         remaining = self.remaining - sum(self.cost_of(query) for query in pending)
         if remaining < self.costs.of_evaluation * (1.0 - _ROUNDING):
             return None
-        marks = [model.mark() for model in self.models]
+        known = self.models
+        self.models = [copy(model) for model in known]  # to learn what is under way
         try:
             awaited = []
             for query in pending:
@@ -177,8 +180,7 @@ class GamePolicy:
                     model.add(features, level, None)
             chosen = self._rule.propose(self, awaited)
         finally:
-            for model, mark in zip(self.models, marks, strict=True):
-                model.restore(mark)
+            self.models = known
         is_lost = bool(self.history) and not self.has_seen
         failed = [None in told.utilities for told in self.history if told.query == chosen]
         fails_always = len(failed) >= _TRIES and all(failed)
@@ -216,6 +218,7 @@ class GamePolicy:
         features = self.actions.space.features([query.profile])[0]
         for learned, level, value in zip(self._learned, query.levels, values, strict=True):
             learned.tell(features, level, value)
+        self.models = [learned.model for learned in self._learned]
 
     @property
     def finished(self) -> bool:
@@ -275,11 +278,6 @@ class GamePolicy:
         return self._statements().deviations(cube, self.probability)
 
     @property
-    def models(self) -> list[MultiOutputGP]:
-        """Beliefs about each player's utility."""
-        return [learned.model for learned in self._learned]
-
-    @property
     def beliefs(self) -> Beliefs:
         """Beliefs about all players' utilities."""
         return Beliefs(self.actions, self.models, self.beta)
@@ -298,23 +296,19 @@ class GamePolicy:
     @property
     def has_seen(self) -> bool:
         """Whether any utility was observed."""
-        return any(learned.has_seen for learned in self._learned)
+        return any(learned.seen.has_seen for learned in self._learned)
 
     def _statements(self) -> Statements:
         rng = np.random.default_rng((self.seed, len(self.history), 1))
-        possible = [learned.possible(POSSIBLE, rng) for learned in self._learned]
-        constants = [learned.constant for learned in self._learned]
-        evaluated = [self.actions.space.place(query.profile, rng) for query in self.evaluated]
-        actions = (
-            self.actions.including(np.unique(evaluated, axis=0)) if evaluated else self.actions
-        )
-        return Statements(actions, self.models, possible, constants, rng)
+        evaluated = [query.profile for query in self.evaluated]
+        return Statements(self.beliefs, self._learned, evaluated, rng)
 
     def _queried(self, query: Query) -> Queried:
         information = 0.0
         if self._about is not None:
             features = self.actions.space.features([query.profile])
-            information = information_of_query(self.models, features, query.levels, self._about)
+            for model, level in zip(self.models, query.levels, strict=True):
+                information += float(information_of(model, features, self._about)[level, 0])
         return Queried(query, self.cost_of(query), information)
 
     def _check(self, query: Query, name: str) -> None:

@@ -36,7 +36,7 @@ class DrawnUtilities:
     def __call__(self, features: FloatArray) -> FloatArray:
         """Return values at points of shape (n, d), shape (n, n_draws)."""
         known = self._model.hyperparameters
-        prior = known.scales[-1] * self._from_kernel(self._model.top, features)
+        prior = known.amplitudes[-1, -1] * self._from_kernel(self._model.top, features)
         return np.asarray(known.offsets[-1] + prior + self._model.moved(features, self._moves))
 
     def _from_kernel(self, kernel: int, features: FloatArray) -> FloatArray:
@@ -47,17 +47,11 @@ class DrawnUtilities:
         """Return observations of the prior's functions (Eq. 19), shape (n, n_draws)."""
         known = self._model.hyperparameters
         features, levels = self._model.observed
-        at_level = self._from_kernel(self._model.top, features)
-        drawn = np.zeros((len(levels), n_draws))
-        for level in reversed(range(known.n_levels)):
-            if level < self._model.top:
-                rho = known.correlations[level]
-                own = self._from_kernel(level, features)
-                at_level = rho * at_level + np.sqrt(1.0 - rho**2) * own
-            there = levels == level
-            drawn[there] = known.offsets[level] + known.scales[level] * at_level[there]
-        noise = np.sqrt(self._model.noise)[:, None] * rng.standard_normal(drawn.shape)
-        return drawn + noise
+        noise = np.sqrt(self._model.noise)[:, None] * rng.standard_normal((len(levels), n_draws))
+        drawn = known.offsets[levels, None] + noise
+        for kernel, amplitudes in enumerate(known.amplitudes.T):
+            drawn += amplitudes[levels, None] * self._from_kernel(kernel, features)
+        return drawn
 
 
 class DrawnGames:

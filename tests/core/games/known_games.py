@@ -60,10 +60,9 @@ def believing(actions, seed, n, rate=5.0):
     known = Hyperparameters.shared(
         rate, rate, correlations=[0.8], noise=0.01, n_features=len(actions.groups)
     )
-    points = actions.features(actions.profiles)
     models = []
     for _ in actions.players:
-        gp = MultiOutputGP(known, points)
+        gp = MultiOutputGP(known)
         features = actions.features(rng.random((n, len(actions.parameters))))
         for row in features:
             gp.add(row, int(rng.integers(2)), rng.standard_normal())

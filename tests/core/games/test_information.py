@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mfhpo.games.information import best_levels, information_at_level, information_of_target
+from mfhpo.games.information import best_levels, information_of
 from tests.core.games.known_games import direct_posterior
 from tests.core.games.model.test_mogp import Case
 
@@ -15,15 +15,12 @@ SLACK = 1e-9
 @given(st.integers(0, 10_000), st.integers(0, 8), st.integers(1, 4))
 def test_information_is_what_entropies_differ_by(seed, n, n_levels):
     case = Case(seed, n, n_levels, n_points=1)
-    gp, top = case.gp, n_levels - 1
-    at = (np.repeat(gp.points, n_levels, axis=0), np.arange(n_levels))
+    top, noise = n_levels - 1, case.known.noise
+    at = (np.repeat(case.points, n_levels, axis=0), np.arange(n_levels))
     told = case.features, case.levels
     posterior = direct_posterior(case.known, told, case.values, at)[1]
-    noise = gp.hyperparameters.noise
-    of_target = information_of_target(
-        gp.point_variances, gp.point_covariances, gp.point_variances[-1], noise[:, None]
-    )
-    at_level = information_at_level(gp.point_variances, noise[:, None])
+    of_target = information_of(case.gp, case.points, "target")
+    at_level = information_of(case.gp, case.points, "level")
     for level in range(n_levels):
         # H(u_M) + H(y_m) - H(u_M, y_m), of normal variables.
         both = posterior[np.ix_([level, top], [level, top])].copy()
