@@ -49,7 +49,6 @@ class Refinement:
         self.points[arm] = np.union1d(limits, parts)
         estimates.set_limits(arm, self.points[arm])
         estimates.record_all(*history.arrays(arm))
-        estimates.note_latest(arm, float(limits[point]))
 
     def parts(self, arm: int) -> list[float]:
         """Return how many parts of an arm's share of delta there are for each of its limits.

@@ -26,9 +26,7 @@ HISTORY = (
 )
 
 
-def survival_bounds(estimates, arm, delta=0.1):
-    bounds = estimates.survival_bounds(arm, np.full(len(LIMITS), delta))
-    return list(zip(*(part.tolist() for part in bounds), strict=True))
+DELTAS = np.full(len(LIMITS), 0.1)
 
 
 def estimates_of(history, n_arms=2, limits=LIMITS, survival="kaplan-meier", **options):
@@ -45,14 +43,13 @@ def tell(estimates, pull):
 
 
 def content(estimates, arm):
-    points = range(len(estimates.limits(arm)))
     return [
         estimates.limits(arm).tolist(),
         estimates.counts(arm).tolist(),
         estimates.gains(arm).tolist(),
         estimates.survival(arm).tolist(),
-        [bound for point in points for bound in estimates.bounds(arm, point, 0.1)],
-        [bound for bounds in survival_bounds(estimates, arm) for bound in bounds],
+        *(bounds.tolist() for bounds in estimates.bounds(arm, DELTAS)),
+        *(bounds.tolist() for bounds in estimates.survival_bounds(arm, DELTAS)),
     ]
 
 
@@ -145,16 +142,16 @@ class TestSameHistorySameEstimates:
         for arm in range(2):
             assert scaled.gains(arm) == pytest.approx(low + span * plain.gains(arm), **close)
             assert scaled.survival(arm).tolist() == plain.survival(arm).tolist()
-            for point in range(3):
-                bounds = low + span * np.array(plain.bounds(arm, point, 0.1))
-                assert scaled.bounds(arm, point, 0.1) == pytest.approx(bounds, **close)
+            bounds = low + span * np.array(plain.bounds(arm, DELTAS))
+            assert np.array(scaled.bounds(arm, DELTAS)) == pytest.approx(bounds, **close)
 
 
 @given(n=st.integers(2, 300), share=st.floats(0.01, 0.99), delta=st.floats(0.001, 0.5))
 def test_survival_bounds_by_the_divergence_of_two_coins(n, share, delta):
     beyond = min(max(round(share * n), 1), n - 1)
     seen = [Seen(0, 2.0, 0.5, 9.0)] * beyond + [Seen(0, 2.0, 0.5, 1.5)] * (n - beyond)
-    low, high = survival_bounds(estimates_of(seen), 0, delta)[1]
+    bounds = estimates_of(seen).survival_bounds(0, np.full(len(LIMITS), delta))
+    low, high = (bound[1] for bound in bounds)
     p = beyond / n
     assert 0.0 < low < p < high < 1.0
 

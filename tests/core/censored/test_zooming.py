@@ -174,5 +174,6 @@ def test_intervals_share_delta_among_all_points_there_could_be():
         reference.record(0, 4.0, 0.5, 0.0)
     points = policy.points(0)
     [at] = np.flatnonzero(points == 2.0)
-    assert policy.interval(0, int(at)) == reference.bounds(0, 0, 0.1 / 24.0)
-    assert policy.interval(0, len(points) - 1) == reference.bounds(0, 1, 0.1 / 4.0)
+    lows, highs = reference.bounds(0, 0.1 / np.array([24.0, 4.0]))
+    assert policy.interval(0, int(at)) == (lows[0], highs[0])
+    assert policy.interval(0, len(points) - 1) == (lows[1], highs[1])
