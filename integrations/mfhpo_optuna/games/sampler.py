@@ -9,9 +9,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import check_instance
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo_optuna.games.equilibrium import StudyDeviation, StudyEquilibrium, deviations_of
 from mfhpo_optuna.games.kind import GameKind
-from mfhpo_optuna.games.study import NashStudy
+from mfhpo_optuna.games.study import NashStudy, StudyDeviation, StudyEquilibrium
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.loop.report import ProgressLike
 
@@ -118,7 +117,7 @@ class NashSampler(StudySampler):
         check_instance("params", params, Mapping, "a dictionary of parameters")
         with self._lock:
             self._read(study)
-            return deviations_of(self._of(study), params)
+            return self._of(study).deviations(params)
 
     # What Optuna calls.
 
