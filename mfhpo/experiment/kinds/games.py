@@ -156,8 +156,8 @@ class GameRunner(Runner):
         """Return the pull of a claim (see `Runner.adopt`); None if it is no profile."""
         level = self.n_levels - 1 if begun.levels is None else begun.levels[0]
         try:
-            self.policy.actions.check("profile", begun.configuration)
-            self.policy.costs.check("levels", self._levels(level))
+            self.policy.actions.checked("profile", begun.configuration)
+            self.policy.costs.checked("levels", self._levels(level))
         except (TypeError, ValueError):
             return None
         return Pull(self.configurations.add(begun.configuration), level)
