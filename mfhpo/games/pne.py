@@ -70,14 +70,10 @@ class MultiFidelityBounds:
             levels = np.repeat(chosen, len(actions), axis=1)
         else:
             levels, ratios = best_levels(information, costs.table(), allowed)
-        best = int(np.argmax(ratios))
-        tops = np.array(costs.tops)
-        at_target = (levels[best] == tops)[tops > 0].mean()
-        if at_target >= self.eta - _ROUNDING:
+        best, tops = int(np.argmax(ratios)), np.array(costs.tops)
+        if (levels[best] == tops)[tops > 0].mean() >= self.eta - _ROUNDING:
             return None
-        query = Query(
-            actions.space.at(actions.profiles[best]), tuple(int(level) for level in levels[best])
-        )
+        query = Query(actions.space.at(actions.profiles[best]), tuple(levels[best].tolist()))
         cost = costs.of(query.levels)
         told, paid, begun_with = _episode(game, awaited)
         # Line 14 of Algorithm 2. The unit of all is the lowest cost, as the paper has it, where all
@@ -89,13 +85,11 @@ class MultiFidelityBounds:
 
 def _episode(game: GamePolicy, awaited: Sequence[Queried]) -> tuple[float, float, float]:
     """Return information and cost since the last evaluation, and the budget left after that."""
-    information, cost, left, budget = 0.0, 0.0, game.budget, game.budget
+    information, cost, budget = 0.0, 0.0, game.budget
     for made in (*game.history, *awaited):
-        left -= made.cost
+        information, cost = information + made.information, cost + made.cost
         if game.is_evaluation(made.query):
-            information, cost, budget = 0.0, 0.0, left
-        else:
-            information, cost = information + made.information, cost + made.cost
+            information, cost, budget = 0.0, 0.0, budget - cost
     return information, cost, budget
 
 

@@ -94,7 +94,6 @@ class GamePolicy:
         None: it is fitted.
     seed
         Of quasi-random profiles and of the moves of searches.
-
     """
 
     def __init__(
