@@ -94,9 +94,9 @@ def gains(game, profile, owned, level):
     return gained
 
 
-def step(policy, query):
+def step(policy, query, running=()):
     tops, evaluation = policy.costs.tops, policy.costs.of_evaluation
-    left = policy.remaining - policy.cost_of(query)
+    left = policy.remaining - sum(map(policy.cost_of, [query, *running]))
     assert left >= -1e-9 * policy.budget
     assert set(query.profile) == set(policy.actions.parameters)
     for name, parameter in policy.actions.parameters.items():
@@ -115,14 +115,19 @@ def step(policy, query):
         assert left >= evaluation - 1e-9 * policy.budget
 
 
-def play(policy, game, most=1000):
-    queries = []
-    while len(queries) < most and (query := policy.ask()) is not None:
-        step(policy, query)
-        utilities = [
-            game(query.profile, level)[player] for player, level in enumerate(query.levels)
-        ]
-        policy.tell(query, utilities)
-        queries.append(query)
-    assert policy.cost <= policy.budget * (1.0 + 1e-9)
-    return queries
+def play(policy, game, most=1000, n_workers=1):
+    queries, running, rng = [], [], np.random.default_rng(0)
+    while True:
+        is_free = len(running) < n_workers and len(queries) < most
+        query = policy.ask(running) if is_free else None
+        if query is not None:
+            step(policy, query, running)
+            queries.append(query)
+            running.append(query)
+        elif running:
+            done = running.pop(int(rng.integers(len(running))))
+            levels = enumerate(done.levels)
+            policy.tell(done, [game(done.profile, level)[player] for player, level in levels])
+        else:
+            assert policy.cost <= policy.budget * (1.0 + 1e-9)
+            return queries
