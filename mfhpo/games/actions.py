@@ -53,14 +53,10 @@ class Actions:
                     )
                 owners[name] = player
         self.players = tuple(players)
-        self.parameters = {
-            name: parameter for own in players.values() for name, parameter in own.items()
-        }
+        self.parameters = {name: own[name] for own in players.values() for name in own}
         self.space = SearchSpace(self.parameters)
-        names = list(self.parameters)
-        self.cube_columns: list[IntArray] = [
-            np.array([names.index(name) for name in own]) for own in players.values()
-        ]
+        ends = np.cumsum([len(own) for own in players.values()])
+        self.cube_columns: list[IntArray] = np.split(np.arange(ends[-1]), ends[:-1])
         widths = [parameter.width for parameter in self.parameters.values()]
         self.groups: IntArray = np.repeat(np.arange(len(widths)), widths)
         self.columns: list[IntArray] = [

@@ -113,34 +113,27 @@ class Statements:
         """Return each player's possible gain by deviating from a profile."""
         finer = None if self._actions.is_finite else self._actions.around(profile, step=1.0)
         drawn = self._games.dissatisfaction(profile[None, :], finer)[0]
-        outside = (1.0 - probability) / 2.0
         found = {}
         for player, name in enumerate(self._actions.players):
-            unit = float(self._units[player])
-            if not self._possible[player][0].n:
-                found[name] = Dissatisfaction(np.inf, (0.0, np.inf), unit)
-                continue
-            lower, upper = np.quantile(drawn[:, player], (outside, 1.0 - outside))
-            mean = float(drawn[:, player].mean())
-            interval = (min(float(lower), mean), max(float(upper), mean))
-            found[name] = Dissatisfaction(mean, interval, unit)
+            mean, interval = np.inf, (0.0, np.inf)
+            if self._possible[player][0].n:
+                mean = float(drawn[:, player].mean())
+                lower, upper = _interval(drawn[:, player], probability)
+                interval = min(lower, mean), max(upper, mean)
+            found[name] = Dissatisfaction(mean, interval, float(self._units[player]))
         return found
 
     def utilities(self, profile: FloatArray, probability: float) -> dict[str, Utility]:
         """Return each player's utility at a profile."""
         features = self._actions.features(profile[None, :])
-        outside = (1.0 - probability) / 2.0
         found = {}
         for name, models in zip(self._actions.players, self._possible, strict=True):
-            if not models[0].n:
-                found[name] = Utility(np.nan, (-np.inf, np.inf))
-                continue
-            predicted = [model.predict(features, model.top) for model in models]
-            means = np.array([float(mean[0]) for mean, _ in predicted])
-            deviations = np.sqrt([float(variance[0]) for _, variance in predicted])
-            believed = means[:, None] + deviations[:, None] * _QUANTILES
-            lower, upper = np.quantile(believed, (outside, 1.0 - outside))
-            found[name] = Utility(float(means.mean()), (float(lower), float(upper)))
+            found[name] = Utility(np.nan, (-np.inf, np.inf))
+            if models[0].n:
+                predicted = np.array([model.predict(features, model.top) for model in models])
+                means, variances = predicted[:, 0], predicted[:, 1]  # (n_models, 1)
+                believed = means + np.sqrt(variances) * _QUANTILES
+                found[name] = Utility(float(means.mean()), _interval(believed, probability))
         return found
 
     def deviations(self, profile: FloatArray, probability: float) -> dict[str, Deviation]:
@@ -151,3 +144,10 @@ class Statements:
             moved = best_response(profile, player, finer, gain.unit)
             found[name] = Deviation(gain, self._actions.space.at(moved))
         return found
+
+
+def _interval(values: FloatArray, probability: float) -> tuple[float, float]:
+    """Return what holds this share of the values."""
+    outside = (1.0 - probability) / 2.0
+    lower, upper = np.quantile(values, (outside, 1.0 - outside))
+    return float(lower), float(upper)

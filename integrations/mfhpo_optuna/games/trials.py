@@ -85,7 +85,8 @@ class GameTrials(Translation):
         if any(self.space.change(*asked) for asked in trial.distributions.items()):
             return
         self.space.learn(trial.distributions)
-        if self.game is None and not self.trouble and self.space.is_known:
+        is_known = self.space.distributions.keys() >= set(self.kind.players.parameters)
+        if is_known and self.game is None and not self.trouble:
             self._find_out()
 
     def _find_out(self) -> None:
@@ -217,7 +218,7 @@ class GameTrials(Translation):
         if note.worker is None:
             return self._ended(trial, note, end, note.order if end.order is None else end.order)
         outcome = super().outcome(trial, note, end)
-        has_run = all(name in trial.params for name in self.kind.players.parameters)
+        has_run = trial.params.keys() >= set(self.kind.players.parameters)
         return replace(outcome, cost=0.0) if isinstance(outcome, Lost) and not has_run else outcome
 
     def _ended(self, trial: FrozenTrial, note: PullNote, end: End, order: int) -> Ended:

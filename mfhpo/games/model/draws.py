@@ -22,14 +22,13 @@ class DrawnUtilities:
     """
 
     def __init__(self, model: MultiOutputGP, n_draws: int, rng: np.random.Generator) -> None:
-        known = model.hyperparameters
-        shape = known.length_scales.shape
+        lengths = model.hyperparameters.length_scales
+        n_levels = len(lengths)
         self._model = model
-        frequencies = rng.standard_normal((shape[0], shape[1], _FEATURES))
-        self._frequencies = (frequencies / known.length_scales[:, :, None]).astype(_PRECISION)
-        phases = rng.uniform(0.0, 2.0 * np.pi, (shape[0], _FEATURES))
-        self._phases = phases.astype(_PRECISION)
-        weights = np.sqrt(2.0 / _FEATURES) * rng.standard_normal((shape[0], _FEATURES, n_draws))
+        frequencies = rng.standard_normal((*lengths.shape, _FEATURES)) / lengths[:, :, None]
+        phases = rng.uniform(0.0, 2.0 * np.pi, (n_levels, _FEATURES))
+        weights = np.sqrt(2.0 / _FEATURES) * rng.standard_normal((n_levels, _FEATURES, n_draws))
+        self._frequencies, self._phases = frequencies.astype(_PRECISION), phases.astype(_PRECISION)
         self._weights = weights.astype(_PRECISION)
         self._moves = model.moves(self._prior_at_observations(rng, n_draws))
 
@@ -71,17 +70,13 @@ class DrawnGames:
         n_draws: int,
         rng: np.random.Generator,
     ) -> None:
-        self._actions = actions
-        self._utilities = [
-            [DrawnUtilities(model, n_draws // len(of_player), rng) for model in of_player]
-            for of_player in models
-        ]
-        scales = [
-            np.repeat([model.unit for model in of_player], n_draws // len(of_player))
-            for of_player in models
-        ]
+        self._actions, self._n_draws = actions, n_draws
+        self._utilities, scales = [], []
+        for of_player in models:
+            n = n_draws // len(of_player)
+            self._utilities.append([DrawnUtilities(model, n, rng) for model in of_player])
+            scales.append(np.repeat([model.unit for model in of_player], n))
         self.units: FloatArray = np.maximum(np.stack(scales, axis=1), least_units)
-        self._n_draws = n_draws
         self._is_sure = max(map(len, models)) == 1
         self._known = [player for player, (model, *_) in enumerate(models) if model.n]
 
@@ -110,10 +105,9 @@ class DrawnGames:
         return self._over_games(gains.max(axis=2, initial=0.0))
 
     def worst_of_all_profiles(self) -> FloatArray:
-        """Return `worst` of all combinations of actions, in less time, or raise ValueError."""
+        """Return `worst` of all combinations of so few actions, in less time."""
         shape = self._actions.shape
-        if shape is None:
-            raise ValueError("actions must be so few that all their combinations are profiles.")
+        assert shape is not None
         features = self._actions.features(self._actions.profiles)
         worst = np.zeros((*shape, self._n_draws))
         for player in self._known:
