@@ -91,20 +91,13 @@ class GainEstimates:
         for arm in range(n_arms):
             self.set_limits(arm, given)
 
-    def record(self, arm: int, limit: float, reward: float, seconds: float) -> None:
-        """Learn from one pull; infinite seconds if it was stopped.
-
-        `limit` is that under which it ran, infinite for none, chosen without knowing the outcome.
-        """
-        one = (np.array([value]) for value in (limit, reward, seconds))
-        self.record_all(np.array([arm]), *one)
-
-    def record_all(
+    def learn(
         self, arms: IntArray, limits: FloatArray, rewards: FloatArray, seconds: FloatArray
     ) -> None:
-        """Learn from many pulls, arrays of shape (N,); infinite seconds where one was stopped.
+        """Learn from pulls, arrays of shape (N,); infinite seconds where one was stopped.
 
-        The last one was played last.
+        `limits` are those under which they ran, infinite for none, chosen without knowing the
+        outcome. The last pull was played last.
         """
         stopped = np.isinf(seconds)
         gains = np.zeros(len(arms))

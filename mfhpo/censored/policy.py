@@ -337,14 +337,15 @@ class CensoredPolicy(Policy):
 
     def _learn(self, arm: int, limit: float, reward: float, seconds: float) -> None:
         seen = self.history.lowest, self.history.highest
-        self.history.add_all(np.array([arm]), np.array([[limit, reward, seconds]]))
+        arms, note = np.array([arm]), np.array([[limit, reward, seconds]])
+        self.history.add_all(arms, note)
         self.rewards.check(reward, self.labels)
         is_seen = seen == (self.history.lowest, self.history.highest)
         known = self._estimates
         if known is None or (self.rewards.declared is None and not is_seen):
             self._retell()  # with limits, or on another scale
             return
-        known.record(arm, limit, reward, seconds)
+        known.learn(arms, *note.T)
         if self._refinement is not None:
             self._refinement.refine(known, self.history)
             self._set_level(known)
@@ -371,7 +372,7 @@ class CensoredPolicy(Policy):
         if self._refinement is not None:
             self._refinement.begin(estimates)
             self._set_level(estimates)
-        estimates.record_all(*self.history.arrays())
+        estimates.learn(*self.history.arrays())
         for arm in np.flatnonzero(~self._roster.active).tolist():
             estimates.tallies.points[arm] = 0  # it is never chosen again
         self._estimates = estimates

@@ -131,9 +131,6 @@ class NashSampler(StudySampler):
         """Learn from the trial; when the budget is spent, stop the study."""
         self._check_study(study)  # an objective that suggests nothing is told here
         super().after_trial(study, trial, state, values)
-        with self._lock:
-            if not self._joining.refusal(study, trial):
-                self._of(study).note(study)
 
     def _value_for(
         self, study: optuna.Study, trial: FrozenTrial, name: str, distribution: BaseDistribution

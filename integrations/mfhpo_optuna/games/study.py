@@ -92,11 +92,18 @@ class NashStudy(StudyExperiment):
         return [*self.trials.moved(trial, note, events[-1]), *events]
 
     def end(self, study: optuna.Study, trial: FrozenTrial, state: TrialState, values: Any) -> bool:
-        """Take in a trial that ends now; ValueError if it is no evaluation of the game."""
+        """Take in a trial that ends now; ValueError if it is no evaluation of the game.
+
+        The study notes which game is played in it, once that is known.
+        """
         was_evaluation = super().end(study, trial, state, values)
         problem, self.trials.fault = self.trials.fault or self.trials.trouble, ""
         if problem:
             raise ValueError(problem)
+        if self.policy is not None and not self._is_noted:
+            self._is_noted = True
+            if self.trials.note != self.trials.earlier:
+                write_note(study, GAME_KEY, self.trials.note)
         return was_evaluation
 
     # What trials evaluate.
@@ -239,11 +246,3 @@ class NashStudy(StudyExperiment):
     def params_of(self, answer: Answer) -> dict[str, Any]:
         """Return all players' parameters at the profile of an answer of the policy."""
         return self.trials.space.params(answer.params) if answer.params else {}
-
-    def note(self, study: optuna.Study) -> None:
-        """Leave word in the study of the game that is played in it."""
-        if self._is_noted or self.policy is None:
-            return
-        self._is_noted, now = True, self.trials.note
-        if now != self.trials.earlier:
-            write_note(study, GAME_KEY, now)

@@ -90,8 +90,8 @@ class MultiOutputGP:
         """Standard deviation of the utility at the target, before anything was observed."""
         return float(self.hyperparameters.scales[-1])
 
-    def add(self, features: FloatArray, level: int, value: float | None, count: int = 1) -> None:
-        """Learn an observation: features, shape (d,), a level, and the mean of `count` values.
+    def add(self, features: FloatArray, level: int, value: float | None) -> None:
+        """Learn an observation: features, shape (d,), a level, and a value.
 
         None stands for one that is under way, and is taken to be as predicted. Of observations of
         the same utility their mean is kept, unless noise is so small that the covariance would
@@ -99,16 +99,16 @@ class MultiOutputGP:
         """
         known, told = self.hyperparameters, self._told
         same = (told.features == features).all(axis=1) & (told.levels == level)
-        same &= known.noise[level] / (told.counts + count) >= known.least_noise[level]
+        same &= known.noise[level] / (told.counts + 1.0) >= known.least_noise[level]
         if value is not None and same.any():
             values, counts, first = told.values.copy(), told.counts.copy(), np.argmax(same)
-            counts[first] += count
-            values[first] += (value - values[first]) * count / counts[first]
+            counts[first] += 1.0
+            values[first] += (value - values[first]) / counts[first]
             self._told = replace(told, values=values, counts=counts)
         else:
             if value is None:
                 value = float(self.mean(features[None, :], level)[0])
-            self._told = told.and_one(features, level, value, count)
+            self._told = told.and_one(features, level, value)
         for name in ("_factor", "_weights"):
             vars(self).pop(name, None)
 

@@ -38,13 +38,13 @@ class Observations:
         """Return no observations."""
         return cls.once(np.zeros((0, n_features)), np.zeros(0, dtype=np.int64), np.zeros(0))
 
-    def and_one(self, features: FloatArray, level: int, value: float, count: int) -> Observations:
-        """Return these observations and another one, the mean of equal values."""
+    def and_one(self, features: FloatArray, level: int, value: float) -> Observations:
+        """Return these observations and another one."""
         return Observations(
             np.vstack([self.features, features]),
             np.append(self.levels, level),
             np.append(self.values, value),
-            np.append(self.counts, float(count)),
+            np.append(self.counts, 1.0),
             np.append(self.squares, 0.0),
         )
 

@@ -11,7 +11,7 @@ from mfhpo import Observation
 from mfhpo.censored import RCUCB, Linear
 from mfhpo.censored.gain import GainEstimates
 from mfhpo.censored.upper_bounds import _observed, bounds_on_gain, highest_mean
-from tests.core.censored.naive import largest_means
+from tests.core.censored.naive import largest_means, record
 
 TOP = 1.0
 
@@ -95,7 +95,7 @@ PENALTY = Linear(0.5)  # .5 and 1
 def estimates_of(rewards, seconds, limit=2.0, **options):
     estimates = GainEstimates(1, LIMITS, **({"cost": COST, "penalty": PENALTY} | options))
     for reward, took in zip(rewards, seconds, strict=True):
-        estimates.record(0, limit, reward, took if took <= limit else math.inf)
+        record(estimates, 0, limit, reward, took if took <= limit else math.inf)
     return estimates
 
 

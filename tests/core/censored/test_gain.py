@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 
 from mfhpo.censored import Linear
 from mfhpo.censored.gain import GainEstimates
-from tests.core.censored.naive import Seen, charged, counted_survival, expected_gain, product_limit
+from tests.core.censored.naive import (
+    Seen,
+    charged,
+    counted_survival,
+    expected_gain,
+    product_limit,
+    record,
+)
 
 LIMITS = (1.0, 2.0, 4.0)
 COST = Linear(0.1)
@@ -33,13 +40,9 @@ def estimates_of(history, n_arms=2, limits=LIMITS, survival="kaplan-meier", **op
     scale = {"cost": COST, "penalty": PENALTY} | options
     estimates = GainEstimates(n_arms, limits, survival=survival, **scale)
     for pull in history:
-        tell(estimates, pull)
+        seconds = math.inf if pull.stopped else pull.seconds
+        record(estimates, pull.arm, pull.limit, pull.reward, seconds)
     return estimates
-
-
-def tell(estimates, pull):
-    seconds = math.inf if pull.stopped else pull.seconds
-    estimates.record(pull.arm, pull.limit, pull.reward, seconds)
 
 
 def content(estimates, arm):
@@ -109,8 +112,8 @@ class TestAgainstTheFormulas:
         told = np.zeros(20_000, dtype=np.int64), limits, np.zeros(20_000), seconds
         product = GainEstimates(1, [1.0, 2.0], cost=COST, penalty=PENALTY)
         counted = GainEstimates(1, [1.0, 2.0], cost=COST, penalty=PENALTY, survival="count")
-        product.record_all(*told)
-        counted.record_all(*told)
+        product.learn(*told)
+        counted.learn(*told)
         # The standard error at 2 is below .02.
         assert product.survival(0) == pytest.approx([0.6, 0.3], abs=0.04)
         assert counted.survival(0) == pytest.approx([0.6, 0.9 * 0.6 + 0.1 * 0.3], abs=0.02)

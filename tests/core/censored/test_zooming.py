@@ -10,6 +10,7 @@ from benchmarks.simulation.rcucb import play as play_at_once
 from mfhpo import Observation, Pull
 from mfhpo.censored import Linear, ZoomingRCUCB
 from mfhpo.censored.gain import GainEstimates
+from tests.core.censored.naive import record
 from tests.core.censored.test_rcucb import (
     Naive,
     asked_and_told,
@@ -141,7 +142,7 @@ class TestNewPoints:
             fresh = GainEstimates(1, points, survival=survival, **CHARGES)
             for pulled, limit, reward, seconds in history:
                 if pulled == arm:
-                    fresh.record(0, limit, reward, seconds)
+                    record(fresh, 0, limit, reward, seconds)
             assert policy.survival(arm) == pytest.approx(fresh.survival(0))
             assert policy.estimate(arm) == pytest.approx(fresh.gains(0), nan_ok=True)
             played = [sum((a, tau) == (arm, point) for a, tau, *_ in history) for point in points]
@@ -161,7 +162,7 @@ def test_intervals_share_delta_among_all_points_there_could_be():
     reference = GainEstimates(1, [2.0, 4.0], **FREE)
     for _ in range(5):
         policy.tell(Pull(0, 0, 4.0), Observation(0.5, cost=0.0))
-        reference.record(0, 4.0, 0.5, 0.0)
+        record(reference, 0, 4.0, 0.5, 0.0)
     points = policy.points(0)
     [at] = np.flatnonzero(points == 2.0)
     lows, highs = reference.bounds(0, 0.1 / np.array([24.0, 4.0]))

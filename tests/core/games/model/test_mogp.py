@@ -149,7 +149,8 @@ def test_observations_that_are_learned_at_once(case):
     counts = 1.0 + np.arange(len(case.values))
     one_by_one = MultiOutputGP(case.known)
     for x, level, value, count in zip(case.features, case.levels, case.values, counts, strict=True):
-        one_by_one.add(x, int(level), float(value), int(count))
+        for _ in range(int(count)):
+            one_by_one.add(x, int(level), float(value))
     told = Observations.once(case.features, case.levels, case.values)
     at_once = MultiOutputGP(case.known, replace(told, counts=counts))
     assert at_once.n == one_by_one.n
