@@ -39,19 +39,13 @@ class LearnedUtility:
         lengths = known.length_scales[-1]
         before = seen.failures(lengths)
         seen.add(features, level, value)
-        is_as_before = seen.failures(lengths) == before
-        if not seen.has_seen or (value is None and is_as_before):
-            return
-        is_early = not self._is_declared and len(seen) <= _FIRST_FIT
-        is_time = not self._is_declared and len(seen) >= self._next_fit
-        if value is not None and is_as_before and not is_early and not is_time:
-            self.model.add(features, level, value)
+        if not seen.has_seen or (value is None and seen.failures(lengths) == before):
             return
         observations = seen.observations(lengths)
-        if is_time:
+        if not self._is_declared and len(seen) >= self._next_fit:
             known = fit(observations, self._assumptions)
             self._next_fit = math.ceil(_NEXT_FIT * len(seen))
-        elif is_early:
+        elif not self._is_declared and len(seen) < _FIRST_FIT:
             known = first_guess(observations, self._assumptions)
         self.model = MultiOutputGP(known, observations)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -46,14 +45,12 @@ def covariance(
 class MultiOutputGP:
     """A Gaussian process over (configuration, level), with the covariance of `covariance`.
 
-    Observations are added one at a time; those of the same utility are merged.
-
     Parameters
     ----------
     hyperparameters
         Of the covariance.
     told
-        Observations of different utilities, to begin with. None: there are none.
+        Observations to begin with. None: there are none.
 
     References
     ----------
@@ -77,7 +74,7 @@ class MultiOutputGP:
 
     @property
     def n(self) -> int:
-        """Number of observations, those of the same utility counted once."""
+        """Number of observations; those that are given as one count once."""
         return len(self._told.levels)
 
     @property
@@ -93,22 +90,11 @@ class MultiOutputGP:
     def add(self, features: FloatArray, level: int, value: float | None) -> None:
         """Learn an observation: features, shape (d,), a level, and a value.
 
-        None stands for one that is under way, and is taken to be as predicted. Of observations of
-        the same utility their mean is kept, unless noise is so small that the covariance would
-        become singular.
+        None stands for one that is under way, and is taken to be as predicted.
         """
-        known, told = self.hyperparameters, self._told
-        same = (told.features == features).all(axis=1) & (told.levels == level)
-        same &= known.noise[level] / (told.counts + 1.0) >= known.least_noise[level]
-        if value is not None and same.any():
-            values, counts, first = told.values.copy(), told.counts.copy(), np.argmax(same)
-            counts[first] += 1.0
-            values[first] += (value - values[first]) / counts[first]
-            self._told = replace(told, values=values, counts=counts)
-        else:
-            if value is None:
-                value = float(self.mean(features[None, :], level)[0])
-            self._told = told.and_one(features, level, value)
+        if value is None:
+            value = float(self.mean(features[None, :], level)[0])
+        self._told = self._told.and_one(features, level, value)
         for name in ("_factor", "_weights"):
             vars(self).pop(name, None)
 

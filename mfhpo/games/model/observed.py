@@ -94,9 +94,9 @@ class ObservedUtilities:
         return Observations(
             np.array(features),
             np.array(levels),
-            np.array([np.mean(each) for each in values]),
-            np.array([len(each) for each in values], dtype=float),
-            np.array([np.var(each) * len(each) for each in values]),
+            np.array([sum(each) / len(each) for each in values]),
+            np.array([float(len(each)) for each in values]),
+            np.array([np.var(each) * len(each) if len(each) > 1 else 0.0 for each in values]),
         )
 
     def failures(self, length_scales: FloatArray) -> dict[Place, float]:
