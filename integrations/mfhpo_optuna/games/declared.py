@@ -11,7 +11,6 @@ from mfhpo.racing.declaration import as_fidelity
 from mfhpo_optuna.study.levels import levels_in
 
 FidelityLike: TypeAlias = str | Fidelity
-Costs: TypeAlias = Sequence[float] | Mapping[str, Sequence[float]]
 
 
 class Players:
