@@ -60,13 +60,10 @@ def believing(actions, seed, n, rate=5.0):
     known = Hyperparameters.shared(
         rate, rate, correlations=[0.8], noise=0.01, n_features=len(actions.groups)
     )
-    models = []
-    for _ in actions.players:
-        gp = MultiOutputGP(known)
-        features = actions.features(rng.random((n, len(actions.parameters))))
-        for row in features:
+    models = [MultiOutputGP(known) for _ in actions.players]
+    for gp in models:
+        for row in actions.features(rng.random((n, len(actions.parameters)))):
             gp.add(row, int(rng.integers(2)), rng.standard_normal())
-        models.append(gp)
     return Beliefs(actions, models, beta=1.5)
 
 

@@ -57,6 +57,11 @@ def choices(draw, costs_of):
     return np.round(information, draw(st.sampled_from([1, 12]))), costs
 
 
+def between(costs, share):
+    least, most = costs.min(axis=1).sum(), costs.max(axis=1).sum()
+    return least + share * (most - least)
+
+
 def check(information, costs, budget, *, exact=True):
     levels, ratios = best_levels(information, costs, budget)
     players = np.arange(len(costs))
@@ -74,17 +79,14 @@ def check(information, costs, budget, *, exact=True):
 @given(choices(st.integers(1, 12)), st.floats(0.0, 1.0), st.sampled_from([0.1, 1e-4, 1 / 3, 1e5]))
 def test_levels_within_a_budget_in_another_unit(case, share, unit):
     information, costs = case
-    least, most = costs.min(axis=1).sum(), costs.max(axis=1).sum()
-    budget = float(np.round(least + share * (most - least)))
-    common = costs.min() == 1.0
-    check(information, unit * costs, unit * budget, exact=bool(common))
+    budget = float(np.round(between(costs, share)))
+    check(information, unit * costs, unit * budget, exact=bool(costs.min() == 1.0))
 
 
 @given(choices(st.floats(0.1, 20.0)), st.floats(0.0, 1.0))
 def test_levels_within_a_budget_of_costs_without_a_unit(case, share):
     information, costs = case
-    least, most = costs.min(axis=1).sum(), costs.max(axis=1).sum()
-    check(information, costs, float(least + share * (most - least)), exact=False)
+    check(information, costs, float(between(costs, share)), exact=False)
 
 
 def test_a_budget_that_pays_for_nothing():

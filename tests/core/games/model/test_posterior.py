@@ -136,9 +136,7 @@ def test_constant_values(averaging, noise, value):
     told = random_observations(0, 12, assuming(averaging, noise))
     told = replace(told, values=np.full(12, value))
     found = fit(told, assuming(averaging, noise))
-    gp = MultiOutputGP(found)
-    for x, level in zip(told.features, told.levels, strict=True):
-        gp.add(x, int(level), value)
+    gp = MultiOutputGP(found, told)
     means, variances = gp.predict(np.linspace(0.0, 1.0, 5)[:, None], 1)
     assert means == pytest.approx(np.full(5, value), rel=1e-9, abs=1e-6)
     assert np.isfinite(variances).all()
