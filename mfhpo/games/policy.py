@@ -113,9 +113,9 @@ class GamePolicy:
         seed: int = 0,
     ) -> None:
         self.actions = Actions(players, check_seed(seed))
+        self.joint = check_flag("joint", joint)
         self.costs = LevelCosts(costs, list(self.actions.players), joint)
         self.budget = check_positive("budget", budget)
-        self.joint = check_flag("joint", joint)
         self.beta = check_positive("beta", beta)
         self.probability = check_probability("probability", probability)
         self.seed = seed
