@@ -336,13 +336,11 @@ class CensoredPolicy(Policy):
         return Pull(arm, 0, limit)
 
     def _learn(self, arm: int, limit: float, reward: float, seconds: float) -> None:
-        seen = self.history.lowest, self.history.highest
+        scale, known = self.reward_range, self._estimates
         arms, note = np.array([arm]), np.array([[limit, reward, seconds]])
         self.history.add_all(arms, note)
         self.rewards.check(reward, self.labels)
-        is_seen = seen == (self.history.lowest, self.history.highest)
-        known = self._estimates
-        if known is None or (self.rewards.declared is None and not is_seen):
+        if known is None or self.reward_range != scale:
             self._retell()  # with limits, or on another scale
             return
         known.learn(arms, *note.T)
