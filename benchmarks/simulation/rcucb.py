@@ -26,7 +26,7 @@ def play(policy: CensoredPolicy, draw: Draw, rounds: int) -> None:
     not finite.
     """
     rounds = check_count("rounds", rounds, 0)
-    estimates = policy._known().estimates
+    estimates = policy._known()
     if policy.rewards.declared is None:
         raise ValueError("reward_range=None: rounds can be played at once with a declared one.")
     if policy.horizon is not None:
@@ -64,7 +64,7 @@ def _rounds_at_this_level(policy: CensoredPolicy) -> int:
     """Return how many rounds may be played before the rule changes."""
     if policy._refinement is None:
         return 1 << 20
-    policy._set_level(policy._known().estimates)
+    policy._set_level(policy._known())
     return planned_rounds(policy.horizon, policy.pulls) - policy.pulls
 
 
@@ -72,7 +72,7 @@ def _note_plays(policy: CensoredPolicy, arms: IntArray, notes: FloatArray) -> No
     """Take a block of plays into the history: arms (N,); limit, reward and seconds (N, 3)."""
     policy.history.add_all(arms, notes)
     policy.cost += float(np.minimum(notes[:, 0], notes[:, 2]).sum())
-    policy._known().estimates.lowest.clear()
+    policy._known().kept.clear()
     seen = notes[~np.isnan(notes[:, 1]), 1]
     if seen.size:
         policy.rewards.check(float(seen.min()), policy.labels)

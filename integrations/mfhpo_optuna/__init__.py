@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mfhpo.knowledge.fidelity import Fidelity
     from mfhpo_optuna.certification import StudyCertificate, certify
-    from mfhpo_optuna.games.equilibrium import StudyDeviation, StudyEquilibrium
     from mfhpo_optuna.games.sampler import NashSampler
+    from mfhpo_optuna.games.study import StudyDeviation, StudyEquilibrium
     from mfhpo_optuna.pruners.elimination_pruner import MFEliminationPruner
     from mfhpo_optuna.pruners.iise_pruner import IISEPruner
     from mfhpo_optuna.pruners.time_limit_pruner import TimeLimitPruner
@@ -98,8 +98,8 @@ _MODULES = {
     "SearchSampler": "mfhpo_optuna.samplers.search_sampler",
     "StopWhenSettled": "mfhpo_optuna.study.settled",
     "StudyCertificate": "mfhpo_optuna.certification",
-    "StudyDeviation": "mfhpo_optuna.games.equilibrium",
-    "StudyEquilibrium": "mfhpo_optuna.games.equilibrium",
+    "StudyDeviation": "mfhpo_optuna.games.study",
+    "StudyEquilibrium": "mfhpo_optuna.games.study",
     "StudyLimitRecommendation": "mfhpo_optuna.samplers.answer",
     "StudyRecommendation": "mfhpo_optuna.samplers.answer",
     "TimeLimitPruner": "mfhpo_optuna.pruners.time_limit_pruner",

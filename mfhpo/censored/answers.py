@@ -1,67 +1,11 @@
-"""Statements about arms and limits: bounds that hold together, and what they rest on."""
-
-from dataclasses import dataclass
+"""What answers about arms and limits rest on, and why a race is over, in words."""
 
 import numpy as np
 
-from mfhpo.censored.gain import GainEstimates
 from mfhpo.censored.history import RewardRange
 from mfhpo.censored.limits import SharedLimits
-from mfhpo.censored.zooming import Refinement
-from mfhpo.knowledge.arrays import FloatArray, IntArray
-from mfhpo.knowledge.statistics import SurvivalPoint
 from mfhpo.problem import Labels
 from mfhpo.racing.roster import Roster
-
-
-@dataclass(frozen=True)
-class GainBounds:
-    """Bounds on gains that hold for all pairs together, at all times, but with probability delta.
-
-    Each arm has an equal share of it, and so have its limits, unless these are refined.
-    """
-
-    estimates: GainEstimates
-    refinement: Refinement | None
-    delta: float
-
-    def interval(self, arm: int, point: int) -> tuple[float, float]:
-        """Return bounds on the gain of a pair."""
-        return self.estimates.bounds(arm, point, float(self._shares(arm)[point]))
-
-    def surest(self, arm: int) -> int:
-        """Return the index of the arm's limit with the best lower bound."""
-        return int(np.argmax(self._lower_bounds(arm)))
-
-    def believed(self, arm: int) -> tuple[float, tuple[float, float]]:
-        """Return the estimated gain at the arm's surest limit, within its bounds, and these."""
-        point = self.surest(arm)
-        low, high = self.interval(arm, point)
-        return min(max(float(self.estimates.gains(arm)[point]), low), high), (low, high)
-
-    def best_arm(self, arms: IntArray) -> int | None:
-        """Return the arm with the best lower bound; None if nothing is known about any."""
-        pulled: list[int] = [arm for arm in arms.tolist() if self.estimates.counts(arm).any()]
-        bounds = [self._lower_bounds(arm).max() for arm in pulled]
-        return pulled[int(np.argmax(bounds))] if pulled else None
-
-    def curve(self, arm: int) -> tuple[SurvivalPoint, ...]:
-        """Return how probably a pull of an arm runs beyond each of its limits."""
-        survival = self.estimates.survival(arm)
-        lows, highs = self.estimates.survival_bounds(arm, self._shares(arm))
-        columns = (self.estimates.limits(arm), np.clip(survival, lows, highs), lows, highs)
-        return tuple(SurvivalPoint(*row) for row in np.stack(columns, axis=1).tolist())
-
-    def _lower_bounds(self, arm: int) -> FloatArray:
-        kept = self.estimates.lowest
-        if arm not in kept:
-            kept[arm] = self.estimates.lower_bounds(arm, self._shares(arm))
-        return kept[arm]
-
-    def _shares(self, arm: int) -> FloatArray:
-        n_arms, n_points = len(self.estimates.tallies.points), len(self.estimates.limits(arm))
-        parts = [n_points] * n_points if self.refinement is None else self.refinement.parts(arm)
-        return self.delta / (n_arms * np.array(parts, dtype=np.float64))
 
 
 def estimated_in_words(rewards: RewardRange, limits: SharedLimits) -> str:

@@ -5,7 +5,7 @@ beyond a limit by the paper's count (Eq. 9) or by Kaplan and Meier.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -28,9 +28,12 @@ from mfhpo.censored.upper_bounds import (
     record,
 )
 from mfhpo.knowledge.arrays import FloatArray, IntArray
+from mfhpo.knowledge.statistics import SurvivalPoint
 
 # Share of the rewards' range that the largest limit costs when no cost is declared.
 _DEFAULT_COST = 0.1
+
+_RULE = Rule()
 
 Survival = Literal["kaplan-meier", "count"]
 
@@ -48,6 +51,10 @@ class GainEstimates:
     the reward. Rewards outside `reward_range` are taken for the nearest one inside. For these and
     for `survival` see `mfhpo.censored.options.LimitOptions`. The `rule` is that which the estimates
     serve, as far as it is not about the scale. ValueError or TypeError for what is none.
+
+    Intervals of all pairs hold together, at all times, but with probability `delta`. Each arm has
+    an equal share of it, and so have its limits, unless `parts` tells how many of the arm's share
+    there are for each of them.
     """
 
     def __init__(
@@ -59,7 +66,9 @@ class GainEstimates:
         penalty: Charge | None,
         reward_range: tuple[float, float] = (0.0, 1.0),
         survival: Survival = "kaplan-meier",
-        rule: Rule | None = None,
+        rule: Rule = _RULE,
+        delta: float = 0.05,
+        parts: Callable[[int], Sequence[float]] | None = None,
     ) -> None:
         given = np.asarray(limits, dtype=np.float64)
         check_choice("survival", survival, get_args(Survival))
@@ -71,54 +80,50 @@ class GainEstimates:
         check_charge("cost", self._cost, np.array([longest]))
         check_charge("penalty", self._penalty, given)
         top = 1.0 - float(self._cost(np.zeros(1))[0]) / self._span
-        base = rule or Rule(0, False, 1.0, 0.0, 1.0, 0.0)
-        self.rule = base._replace(counted=survival == "count", top=top)
+        self.rule = rule._replace(counted=survival == "count", top=top)
+        self._delta, self._parts = delta, parts
         shape = (n_arms, len(given))
         self.tallies = Tallies(
             np.zeros((*shape, COLUMNS)), np.zeros(n_arms, dtype=np.int64), np.zeros(n_arms)
         )
-        self.lowest: dict[int, FloatArray] = {}  # kept by `GainBounds` until an arm's next pull
+        self.kept: dict[int, tuple[FloatArray, FloatArray]] = {}  # intervals, until the next pull
         self.latest = -1, -1  # arm and point that were played last, if there is such a point
         for arm in range(n_arms):
             self.set_limits(arm, given)
 
-    def record(self, arm: int, limit: float, reward: float, seconds: float) -> None:
-        """Learn from one pull; infinite seconds if it was stopped.
-
-        `limit` is that under which it ran, infinite for none, chosen without knowing the outcome.
-        """
-        one = (np.array([value]) for value in (limit, reward, seconds))
-        self.record_all(np.array([arm]), *one)
-
-    def record_all(
+    def learn(
         self, arms: IntArray, limits: FloatArray, rewards: FloatArray, seconds: FloatArray
     ) -> None:
-        """Learn from many pulls, arrays of shape (N,); infinite seconds where one was stopped."""
+        """Learn from pulls, arrays of shape (N,); infinite seconds where one was stopped.
+
+        `limits` are those under which they ran, infinite for none, chosen without knowing the
+        outcome. The last pull was played last.
+        """
         stopped = np.isinf(seconds)
         gains = np.zeros(len(arms))
         gains[~stopped] = self.scaled(rewards[~stopped], seconds[~stopped])
         for arm in np.unique(arms).tolist():
             own = arms == arm
-            self.lowest.pop(arm, None)
+            self.kept.pop(arm, None)
             record(self.tallies, self.rule, arm, limits[own], gains[own], seconds[own])
-
-    def note_latest(self, arm: int, limit: float) -> None:
-        """Note which pair was played last."""
-        at = np.flatnonzero(self.limits(arm) == limit)
-        self.latest = arm, int(at[-1]) if at.size else -1
+        if len(arms):
+            at = np.flatnonzero(self.limits(arms[-1]) == limits[-1])
+            self.latest = int(arms[-1]), int(at[-1]) if at.size else -1
 
     def set_limits(self, arm: int, limits: FloatArray) -> None:
         """Give an arm these limits, increasing, and forget what was recorded of it."""
-        size = len(limits)
-        if size > self.tallies.cells.shape[1]:
-            self._widen(max(size, 2 * self.tallies.cells.shape[1]))
+        size, width = len(limits), self.tallies.cells.shape[1]
+        if size > width:
+            more = max(size, 2 * width) - width
+            cells = np.pad(self.tallies.cells, ((0, 0), (0, more), (0, 0)))
+            self.tallies = self.tallies._replace(cells=cells)
         cells = self.tallies.cells[arm]
         cells[:] = 0.0
         cells[:, SURVIVAL] = 1.0
         cells[:size, LIMIT] = limits
         cells[:size, PENALTY] = self._penalty(limits) / self._span
         cells[:size, FLOOR] = -self._cost(limits) / self._span
-        self.lowest.pop(arm, None)
+        self.kept.pop(arm, None)
         self.tallies.totals[arm] = 0.0
         self.tallies.points[arm] = size
 
@@ -139,21 +144,12 @@ class GainEstimates:
         """Return the estimated probability of running beyond each limit of an arm, shape (m,)."""
         return self._column(arm, SURVIVAL)
 
-    def bounds(self, arm: int, point: int, delta: float) -> tuple[float, float]:
-        """Return bounds on the gain at one limit, valid at all times with probability 1 - delta.
+    def bounds(self, arm: int, deltas: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return bounds on the gain at each limit of an arm, each with its own delta, (m,).
 
-        If short pulls are recorded sooner, the bounds lean towards these.
+        They hold at all times. If short pulls are recorded sooner, they lean towards these.
         """
-        low, high = self._bounds(arm, np.array([point]), np.array([delta]))
-        return float(low[0]), float(high[0])
-
-    def lower_bounds(self, arm: int, deltas: FloatArray) -> FloatArray:
-        """Return lower bounds at all limits of an arm, with a probability for each, shape (m,)."""
-        return self._bounds(arm, np.arange(len(deltas)), deltas)[0]
-
-    def _bounds(
-        self, arm: int, points: IntArray, deltas: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+        points = np.arange(len(deltas))
         levels = _levels_at_all_times(deltas, self.tallies.cells[arm, points, COUNT])
         lows, highs = bounds_on_gain(self.tallies, self.rule, arm, points, levels)
         return self._low + self._span * lows, self._low + self._span * highs
@@ -171,18 +167,46 @@ class GainEstimates:
         lows[seen] = -highest_mean(weights, -values, counts, lows[seen], levels)
         return lows, highs
 
+    def intervals(self, arm: int) -> tuple[FloatArray, FloatArray]:
+        """Return the bounds on an arm's gains that hold together with all others, (m,)."""
+        if arm not in self.kept:
+            self.kept[arm] = self.bounds(arm, self._deltas(arm))
+        return self.kept[arm]
+
+    def surest(self, arm: int) -> int:
+        """Return the index of the arm's limit with the best lower bound."""
+        return int(np.argmax(self.intervals(arm)[0]))
+
+    def believed(self, arm: int) -> tuple[float, tuple[float, float]]:
+        """Return the estimated gain at the arm's surest limit, within its interval, and this."""
+        point = self.surest(arm)
+        low, high = (float(bounds[point]) for bounds in self.intervals(arm))
+        return min(max(float(self.gains(arm)[point]), low), high), (low, high)
+
+    def best_arm(self, arms: IntArray) -> int | None:
+        """Return the arm with the best lower bound; None if nothing is known about any."""
+        pulled: list[int] = [arm for arm in arms.tolist() if self.counts(arm).any()]
+        return max(pulled, key=lambda arm: self.intervals(arm)[0].max(), default=None)
+
+    def curve(self, arm: int) -> tuple[SurvivalPoint, ...]:
+        """Return how probably a pull of an arm runs beyond each of its limits."""
+        lows, highs = self.survival_bounds(arm, self._deltas(arm))
+        survival = np.clip(self.survival(arm), lows, highs)
+        columns = self.limits(arm), survival, lows, highs
+        return tuple(SurvivalPoint(*row) for row in np.stack(columns, axis=1).tolist())
+
     def scaled(self, rewards: FloatArray, seconds: FloatArray) -> FloatArray:
         """Return rewards minus costs, in units of the rewards' range; shape (N,)."""
         inside = np.clip(rewards, self._low, self._low + self._span)
         return (inside - self._low - self._cost(seconds)) / self._span
 
+    def _deltas(self, arm: int) -> FloatArray:
+        n_arms, n_points = self.tallies.cells.shape[0], len(self.limits(arm))
+        parts = [n_points] * n_points if self._parts is None else self._parts(arm)
+        return np.asarray(self._delta / (n_arms * np.array(parts, dtype=np.float64)))
+
     def _column(self, arm: int, column: int) -> FloatArray:
         return self.tallies.cells[arm, : self.tallies.points[arm], column].copy()
-
-    def _widen(self, size: int) -> None:
-        more = size - self.tallies.cells.shape[1]
-        cells = np.pad(self.tallies.cells, ((0, 0), (0, more), (0, 0)))
-        self.tallies = self.tallies._replace(cells=cells)
 
 
 def check_range(reward_range: tuple[float, float]) -> tuple[float, float]:

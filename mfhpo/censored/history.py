@@ -95,11 +95,10 @@ class RewardRange:
 
     def in_words(self, labels: Labels) -> str:
         """Return what the bounds suppose about the range."""
-        low, high = sorted(labels.value(bound) for bound in self.bounds)
+        low, high = sorted(map(labels.value, self.bounds))
         if self.declared is not None:
-            return (
-                f"rewards lie within the declared range {low:g} to {high:g}{self._contradicted()}"
-            )
+            words = f"rewards lie within the declared range {low:g} to {high:g}"
+            return words + self._contradicted(*self.declared)
         if self.is_known:
             return (
                 f"rewards lie within the range seen so far, {low:.5g} to {high:.5g}: estimated, so "
@@ -110,12 +109,10 @@ class RewardRange:
             "bounds mean nothing yet"
         )
 
-    def _contradicted(self) -> str:
-        low, high = self.bounds
-        if low <= self._history.lowest and self._history.highest <= high:
+    def _contradicted(self, low: float, high: float) -> str:
+        seen = [reward for reward in self._history.rewards if not math.isnan(reward)]
+        n = sum(not low <= reward <= high for reward in seen)
+        if not n:
             return ""
-        rewards = self._history.arrays()[2]
-        n = int(((rewards < low) | (rewards > high)).sum())
-        of_all = int((~np.isnan(rewards)).sum())
         count = "counts" if n == 1 else "count"
-        return f": contradicted by {n} of {of_all}, which {count} as the nearest value inside"
+        return f": contradicted by {n} of {len(seen)}, which {count} as the nearest value inside"

@@ -43,9 +43,36 @@ class SharedLimits:
             )
 
     def find(self, history: History, active: IntArray) -> None:
-        """Derive the limits if they are not known, and enough was told."""
-        if self.known is None:
-            self.known = derived_limits(history, active, self.n_derived, self.longest)
+        """Derive the limits if they are not known, equidistant over the first durations' quartiles.
+
+        Every active arm must have been tried, with enough durations. Where no pull ended, each arm
+        is tried again, and the limits go up from 0 to the one that stopped the pulls. They also do
+        if three quarters of the first pulls were stopped at `longest`.
+        """
+        if self.known is not None or not len(active):
+            return
+        arms, limits, _, seconds = history.arrays()
+        ran = np.minimum(seconds, limits)
+        # Equally many of each arm: where several run at once, quick ones come back more often.
+        each = -(-_FEWEST_DURATIONS // len(active))
+        firsts = [np.flatnonzero(arms == arm)[:each] for arm in active]
+        if min(map(len, firsts)) < each:
+            return
+        chosen = np.concatenate(firsts)
+        if np.isfinite(seconds[chosen]).any():
+            first, last = np.quantile(ran[chosen], _QUANTILES)
+            if first >= self.longest:  # they say no more than that most pulls take longer
+                first = 0.0
+        elif min(np.bincount(arms)[active]) < _TRIES:
+            return
+        else:
+            first, last = 0.0, float(ran.max())
+        if first == last:
+            last = 2.0 * first
+        last = max(min(last, self.longest), _SHORTEST)
+        first = max(first or last / self.n_derived, 1e-3 * last)
+        is_one = self.n_derived == 1
+        self.known = np.unique(np.linspace(last if is_one else first, last, self.n_derived))
 
 
 def check_limits(limits: Sequence[float] | FloatArray) -> FloatArray:
@@ -60,40 +87,3 @@ def check_limits(limits: Sequence[float] | FloatArray) -> FloatArray:
             f"{values.tolist()}; sort them and drop repeats."
         )
     return values
-
-
-def derived_limits(
-    history: History, active: IntArray, n_limits: int, longest: float
-) -> FloatArray | None:
-    """Return equidistant limits over the quartiles of the first durations, or None so far.
-
-    Every active arm must have been tried, with enough durations. Where no pull ended, each arm is
-    tried again, and the limits go up from 0 to the one that stopped the pulls. They also do if
-    three quarters of the first pulls were stopped at `longest`.
-    """
-    if not len(active):
-        return None
-    arms, limits, _, seconds = history.arrays()
-    ran = np.minimum(seconds, limits)
-    # Equally many of each arm: where several run at once, quick ones come back more often.
-    each = -(-_FEWEST_DURATIONS // len(active))
-    firsts = [np.flatnonzero(arms == arm)[:each] for arm in active]
-    if min(map(len, firsts)) < each:
-        return None
-    chosen = np.concatenate(firsts)
-    if np.isfinite(seconds[chosen]).any():
-        first, last = np.quantile(ran[chosen], _QUANTILES)
-        if first >= longest:  # they say no more than that most pulls take longer
-            first = 0.0
-    elif min(np.bincount(arms)[active]) < _TRIES:
-        return None
-    else:
-        first, last = 0.0, float(ran.max())
-    if first == last:
-        last = 2.0 * first
-    last = max(min(last, longest), _SHORTEST)
-    if n_limits == 1:
-        return np.array([last])
-    if first == 0.0:
-        first = last / n_limits
-    return np.unique(np.linspace(max(first, 1e-3 * last), last, n_limits))

@@ -25,12 +25,7 @@ from mfhpo._validation import (
     check_probability,
     check_sequence,
 )
-from mfhpo.censored.answers import (
-    GainBounds,
-    assumptions_in_words,
-    estimated_in_words,
-    reason_in_words,
-)
+from mfhpo.censored.answers import assumptions_in_words, estimated_in_words, reason_in_words
 from mfhpo.censored.charges import Charge
 from mfhpo.censored.gain import GainEstimates, Survival
 from mfhpo.censored.history import History, RewardRange
@@ -96,31 +91,34 @@ class CensoredPolicy(Policy):
         check_choice("confidence", confidence, CONFIDENCES)
         rule = Rule(
             confidence=CONFIDENCES.index(confidence),
-            counted=False,
             exploration=check_positive("exploration", exploration, "; try 1"),
-            level=0.0,
-            top=1.0,
             smoothness=0.0 if refinement is None else refinement.smoothness,
         )
         self.n_arms = check_count("n_arms", n_arms, 1, MOST_ARMS)
         self._limits, self._refinement = limits, refinement
-        self._estimates = partial(
-            GainEstimates, cost=cost, penalty=penalty, survival=survival, rule=rule
+        self.delta = check_probability("delta", delta)
+        self._make_estimates = partial(
+            GainEstimates,
+            cost=cost,
+            penalty=penalty,
+            survival=survival,
+            rule=rule,
+            delta=self.delta,
+            parts=None if refinement is None else refinement.parts,
         )
         self.history = History()
         """All pulls in the order in which they were told."""
         self.rewards = RewardRange(reward_range, self.history)
         """Least and largest reward."""
-        self.delta = check_probability("delta", delta)
         self.horizon = None if horizon is None else check_count("horizon", horizon, 1)
         self._max_failures = check_count("max_failures", max_failures, 1)
         self._roster = Roster(self.n_arms)
         self._owners: dict[int, int] = {}  # of arms that were merged
-        self._bounds: GainBounds | None = None  # None until limits are known
+        self._estimates: GainEstimates | None = None  # None until limits are known
         # Raises for charges that are none before any pull is made, also where limits are not known.
         if limits.known is None:
             likely = _LIKELY if math.isinf(limits.longest) else limits.longest
-            self._estimates(1, [likely], reward_range=self.reward_range)
+            self._make_estimates(1, [likely], reward_range=self.reward_range)
         else:
             self._retell()
 
@@ -206,9 +204,9 @@ class CensoredPolicy(Policy):
         limit: float | None = None
         curve: tuple[SurvivalPoint, ...] = ()
         if arm is not None:
-            bounds = self._known()
-            limit = float(bounds.estimates.limits(arm)[bounds.surest(arm)])
-            curve = bounds.curve(arm)
+            known = self._known()
+            limit = float(known.limits(arm)[known.surest(arm)])
+            curve = known.curve(arm)
         roster = self._roster
         return Recommendation(
             arm=arm,
@@ -233,7 +231,7 @@ class CensoredPolicy(Policy):
 
     def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
         """Return arm, estimated gain, its bounds, and fidelity 0, of the best answer so far."""
-        arm = None if self._bounds is None else self._bounds.best_arm(self.active)
+        arm = None if self._estimates is None else self._estimates.best_arm(self.active)
         if arm is None:
             return None, math.nan, (-math.inf, math.inf), 0
         return arm, *self._known().believed(arm), 0
@@ -241,12 +239,10 @@ class CensoredPolicy(Policy):
     def summary(self, arm: int, fidelity: int = 0) -> tuple[int, float, float]:
         """Return an arm's pulls, its gain at the surest limit, and half of that interval."""
         self._check_pull(Pull(arm, fidelity))
-        if self._bounds is None:
-            return self.history.arms.count(arm), math.nan, math.inf
-        count = int(self._bounds.estimates.tallies.totals[arm])
-        if not self._bounds.estimates.counts(arm).any():
+        count = self.history.arms.count(arm)
+        if self._estimates is None or not self._estimates.counts(arm).any():
             return count, math.nan, math.inf
-        mean, (low, high) = self._bounds.believed(arm)
+        mean, (low, high) = self._estimates.believed(arm)
         return count, mean, 0.5 * (high - low)
 
     # What is known.
@@ -270,7 +266,7 @@ class CensoredPolicy(Policy):
 
         Where arms differ in their limits, m is at least the largest number of them.
         """
-        return self._known().estimates.tallies.cells[:, :, PLAYS].astype(np.int64)
+        return self._known().tallies.cells[:, :, PLAYS].astype(np.int64)
 
     @property
     def n_censored(self) -> int:
@@ -285,21 +281,20 @@ class CensoredPolicy(Policy):
     def estimate(self, arm: int) -> FloatArray:
         """Return the estimated gain at an arm's limits, (m,), NaN where unknown, or raise."""
         check_index("arm", arm, self.n_arms)
-        return self._known().estimates.gains(arm)
+        return self._known().gains(arm)
 
     def interval(self, arm: int, point: int) -> tuple[float, float]:
         """Return always-valid bounds on a pair's gain; ValueError if the arm has no such limit."""
         check_index("arm", arm, self.n_arms)
-        bounds = self._known()
-        n_points = len(bounds.estimates.limits(arm))
-        if not 0 <= point < n_points:
-            raise ValueError(f"point must be one of {n_points} of arm {arm}, from 0, got {point}.")
-        return bounds.interval(arm, point)
+        lows, highs = self._known().intervals(arm)
+        if not 0 <= point < len(lows):
+            raise ValueError(f"point must be one of {len(lows)} of arm {arm}, from 0, got {point}.")
+        return float(lows[point]), float(highs[point])
 
     def survival(self, arm: int) -> FloatArray:
         """Return the estimated probability of running beyond each limit of an arm, shape (m,)."""
         check_index("arm", arm, self.n_arms)
-        return self._known().estimates.survival(arm)
+        return self._known().survival(arm)
 
     @property
     def reward_range(self) -> tuple[float, float]:
@@ -326,12 +321,12 @@ class CensoredPolicy(Policy):
         check_limit("limit", pull.limit)
 
     def _next_pull(self, under_way: Sequence[Pull], allowed: BoolArray) -> Pull:
-        if self._bounds is None:
+        known = self._estimates
+        if known is None:
             arms = [*self.history.arms, *(pull.arm for pull in under_way)]
             counts = np.bincount(arms, minlength=self.n_arms)
             left = np.flatnonzero(allowed)
             return Pull(int(left[np.argmin(counts[left])]), 0, self.largest_limit)
-        known = self._bounds.estimates
         pairs = [
             (self._owners.get(pull.arm, pull.arm), math.inf if pull.limit is None else pull.limit)
             for pull in under_way
@@ -341,19 +336,17 @@ class CensoredPolicy(Policy):
         return Pull(arm, 0, limit)
 
     def _learn(self, arm: int, limit: float, reward: float, seconds: float) -> None:
-        seen = self.history.lowest, self.history.highest
-        self.history.add_all(np.array([arm]), np.array([[limit, reward, seconds]]))
+        scale, known = self.reward_range, self._estimates
+        arms, note = np.array([arm]), np.array([[limit, reward, seconds]])
+        self.history.add_all(arms, note)
         self.rewards.check(reward, self.labels)
-        is_seen = seen == (self.history.lowest, self.history.highest)
-        if self._bounds is None or (self.rewards.declared is None and not is_seen):
+        if known is None or self.reward_range != scale:
             self._retell()  # with limits, or on another scale
             return
-        estimates = self._bounds.estimates
-        estimates.record(arm, limit, reward, seconds)
-        estimates.note_latest(arm, limit)
+        known.learn(arms, *note.T)
         if self._refinement is not None:
-            self._refinement.refine(estimates, self.history)
-            self._set_level(estimates)
+            self._refinement.refine(known, self.history)
+            self._set_level(known)
 
     def _count_failure(self, arm: int) -> None:
         self._roster.failures[arm] += 1
@@ -373,16 +366,14 @@ class CensoredPolicy(Policy):
         limits = self._limits.known
         if limits is None:
             return
-        estimates = self._estimates(self.n_arms, limits, reward_range=self.reward_range)
+        estimates = self._make_estimates(self.n_arms, limits, reward_range=self.reward_range)
         if self._refinement is not None:
             self._refinement.begin(estimates)
             self._set_level(estimates)
-        estimates.record_all(*self.history.arrays())
-        if self.pulls:
-            estimates.note_latest(self.history.arms[-1], self.history.limits[-1])
+        estimates.learn(*self.history.arrays())
         for arm in np.flatnonzero(~self._roster.active).tolist():
             estimates.tallies.points[arm] = 0  # it is never chosen again
-        self._bounds = GainBounds(estimates, self._refinement, self.delta)
+        self._estimates = estimates
 
     def _set_level(self, estimates: GainEstimates) -> None:
         """Let bounds hold up to the horizon; those for a later one are wider."""
@@ -390,9 +381,9 @@ class CensoredPolicy(Policy):
         level = math.log(self.n_arms * float(planned) ** 2 / self.delta)
         estimates.rule = estimates.rule._replace(level=level)
 
-    def _known(self) -> GainBounds:
-        if self._bounds is None:
+    def _known(self) -> GainEstimates:
+        if self._estimates is None:
             raise ValueError(
                 "the limits are not known yet: they are derived from the first durations."
             )
-        return self._bounds
+        return self._estimates

@@ -31,11 +31,6 @@ class RCUCB(CensoredPolicy):
     longest, cost, penalty, reward_range, delta, horizon, max_failures
         See `mfhpo.censored.options.RCUCBOptions`.
 
-    Raises
-    ------
-    ValueError, TypeError
-        For arguments out of range or of another kind.
-
     Notes
     -----
     With N(i, tau) pulls at limits of at least tau, the upper bounds are:
@@ -134,30 +129,10 @@ class ZoomingRCUCB(CensoredPolicy):
         Number of rounds T, after which the policy is finished. None: it never finishes, and T is
         doubled whenever it is reached; what was learned is kept.
 
-    Raises
-    ------
-    ValueError, TypeError
-        For arguments out of range or of another kind.
-
     Notes
     -----
     The first split of a pair takes about 2 V log(n T^2 / delta) / smoothness^2 pulls for gains with
     the variance V: with a large penalty at the longest limit that is many.
-
-    Examples
-    --------
-    >>> from mfhpo import Observation
-    >>> from mfhpo.censored import Linear
-    >>> policy = ZoomingRCUCB(2, 4.0, penalty=Linear(0.1), reward_range=(0, 1), horizon=500)
-    >>> while not policy.finished:
-    ...     [pull] = policy.ask()
-    ...     seconds, reward = (0.9, 0.7) if pull.arm == 0 else (3.0, 0.4)
-    ...     if seconds <= pull.limit:
-    ...         policy.tell(pull, Observation(reward, cost=seconds))
-    ...     else:
-    ...         policy.tell(pull, Observation(None, cost=pull.limit, censored_at=pull.limit))
-    >>> policy.recommend().arm, len(policy.points(0)) > 1
-    (0, True)
     """
 
     def __init__(

@@ -56,12 +56,12 @@ class Tallies(NamedTuple):
 class Rule(NamedTuple):
     """The rule by which the next pair is chosen."""
 
-    confidence: int  # place in `CONFIDENCES`
-    counted: bool  # survival is estimated by the paper's count, and not by Kaplan and Meier
-    exploration: float  # alpha of the paper: the factor of the logarithm
-    level: float  # the logarithm itself where it does not change with the rounds, else 0
-    top: float  # largest gain of a pull that ends in time
-    smoothness: float  # fall of the gain per second between limits; 0 where limits are given
+    confidence: int = KL  # place in `CONFIDENCES`
+    counted: bool = False  # survival is estimated by the paper's count, not by Kaplan and Meier
+    exploration: float = 1.0  # alpha of the paper: the factor of the logarithm
+    level: float = 0.0  # the logarithm itself where it does not change with the rounds, else 0
+    top: float = 1.0  # largest gain of a pull that ends in time
+    smoothness: float = 0.0  # fall of the gain per second between limits; 0 where limits are given
 
 
 def record(

@@ -48,8 +48,7 @@ class Refinement:
         parts = np.linspace(below, limits[point], self._splits + 1)[1:-1]
         self.points[arm] = np.union1d(limits, parts)
         estimates.set_limits(arm, self.points[arm])
-        estimates.record_all(*history.arrays(arm))
-        estimates.note_latest(arm, float(limits[point]))
+        estimates.learn(*history.arrays(arm))
 
     def parts(self, arm: int) -> list[float]:
         """Return how many parts of an arm's share of delta there are for each of its limits.

@@ -53,14 +53,10 @@ class Actions:
                     )
                 owners[name] = player
         self.players = tuple(players)
-        self.parameters = {
-            name: parameter for own in players.values() for name, parameter in own.items()
-        }
+        self.parameters = {name: own[name] for own in players.values() for name in own}
         self.space = SearchSpace(self.parameters)
-        names = list(self.parameters)
-        self.cube_columns: list[IntArray] = [
-            np.array([names.index(name) for name in own]) for own in players.values()
-        ]
+        ends = np.cumsum([len(own) for own in players.values()])
+        self.cube_columns: list[IntArray] = np.split(np.arange(ends[-1]), ends[:-1])
         widths = [parameter.width for parameter in self.parameters.values()]
         self.groups: IntArray = np.repeat(np.arange(len(widths)), widths)
         self.columns: list[IntArray] = [
@@ -93,15 +89,16 @@ class Actions:
             profiles[:, columns] = self.own[player][chosen[player]]
         return profiles
 
-    def check(self, name: str, profile: Point) -> None:
-        """Raise ValueError unless an argument is a profile of the game."""
+    def checked(self, name: str, profile: Point) -> dict[str, float]:
+        """Return a profile of the game in plain Python numbers; ValueError if it is none."""
         check_instance(name, profile, Mapping, "a dictionary of parameters")
         if set(profile) != set(self.parameters):
             raise ValueError(
                 f"{name} must have the parameters {list(self.parameters)}, got {list(profile)}."
             )
-        for parameter, kind in self.parameters.items():
-            place = profile[parameter]
+        plain: dict[str, float] = {}
+        for parameter, place in profile.items():
+            kind = self.parameters[parameter]
             check_number(f"{name}[{parameter!r}]", place)
             if isinstance(kind, OneOf):
                 fits, expected = place in range(kind.n), f"an index from 0 to {kind.n - 1}"
@@ -109,13 +106,8 @@ class Actions:
                 fits, expected = 0.0 <= place <= 1.0, "a place from 0 to 1"
             if not fits:
                 raise ValueError(f"{name}[{parameter!r}] must be {expected}, got {place!r}.")
-
-    def plain(self, profile: Point) -> dict[str, float]:
-        """Return the profile in plain Python numbers, for JSON."""
-        return {
-            name: int(place) if isinstance(self.parameters[name], OneOf) else float(place)
-            for name, place in profile.items()
-        }
+            plain[parameter] = int(place) if isinstance(kind, OneOf) else float(place)
+        return plain
 
     def features(self, cube: FloatArray) -> FloatArray:
         """Return the model's features of points of the unit cube, shape (n, n_features)."""
@@ -125,17 +117,18 @@ class Actions:
     def own_features(self) -> list[FloatArray]:
         """Each player's columns of the features of its actions."""
         found = []
-        for player, own in enumerate(self.own):
+        for own, columns, of_features in zip(
+            self.own, self.cube_columns, self.columns, strict=True
+        ):
             cube = np.full((len(own), len(self.parameters)), 0.5)
-            cube[:, self.cube_columns[player]] = own
-            found.append(self.features(cube)[:, self.columns[player]])
+            cube[:, columns] = own
+            found.append(self.features(cube)[:, of_features])
         return found
 
     def around(self, profile: FloatArray, step: float) -> Actions:
         """Add actions near each player's own in a profile, `step` grid distances away."""
-        return self._with(
-            [self._near(columns, profile[columns], step) for columns in self.cube_columns]
-        )
+        near = [self._near(columns, profile[columns], step) for columns in self.cube_columns]
+        return self._with(near)
 
     def including(self, cube: FloatArray) -> Actions:
         """Add the actions of some profiles, shape (n, number of parameters), to the game."""
@@ -153,20 +146,20 @@ class Actions:
     def _near(self, columns: IntArray, own: FloatArray, step: float) -> FloatArray:
         parameters = list(self.parameters.values())
         shifts = step * (1.0 / (_per_axis(len(columns)) - 1)) * np.array(_SHARES)
-        axes = []
-        for place, column in enumerate(columns):
-            parameter = parameters[column]
+        axes: list[FloatArray] = []
+        for place, parameter in zip(own, (parameters[column] for column in columns), strict=True):
             if isinstance(parameter, Numeric):
-                axes.append((place, parameter.snapped(np.clip(own[place] + shifts, 0.0, 1.0))))
+                axes.append(parameter.snapped(np.clip(place + shifts, 0.0, 1.0)))
             else:
-                axes.append((place, _values(parameter, parameter.n)))
-        changes = [([place], [value]) for place, values in axes for value in values]
-        for (one, values), (other, others) in itertools.combinations(axes, 2):
-            pairs = itertools.islice(itertools.product(values, others), _PAIRS)
-            changes += [([one, other], list(pair)) for pair in pairs]
-        moves = np.tile(own, (len(changes) + 1, 1))
-        for moved, (places, new) in zip(moves, changes, strict=False):
-            moved[places] = new
+                axes.append(_values(parameter, parameter.n))
+        places = range(len(columns))
+        changed = [(place,) for place in places], itertools.combinations(places, 2)
+        moves = [own]
+        for those in itertools.chain(*changed):
+            values = itertools.product(*(axes[place] for place in those))
+            for new in itertools.islice(values, _PAIRS if len(those) == 2 else None):
+                moves.append(own.copy())
+                moves[-1][list(those)] = new
         return np.unique(moves, axis=0)
 
     def _own(self, columns: IntArray) -> FloatArray:
@@ -177,15 +170,13 @@ class Actions:
         """
         parameters = list(self.parameters.values())
         owned = [parameters[column] for column in columns]
-        if len(owned) == 1:
-            return _values(owned[0], _ALONE)[:, None]
-        if math.prod(_n_values(parameter) for parameter in owned) <= _COMBINATIONS:
-            axes = [_values(parameter, _COMBINATIONS) for parameter in owned]
+        are_few = math.prod(map(_n_values, owned)) <= _COMBINATIONS and len(owned) > 1
+        most = _COMBINATIONS if are_few else _per_axis(len(owned))
+        axes = [_values(parameter, most) for parameter in owned]
+        n_ranges = sum(isinstance(parameter, Numeric) for parameter in owned)
+        is_small = n_ranges <= 2 and math.prod(map(len, axes)) <= 2 * _OWN
+        if len(owned) == 1 or are_few or is_small:
             return np.array(list(itertools.product(*axes)))
-        if sum(isinstance(parameter, Numeric) for parameter in owned) <= 2:
-            axes = [_values(parameter, _per_axis(len(owned))) for parameter in owned]
-            if math.prod(len(axis) for axis in axes) <= 2 * _OWN:
-                return np.array(list(itertools.product(*axes)))
         return _spread(_DRAWN, len(owned), self._seed + 1)
 
 

@@ -19,49 +19,36 @@ class LevelCosts:
         joint: bool,
     ) -> None:
         self._joint = joint
-        if isinstance(costs, Mapping):
-            if joint:
-                raise ValueError(
-                    f"costs must be one for each level where one run serves all players, got "
-                    f"{dict(costs)!r}."
-                )
-            if set(costs) != set(players):
-                raise ValueError(
-                    f"costs must have an entry for each of the players {list(players)}, got "
-                    f"{shown(sorted(map(str, costs)))}."
-                )
-            costs_of = {
-                player: np.array(check_costs(costs[player], "numbers", f"costs[{player!r}]"))
-                for player in players
-            }
-            by_player = list(costs_of.values())
+        if not isinstance(costs, Mapping):
+            by_player = [check_costs(costs, "numbers")] * len(players)
+        elif joint:
+            raise ValueError(
+                f"costs must be one for each level where one run serves all players, got "
+                f"{dict(costs)!r}."
+            )
+        elif set(costs) != set(players):
+            raise ValueError(
+                f"costs must have an entry for each of the players {list(players)}, got "
+                f"{shown(sorted(map(str, costs)))}."
+            )
         else:
-            by_player = [np.array(check_costs(costs, "numbers"))] * len(players)
-        self.by_player: tuple[FloatArray, ...] = tuple(by_player)
+            by_player = [check_costs(costs[one], "numbers", f"costs[{one!r}]") for one in players]
+        self.by_player: tuple[FloatArray, ...] = tuple(map(np.array, by_player))
         """Of each player's levels."""
-
-    @property
-    def tops(self) -> tuple[int, ...]:
+        self.tops = tuple(len(own) - 1 for own in by_player)
         """Index of each player's target level."""
-        return tuple(len(own) - 1 for own in self.by_player)
-
-    @property
-    def least(self) -> float:
+        self.least = self.of((0,) * len(players))
         """Of the cheapest query."""
-        return self.of((0,) * len(self.by_player))
-
-    @property
-    def of_evaluation(self) -> float:
+        self.of_evaluation = self.of(self.tops)
         """Of an evaluation at the target for all players."""
-        return self.of(self.tops)
 
     def of(self, levels: Sequence[int]) -> float:
         """Return the cost of a query at these levels."""
         paid = [own[level] for own, level in zip(self.by_player, levels, strict=True)]
         return float(paid[0] if self._joint else sum(paid))
 
-    def check(self, name: str, levels: Sequence[int]) -> None:
-        """Raise ValueError unless an argument is an index of a level for each player."""
+    def checked(self, name: str, levels: Sequence[int]) -> tuple[int, ...]:
+        """Return an index of a level for each player; ValueError if they are none."""
         check_sequence(name, levels, "an index for each player")
         fits = len(levels) == len(self.tops) and all(
             isinstance(level, numbers.Integral) and 0 <= level <= top
@@ -75,6 +62,7 @@ class LevelCosts:
             raise ValueError(
                 f"{name} must be the same for all players of a joint run, got {levels!r}."
             )
+        return tuple(map(int, levels))
 
     def table(self) -> FloatArray:
         """Return costs of levels, (n_players, M) or one row; missing ones cost the target's."""

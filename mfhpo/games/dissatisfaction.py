@@ -1,7 +1,9 @@
 """How much each player would gain by deviating, and the profile where that is least."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
@@ -38,25 +40,70 @@ class Estimate(Enum):
 class Beliefs:
     """Beliefs about all players' utilities.
 
-    The models, one for each player, keep predictions for the actions' profiles; `beta` is the
-    half-width of the utilities' bounds, in posterior standard deviations (Eq. 31).
+    There is a model of each player; `beta` is the half-width of the utilities' bounds, in posterior
+    standard deviations (Eq. 31).
     """
 
     actions: Actions
     models: Sequence[MultiOutputGP]
     beta: float
 
-    def dissatisfaction(self, cube: FloatArray, estimate: Estimate) -> FloatArray:
+    def dissatisfaction(
+        self,
+        cube: FloatArray,
+        estimate: Estimate,
+        limits: FloatArray | None = None,
+        order: Sequence[int] | IntArray | None = None,
+    ) -> FloatArray:
         """Return players' possible gains by deviating from profiles (Eq. 2 and 32), (n, n_players).
 
         Gains are in the scales of the players' models, and never below 0 by the means. By the
         bounds they are never below the bounds' distance, because staying is a deviation, too.
-        """
-        return self._gains_below(cube, estimate, None, np.arange(len(self.actions)))
 
-    def best_response(self, cube: FloatArray, player: int, estimate: Estimate) -> FloatArray:
-        """Return profiles in which a player has moved to its best action, by its bound or mean."""
-        return self._best_response(cube, player, estimate, len(cube))
+        Once a gain reaches a profile's limit, (n,), its other gains are infinite. With an `order`
+        in which players who gain most come first, these settle most profiles.
+        """
+        features = self.actions.features(cube)
+        gains = np.full((len(cube), len(self.actions)), np.inf)
+        left: IntArray = np.arange(len(cube))
+        for player in range(len(self.actions)) if order is None else order:
+            model = self.models[player]
+            stays, here = self._bounds(model, features[left], estimate)
+            best = self.best_response(cube[left], player, estimate, len(cube))[1]
+            gains[left, player] = (np.maximum(best, stays) - here) / model.unit
+            if limits is not None:
+                left = left[gains[left, player] < limits[left]]
+            if not len(left):
+                break
+        return gains
+
+    def best_response(
+        self, cube: FloatArray, player: int, estimate: Estimate, n_asked: int | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return profiles after a player moved to its best action, and its bound or mean there.
+
+        The more are asked for, `n_asked` or these, the fewer deviations are looked at.
+        """
+        model, actions = self.models[player], self.actions
+        own, columns = actions.own_features[player], actions.columns[player]
+        deviations = model.deviations(actions.features(cube), own, columns)
+        means = bounds = deviations.means()
+        looked_at = np.broadcast_to(np.arange(means.shape[1]), means.shape)
+        if estimate is not Estimate.MEAN:
+            n_looked_at = means.shape[1]
+            if (n_asked or len(cube)) * n_looked_at > _ALL_LOOKED_AT:
+                n_looked_at = min(_LOOKED_AT, n_looked_at)
+            looked_at = np.argpartition(-means, n_looked_at - 1, axis=1)[:, :n_looked_at]
+            half = estimate.value * self.beta * np.sqrt(deviations.variances(looked_at))
+            bounds = np.take_along_axis(means, looked_at, axis=1) + half
+        rows, best = np.arange(len(cube)), bounds.argmax(axis=1)
+        moved = cube.copy()
+        moved[:, actions.cube_columns[player]] = actions.own[player][looked_at[rows, best]]
+        return moved, bounds[rows, best]
+
+    def around(self, profile: FloatArray, step: float) -> Beliefs:
+        """Add actions near each player's own in a profile (see `Actions.around`)."""
+        return replace(self, actions=self.actions.around(profile, step))
 
     def least(
         self, estimate: Estimate, rng: np.random.Generator, starts: FloatArray | None = None
@@ -66,53 +113,50 @@ class Beliefs:
         If the players' actions are few, all profiles are compared. Otherwise best responses and
         small moves improve the best of many profiles and of `starts`.
         """
-        actions = self.actions
-        if actions.shape is not None:
-            worst = self._of_all_profiles(estimate)
+        actions, n_starts = self.actions, _STARTS
+        if actions.shape is None:
+            chosen = rng.permutation(len(actions.profiles))[:_SCREENED]
+        else:
+            worst, n_starts = self._of_all_profiles(estimate, actions.shape), _STARTS_OF_GRID
             if actions.is_finite:
                 return np.asarray(actions.profiles[np.argmin(worst)])
-            candidates = actions.profiles[np.argsort(worst)[:_STARTS_OF_GRID]]
-        else:
-            chosen = rng.permutation(len(actions.profiles))[:_SCREENED]
-            candidates = actions.profiles[chosen]
-        if starts is not None and len(starts):
+            chosen = np.argsort(worst)[:n_starts]
+        candidates = actions.profiles[chosen]
+        if starts is not None:
             candidates = np.concatenate((candidates, starts))
         gains = self.dissatisfaction(candidates, estimate)
-        n_starts = _STARTS if actions.shape is None else _STARTS_OF_GRID
         order = np.argsort(gains.max(axis=1))[:n_starts]
         return self._improved(candidates[order], gains[order], estimate, rng)
 
     def _improved(
         self, profiles: FloatArray, gains: FloatArray, estimate: Estimate, rng: np.random.Generator
     ) -> FloatArray:
-        starts, step, n_moves = profiles, _FIRST_STEP, _MOVES
+        starts, step, n_moves = profiles.copy(), _FIRST_STEP, _MOVES
         if self.actions.shape is not None:
             step, n_moves = _FIRST_STEP_OF_GRID, _MOVES_OF_GRID
-        n_parameters = profiles.shape[1]
-        n_profiles = len(profiles)
+        n_profiles, n_parameters = profiles.shape
         responses = self._responses(profiles, estimate, n_profiles)
         for _ in range(_ROUNDS):
             if step < _LAST_STEP:
                 break
-            shift = step * rng.standard_normal((n_moves, len(profiles), n_parameters))
+            shift = step * rng.standard_normal((n_moves, n_profiles, n_parameters))
             # Half of the moves change one parameter alone.
-            alone = rng.integers(n_parameters, size=(n_moves // 2, len(profiles), 1))
+            alone = rng.integers(n_parameters, size=(n_moves // 2, n_profiles, 1))
             shift[: n_moves // 2] *= np.arange(n_parameters) == alone
             tried = np.concatenate((responses, np.clip(profiles + shift, 0.0, 1.0)))
             worst = gains.max(axis=1)
-            found = self._gains_below(
+            found = self.dissatisfaction(
                 tried.reshape(-1, n_parameters),
                 estimate,
                 np.tile(worst, len(tried)),
                 np.argsort(-gains.mean(axis=0)),
-            ).reshape(len(tried), len(profiles), -1)
+            ).reshape(len(tried), n_profiles, -1)
             chosen = found.max(axis=2).argmin(axis=0)
-            rows = np.arange(len(profiles))
+            rows = np.arange(n_profiles)
             better = found[chosen, rows].max(axis=1) < worst
             if not better.any():
                 step *= _SHRINK
                 continue
-            profiles, gains = profiles.copy(), gains.copy()
             profiles[better] = tried[chosen, rows][better]
             gains[better] = found[chosen, rows][better]
             responses[:, better] = self._responses(profiles[better], estimate, n_profiles)
@@ -123,7 +167,7 @@ class Beliefs:
     def _responses(self, profiles: FloatArray, estimate: Estimate, n_asked: int) -> FloatArray:
         """Return profiles after each player's best response, and all, (n_players + 1, n, d)."""
         moves = [
-            self._best_response(profiles, player, estimate, n_asked)
+            self.best_response(profiles, player, estimate, n_asked)[0]
             for player in range(len(self.actions))
         ]
         everyone = profiles.copy()
@@ -131,71 +175,16 @@ class Beliefs:
             everyone[:, columns] = moved[:, columns]
         return np.stack((*moves, everyone))
 
-    def _gains_below(
-        self, cube: FloatArray, estimate: Estimate, limits: FloatArray | None, order: IntArray
-    ) -> FloatArray:
-        """Return players' gains where none reaches a profile's limit (n,), shape (n, n_players).
-
-        Once one does, the other gains of that profile are infinite. Players who gain most come
-        first, because they settle most profiles.
-        """
-        features = self.actions.features(cube)
-        gains = np.full((len(cube), len(self.actions)), np.inf)
-        left: IntArray = np.arange(len(cube))
-        for player in order:
-            model = self.models[player]
-            stays, here = self._bounds(model, features[left], estimate)
-            best = self._best_deviation(player, features[left], estimate, len(cube))[1]
-            gains[left, player] = (np.maximum(best, stays) - here) / model.unit
-            if limits is not None:
-                left = left[gains[left, player] < limits[left]]
-            if not len(left):
-                break
-        return gains
-
-    def _of_all_profiles(self, estimate: Estimate) -> FloatArray:
+    def _of_all_profiles(self, estimate: Estimate, shape: tuple[int, ...]) -> FloatArray:
         """Return the largest dissatisfaction at each profile of the product, (n_profiles,)."""
-        shape = self.actions.shape
-        assert shape is not None
         worst = np.full(shape, -np.inf)
+        features = self.actions.features(self.actions.profiles)
         for player, model in enumerate(self.models):
-            half = self.beta * np.sqrt(model.point_variances[-1])
-            sign = estimate.value
-            there = (model.point_means + sign * half).reshape(shape)
-            here = (model.point_means - sign * half).reshape(shape)
+            bounds = self._bounds(model, features, estimate)
+            there, here = (bound.reshape(shape) for bound in bounds)
             gains = (there.max(axis=player, keepdims=True) - here) / model.unit
             worst = np.maximum(worst, gains)
         return worst.ravel()
-
-    def _best_response(
-        self, cube: FloatArray, player: int, estimate: Estimate, n_asked: int
-    ) -> FloatArray:
-        chosen, _ = self._best_deviation(player, self.actions.features(cube), estimate, n_asked)
-        moved = cube.copy()
-        moved[:, self.actions.cube_columns[player]] = self.actions.own[player][chosen]
-        return moved
-
-    def _best_deviation(
-        self, player: int, features: FloatArray, estimate: Estimate, n_asked: int
-    ) -> tuple[IntArray, FloatArray]:
-        """Return the index of a player's best action at each profile, and its value."""
-        model, actions = self.models[player], self.actions
-        deviations = model.deviations(
-            features, actions.own_features[player], actions.columns[player]
-        )
-        means = deviations.means()
-        rows = np.arange(len(features))
-        if estimate is Estimate.MEAN:
-            chosen = means.argmax(axis=1)
-            return chosen, means[rows, chosen]
-        n_looked_at = means.shape[1]
-        if n_asked * n_looked_at > _ALL_LOOKED_AT:
-            n_looked_at = min(_LOOKED_AT, n_looked_at)
-        looked_at = np.argpartition(-means, n_looked_at - 1, axis=1)[:, :n_looked_at]
-        half = estimate.value * self.beta * np.sqrt(deviations.variances(looked_at))
-        bounds = np.take_along_axis(means, looked_at, axis=1) + half
-        best = bounds.argmax(axis=1)
-        return looked_at[rows, best], bounds[rows, best]
 
     def _bounds(
         self, model: MultiOutputGP, features: FloatArray, estimate: Estimate

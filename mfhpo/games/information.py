@@ -1,6 +1,5 @@
 """A query's information about the target fidelity, and the levels with most of it per cost."""
 
-from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -32,40 +31,16 @@ def information_of_target(
     return np.asarray(-0.5 * np.log1p(-np.clip(r**2, 0.0, 1.0 - _ROUNDING)))
 
 
-def information_at_level(variance: FloatArray, noise: FloatArray | float) -> FloatArray:
-    """Return an observation's mutual information with the utility there (Eq. 24), in nats."""
-    return 0.5 * np.log1p(variance / noise)
+def information_of(model: MultiOutputGP, features: FloatArray, about: About) -> FloatArray:
+    """Return an observation's information at each level and point, in nats, (M, n_points).
 
-
-def information_of_query(
-    models: Sequence[MultiOutputGP], features: FloatArray, levels: Sequence[int], about: About
-) -> float:
-    """Return what a query tells about all players' utilities, given its features, (1, d)."""
-    told = 0.0
-    for model, level in zip(models, levels, strict=True):
-        noise = float(model.hyperparameters.noise[level])
-        variance, shared = model.with_target(features, level)
-        if about == "level":
-            told += float(information_at_level(variance, noise)[0])
-        else:
-            target_variance = model.predict(features, model.top)[1]
-            told += float(information_of_target(variance, shared, target_variance, noise)[0])
-    return told
-
-
-def information_of_points(models: Sequence[MultiOutputGP], about: About) -> FloatArray:
-    """Return the information of each level at the models' points, (n_points, n_players, M)."""
-    n_levels = max(model.top for model in models) + 1
-    gains = np.full((len(models[0].point_means), len(models), n_levels), -np.inf)
-    for player, model in enumerate(models):
-        noise = model.hyperparameters.noise[:, None]
-        variances = model.point_variances
-        if about == "level":
-            gain = information_at_level(variances, noise)
-        else:
-            gain = information_of_target(variances, model.point_covariances, variances[-1], noise)
-        gains[:, player, : len(gain)] = gain.T
-    return gains
+    It is mutual information with the utility at the target, or with that at the level (Eq. 24).
+    """
+    noise = model.hyperparameters.noise[:, None]
+    variances, shared = model.with_target(features)
+    if about == "level":
+        return np.asarray(0.5 * np.log1p(variances / noise))
+    return information_of_target(variances, shared, variances[-1], noise)
 
 
 def best_levels(

@@ -10,7 +10,7 @@ import numpy as np
 from mfhpo._validation import check_choice, check_number, shown
 from mfhpo.games.dissatisfaction import Estimate
 from mfhpo.games.equilibrium import Query
-from mfhpo.games.information import About, best_levels, information_of_points
+from mfhpo.games.information import About, best_levels, information_of
 from mfhpo.games.policy import GamePolicy, Queried
 from mfhpo.knowledge.space import Numeric, OneOf
 
@@ -27,13 +27,10 @@ class UpperBounds:
         reported = game.least_dissatisfied(Estimate.LOWER)
         most = beliefs.dissatisfaction(reported[None, :], Estimate.UPPER)[0]
         unhappiest = int(np.argmax(most))
-        exploring = beliefs.best_response(reported[None, :], unhappiest, Estimate.UPPER)[0]
+        [exploring], _ = beliefs.best_response(reported[None, :], unhappiest, Estimate.UPPER)
         both = np.stack((reported, exploring))
         features = game.actions.features(both)
-        variances = [
-            model.predict(features, model.top)[1] / model.hyperparameters.scales[-1] ** 2
-            for model in game.models
-        ]
+        variances = [model.predict(features, model.top)[1] / model.unit**2 for model in game.models]
         return game.target_query(both[int(np.argmax(np.max(variances, axis=0)))])
 
 
@@ -61,7 +58,10 @@ class MultiFidelityBounds:
             return None
         if self.about == "target" and _has_explored_enough(game, awaited):
             return None
-        information = information_of_points(game.models, self.about)
+        information = np.full((len(game.points), len(actions), max(costs.tops) + 1), -np.inf)
+        for player, model in enumerate(game.models):
+            of_player = information_of(model, game.points, self.about)
+            information[:, player, : len(of_player)] = of_player.T
         # Rounding must not forbid what was just allowed.
         allowed = max(remaining - evaluation, least)
         if game.joint:
@@ -70,14 +70,10 @@ class MultiFidelityBounds:
             levels = np.repeat(chosen, len(actions), axis=1)
         else:
             levels, ratios = best_levels(information, costs.table(), allowed)
-        best = int(np.argmax(ratios))
-        tops = np.array(costs.tops)
-        at_target = (levels[best] == tops)[tops > 0].mean()
-        if at_target >= self.eta - _ROUNDING:
+        best, tops = int(np.argmax(ratios)), np.array(costs.tops)
+        if (levels[best] == tops)[tops > 0].mean() >= self.eta - _ROUNDING:
             return None
-        query = Query(
-            actions.space.at(actions.profiles[best]), tuple(int(level) for level in levels[best])
-        )
+        query = Query(actions.space.at(actions.profiles[best]), tuple(levels[best].tolist()))
         cost = costs.of(query.levels)
         told, paid, begun_with = _episode(game, awaited)
         # Line 14 of Algorithm 2. The unit of all is the lowest cost, as the paper has it, where all
@@ -89,13 +85,11 @@ class MultiFidelityBounds:
 
 def _episode(game: GamePolicy, awaited: Sequence[Queried]) -> tuple[float, float, float]:
     """Return information and cost since the last evaluation, and the budget left after that."""
-    information, cost, left, budget = 0.0, 0.0, game.budget, game.budget
+    information, cost, budget = 0.0, 0.0, game.budget
     for made in (*game.history, *awaited):
-        left -= made.cost
+        information, cost = information + made.information, cost + made.cost
         if game.is_evaluation(made.query):
-            information, cost, budget = 0.0, 0.0, left
-        else:
-            information, cost = information + made.information, cost + made.cost
+            information, cost, budget = 0.0, 0.0, budget - cost
     return information, cost, budget
 
 

@@ -2,6 +2,8 @@
 
 import numbers
 from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -18,13 +20,12 @@ from mfhpo._validation import (
 from mfhpo.games.actions import Actions
 from mfhpo.games.costs import LevelCosts
 from mfhpo.games.dissatisfaction import Beliefs, Estimate
-from mfhpo.games.equilibrium import Deviation, Dissatisfaction, Equilibrium, Query, Utility
-from mfhpo.games.information import About, information_of_query
+from mfhpo.games.equilibrium import Deviation, Equilibrium, Query
+from mfhpo.games.information import About, information_of
 from mfhpo.games.model.hyperparameters import Hyperparameters
 from mfhpo.games.model.learning import LearnedUtility, checked
-from mfhpo.games.model.marginal_likelihood import Assumptions
-from mfhpo.games.model.mogp import MultiOutputGP
-from mfhpo.games.statements import POSSIBLE, Statements
+from mfhpo.games.model.posterior import Assumptions
+from mfhpo.games.statements import Statements
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.space import Numeric, OneOf, Point
 from mfhpo.racing.native import one_thread
@@ -93,11 +94,6 @@ class GamePolicy:
         None: it is fitted.
     seed
         Of quasi-random profiles and of the moves of searches.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range.
     """
 
     def __init__(
@@ -117,9 +113,9 @@ class GamePolicy:
         seed: int = 0,
     ) -> None:
         self.actions = Actions(players, check_seed(seed))
+        self.joint = check_flag("joint", joint)
         self.costs = LevelCosts(costs, list(self.actions.players), joint)
         self.budget = check_positive("budget", budget)
-        self.joint = check_flag("joint", joint)
         self.beta = check_positive("beta", beta)
         self.probability = check_probability("probability", probability)
         self.seed = seed
@@ -150,9 +146,11 @@ class GamePolicy:
         self.held_cost = 0.0
         """The cost of queries of which nothing was told."""
         self._learned = [
-            LearnedUtility(of_player, self.points, known)
+            LearnedUtility(of_player, known)
             for of_player, known in zip(assumptions, declared, strict=True)
         ]
+        self.models = [learned.model for learned in self._learned]
+        """Beliefs about each player's utility."""
 
     @one_thread()
     def ask(self, pending: Sequence[Query] = ()) -> Query | None:
@@ -161,24 +159,23 @@ class GamePolicy:
         The answer is a function of what was told and of `pending`, the queries that are under way:
         their costs count, and the models know where they are.
         """
-        pending = check_sequence("pending", pending, "a list of queries")
-        for position, query in enumerate(pending):
-            self._check(query, f"pending[{position}]")
+        under_way = check_sequence("pending", pending, "a list of queries")
+        pending = [self._checked(each, f"pending[{n}]") for n, each in enumerate(under_way)]
         remaining = self.remaining - sum(self.cost_of(query) for query in pending)
         if remaining < self.costs.of_evaluation * (1.0 - _ROUNDING):
             return None
-        marks = [model.mark() for model in self.models]
+        known = self.models
+        self.models = [copy(model) for model in known]  # to learn what is under way
         try:
             awaited = []
             for query in pending:
-                awaited.append(self._queried(query))
-                features = self.actions.space.features([query.profile])[0]
+                [features] = self.actions.space.features([query.profile])
+                awaited.append(self._queried(query, features))
                 for model, level in zip(self.models, query.levels, strict=True):
                     model.add(features, level, None)
             chosen = self._rule.propose(self, awaited)
         finally:
-            for model, mark in zip(self.models, marks, strict=True):
-                model.restore(mark)
+            self.models = known
         is_lost = bool(self.history) and not self.has_seen
         failed = [None in told.utilities for told in self.history if told.query == chosen]
         fails_always = len(failed) >= _TRIES and all(failed)
@@ -196,9 +193,7 @@ class GamePolicy:
         One that fails alone is no observation. Failures that repeat, or lie near each other without
         an observation, count as the player's worst utility at that level.
         """
-        self._check(query, "query")
-        profile = self.actions.plain(query.profile)
-        query = Query(profile, tuple(int(level) for level in query.levels))
+        query = self._checked(query, "query")
         utilities = check_sequence("utilities", utilities, "one number or None for each player")
         if len(utilities) != len(self.actions):
             raise ValueError(
@@ -209,13 +204,14 @@ class GamePolicy:
         for player, value in zip(self.actions.players, utilities, strict=True):
             check_instance(f"utilities[{player!r}]", value, numbers.Real | None, "numbers or None")
         values = tuple(map(_measured, utilities))
-        self.history.append(self._queried(query)._replace(utilities=values))
+        [features] = self.actions.space.features([query.profile])
+        self.history.append(self._queried(query, features)._replace(utilities=values))
         self.cost += self.history[-1].cost
         if self.is_evaluation(query):
             self.evaluated.append(query)
-        features = self.actions.space.features([query.profile])[0]
         for learned, level, value in zip(self._learned, query.levels, values, strict=True):
             learned.tell(features, level, value)
+        self.models = [learned.model for learned in self._learned]
 
     @property
     def finished(self) -> bool:
@@ -244,19 +240,10 @@ class GamePolicy:
         it is the better end of a path of best responses, by the means of the likeliest models. A
         player without observations might gain without a limit.
         """
-        profile: Point = {}
-        gains: dict[str, Dissatisfaction] = {}
-        utilities: dict[str, Utility] = {}
-        if self.has_seen:
-            statements = self._statements()
-            cube = statements.most_stable(self.least_dissatisfied(Estimate.MEAN))
-            profile = self.actions.space.at(cube)
-            gains = statements.dissatisfaction(cube, self.probability)
-            utilities = statements.utilities(cube, self.probability)
-        return Equilibrium(
-            profile=profile,
-            dissatisfaction=gains,
-            utilities=utilities,
+        nothing = Equilibrium(
+            profile={},
+            dissatisfaction={},
+            utilities={},
             cost=self.cost,
             budget=self.budget,
             n_queries=len(self.history),
@@ -264,20 +251,25 @@ class GamePolicy:
             probability=self.probability,
             finished=self.finished,
         )
+        if not self.has_seen:
+            return nothing
+        statements = self._statements()
+        cube = statements.most_stable(self.least_dissatisfied(Estimate.MEAN))
+        return replace(
+            nothing,
+            profile=self.actions.space.at(cube),
+            dissatisfaction=statements.dissatisfaction(cube, self.probability),
+            utilities=statements.utilities(cube, self.probability),
+        )
 
     @one_thread()
     def deviations(self, profile: Point) -> dict[str, Deviation]:
         """Return each player's gain by deviating from a profile, and how; ValueError if unknown."""
-        self.actions.check("profile", profile)
+        profile = self.actions.checked("profile", profile)
         if not self.has_seen:
             raise ValueError("nothing was observed yet; tell utilities first.")
         cube = self.actions.space.place(profile, np.random.default_rng(self.seed))
         return self._statements().deviations(cube, self.probability)
-
-    @property
-    def models(self) -> list[MultiOutputGP]:
-        """Beliefs about each player's utility."""
-        return [learned.model for learned in self._learned]
 
     @property
     def beliefs(self) -> Beliefs:
@@ -298,29 +290,26 @@ class GamePolicy:
     @property
     def has_seen(self) -> bool:
         """Whether any utility was observed."""
-        return any(learned.has_seen for learned in self._learned)
+        return any(learned.seen.has_seen for learned in self._learned)
 
     def _statements(self) -> Statements:
         rng = np.random.default_rng((self.seed, len(self.history), 1))
-        possible = [learned.possible(POSSIBLE, rng) for learned in self._learned]
-        constants = [learned.constant for learned in self._learned]
-        evaluated = [self.actions.space.place(query.profile, rng) for query in self.evaluated]
-        actions = (
-            self.actions.including(np.unique(evaluated, axis=0)) if evaluated else self.actions
-        )
-        return Statements(actions, self.models, possible, constants, rng)
+        evaluated = [query.profile for query in self.evaluated]
+        return Statements(self.beliefs, self._learned, evaluated, rng)
 
-    def _queried(self, query: Query) -> Queried:
+    def _queried(self, query: Query, features: FloatArray) -> Queried:
         information = 0.0
         if self._about is not None:
-            features = self.actions.space.features([query.profile])
-            information = information_of_query(self.models, features, query.levels, self._about)
+            for model, level in zip(self.models, query.levels, strict=True):
+                told = information_of(model, features[None, :], self._about)
+                information += float(told[level, 0])
         return Queried(query, self.cost_of(query), information)
 
-    def _check(self, query: Query, name: str) -> None:
+    def _checked(self, query: Query, name: str) -> Query:
+        """Return a query of the game in plain numbers, or raise."""
         check_instance(name, query, Query, "a mfhpo.games.Query, as it was asked for")
-        self.actions.check(f"{name}.profile", query.profile)
-        self.costs.check(f"{name}.levels", query.levels)
+        profile = self.actions.checked(f"{name}.profile", query.profile)
+        return Query(profile, self.costs.checked(f"{name}.levels", query.levels))
 
 
 def _measured(value: float | None) -> float | None:

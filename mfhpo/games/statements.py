@@ -1,47 +1,85 @@
 """Where players are believed to gain least by deviating, and how much that is."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import ndtri
 
-from mfhpo.games.actions import Actions
+from mfhpo.games.dissatisfaction import Beliefs, Estimate
 from mfhpo.games.equilibrium import Deviation, Dissatisfaction, Utility
 from mfhpo.games.model.draws import DrawnGames
-from mfhpo.games.model.mogp import MultiOutputGP
-from mfhpo.games.settling import best_response, settled
+from mfhpo.games.model.learning import LearnedUtility
 from mfhpo.knowledge.arrays import FloatArray
+from mfhpo.knowledge.space import Point
 
-POSSIBLE = 16
-"""Models of each player from which games are drawn, where hyperparameters are fitted."""
-
+_POSSIBLE = 16  # models of each player from which games are drawn, where these are fitted
 _DRAWS = 128  # games
 _QUANTILES = ndtri((np.arange(128) + 0.5) / 128)  # that stand for a normal distribution
 _STEPS, _MOVES = (0.05, 0.05, 0.02, 0.02, 0.01), 16  # small moves from the best profile
+
+# How near to a player's own the actions are that are looked at beside all others where players
+# answer each other, in distances of these.
+_NEAR = (1.0, 1.0, 0.5, 0.5, 0.25, 0.25, 0.12, 0.12, 0.06, 0.06, 0.03, 0.03)
+_TIE = 1e-9  # of a player's unit
+
+
+def settled(profile: FloatArray, beliefs: Beliefs, units: FloatArray) -> FloatArray:
+    """Return the profile that best responses reach by the means, with ever nearer actions added.
+
+    Among the profiles on the way, it is the one that players would leave least. Gains are in
+    `units`, shape (n_players,).
+    """
+    way = [profile]
+    for step in _NEAR:
+        # Actions near a player's own stay so while others move.
+        finer, reached = beliefs.around(way[-1], step), way[-1]
+        for player, unit in enumerate(units):
+            reached = best_response(reached, player, finer, unit)
+        way.append(reached)
+    own_units = np.array([model.unit for model in beliefs.models])
+
+    def unrest(at: FloatArray) -> float:
+        finer = (beliefs.around(at, step) for step in (_NEAR[0], _NEAR[-1]))
+        gains = np.stack([each.dissatisfaction(at[None, :], Estimate.MEAN)[0] for each in finer])
+        return float((gains * own_units / units).max())
+
+    return min(way, key=unrest)
+
+
+def best_response(profile: FloatArray, player: int, beliefs: Beliefs, unit: float) -> FloatArray:
+    """Return the profile after a player moved to its best action, if it gains anything."""
+    model, features = beliefs.models[player], beliefs.actions.features(profile[None, :])
+    moved, there = beliefs.best_response(profile[None, :], player, Estimate.MEAN)
+    gains = there[0] - model.mean(features, model.top)[0] > _TIE * unit
+    return moved[0] if gains else profile
 
 
 class Statements:
     """What is said about profiles, by games that are drawn from what may be believed.
 
-    Each player has its `likeliest` model, as many `possible` ones as all others, and perhaps the
-    utility that it seems to have everywhere (`constants`). What such a player might gain is not
-    divided by its scale, which is as small as rounding.
+    The `beliefs` hold each player's likeliest model; the actions of the profiles that were
+    `evaluated` are looked at, too. What a player might gain whose utility seems to be the same
+    everywhere is not divided by its scale, which is as small as rounding.
     """
 
     def __init__(
         self,
-        actions: Actions,
-        likeliest: Sequence[MultiOutputGP],
-        possible: Sequence[Sequence[MultiOutputGP]],
-        constants: Sequence[float | None],
+        beliefs: Beliefs,
+        learned: Sequence[LearnedUtility],
+        evaluated: Sequence[Point],
         rng: np.random.Generator,
     ) -> None:
-        self._actions = actions
-        self._likeliest = likeliest
         self._rng = rng
+        self._possible = [each.possible(_POSSIBLE, rng) for each in learned]
+        self._actions = beliefs.actions
+        if evaluated:
+            cube = [self._actions.space.place(profile, rng) for profile in evaluated]
+            self._actions = self._actions.including(np.unique(cube, axis=0))
+        self._beliefs = replace(beliefs, actions=self._actions)
+        constants = [each.seen.constant for each in learned]
         least = [0.0 if value is None else abs(value) or 1.0 for value in constants]
-        self._possible = possible
-        self._games = DrawnGames(self._actions, possible, np.array(least), _DRAWS, rng)
+        self._games = DrawnGames(self._actions, self._possible, np.array(least), _DRAWS, rng)
         self._units = np.median(self._games.units, axis=0)
 
     def most_stable(self, start: FloatArray) -> FloatArray:
@@ -51,7 +89,7 @@ class Statements:
         if not actions.is_finite:
             # By the likeliest models: the mean over all that may be true takes what was never seen
             # for as good as all the rest, if some of these models say little of it.
-            reached = settled(start, actions, self._likeliest, self._units)
+            reached = settled(start, self._beliefs, self._units)
         if actions.shape is None:
             # Where not all profiles can be compared, moves would lead to what the draws overrate.
             return reached
@@ -75,43 +113,41 @@ class Statements:
         """Return each player's possible gain by deviating from a profile."""
         finer = None if self._actions.is_finite else self._actions.around(profile, step=1.0)
         drawn = self._games.dissatisfaction(profile[None, :], finer)[0]
-        outside = (1.0 - probability) / 2.0
         found = {}
         for player, name in enumerate(self._actions.players):
-            unit = float(self._units[player])
-            if not self._possible[player][0].n:
-                found[name] = Dissatisfaction(np.inf, (0.0, np.inf), unit)
-                continue
-            lower, upper = np.quantile(drawn[:, player], (outside, 1.0 - outside))
-            mean = float(drawn[:, player].mean())
-            interval = (min(float(lower), mean), max(float(upper), mean))
-            found[name] = Dissatisfaction(mean, interval, unit)
+            mean, interval = np.inf, (0.0, np.inf)
+            if self._possible[player][0].n:
+                mean = float(drawn[:, player].mean())
+                lower, upper = _interval(drawn[:, player], probability)
+                interval = min(lower, mean), max(upper, mean)
+            found[name] = Dissatisfaction(mean, interval, float(self._units[player]))
         return found
 
     def utilities(self, profile: FloatArray, probability: float) -> dict[str, Utility]:
         """Return each player's utility at a profile."""
         features = self._actions.features(profile[None, :])
-        outside = (1.0 - probability) / 2.0
         found = {}
         for name, models in zip(self._actions.players, self._possible, strict=True):
-            if not models[0].n:
-                found[name] = Utility(np.nan, (-np.inf, np.inf))
-                continue
-            predicted = [model.predict(features, model.top) for model in models]
-            means = np.array([float(mean[0]) for mean, _ in predicted])
-            deviations = np.sqrt([float(variance[0]) for _, variance in predicted])
-            believed = means[:, None] + deviations[:, None] * _QUANTILES
-            lower, upper = np.quantile(believed, (outside, 1.0 - outside))
-            found[name] = Utility(float(means.mean()), (float(lower), float(upper)))
+            found[name] = Utility(np.nan, (-np.inf, np.inf))
+            if models[0].n:
+                predicted = np.array([model.predict(features, model.top) for model in models])
+                means, variances = predicted[:, 0], predicted[:, 1]  # (n_models, 1)
+                believed = means + np.sqrt(variances) * _QUANTILES
+                found[name] = Utility(float(means.mean()), _interval(believed, probability))
         return found
 
     def deviations(self, profile: FloatArray, probability: float) -> dict[str, Deviation]:
         """Return each player's possible gain by deviating, and how, by the likeliest models."""
-        gains = self.dissatisfaction(profile, probability)
-        finer = self._actions.around(profile, step=1.0)
+        finer = self._beliefs.around(profile, step=1.0)
         found = {}
-        for player, name in enumerate(self._actions.players):
-            unit = float(self._units[player])
-            moved = best_response(profile, player, finer, self._likeliest[player], unit)
-            found[name] = Deviation(gains[name], self._actions.space.at(moved))
+        for player, (name, gain) in enumerate(self.dissatisfaction(profile, probability).items()):
+            moved = best_response(profile, player, finer, gain.unit)
+            found[name] = Deviation(gain, self._actions.space.at(moved))
         return found
+
+
+def _interval(values: FloatArray, probability: float) -> tuple[float, float]:
+    """Return what holds this share of the values."""
+    outside = (1.0 - probability) / 2.0
+    lower, upper = np.quantile(values, (outside, 1.0 - outside))
+    return float(lower), float(upper)

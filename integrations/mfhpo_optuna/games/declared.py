@@ -11,7 +11,6 @@ from mfhpo.racing.declaration import as_fidelity
 from mfhpo_optuna.study.levels import levels_in
 
 FidelityLike: TypeAlias = str | Fidelity
-Costs: TypeAlias = Sequence[float] | Mapping[str, Sequence[float]]
 
 
 class Players:
@@ -65,16 +64,15 @@ class GameFidelity:
         self, declared: FidelityLike | Mapping[str, FidelityLike] | None, players: Players
     ) -> None:
         self.joint = not isinstance(declared, Mapping)
-        listed: list[FidelityLike] = []
-        if isinstance(declared, Mapping):
-            if set(declared) != set(players.names):
-                raise ValueError(
-                    f"fidelity must have an entry for each of the players {list(players.names)}, "
-                    f"got {sorted(map(str, declared))}."
-                )
+        if not isinstance(declared, Mapping):
+            listed = [] if declared is None else [declared]
+        elif set(declared) != set(players.names):
+            raise ValueError(
+                f"fidelity must have an entry for each of the players {list(players.names)}, got "
+                f"{sorted(map(str, declared))}."
+            )
+        else:
             listed = [declared[player] for player in players.names]
-        elif declared is not None:
-            listed = [declared]
         self._players = players.names
         self.fidelities = tuple(map(_fidelity, listed))
         self.names = tuple(fidelity.name for fidelity in self.fidelities)
@@ -98,15 +96,12 @@ class GameFidelity:
 
         Raises ValueError if a declared level is not in its parameter's distribution.
         """
-        levels: list[tuple[Any, ...]] = []
-        for fidelity in self.fidelities:
-            if fidelity.name in distributions:
-                levels.append(levels_in(fidelity, distributions[fidelity.name]))
-            elif fidelity.levels is not None:
-                levels.append(tuple(fidelity.levels))
-            else:
-                return None
-        return tuple(levels)
+        levels = [
+            levels_in(each, distributions[each.name]) if each.name in distributions else each.levels
+            for each in self.fidelities
+        ]
+        known = tuple(tuple(own) for own in levels if own is not None)
+        return known if len(known) == len(levels) else None
 
     def of_players(self, levels: Sequence[tuple[Any, ...]]) -> list[tuple[str, tuple[Any, ...]]]:
         """Return each player's fidelity and its levels; none at all without a fidelity."""

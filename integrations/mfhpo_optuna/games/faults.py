@@ -15,20 +15,15 @@ def fault_of(trial: FrozenTrial, players: Players, fidelity: GameFidelity, space
     asked = trial.distributions
     # A parameter with one value alone decides nothing, whoever suggests it.
     foreign = [name for name, how in asked.items() if name not in space and not how.single()]
-    for player, names in players.owned.items():
-        for name in names:
-            if name not in asked:
-                return (
-                    f"players[{player!r}] owns {name!r}, but the objective did not ask for it in "
-                    f"trial {trial.number}; it asked for {sorted(asked)}. Suggest it in every "
-                    f"trial, or leave it out of the players.{did_you_mean(name, foreign)}"
-                )
-    for name in fidelity.names:
+    wanted = {name: f"players[{who!r}] owns {name!r}" for name, who in players.owners.items()}
+    wanted |= {name: f"fidelity={name!r}" for name in fidelity.names}
+    for name, declared in wanted.items():
         if name not in asked:
             return (
-                f"fidelity={name!r}, but the objective did not ask for it in trial {trial.number}; "
-                f"it asked for {sorted(asked)}. Call trial.suggest_int({name!r}, ...) or the like "
-                f"in every trial.{did_you_mean(name, foreign)}"
+                f"{declared}, but the objective did not ask for it in trial {trial.number}; it "
+                f"asked for {sorted(asked)}. Suggest it in every trial, such as by "
+                f"trial.suggest_int({name!r}, ...), or do not declare it."
+                f"{did_you_mean(name, foreign)}"
             )
     if foreign:
         return unowned(trial, foreign, players, fidelity)

@@ -9,9 +9,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import check_instance
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo_optuna.games.equilibrium import StudyDeviation, StudyEquilibrium, deviations_of
 from mfhpo_optuna.games.kind import GameKind
-from mfhpo_optuna.games.study import NashStudy
+from mfhpo_optuna.games.study import NashStudy, StudyDeviation, StudyEquilibrium
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.loop.report import ProgressLike
 
@@ -118,7 +117,7 @@ class NashSampler(StudySampler):
         check_instance("params", params, Mapping, "a dictionary of parameters")
         with self._lock:
             self._read(study)
-            return deviations_of(self._of(study), params)
+            return self._of(study).deviations(params)
 
     # What Optuna calls.
 
@@ -132,9 +131,6 @@ class NashSampler(StudySampler):
         """Learn from the trial; when the budget is spent, stop the study."""
         self._check_study(study)  # an objective that suggests nothing is told here
         super().after_trial(study, trial, state, values)
-        with self._lock:
-            if not self._joining.refusal(study, trial):
-                self._of(study).note(study)
 
     def _value_for(
         self, study: optuna.Study, trial: FrozenTrial, name: str, distribution: BaseDistribution

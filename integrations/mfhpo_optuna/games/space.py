@@ -27,11 +27,6 @@ class GameSpace:
     def __contains__(self, name: str) -> bool:
         return name in self._names
 
-    @property
-    def is_known(self) -> bool:
-        """True if the distributions of all players' parameters are known."""
-        return all(name in self.distributions for name in self._players.parameters)
-
     def learn(self, distributions: Mapping[str, BaseDistribution]) -> None:
         """Take in the distributions of a trial that are new."""
         for name, distribution in distributions.items():

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import optuna
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo.experiment import Answer, Assignment, Done, Event, Experiment, Lost, Refused, Wait
-from mfhpo.games import Equilibrium
+from mfhpo.games import Dissatisfaction, Equilibrium
 from mfhpo_optuna.games.faults import unowned
 from mfhpo_optuna.games.trials import GameTrials
 from mfhpo_optuna.study.levels import levels_in
@@ -28,6 +28,24 @@ from mfhpo_optuna.study.trials.ends import End
 from mfhpo_optuna.study.trials.notes import PullNote
 
 _PROMISED = "the budget is spent, or promised to trials under way"
+
+StudyEquilibrium: TypeAlias = Answer
+
+
+@dataclass(frozen=True)
+class StudyDeviation:
+    """The best deviation of one player from a profile, all others staying.
+
+    Parameters
+    ----------
+    gain
+        What it may bring the player, in the unit of its objective.
+    params
+        All players' parameters after it, by the model's means.
+    """
+
+    gain: Dissatisfaction
+    params: dict[str, Any]
 
 
 class NashStudy(StudyExperiment):
@@ -74,11 +92,18 @@ class NashStudy(StudyExperiment):
         return [*self.trials.moved(trial, note, events[-1]), *events]
 
     def end(self, study: optuna.Study, trial: FrozenTrial, state: TrialState, values: Any) -> bool:
-        """Take in a trial that ends now; ValueError if it is no evaluation of the game."""
+        """Take in a trial that ends now; ValueError if it is no evaluation of the game.
+
+        The study notes which game is played in it, once that is known.
+        """
         was_evaluation = super().end(study, trial, state, values)
         problem, self.trials.fault = self.trials.fault or self.trials.trouble, ""
         if problem:
             raise ValueError(problem)
+        if self.policy is not None and not self._is_noted:
+            self._is_noted = True
+            if self.trials.note != self.trials.earlier:
+                write_note(study, GAME_KEY, self.trials.note)
         return was_evaluation
 
     # What trials evaluate.
@@ -189,14 +214,35 @@ class NashStudy(StudyExperiment):
         nothing = Equilibrium({}, {}, {}, 0.0, kind.budget, 0, 0, kind.probability, answer.finished)
         return Answer.of_game(nothing, {}, answer.reason if answer.finished else reason)
 
+    def deviations(self, params: Mapping[str, Any]) -> dict[str, StudyDeviation]:
+        """Return what each player may gain by deviating from a profile; fidelities are ignored.
+
+        Raises ValueError if parameters are missing or out of range, or nothing was observed yet.
+        """
+        if self.policy is None:
+            raise ValueError("no trial has told all players' parameters and objectives yet.")
+        if not self.policy.has_seen:
+            raise ValueError("no trial has given values yet.")
+        space, names = self.trials.space, self.trials.kind.players.parameters
+        profile = {}
+        for name in names:
+            if name not in params:
+                raise ValueError(
+                    f"params must have the parameters {list(names)}, got {list(params)}."
+                )
+            profile[name] = space.place(name, params[name])
+            if profile[name] is None:
+                raise ValueError(
+                    f"params[{name!r}] must be within {space.distributions[name]}, got "
+                    f"{params[name]!r}."
+                )
+        # Those with one value alone are no part of the policy's game.
+        own = {name: profile[name] for name in self.policy.actions.parameters}
+        return {
+            player: StudyDeviation(found.gain, space.params(found.profile))
+            for player, found in self.policy.deviations(own).items()
+        }
+
     def params_of(self, answer: Answer) -> dict[str, Any]:
         """Return all players' parameters at the profile of an answer of the policy."""
         return self.trials.space.params(answer.params) if answer.params else {}
-
-    def note(self, study: optuna.Study) -> None:
-        """Leave word in the study of the game that is played in it."""
-        if self._is_noted or self.policy is None:
-            return
-        self._is_noted, now = True, self.trials.note
-        if now != self.trials.earlier:
-            write_note(study, GAME_KEY, now)

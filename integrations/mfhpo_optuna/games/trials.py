@@ -35,6 +35,7 @@ from mfhpo_optuna.study.trials.ends import End
 from mfhpo_optuna.study.trials.notes import PullNote
 
 _ROUNDING = 1e-9  # of places
+_NOTED = ("trial", "study", "order", "origin", "retry_of", WORKER, ARGUMENTS)
 
 
 class GameTrials(Translation):
@@ -48,6 +49,8 @@ class GameTrials(Translation):
         Why it cannot be played: a sentence, or nothing.
     fault
         What was wrong with the last trial that is no evaluation of the game, or nothing.
+    note
+        The game, as its study notes it.
     """
 
     kind: GameKind
@@ -64,6 +67,8 @@ class GameTrials(Translation):
         self.fault = ""
         self.wrong: set[int] = set()  # trials with values that are no evaluations of the game
         self.earlier: Mapping[str, Any] = read_attribute(study, GAME_KEY) or {}
+        owned = {player: sorted(names) for player, names in kind.players.owned.items()}
+        self.note: dict[str, Any] = {"players": owned, "fidelity": list(kind.measured.names)}
         self.trouble = other_game(self.name, self.earlier, self.note)
         self.seed = seed
         self._parameters: tuple[str, ...] = ()
@@ -80,7 +85,8 @@ class GameTrials(Translation):
         if any(self.space.change(*asked) for asked in trial.distributions.items()):
             return
         self.space.learn(trial.distributions)
-        if self.game is None and not self.trouble and self.space.is_known:
+        is_known = self.space.distributions.keys() >= set(self.kind.players.parameters)
+        if is_known and self.game is None and not self.trouble:
             self._find_out()
 
     def _find_out(self) -> None:
@@ -90,27 +96,16 @@ class GameTrials(Translation):
                 return
             actions = self.space.actions()
             game = self.kind.settings_of(actions, levels, seed=self.seed, signs=self.signs)
-            game.runner()
+            costs = game.runner().policy.costs.by_player
         except ValueError as error:
             self.trouble = str(error)
             return
-        self.game, self.levels, self._sizes = game, levels, self.kind.measured.sizes(levels)
+        self.levels, self._sizes = levels, self.kind.measured.sizes(levels)
         self._parameters = tuple(name for own in actions.values() for name in own)
+        self.note["levels"] = [list(of_fidelity) for of_fidelity in levels]
+        self.note["costs"] = [own.tolist() for own in costs]
         self.trouble = other_game(self.name, self.earlier, self.note)
-        if self.trouble:
-            self.game = None
-
-    @property
-    def note(self) -> dict[str, Any]:
-        """The game, as its study notes it."""
-        players, measured = self.kind.players, self.kind.measured
-        owned = {player: sorted(names) for player, names in players.owned.items()}
-        note: dict[str, Any] = {"players": owned, "fidelity": list(measured.names)}
-        if self.game is not None:
-            costs = self.game.runner().policy.costs.by_player
-            note["levels"] = [list(of_fidelity) for of_fidelity in self.levels]
-            note["costs"] = [own.tolist() for own in costs]
-        return note
+        self.game = None if self.trouble else game
 
     # Claims.
 
@@ -123,27 +118,21 @@ class GameTrials(Translation):
             warn_of_attribute(trial, QUERY_KEY)
             return None
         exist = self.game and all(m < n for m, n in zip(tag["levels"], self._sizes, strict=True))
+        noted: dict[str, Any] = {"trial": trial.number, "study": self.name, "order": 0}
+        noted |= {name: tag[name] for name in _NOTED if name in tag}
         return PullNote(
-            trial=tag.get("trial", trial.number),
-            study=tag.get("study", self.name),
-            order=tag.get("order", 0),
+            **noted,
             arm=trial.number,
             fidelity=number_of(tag["levels"], self._sizes) if exist else None,
             purpose="search",
-            origin=tag.get("origin", "chosen"),
             point=tag.get("profile", {}),
-            retry_of=tag.get("retry_of"),
-            worker=tag.get(WORKER),
-            arguments=tag.get(ARGUMENTS),
         )
 
     def tag_of(self, note: PullNote) -> dict[str, Any]:
         """Return a claim as a trial's note."""
-        tag = note.to_dict()
-        levels = self.levels_of(note)
-        for name in ("arm", "fidelity", "purpose", "point"):
-            tag.pop(name, None)
-        return tag | {"levels": list(levels)} | ({"profile": note.point} if note.point else {})
+        tag = {name: value for name, value in note.to_dict().items() if name in _NOTED}
+        tag["levels"] = list(self.levels_of(note))
+        return tag | ({"profile": note.point} if note.point else {})
 
     def levels_of(self, note: PullNote | None) -> tuple[int, ...]:
         """Return each player's level in a claim; the lowest where none is known."""
@@ -161,12 +150,10 @@ class GameTrials(Translation):
             return None
         if trial.values is not None and self.game is not None and self._note_wrong(trial):
             return None
-        query = self.query_of(trial.number, _set_by(trial), None)
+        number, query = trial.number, self.query_of(trial.number, _set_by(trial), None)
         if query is None:
             return None
-        profile, level = query
-        number = trial.number
-        return PullNote(number, self.name, 0, number, fidelity=level, point=profile)
+        return PullNote(number, self.name, 0, number, fidelity=query[1], point=query[0])
 
     def begun(self, trial: FrozenTrial, note: PullNote) -> Begun | None:
         """Return the claim of a trial as an event; of random values while the game is unknown."""
@@ -231,7 +218,7 @@ class GameTrials(Translation):
         if note.worker is None:
             return self._ended(trial, note, end, note.order if end.order is None else end.order)
         outcome = super().outcome(trial, note, end)
-        has_run = all(name in trial.params for name in self.kind.players.parameters)
+        has_run = trial.params.keys() >= set(self.kind.players.parameters)
         return replace(outcome, cost=0.0) if isinstance(outcome, Lost) and not has_run else outcome
 
     def _ended(self, trial: FrozenTrial, note: PullNote, end: End, order: int) -> Ended:

@@ -140,8 +140,8 @@ class GameRunner(Runner):
         """Return the pull of a claim (see `Runner.adopt`); None if it is no profile."""
         level = self.n_levels - 1 if begun.levels is None else begun.levels[0]
         try:
-            self.policy.actions.check("profile", begun.configuration)
-            self.policy.costs.check("levels", levels_of(level, self._sizes))
+            self.policy.actions.checked("profile", begun.configuration)
+            self.policy.costs.checked("levels", levels_of(level, self._sizes))
         except (TypeError, ValueError):
             return None
         return super().adopt(begun)

@@ -22,21 +22,20 @@ class DrawnUtilities:
     """
 
     def __init__(self, model: MultiOutputGP, n_draws: int, rng: np.random.Generator) -> None:
-        known = model.hyperparameters
-        shape = known.length_scales.shape
+        lengths = model.hyperparameters.length_scales
+        n_levels = len(lengths)
         self._model = model
-        frequencies = rng.standard_normal((shape[0], shape[1], _FEATURES))
-        self._frequencies = (frequencies / known.length_scales[:, :, None]).astype(_PRECISION)
-        phases = rng.uniform(0.0, 2.0 * np.pi, (shape[0], _FEATURES))
-        self._phases = phases.astype(_PRECISION)
-        weights = np.sqrt(2.0 / _FEATURES) * rng.standard_normal((shape[0], _FEATURES, n_draws))
+        frequencies = rng.standard_normal((*lengths.shape, _FEATURES)) / lengths[:, :, None]
+        phases = rng.uniform(0.0, 2.0 * np.pi, (n_levels, _FEATURES))
+        weights = np.sqrt(2.0 / _FEATURES) * rng.standard_normal((n_levels, _FEATURES, n_draws))
+        self._frequencies, self._phases = frequencies.astype(_PRECISION), phases.astype(_PRECISION)
         self._weights = weights.astype(_PRECISION)
         self._moves = model.moves(self._prior_at_observations(rng, n_draws))
 
     def __call__(self, features: FloatArray) -> FloatArray:
         """Return values at points of shape (n, d), shape (n, n_draws)."""
         known = self._model.hyperparameters
-        prior = known.scales[-1] * self._from_kernel(self._model.top, features)
+        prior = known.amplitudes[-1, -1] * self._from_kernel(self._model.top, features)
         return np.asarray(known.offsets[-1] + prior + self._model.moved(features, self._moves))
 
     def _from_kernel(self, kernel: int, features: FloatArray) -> FloatArray:
@@ -47,17 +46,11 @@ class DrawnUtilities:
         """Return observations of the prior's functions (Eq. 19), shape (n, n_draws)."""
         known = self._model.hyperparameters
         features, levels = self._model.observed
-        at_level = self._from_kernel(self._model.top, features)
-        drawn = np.zeros((len(levels), n_draws))
-        for level in reversed(range(known.n_levels)):
-            if level < self._model.top:
-                rho = known.correlations[level]
-                own = self._from_kernel(level, features)
-                at_level = rho * at_level + np.sqrt(1.0 - rho**2) * own
-            there = levels == level
-            drawn[there] = known.offsets[level] + known.scales[level] * at_level[there]
-        noise = np.sqrt(self._model.noise)[:, None] * rng.standard_normal(drawn.shape)
-        return drawn + noise
+        noise = np.sqrt(self._model.noise)[:, None] * rng.standard_normal((len(levels), n_draws))
+        drawn = known.offsets[levels, None] + noise
+        for kernel, amplitudes in enumerate(known.amplitudes.T):
+            drawn += amplitudes[levels, None] * self._from_kernel(kernel, features)
+        return drawn
 
 
 class DrawnGames:
@@ -77,17 +70,13 @@ class DrawnGames:
         n_draws: int,
         rng: np.random.Generator,
     ) -> None:
-        self._actions = actions
-        self._utilities = [
-            [DrawnUtilities(model, n_draws // len(of_player), rng) for model in of_player]
-            for of_player in models
-        ]
-        scales = [
-            np.repeat([model.unit for model in of_player], n_draws // len(of_player))
-            for of_player in models
-        ]
+        self._actions, self._n_draws = actions, n_draws
+        self._utilities, scales = [], []
+        for of_player in models:
+            n = n_draws // len(of_player)
+            self._utilities.append([DrawnUtilities(model, n, rng) for model in of_player])
+            scales.append(np.repeat([model.unit for model in of_player], n))
         self.units: FloatArray = np.maximum(np.stack(scales, axis=1), least_units)
-        self._n_draws = n_draws
         self._is_sure = max(map(len, models)) == 1
         self._known = [player for player, (model, *_) in enumerate(models) if model.n]
 
@@ -116,10 +105,9 @@ class DrawnGames:
         return self._over_games(gains.max(axis=2, initial=0.0))
 
     def worst_of_all_profiles(self) -> FloatArray:
-        """Return `worst` of all combinations of actions, in less time, or raise ValueError."""
+        """Return `worst` of all combinations of so few actions, in less time."""
         shape = self._actions.shape
-        if shape is None:
-            raise ValueError("actions must be so few that all their combinations are profiles.")
+        assert shape is not None
         features = self._actions.features(self._actions.profiles)
         worst = np.zeros((*shape, self._n_draws))
         for player in self._known:

@@ -1,22 +1,10 @@
 """Hyperparameters fitted to what was observed, and others that may be true."""
 
 import numpy as np
-from scipy.linalg import cho_solve, cholesky
 
 from mfhpo.games.model.hyperparameters import Hyperparameters
-from mfhpo.games.model.marginal_likelihood import (
-    Assumptions,
-    Layout,
-    Standardised,
-    jitter,
-    loss,
-    loss_and_gradient,
-    offset_covariance,
-    standardised,
-    unpacked,
-)
-from mfhpo.games.model.mogp import covariance
 from mfhpo.games.model.observed import Observations
+from mfhpo.games.model.posterior import Assumptions, Posterior, standardised
 from mfhpo.knowledge.arrays import FloatArray
 
 _MOST = 200  # observations of a fit: its work grows with their cube
@@ -32,8 +20,8 @@ _FLATTER = 0.9
 
 def first_guess(observations: Observations, assumptions: Assumptions) -> Hyperparameters:
     """Return hyperparameters at the centre of their priors, in the values' unit."""
-    layout = Layout(assumptions)
-    return _hyperparameters(layout.centre, layout, observations, assumptions)
+    posterior = Posterior(standardised(observations, assumptions), assumptions)
+    return posterior.hyperparameters(posterior.centre)
 
 
 def fit(observations: Observations, assumptions: Assumptions) -> Hyperparameters:
@@ -43,10 +31,8 @@ def fit(observations: Observations, assumptions: Assumptions) -> Hyperparameters
     own units: scales have heavy-tailed priors, and noise is relative to them. Of many observations,
     `_MOST` are used, evenly spread over their order.
     """
-    some = _some(observations)
-    layout = Layout(assumptions)
-    found = _fitted(standardised(some, assumptions), layout, assumptions)
-    return _hyperparameters(found, layout, some, assumptions)
+    posterior = _posterior(observations, assumptions)
+    return posterior.hyperparameters(_likeliest(posterior))
 
 
 def drawn_hyperparameters(
@@ -59,24 +45,18 @@ def drawn_hyperparameters(
     Statistics 1988). The ratios are flattened if too few would be chosen. Means of levels are drawn
     from their posterior, given the rest.
     """
-    some = _some(observations)
-    layout = Layout(assumptions)
-    standard = standardised(some, assumptions)
-    centre = _fitted(standard, layout, assumptions)
-    axes = _axes(centre, standard, layout, assumptions)
-    n_proposals = _PROPOSALS * n_draws
-    steps = _WIDER * rng.standard_normal((n_proposals, layout.size))
+    posterior = _posterior(observations, assumptions)
+    centre, n_proposals = _likeliest(posterior), _PROPOSALS * n_draws
+    steps = _WIDER * rng.standard_normal((n_proposals, posterior.size))
     steps *= np.sqrt(_FREEDOM / rng.chisquare(_FREEDOM, n_proposals))[:, None]
-    proposals = np.clip(centre + steps @ axes.T, -_FAR, _FAR)
-    losses = [loss(at, standard.observations, assumptions, standard.unit) for at in proposals]
+    proposals = np.clip(centre + steps @ _axes(centre, posterior).T, -_FAR, _FAR)
+    losses = np.array([posterior.loss(at) for at in proposals])
     away = (steps**2).sum(axis=1) / (_FREEDOM * _WIDER**2)
-    weights = 0.5 * (_FREEDOM + layout.size) * np.log1p(away) - np.array(losses)
+    weights = 0.5 * (_FREEDOM + posterior.size) * np.log1p(away) - losses
     shares = np.cumsum(_even(weights, n_draws))
     ends = (rng.random() + np.arange(n_draws)) / n_draws * shares[-1]
-    return [
-        _hyperparameters(proposals[index], layout, some, assumptions, rng)
-        for index in np.searchsorted(shares, ends)
-    ]
+    chosen = proposals[np.searchsorted(shares, ends)]
+    return [posterior.hyperparameters(each, rng) for each in chosen]
 
 
 def _even(logarithms: FloatArray, least: int) -> FloatArray:
@@ -89,94 +69,60 @@ def _even(logarithms: FloatArray, least: int) -> FloatArray:
         power *= _FLATTER
 
 
-def _axes(
-    centre: FloatArray, standard: Standardised, layout: Layout, assumptions: Assumptions
-) -> FloatArray:
+def _axes(centre: FloatArray, posterior: Posterior) -> FloatArray:
     """Return columns whose squares sum to the parameters' covariance, by the loss's curvature."""
 
     def slope(parameters: FloatArray) -> FloatArray:
-        return loss_and_gradient(parameters, standard.observations, assumptions, standard.unit)[1]
+        return posterior.loss_and_gradient(parameters)[1]
 
     curvature = np.array(
         [
             (slope(centre + step) - slope(centre - step)) / (2.0 * _STEP)
-            for step in _STEP * np.eye(layout.size)
+            for step in _STEP * np.eye(posterior.size)
         ]
     )
     values, vectors = np.linalg.eigh((curvature + curvature.T) / 2.0)
     # Nowhere wider than the priors, which are what is believed where observations say nothing.
-    spreads = np.minimum(1.0 / np.sqrt(np.maximum(values, _FLAT)), layout.spread.max())
+    spreads = np.minimum(1.0 / np.sqrt(np.maximum(values, _FLAT)), posterior.spreads.max())
     return np.asarray(vectors * spreads)
 
 
-def _some(observations: Observations) -> Observations:
+def _posterior(observations: Observations, assumptions: Assumptions) -> Posterior:
     n = len(observations.values)
-    if n <= _MOST:
-        return observations
-    rows = np.unique(np.linspace(0, n - 1, _MOST).round().astype(int))
-    return Observations(**{name: values[rows] for name, values in vars(observations).items()})
+    if n > _MOST:
+        rows = np.unique(np.linspace(0, n - 1, _MOST).round().astype(int))
+        some = {name: values[rows] for name, values in vars(observations).items()}
+        observations = Observations(**some)
+    return Posterior(standardised(observations, assumptions), assumptions)
 
 
-def _fitted(standard: Standardised, layout: Layout, assumptions: Assumptions) -> FloatArray:
+def _likeliest(posterior: Posterior) -> FloatArray:
+    """Return the parameters of the largest density."""
     from scipy.optimize import minimize  # slow to import, and not needed before
 
     results = [
         minimize(
-            loss_and_gradient,
+            posterior.loss_and_gradient,
             start,
-            args=(standard.observations, assumptions, standard.unit),
             jac=True,
             method="L-BFGS-B",
-            bounds=[(-_FAR, _FAR)] * layout.size,
+            bounds=[(-_FAR, _FAR)] * posterior.size,
             options={"maxiter": _STEPS},
         )
-        for start in _starts(standard.observations, layout)
+        for start in _starts(posterior)
     ]
     return min(results, key=lambda result: float(result.fun)).x
 
 
-def _starts(observations: Observations, layout: Layout) -> list[FloatArray]:
+def _starts(posterior: Posterior) -> list[FloatArray]:
     """Return starts of fits: the priors' centre, and the levels' own scales if these differ."""
-    spreads = np.ones(layout.n_scales)
-    for level in range(layout.n_scales):
-        values = observations.values[observations.levels == level]
-        if len(values) and np.ptp(values) > 0.0:
-            spreads[level] = values.std()
-    if layout.n_scales == 1 or spreads.max() <= _UNLIKE * spreads.min():
-        return [layout.centre]
-    own = layout.centre.copy()
-    own[layout.scales] = np.log(spreads)
-    return [layout.centre, np.clip(own, -_FAR, _FAR)]
-
-
-def _hyperparameters(
-    parameters: FloatArray,
-    layout: Layout,
-    observations: Observations,
-    assumptions: Assumptions,
-    rng: np.random.Generator | None = None,
-) -> Hyperparameters:
-    """Return hyperparameters in the values' unit, with offsets at posterior means or drawn."""
-    standard = standardised(observations, assumptions)
-    known = unpacked(parameters, layout, assumptions, standard.unit)
-    levels, every = observations.levels, np.arange(assumptions.n_levels)
-    at = (observations.features, levels)
-    total = covariance(known, at, at) + offset_covariance(levels, levels, assumptions)
-    noise = known.noise[levels] / observations.counts + jitter(known.scales[levels])
-    total[np.diag_indices_from(total)] += noise
-    factor = cholesky(total, lower=True, check_finite=False)
-    shared = offset_covariance(every, levels, assumptions)
-    explained = cho_solve((factor, True), shared.T, check_finite=False)
-    offsets = explained.T @ standard.observations.values
-    if rng is not None:
-        left = offset_covariance(every, every, assumptions) - shared @ explained
-        values, vectors = np.linalg.eigh((left + left.T) / 2.0)
-        moves = np.sqrt(np.maximum(values, 0.0)) * rng.standard_normal(len(every))
-        offsets = offsets + vectors @ moves
-    return Hyperparameters(
-        length_scales=known.length_scales,
-        correlations=known.correlations,
-        scales=known.scales * standard.unit,
-        noise=known.noise * standard.unit**2,
-        offsets=standard.means + standard.unit * offsets,
-    )
+    levels, values = posterior.observations.levels, posterior.observations.values
+    own = posterior.centre.copy()
+    scales = own[posterior.scales]
+    for level in range(len(scales)):
+        values_there = values[levels == level]
+        if len(values_there) and np.ptp(values_there) > 0.0:
+            scales[level] = np.clip(np.log(values_there.std()), -_FAR, _FAR)
+    if len(scales) == 1 or np.ptp(scales) <= np.log(_UNLIKE):
+        return [posterior.centre]
+    return [posterior.centre, own]

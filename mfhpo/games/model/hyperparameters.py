@@ -13,6 +13,7 @@ from mfhpo.knowledge.arrays import FloatArray
 # Noise is no smaller than this share of the utilities' variance: what is evaluated twice must not
 # make the covariance singular.
 _LEAST_NOISE = 1e-6
+_POSITIVE = np.nextafter(0.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,29 +56,23 @@ class Hyperparameters:
         for name in ("length_scales", "correlations", "scales", "noise", "offsets"):
             object.__setattr__(self, name, check_array(name, getattr(self, name), "numbers"))
         n_levels = self.scales.size
-        shapes = {
-            "scales": (n_levels,),
-            "length_scales": (n_levels, (0, *self.length_scales.shape)[-1]),
-            "correlations": (n_levels - 1,),
-            "noise": (n_levels,),
-            "offsets": (n_levels,),
-        }
-        for name, shape in shapes.items():
+        n_features = (0, *self.length_scales.shape)[-1]
+        for name, shape, least, words in (
+            ("scales", (n_levels,), _POSITIVE, "positive"),
+            ("length_scales", (n_levels, n_features), _POSITIVE, "positive"),
+            ("correlations", (n_levels - 1,), 0.0, "from 0 to 1"),
+            ("noise", (n_levels,), 0.0, "at least 0"),
+            ("offsets", (n_levels,), -np.inf, ""),
+        ):
             given = getattr(self, name)
             if given.shape != shape or not np.isfinite(given).all():
                 raise ValueError(
                     f"{name} must be finite and of shape {shape}, as there are scales for "
                     f"{n_levels} levels, got {shown(given)}."
                 )
-        within = (self.correlations >= 0.0) & (self.correlations <= 1.0)
-        for name, fits, words in (
-            ("length_scales", self.length_scales > 0.0, "positive"),
-            ("correlations", within, "from 0 to 1"),
-            ("scales", self.scales > 0.0, "positive"),
-            ("noise", self.noise >= 0.0, "at least 0"),
-        ):
-            if not fits.all():
-                raise ValueError(f"{name} must be {words}, got {shown(getattr(self, name))}.")
+            most = 1.0 if name == "correlations" else np.inf
+            if not ((given >= least) & (given <= most)).all():
+                raise ValueError(f"{name} must be {words}, got {shown(given)}.")
         object.__setattr__(self, "noise", np.maximum(self.noise, self.least_noise))
 
     @classmethod
@@ -127,19 +122,15 @@ class Hyperparameters:
         return _LEAST_NOISE * self.scales**2
 
     @property
-    def links(self) -> FloatArray:
-        """Products of the correlations between two levels, shape (M, M)."""
-        steps = np.concatenate(([0.0], np.cumsum(_log(self.correlations))))
-        return np.asarray(np.exp(-np.abs(steps[:, None] - steps[None, :])))
+    def amplitudes(self) -> FloatArray:
+        """Factors of the kernels' processes in the levels' utilities, shape (M, M).
 
-    @property
-    def weights(self) -> FloatArray:
-        """Share of each kernel in each level's variance, shape (M, M): rows are levels, sum 1."""
-        links = self.links
-        own = np.append(1.0 - self.correlations**2, 1.0)
-        return np.asarray(np.triu(links**2) * own[None, :])
-
-
-def _log(correlations: FloatArray) -> FloatArray:
-    """Return logarithms whose sums and differences stay finite where a correlation is 0."""
-    return np.log(np.maximum(correlations, 1e-150))
+        Rows are levels; before they are scaled, ``u[m] = rho[m] u[m+1] + sqrt(1 - rho[m]**2)
+        psi[m]`` (Eq. 19).
+        """
+        mixing = np.eye(self.n_levels)
+        for level in reversed(range(self.n_levels - 1)):
+            rho = self.correlations[level]
+            mixing[level] = rho * mixing[level + 1]
+            mixing[level, level] = np.sqrt(1.0 - rho**2)
+        return self.scales[:, None] * mixing

@@ -8,9 +8,9 @@ import numpy as np
 from mfhpo._validation import check_instance, check_sequence
 from mfhpo.games.model.fitting import drawn_hyperparameters, first_guess, fit
 from mfhpo.games.model.hyperparameters import Hyperparameters
-from mfhpo.games.model.marginal_likelihood import Assumptions
 from mfhpo.games.model.mogp import MultiOutputGP
-from mfhpo.games.model.observed import Failure, Observations, ObservedUtilities
+from mfhpo.games.model.observed import Observations, ObservedUtilities
+from mfhpo.games.model.posterior import Assumptions
 from mfhpo.knowledge.arrays import FloatArray
 
 _FIRST_FIT = 4  # observations
@@ -18,86 +18,49 @@ _NEXT_FIT = 1.4  # fits are repeated each time that there are so many times more
 
 
 class LearnedUtility:
-    """A model of a player's utility, and the observations that it was made of.
+    """A model of a player's utility, and what was ``seen`` of it.
 
-    The ``model`` has the hyperparameters of the largest density, or declared ones. It keeps
-    predictions for some points, with features of shape (n_points, d).
+    The ``model`` has the hyperparameters of the largest density, or declared ones.
     """
 
-    def __init__(
-        self, assumptions: Assumptions, points: FloatArray, declared: Hyperparameters | None = None
-    ) -> None:
+    def __init__(self, assumptions: Assumptions, declared: Hyperparameters | None = None) -> None:
         self._assumptions = assumptions
-        self._points = points
         self._is_declared = declared is not None
-        self._seen = ObservedUtilities()
+        self.seen = ObservedUtilities()
         self._next_fit = _FIRST_FIT
         if declared is None:
-            top = np.array([assumptions.n_levels - 1])
-            declared = first_guess(Observations.once(points[:1], top, np.zeros(1)), assumptions)
-        self.model = MultiOutputGP(declared, points)
-
-    @property
-    def has_seen(self) -> bool:
-        """Whether any utility was observed."""
-        return self._seen.has_seen
-
-    @property
-    def constant(self) -> float | None:
-        """The utility that was observed again and again, and no other; None if there is none."""
-        return self._seen.constant
+            at = np.zeros((1, len(assumptions.groups))), np.array([assumptions.n_levels - 1])
+            declared = first_guess(Observations.once(*at, np.zeros(1)), assumptions)
+        self.model = MultiOutputGP(declared)
 
     def tell(self, features: FloatArray, level: int, value: float | None) -> None:
         """Add an observation, or None for a failure, and fit the model again when it is time."""
-        seen, known = self._seen, self.model.hyperparameters
+        seen, known = self.seen, self.model.hyperparameters
         lengths = known.length_scales[-1]
-        before = _told_of(seen.failures(lengths))
-        if value is None:
-            seen.fail(features, level)
-        else:
-            seen.add(features, level, value)
-        is_as_before = _told_of(seen.failures(lengths)) == before
-        if not seen.has_seen or (value is None and is_as_before):
-            return
-        n = len(seen)
-        is_early = not self._is_declared and n <= _FIRST_FIT
-        is_time = not self._is_declared and n >= self._next_fit
-        if value is not None and is_as_before and not is_early and not is_time:
-            self.model.add(features, level, value)
+        before = seen.failures(lengths)
+        seen.add(features, level, value)
+        if not seen.has_seen or (value is None and seen.failures(lengths) == before):
             return
         observations = seen.observations(lengths)
-        if is_time:
+        if not self._is_declared and len(seen) >= self._next_fit:
             known = fit(observations, self._assumptions)
-            self._next_fit = math.ceil(_NEXT_FIT * n)
-        elif is_early:
+            self._next_fit = math.ceil(_NEXT_FIT * len(seen))
+        elif not self._is_declared and len(seen) < _FIRST_FIT:
             known = first_guess(observations, self._assumptions)
-        self.model = _informed(known, observations, self._points)
+        self.model = MultiOutputGP(known, observations)
 
     def possible(self, n: int, rng: np.random.Generator) -> list[MultiOutputGP]:
         """Return possible models: n with drawn hyperparameters, or one if these are known."""
-        if self._is_declared or not self.has_seen:
+        if self._is_declared or not self.seen.has_seen:
             return [self.model]
-        lengths = self.model.hyperparameters.length_scales[-1]
-        observations = self._seen.observations(lengths)
+        observations = self.seen.observations(self.model.hyperparameters.length_scales[-1])
         drawn = drawn_hyperparameters(observations, self._assumptions, n, rng)
-        return [_informed(known, observations) for known in drawn]
-
-
-def _told_of(failures: Sequence[Failure]) -> list[tuple[bytes, int, float]]:
-    return [(one.features.tobytes(), one.level, one.worst) for one in failures]
-
-
-def _informed(
-    known: Hyperparameters, seen: Observations, points: FloatArray | None = None
-) -> MultiOutputGP:
-    return MultiOutputGP.of(
-        known, seen.features, seen.levels, seen.values, seen.counts, points=points
-    )
+        return [MultiOutputGP(known, observations) for known in drawn]
 
 
 def checked(
     hyperparameters: Sequence[Hyperparameters] | None, assumptions: Sequence[Assumptions]
-) -> list[Hyperparameters | None]:
+) -> Sequence[Hyperparameters | None]:
     """Return each player's declared hyperparameters, or raise; None for what is to be fitted."""
     if hyperparameters is None:
         return [None] * len(assumptions)
@@ -108,13 +71,12 @@ def checked(
             f"hyperparameters must be one for each of the {len(assumptions)} players, got "
             f"{len(hyperparameters)}."
         )
-    for known in hyperparameters:
-        check_instance("hyperparameters", known, Hyperparameters, right)
     for position, (known, of_player) in enumerate(zip(hyperparameters, assumptions, strict=True)):
+        check_instance("hyperparameters", known, Hyperparameters, right)
         shape = (of_player.n_levels, len(of_player.groups))
         if known.length_scales.shape != shape:
             raise ValueError(
                 f"hyperparameters[{position}].length_scales must be of shape {shape} (levels, "
                 f"features), got {known.length_scales.shape}."
             )
-    return list(hyperparameters)
+    return hyperparameters

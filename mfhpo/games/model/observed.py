@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -32,28 +33,39 @@ class Observations:
         """Return observations with one value each."""
         return cls(features, levels, values, np.ones(len(values)), np.zeros(len(values)))
 
+    @classmethod
+    def none(cls, n_features: int) -> Observations:
+        """Return no observations."""
+        return cls.once(np.zeros((0, n_features)), np.zeros(0, dtype=np.int64), np.zeros(0))
 
-class Failure(NamedTuple):
-    """A profile that cannot be measured at a level, and the worst utility that was seen there."""
+    def and_one(self, features: FloatArray, level: int, value: float) -> Observations:
+        """Return these observations and another one."""
+        return Observations(
+            np.vstack([self.features, features]),
+            np.append(self.levels, level),
+            np.append(self.values, value),
+            np.append(self.counts, 1.0),
+            np.append(self.squares, 0.0),
+        )
 
-    features: FloatArray
+
+class Place(NamedTuple):
+    """Features of a profile, and the level at which it was queried."""
+
+    features: tuple[float, ...]
     level: int
-    worst: float
 
 
 class ObservedUtilities:
     """Collects the observations of one player."""
 
     def __init__(self) -> None:
-        # Features and values of each profile at a level.
-        self._seen: dict[tuple[bytes, int], tuple[FloatArray, list[float]]] = {}
-        self._n = 0
-        # Features, level and how many times, of each profile that failed at a level.
-        self._failed: dict[tuple[bytes, int], tuple[FloatArray, int, int]] = {}
+        self._seen: dict[Place, list[float]] = {}
+        self._failed: Counter[Place] = Counter()
 
     def __len__(self) -> int:
         """Return the number of observations and failures."""
-        return self._n
+        return sum(map(len, self._seen.values())) + self._failed.total()
 
     @property
     def has_seen(self) -> bool:
@@ -63,38 +75,32 @@ class ObservedUtilities:
     @property
     def constant(self) -> float | None:
         """The only value that was observed, in several places; None if there is none."""
-        values = {value for _, several in self._seen.values() for value in several}
+        values = {value for several in self._seen.values() for value in several}
         return values.pop() if len(self._seen) >= _SEVERAL and len(values) == 1 else None
 
-    def add(self, features: FloatArray, level: int, value: float) -> None:
-        """Note the utility of a profile with these features, shape (d,), at a level."""
-        self._seen.setdefault((features.tobytes(), level), (features, []))[1].append(value)
-        self._n += 1
-
-    def fail(self, features: FloatArray, level: int) -> None:
-        """Note that a profile could not be measured."""
-        key = (features.tobytes(), level)
-        *_, times = self._failed.get(key, (0,))
-        self._failed[key] = features, level, times + 1
-        self._n += 1
+    def add(self, features: FloatArray, level: int, value: float | None) -> None:
+        """Note the utility of a profile with these features, shape (d,), or None for a failure."""
+        place = Place(tuple(features.tolist()), level)
+        if value is None:
+            self._failed[place] += 1
+        else:
+            self._seen.setdefault(place, []).append(value)
 
     def observations(self, length_scales: FloatArray) -> Observations:
         """Return all observations, merged by utility; failures count as the worst utility."""
-        failed = self.failures(length_scales)
-        features, values = self._features_and_values()
+        failures = self.failures(length_scales)
+        values = [*self._seen.values(), *([worst] for worst in failures.values())]
+        features, levels = zip(*self._seen, *failures, strict=True)
         return Observations(
-            np.array(features + [one.features for one in failed]),
-            np.array([level for _, level in self._seen] + [one.level for one in failed]),
-            np.array([np.mean(each) for each in values] + [one.worst for one in failed]),
-            np.array([len(each) for each in values] + [1] * len(failed), dtype=float),
-            np.array([np.var(each) * len(each) for each in values] + [0.0] * len(failed)),
+            np.array(features),
+            np.array(levels),
+            np.array([sum(each) / len(each) for each in values]),
+            np.array([float(len(each)) for each in values]),
+            np.array([np.var(each) * len(each) if len(each) > 1 else 0.0 for each in values]),
         )
 
-    def _features_and_values(self) -> tuple[list[FloatArray], list[list[float]]]:
-        return [one for one, _ in self._seen.values()], [each for _, each in self._seen.values()]
-
-    def failures(self, length_scales: FloatArray) -> list[Failure]:
-        """Return failures that the profiles cause, one for each profile and level.
+    def failures(self, length_scales: FloatArray) -> dict[Place, float]:
+        """Return failures that the profiles cause, and the worst utility that was seen there.
 
         A profile counts if it failed again at the same level, and never gave a value there. It also
         counts if another failure is within a length scale of the player's model, unless something
@@ -102,23 +108,21 @@ class ObservedUtilities:
         failure's level, or that of all levels if nothing was observed there.
         """
         if not self._failed or not self.has_seen:
-            return []
+            return {}
         from scipy.spatial.distance import cdist  # slow to import, and not needed before
 
-        failed, levels, times = zip(*self._failed.values(), strict=True)
-        features_seen, values = self._features_and_values()
-        levels_seen = np.array([level for _, level in self._seen])
-        least = np.array([min(each) for each in values])
-        at = np.array(failed) / length_scales
-        apart = cdist(at, at)
+        failed, levels = map(np.array, zip(*self._failed, strict=True))
+        seen, levels_seen = map(np.array, zip(*self._seen, strict=True))
+        least = np.array([min(each) for each in self._seen.values()])
+        apart = cdist(failed / length_scales, failed / length_scales)
         np.fill_diagonal(apart, np.inf)
-        observed = cdist(at, np.array(features_seen) / length_scales)
-        observed[levels_seen[None, :] < np.array(levels)[:, None]] = np.inf
+        observed = cdist(failed / length_scales, seen / length_scales)
+        observed[levels_seen[None, :] < levels[:, None]] = np.inf
         nearest = observed.min(axis=1)
-        again = (np.array(times) > 1) & (nearest > 0.0)
-        has_company = (apart.min(axis=1) <= _TOGETHER) & (nearest > _NEAR)
-        return [
-            Failure(features, level, float(least[levels_seen == level].min(initial=least.max())))
-            for features, level, counts in zip(failed, levels, again | has_company, strict=True)
-            if counts
-        ]
+        again = (np.array([*self._failed.values()]) > 1) & (nearest > 0.0)
+        counts = again | ((apart.min(axis=1) <= _TOGETHER) & (nearest > _NEAR))
+        return {
+            place: float(least[levels_seen == place.level].min(initial=least.max()))
+            for place, is_cause in zip(self._failed, counts, strict=True)
+            if is_cause
+        }

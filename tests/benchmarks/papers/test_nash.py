@@ -19,8 +19,9 @@ def test_the_profile_of_the_largest_probability(monkeypatch):
         probability = np.ones(121)
         for player, model in enumerate(policy.models):
             covariances = model.covariances(policy.points, 1) + 1e-9 * np.eye(121)
+            means = model.mean(policy.points, 1)
             utilities = rng.multivariate_normal(
-                model.point_means, covariances, size=2_000, method="cholesky", check_valid="ignore"
+                means, covariances, size=2_000, method="cholesky", check_valid="ignore"
             ).reshape(-1, 11, 11)
             stays = utilities == utilities.max(axis=1 + player, keepdims=True)
             probability *= stays.mean(axis=0).ravel()

@@ -19,6 +19,10 @@ class Seen(NamedTuple):
         return self.seconds > self.limit
 
 
+def record(estimates, arm, limit, reward, seconds):
+    estimates.learn(np.array([arm]), *np.array([[limit], [reward], [seconds]]))
+
+
 def charged(charge, seconds):
     return float(charge(np.array([seconds]))[0])
 

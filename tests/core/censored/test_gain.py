@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 
 from mfhpo.censored import Linear
 from mfhpo.censored.gain import GainEstimates
-from tests.core.censored.naive import Seen, charged, counted_survival, expected_gain, product_limit
+from tests.core.censored.naive import (
+    Seen,
+    charged,
+    counted_survival,
+    expected_gain,
+    product_limit,
+    record,
+)
 
 LIMITS = (1.0, 2.0, 4.0)
 COST = Linear(0.1)
@@ -26,33 +33,26 @@ HISTORY = (
 )
 
 
-def survival_bounds(estimates, arm, delta=0.1):
-    bounds = estimates.survival_bounds(arm, np.full(len(LIMITS), delta))
-    return list(zip(*(part.tolist() for part in bounds), strict=True))
+DELTAS = np.full(len(LIMITS), 0.1)
 
 
 def estimates_of(history, n_arms=2, limits=LIMITS, survival="kaplan-meier", **options):
     scale = {"cost": COST, "penalty": PENALTY} | options
     estimates = GainEstimates(n_arms, limits, survival=survival, **scale)
     for pull in history:
-        tell(estimates, pull)
+        seconds = math.inf if pull.stopped else pull.seconds
+        record(estimates, pull.arm, pull.limit, pull.reward, seconds)
     return estimates
 
 
-def tell(estimates, pull):
-    seconds = math.inf if pull.stopped else pull.seconds
-    estimates.record(pull.arm, pull.limit, pull.reward, seconds)
-
-
 def content(estimates, arm):
-    points = range(len(estimates.limits(arm)))
     return [
         estimates.limits(arm).tolist(),
         estimates.counts(arm).tolist(),
         estimates.gains(arm).tolist(),
         estimates.survival(arm).tolist(),
-        [bound for point in points for bound in estimates.bounds(arm, point, 0.1)],
-        [bound for bounds in survival_bounds(estimates, arm) for bound in bounds],
+        *(bounds.tolist() for bounds in estimates.bounds(arm, DELTAS)),
+        *(bounds.tolist() for bounds in estimates.survival_bounds(arm, DELTAS)),
     ]
 
 
@@ -112,8 +112,8 @@ class TestAgainstTheFormulas:
         told = np.zeros(20_000, dtype=np.int64), limits, np.zeros(20_000), seconds
         product = GainEstimates(1, [1.0, 2.0], cost=COST, penalty=PENALTY)
         counted = GainEstimates(1, [1.0, 2.0], cost=COST, penalty=PENALTY, survival="count")
-        product.record_all(*told)
-        counted.record_all(*told)
+        product.learn(*told)
+        counted.learn(*told)
         # The standard error at 2 is below .02.
         assert product.survival(0) == pytest.approx([0.6, 0.3], abs=0.04)
         assert counted.survival(0) == pytest.approx([0.6, 0.9 * 0.6 + 0.1 * 0.3], abs=0.02)
@@ -145,16 +145,16 @@ class TestSameHistorySameEstimates:
         for arm in range(2):
             assert scaled.gains(arm) == pytest.approx(low + span * plain.gains(arm), **close)
             assert scaled.survival(arm).tolist() == plain.survival(arm).tolist()
-            for point in range(3):
-                bounds = low + span * np.array(plain.bounds(arm, point, 0.1))
-                assert scaled.bounds(arm, point, 0.1) == pytest.approx(bounds, **close)
+            bounds = low + span * np.array(plain.bounds(arm, DELTAS))
+            assert np.array(scaled.bounds(arm, DELTAS)) == pytest.approx(bounds, **close)
 
 
 @given(n=st.integers(2, 300), share=st.floats(0.01, 0.99), delta=st.floats(0.001, 0.5))
 def test_survival_bounds_by_the_divergence_of_two_coins(n, share, delta):
     beyond = min(max(round(share * n), 1), n - 1)
     seen = [Seen(0, 2.0, 0.5, 9.0)] * beyond + [Seen(0, 2.0, 0.5, 1.5)] * (n - beyond)
-    low, high = survival_bounds(estimates_of(seen), 0, delta)[1]
+    bounds = estimates_of(seen).survival_bounds(0, np.full(len(LIMITS), delta))
+    low, high = (bound[1] for bound in bounds)
     p = beyond / n
     assert 0.0 < low < p < high < 1.0
 

@@ -12,7 +12,7 @@ from mfhpo.experiment import Answer
 CHARGES = {"cost": Linear(0.01), "penalty": Linear(0.02)}
 
 
-def tell_seconds(policy, seconds, **options):
+def tell_seconds(policy, seconds):
     for k, took in enumerate(seconds):
         [pull] = policy.ask()
         assert pull.arm == k % policy.n_arms
@@ -156,13 +156,7 @@ class TestTheRangeOfTheRewards:
 
 
 def test_limits_are_derived_below_the_longest_where_nearly_all_pulls_were_stopped_there():
-    policy = RCUCB(8, 10, longest=10.0, reward_range=(0, 1))
-    for arm in range(8):
-        [pull] = policy.ask()
-        if arm == 0:
-            policy.tell(pull, Observation(0.9, cost=2.0))
-        else:
-            policy.tell(pull, Observation(None, cost=10.0, censored_at=10.0))
-    assert len(policy.limits) == 10
-    assert policy.limits[0] <= 2.0
-    assert policy.limits[-1] == 10.0
+    limits = limits_after([2.0] + 7 * [None], n_limits=10, longest=10.0, n_arms=8)
+    assert len(limits) == 10
+    assert limits[0] <= 2.0
+    assert limits[-1] == 10.0

@@ -10,11 +10,11 @@ from benchmarks.simulation.rcucb import play as play_at_once
 from mfhpo import Observation, Pull
 from mfhpo.censored import Linear, ZoomingRCUCB
 from mfhpo.censored.gain import GainEstimates
+from tests.core.censored.naive import record
 from tests.core.censored.test_rcucb import (
     Naive,
     asked_and_told,
-    check_same_history,
-    pairs_of,
+    check_same,
     tell_outcome,
 )
 
@@ -114,21 +114,12 @@ def test_as_the_naive_rule(confidence, horizon, least):
 @pytest.mark.parametrize("horizon", [400, None])
 @pytest.mark.parametrize("confidence", ["kl", "printed", "published curves"])
 def test_played_at_once_or_asked_and_told(confidence, horizon):
-    policies = []
-    for at_once in (True, False):
-        policy = ZoomingRCUCB(
-            2, 4.0, confidence=confidence, exploration=0.1, horizon=horizon, **CHARGES
-        )
-        streams = ArmStreams(two_arms(), 4)
-        if at_once:
-            play_at_once(policy, streams, 400)
-        else:
-            asked_and_told(policy, streams, 400)
-        policies.append(policy)
-    assert pairs_of(policies[0]) == pairs_of(policies[1])
-    assert policies[0].cost == pytest.approx(policies[1].cost)
-    check_same_history(*policies)
-    assert len(policies[0].points(0)) + len(policies[0].points(1)) > 4
+    options = {"confidence": confidence, "exploration": 0.1, "horizon": horizon, **CHARGES}
+    at_once, one_by_one = ZoomingRCUCB(2, 4.0, **options), ZoomingRCUCB(2, 4.0, **options)
+    play_at_once(at_once, ArmStreams(two_arms(), 4), 400)
+    asked_and_told(one_by_one, ArmStreams(two_arms(), 4), 400)
+    check_same(at_once, one_by_one)
+    assert len(at_once.points(0)) + len(at_once.points(1)) > 4
 
 
 class TestNewPoints:
@@ -151,7 +142,7 @@ class TestNewPoints:
             fresh = GainEstimates(1, points, survival=survival, **CHARGES)
             for pulled, limit, reward, seconds in history:
                 if pulled == arm:
-                    fresh.record(0, limit, reward, seconds)
+                    record(fresh, 0, limit, reward, seconds)
             assert policy.survival(arm) == pytest.approx(fresh.survival(0))
             assert policy.estimate(arm) == pytest.approx(fresh.gains(0), nan_ok=True)
             played = [sum((a, tau) == (arm, point) for a, tau, *_ in history) for point in points]
@@ -171,8 +162,9 @@ def test_intervals_share_delta_among_all_points_there_could_be():
     reference = GainEstimates(1, [2.0, 4.0], **FREE)
     for _ in range(5):
         policy.tell(Pull(0, 0, 4.0), Observation(0.5, cost=0.0))
-        reference.record(0, 4.0, 0.5, 0.0)
+        record(reference, 0, 4.0, 0.5, 0.0)
     points = policy.points(0)
     [at] = np.flatnonzero(points == 2.0)
-    assert policy.interval(0, int(at)) == reference.bounds(0, 0, 0.1 / 24.0)
-    assert policy.interval(0, len(points) - 1) == reference.bounds(0, 1, 0.1 / 4.0)
+    lows, highs = reference.bounds(0, 0.1 / np.array([24.0, 4.0]))
+    assert policy.interval(0, int(at)) == (lows[0], highs[0])
+    assert policy.interval(0, len(points) - 1) == (lows[1], highs[1])

@@ -60,14 +60,10 @@ def believing(actions, seed, n, rate=5.0):
     known = Hyperparameters.shared(
         rate, rate, correlations=[0.8], noise=0.01, n_features=len(actions.groups)
     )
-    points = actions.features(actions.profiles)
-    models = []
-    for _ in actions.players:
-        gp = MultiOutputGP(known, points)
-        features = actions.features(rng.random((n, len(actions.parameters))))
-        for row in features:
+    models = [MultiOutputGP(known) for _ in actions.players]
+    for gp in models:
+        for row in actions.features(rng.random((n, len(actions.parameters)))):
             gp.add(row, int(rng.integers(2)), rng.standard_normal())
-        models.append(gp)
     return Beliefs(actions, models, beta=1.5)
 
 
@@ -95,9 +91,9 @@ def gains(game, profile, owned, level):
     return gained
 
 
-def step(policy, query):
+def step(policy, query, running=()):
     tops, evaluation = policy.costs.tops, policy.costs.of_evaluation
-    left = policy.remaining - policy.cost_of(query)
+    left = policy.remaining - sum(map(policy.cost_of, [query, *running]))
     assert left >= -1e-9 * policy.budget
     assert set(query.profile) == set(policy.actions.parameters)
     for name, parameter in policy.actions.parameters.items():
@@ -116,14 +112,19 @@ def step(policy, query):
         assert left >= evaluation - 1e-9 * policy.budget
 
 
-def play(policy, game, most=1000):
-    queries = []
-    while len(queries) < most and (query := policy.ask()) is not None:
-        step(policy, query)
-        utilities = [
-            game(query.profile, level)[player] for player, level in enumerate(query.levels)
-        ]
-        policy.tell(query, utilities)
-        queries.append(query)
-    assert policy.cost <= policy.budget * (1.0 + 1e-9)
-    return queries
+def play(policy, game, most=1000, n_workers=1):
+    queries, running, rng = [], [], np.random.default_rng(0)
+    while True:
+        is_free = len(running) < n_workers and len(queries) < most
+        query = policy.ask(running) if is_free else None
+        if query is not None:
+            step(policy, query, running)
+            queries.append(query)
+            running.append(query)
+        elif running:
+            done = running.pop(int(rng.integers(len(running))))
+            levels = enumerate(done.levels)
+            policy.tell(done, [game(done.profile, level)[player] for player, level in levels])
+        else:
+            assert policy.cost <= policy.budget * (1.0 + 1e-9)
+            return queries

@@ -8,8 +8,6 @@ from mfhpo.games.dissatisfaction import Estimate
 from mfhpo.search import Numeric, OneOf
 from tests.core.games.known_games import believing
 
-SIGNS = {Estimate.MEAN: 0.0, Estimate.LOWER: -1.0, Estimate.UPPER: 1.0}
-
 
 def places(n):
     return Numeric(tuple(np.linspace(0.0, 1.0, n).tolist()))
@@ -24,7 +22,7 @@ def bounds(beliefs, player, cube, sign):
 def brute_force(beliefs, cube, estimate, own):
     """Eq. 32 one profile, one player and one deviation at a time; to stay is one."""
     gains = np.zeros((len(cube), len(own)))
-    sign = SIGNS[estimate]
+    sign = estimate.value
     for row, profile in enumerate(cube):
         for player, values in enumerate(own):
             there = np.repeat(profile[None, :], len(values) + 1, axis=0)
@@ -89,7 +87,7 @@ def test_the_least_of_a_continuous_game(estimate, product, monkeypatch):
     axis = np.linspace(0.0, 1.0, 121)
     grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
     fine = np.linspace(0.0, 1.0, 1001)[:, None]
-    sign = SIGNS[estimate]
+    sign = estimate.value
     missed = []
     for seed in range(6):
         beliefs = believing(actions, seed, 14, rate=8.0)

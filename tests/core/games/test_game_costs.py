@@ -4,24 +4,15 @@ import pytest
 from mfhpo.games import MFUCBPNE
 from mfhpo.games.costs import LevelCosts
 from mfhpo.games.information import best_levels
-from tests.core.games.known_games import ON_A_GRID, step
+from tests.core.games.known_games import ON_A_GRID, play
 
 COSTS = {"row": (1.0, 8.0), "column": (1.5, 4.0, 12.0)}
 
 
-def tracking(profile, levels):
+def tracking(profile, level):
     x, y = profile["x"], profile["y"]
-    row = -((x - 0.6 * y - (0.05, 0.0)[levels[0]]) ** 2)
-    return [row, -100.0 * (y - 0.5 - 0.2 * x - (0.1, 0.03, 0.0)[levels[1]]) ** 2]
-
-
-def play(policy):
-    levels = set()
-    while (query := policy.ask()) is not None:
-        step(policy, query)
-        levels.add(query.levels)
-        policy.tell(query, tracking(query.profile, query.levels))
-    return levels
+    row = -((x - 0.6 * y - (0.05, 0.0, 0.0)[level]) ** 2)
+    return [row, -100.0 * (y - 0.5 - 0.2 * x - (0.1, 0.03, 0.0)[level]) ** 2]
 
 
 def test_what_a_query_costs():
@@ -46,7 +37,7 @@ def test_levels_that_a_player_does_not_have_are_never_chosen():
 
 def test_players_with_levels_of_their_own():
     policy = MFUCBPNE(ON_A_GRID, COSTS, 120.0)
-    seen = play(policy)
+    seen = {query.levels for query in play(policy, tracking)}
     assert {row for row, _ in seen} == {0, 1}
     assert len({column for _, column in seen}) >= 2
     assert policy.cost == sum(policy.cost_of(query) for query, *_ in policy.history) <= 120.0

@@ -48,11 +48,9 @@ def test_where_all_failed_so_far_something_else_is_tried():
 def observed(*told):
     seen = ObservedUtilities()
     for place, level, value in told:
-        if value is None:
-            seen.fail(place * ONE, level)
-        else:
-            seen.add(place * ONE, level, value)
-    return [(one.features.item(), one.level, one.worst) for one in seen.failures(0.4 * ONE)]
+        seen.add(place * ONE, level, value)
+    failures = seen.failures(0.4 * ONE).items()
+    return [(features[0], level, worst) for (features, level), worst in failures]
 
 
 def test_which_failures_count():

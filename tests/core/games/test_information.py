@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mfhpo.games.information import best_levels, information_at_level, information_of_target
+from mfhpo.games.information import best_levels, information_of
 from tests.core.games.known_games import direct_posterior
 from tests.core.games.model.test_mogp import Case
 
@@ -15,15 +15,12 @@ SLACK = 1e-9
 @given(st.integers(0, 10_000), st.integers(0, 8), st.integers(1, 4))
 def test_information_is_what_entropies_differ_by(seed, n, n_levels):
     case = Case(seed, n, n_levels, n_points=1)
-    gp, top = case.gp, n_levels - 1
-    at = (np.repeat(gp.points, n_levels, axis=0), np.arange(n_levels))
+    top, noise = n_levels - 1, case.known.noise
+    at = (np.repeat(case.points, n_levels, axis=0), np.arange(n_levels))
     told = case.features, case.levels
     posterior = direct_posterior(case.known, told, case.values, at)[1]
-    noise = gp.hyperparameters.noise
-    of_target = information_of_target(
-        gp.point_variances, gp.point_covariances, gp.point_variances[-1], noise[:, None]
-    )
-    at_level = information_at_level(gp.point_variances, noise[:, None])
+    of_target = information_of(case.gp, case.points, "target")
+    at_level = information_of(case.gp, case.points, "level")
     for level in range(n_levels):
         # H(u_M) + H(y_m) - H(u_M, y_m), of normal variables.
         both = posterior[np.ix_([level, top], [level, top])].copy()
@@ -60,6 +57,11 @@ def choices(draw, costs_of):
     return np.round(information, draw(st.sampled_from([1, 12]))), costs
 
 
+def between(costs, share):
+    least, most = costs.min(axis=1).sum(), costs.max(axis=1).sum()
+    return least + share * (most - least)
+
+
 def check(information, costs, budget, *, exact=True):
     levels, ratios = best_levels(information, costs, budget)
     players = np.arange(len(costs))
@@ -77,17 +79,14 @@ def check(information, costs, budget, *, exact=True):
 @given(choices(st.integers(1, 12)), st.floats(0.0, 1.0), st.sampled_from([0.1, 1e-4, 1 / 3, 1e5]))
 def test_levels_within_a_budget_in_another_unit(case, share, unit):
     information, costs = case
-    least, most = costs.min(axis=1).sum(), costs.max(axis=1).sum()
-    budget = float(np.round(least + share * (most - least)))
-    common = costs.min() == 1.0
-    check(information, unit * costs, unit * budget, exact=bool(common))
+    budget = float(np.round(between(costs, share)))
+    check(information, unit * costs, unit * budget, exact=bool(costs.min() == 1.0))
 
 
 @given(choices(st.floats(0.1, 20.0)), st.floats(0.0, 1.0))
 def test_levels_within_a_budget_of_costs_without_a_unit(case, share):
     information, costs = case
-    least, most = costs.min(axis=1).sum(), costs.max(axis=1).sum()
-    check(information, costs, float(least + share * (most - least)), exact=False)
+    check(information, costs, float(between(costs, share)), exact=False)
 
 
 def test_a_budget_that_pays_for_nothing():

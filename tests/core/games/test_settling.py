@@ -6,7 +6,7 @@ import pytest
 from mfhpo.games import MFUCBPNE, Hyperparameters, MultiOutputGP, Query
 from mfhpo.games.actions import Actions
 from mfhpo.games.dissatisfaction import Beliefs, Estimate
-from mfhpo.games.settling import best_response, settled
+from mfhpo.games.statements import best_response, settled
 from mfhpo.search import Numeric
 from tests.core.games.known_games import believing, two_players
 
@@ -22,6 +22,10 @@ def knowing(utility, n_features=2, mean=0.0):
     for place in np.random.default_rng(0).random((100 * n_features - 140, n_features)):
         model.add(place, 1, utility(place))
     return model
+
+
+def settle(start, models):
+    return settled(start, Beliefs(ACTIONS, models, beta=1.5), UNITS)
 
 
 def wanting(player, best, n_features=2):
@@ -45,7 +49,7 @@ def test_best_responses_settle_between_the_actions_of_the_grid(best):
     models = [wanting(0, best[0]), wanting(1, best[1])]
     # The grid's actions are .025 apart; what is believed is some .002 off.
     for start in (np.array([0.5, 0.5]), np.array([0.0, 1.0])):
-        assert settled(start, ACTIONS, models, UNITS) == pytest.approx(best, abs=4e-3)
+        assert settle(start, models) == pytest.approx(best, abs=4e-3)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -54,7 +58,7 @@ def test_settling_makes_nothing_worse(seed):
     models = [believing(ACTIONS, 10 * seed + player, 25).models[0] for player in range(2)]
     least = Beliefs(ACTIONS, models, beta=1.5).least(Estimate.MEAN, rng)
     for start in (least, rng.random(2)):
-        reached = settled(start, ACTIONS, models, UNITS)
+        reached = settle(start, models)
         assert largest_gain(reached, models) <= largest_gain(start, models) + 1e-6
 
 
@@ -64,7 +68,7 @@ def test_players_who_run_after_each_other_are_left_where_they_were():
     start = np.array([0.5, 0.5])
     models = [row, column]
     assert largest_gain(start, models) == pytest.approx(0.25, abs=0.01)
-    assert settled(start, ACTIONS, models, UNITS).tolist() == start.tolist()
+    assert settle(start, models).tolist() == start.tolist()
 
 
 def test_the_best_profile_on_the_way_is_taken_where_responses_lead_away_from_it():
@@ -73,7 +77,7 @@ def test_the_best_profile_on_the_way_is_taken_where_responses_lead_away_from_it(
     column = knowing(lambda place: -float((place[1] - 0.5 + 1.5 * (place[0] - 0.5)) ** 2))
     models = [row, column]
     start = np.array([1.0, 0.55])
-    reached = settled(start, ACTIONS, models, UNITS)
+    reached = settle(start, models)
     assert largest_gain(reached, models) < 0.25 * largest_gain(start, models)
 
 
@@ -81,7 +85,7 @@ def test_the_best_profile_on_the_way_is_taken_where_responses_lead_away_from_it(
 @pytest.mark.parametrize("model", [knowing(None), knowing(lambda place: 7.0, mean=7.0)])
 def test_a_player_with_nothing_to_gain_stays(model):
     profile = np.array([0.613, 0.287])
-    moved = best_response(profile, 1, ACTIONS, model, unit=7.0)
+    moved = best_response(profile, 1, Beliefs(ACTIONS, [model, model], beta=1.5), unit=7.0)
     assert moved.tolist() == profile.tolist()
 
 

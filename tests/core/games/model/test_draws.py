@@ -45,15 +45,11 @@ def test_draws_have_the_posterior_means_and_covariances(n):
 UNITS = np.array([1.0, 3.0])
 
 
-def games(n_draws):
+def test_gains_in_each_drawn_game():
     actions = Actions({"a": {"x": Numeric((0.0, 0.3, 1.0))}, "b": {"y": OneOf(2), "z": OneOf(2)}})
     models = believing(actions, 0, 8, rate=2.0).models
     own = [[gp] for gp in models]
-    return actions, models, DrawnGames(actions, own, UNITS, n_draws, np.random.default_rng(5))
-
-
-def test_gains_in_each_drawn_game():
-    actions, models, drawn = games(20)
+    drawn = DrawnGames(actions, own, UNITS, 20, np.random.default_rng(5))
     rng = np.random.default_rng(5)
     utilities = [
         DrawnUtilities(model, 20, rng)(actions.features(actions.profiles)) for model in models

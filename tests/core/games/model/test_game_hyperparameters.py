@@ -16,15 +16,12 @@ def three_levels():
     )
 
 
-def test_links_and_weights_by_hand():
-    known = three_levels()
+def test_amplitudes_by_hand():
+    known = replace(three_levels(), scales=np.array([1.0, 2.0, 1.0]))
     assert known.n_levels == 3
-    expected_links = np.array([[1.0, 0.5, 0.4], [0.5, 1.0, 0.8], [0.4, 0.8, 1.0]])
-    assert known.links == pytest.approx(expected_links)
     # u1 = .8 u2 + .6 psi1; u0 = .5 u1 + sqrt(.75) psi0 = .4 u2 + .3 psi1 + sqrt(.75) psi0.
-    assert known.weights == pytest.approx(
-        np.array([[0.75, 0.09, 0.16], [0.0, 0.36, 0.64], [0.0, 0.0, 1.0]])
-    )
+    expected = np.array([[np.sqrt(0.75), 0.3, 0.4], [0.0, 1.2, 1.6], [0.0, 0.0, 1.0]])
+    assert known.amplitudes == pytest.approx(expected)
 
 
 def test_rates_are_those_of_the_paper():

@@ -1,3 +1,6 @@
+from copy import copy
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -5,6 +8,7 @@ from hypothesis import strategies as st
 
 from mfhpo.games import Hyperparameters, MultiOutputGP
 from mfhpo.games.model.mogp import covariance
+from mfhpo.games.model.observed import Observations, ObservedUtilities
 from tests.core.games.known_games import direct_posterior, drawn_hyperparameters
 
 CLOSE = {"abs": 1e-9, "rel": 1e-9}
@@ -18,7 +22,7 @@ class Case:
         self.levels = rng.integers(n_levels, size=n)
         self.values = rng.standard_normal(n)
         self.points = rng.random((n_points, n_features))
-        self.gp = MultiOutputGP(self.known, self.points)
+        self.gp = MultiOutputGP(self.known)
         for x, level, value in zip(self.features, self.levels, self.values, strict=True):
             self.gp.add(x, int(level), float(value))
 
@@ -65,20 +69,13 @@ def test_covariance_by_hand():
 def test_predictions_are_those_of_a_direct_solve(case):
     rng = np.random.default_rng(1)
     features = rng.random((5, case.features.shape[1]))
-    top = case.known.n_levels - 1
-    assert case.gp.point_means == pytest.approx(case.direct(case.points, top)[0], **CLOSE)
+    variances, shared = case.gp.with_target(features)
     for level in range(case.known.n_levels):
-        # What is kept for points is what is predicted.
-        covariances = case.direct(case.points, level)[1]
-        assert case.gp.point_variances[level] == pytest.approx(np.diag(covariances), **CLOSE)
-        shared = case.direct_with_target(case.points, level)
-        assert case.gp.point_covariances[level] == pytest.approx(shared, **CLOSE)
         means, covariances = case.check(features, level)
         assert case.gp.mean(features, level) == pytest.approx(means, **CLOSE)
         assert case.gp.covariances(features, level) == pytest.approx(covariances, **CLOSE)
-        variances, shared = case.gp.with_target(features, level)
-        assert variances == pytest.approx(np.diag(covariances), **CLOSE)
-        assert shared == pytest.approx(case.direct_with_target(features, level), **CLOSE)
+        assert variances[level] == pytest.approx(np.diag(covariances), **CLOSE)
+        assert shared[level] == pytest.approx(case.direct_with_target(features, level), **CLOSE)
 
 
 @given(cases, st.data())
@@ -108,18 +105,12 @@ def test_observations_of_the_same_utility_are_merged(seed):
     chosen = rng.integers(3, size=20)
     case.features, case.levels = places[chosen], rng.integers(2, size=20)
     case.values = rng.standard_normal(20)
+    seen = ObservedUtilities()
     for x, level, value in zip(case.features, case.levels, case.values, strict=True):
-        case.gp.add(x, int(level), float(value))
+        seen.add(x, int(level), float(value))
+    case.gp = MultiOutputGP(case.known, seen.observations(np.ones(2)))
     assert case.gp.n == len(set(zip(chosen.tolist(), case.levels.tolist(), strict=True)))
-    means, covariances = case.check(case.points, 2)
-    assert case.gp.point_means == pytest.approx(means, **CLOSE)
-    assert case.gp.point_variances[2] == pytest.approx(np.diag(covariances), **CLOSE)
-    shared = case.direct_with_target(case.points, 0)
-    assert case.gp.point_covariances[0] == pytest.approx(shared, **CLOSE)
-    case.gp.add(places[0], 2, 0.3)
-    case.features = np.concatenate((case.features, places[:1]))
-    case.levels, case.values = np.append(case.levels, 2), np.append(case.values, 0.3)
-    assert case.gp.point_means == pytest.approx(case.direct(case.points, 2)[0], **CLOSE)
+    case.check(case.points, 2)
 
 
 @given(cases, st.integers(0, 3))
@@ -127,7 +118,6 @@ def test_what_is_under_way_leaves_means_and_lessens_variances(case, level):
     level = min(level, case.known.n_levels - 1)
     place = np.full(case.features.shape[1], 0.4)
     means = [case.gp.predict(case.points, at)[0] for at in range(case.known.n_levels)]
-    kept = case.gp.point_means
     case.gp.add(place, level, None)
     case.features = np.concatenate((case.features, place[None, :]))
     case.levels = np.append(case.levels, level)
@@ -137,29 +127,17 @@ def test_what_is_under_way_leaves_means_and_lessens_variances(case, level):
         assert predicted == pytest.approx(means[at], **CLOSE)
         expected = np.diag(case.direct(case.points, at)[1])
         assert variances == pytest.approx(expected, **CLOSE)
-        assert case.gp.point_variances[at] == pytest.approx(expected, **CLOSE)
-    assert case.gp.point_means == pytest.approx(kept, **CLOSE)
     assert case.gp.mean(case.points, 0) == pytest.approx(means[0], **CLOSE)
 
 
-def test_what_was_added_is_forgotten():
-    n = 60
-    case, same = Case(seed=5, n=n), Case(seed=5, n=n)
-    rng = np.random.default_rng(9)
-    mark = case.gp.mark()
-    for _ in range(30):
-        case.gp.add(rng.random(2), int(rng.integers(3)), None)
-    case.gp.restore(mark)
-    for gp in (case.gp, same.gp):
-        gp.add(np.array([0.1, 0.9]), 1, 0.7)
-    assert case.gp.n == same.gp.n == n + 1
-    assert case.gp.point_means.tolist() == same.gp.point_means.tolist()
-    assert case.gp.point_variances.tolist() == same.gp.point_variances.tolist()
-    assert case.gp.point_covariances.tolist() == same.gp.point_covariances.tolist()
-    for left, right in zip(
-        case.gp.predict(case.points, 0), same.gp.predict(case.points, 0), strict=True
-    ):
-        assert left.tolist() == right.tolist()
+def test_what_a_copy_learns_is_not_learned():
+    case = Case(seed=5, n=60)
+    before = [each.tolist() for each in case.gp.predict(case.points, 0)]
+    guessing = copy(case.gp)
+    for place, value in ((case.features[0], None), (case.features[0], 3.0), (case.points[0], 2.0)):
+        guessing.add(place, 0, value)
+    assert guessing.predict(case.points, 0)[0].tolist() != before[0]
+    assert [each.tolist() for each in case.gp.predict(case.points, 0)] == before
 
 
 @given(cases)
@@ -169,9 +147,11 @@ def test_observations_that_are_learned_at_once(case):
     counts = 1.0 + np.arange(len(case.values))
     one_by_one = MultiOutputGP(case.known)
     for x, level, value, count in zip(case.features, case.levels, case.values, counts, strict=True):
-        one_by_one.add(x, int(level), float(value), int(count))
-    at_once = MultiOutputGP.of(case.known, case.features, case.levels, case.values, counts)
-    assert at_once.n == one_by_one.n
+        for _ in range(int(count)):
+            one_by_one.add(x, int(level), float(value))
+    told = Observations.once(case.features, case.levels, case.values)
+    at_once = MultiOutputGP(case.known, replace(told, counts=counts))
+    assert (at_once.n, one_by_one.n) == (len(counts), counts.sum())
     for level in range(case.known.n_levels):
         found, expected = (gp.predict(case.points, level) for gp in (at_once, one_by_one))
         assert found[0] == pytest.approx(expected[0], **CLOSE)

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from mfhpo.games import Hyperparameters, MultiOutputGP
 from mfhpo.games.model.fitting import drawn_hyperparameters, first_guess, fit
-from mfhpo.games.model.marginal_likelihood import Assumptions, loss, loss_and_gradient
 from mfhpo.games.model.mogp import covariance
 from mfhpo.games.model.observed import Observations
+from mfhpo.games.model.posterior import Assumptions, Posterior, Standardised
 
 KINDS = [(False, None), (False, 0.05), (True, None), (True, 0.05)]
 
@@ -20,10 +20,8 @@ def assuming(averaging=False, noise=None, n_levels=2, n_features=1):
     return Assumptions(n_levels, np.arange(n_features), weights, averaging, noise)
 
 
-def n_parameters(assumptions):
-    n_lower = 0 if assumptions.averaging else assumptions.n_levels - 1
-    n_lengths = len(set(assumptions.groups.tolist()))
-    return n_lengths + 2 * n_lower + n_lower + 1 + (assumptions.noise is None)
+def believing(told, assumptions, unit=1.0):
+    return Posterior(Standardised(told, np.zeros(assumptions.n_levels), unit), assumptions)
 
 
 def drawn_from(known, n, seed):
@@ -52,19 +50,14 @@ def test_gradient_is_that_of_differences(averaging, noise, seed, n_levels, unit)
     assumptions = replace(
         assuming(averaging, noise, n_levels, n_features=3), groups=np.array([0, 0, 1])
     )
-    told = random_observations(seed, 12, assumptions)
-    rng = np.random.default_rng(seed)
-    parameters = rng.normal(-0.5, 0.7, n_parameters(assumptions))
-    step = 1e-5
-
-    def at(vector):
-        return loss(vector, told, assumptions, unit)
-
-    gradient = loss_and_gradient(parameters, told, assumptions, unit)[1]
+    posterior = believing(random_observations(seed, 12, assumptions), assumptions, unit)
+    parameters = np.random.default_rng(seed).normal(-0.5, 0.7, posterior.size)
     differences = [
-        (at(parameters + step * one) - at(parameters - step * one)) / (2.0 * step)
-        for one in np.eye(len(parameters))
+        (posterior.loss(parameters + step) - posterior.loss(parameters - step)) / 2e-5
+        for step in 1e-5 * np.eye(posterior.size)
     ]
+    loss, gradient = posterior.loss_and_gradient(parameters)
+    assert loss == posterior.loss(parameters)
     assert gradient == pytest.approx(np.array(differences), rel=1e-4, abs=1e-4)
 
 
@@ -72,7 +65,8 @@ def test_gradient_is_that_of_differences(averaging, noise, seed, n_levels, unit)
 def test_loss_is_a_density_of_a_normal_vector(averaging):
     assumptions = assuming(averaging, noise=0.09, n_levels=2)
     told = random_observations(0, 6, assumptions)
-    first, second = np.zeros(n_parameters(assumptions)), np.zeros(n_parameters(assumptions))
+    posterior = believing(told, assumptions)
+    first, second = np.zeros((2, posterior.size))
     first[0], second[0] = np.log(0.3), np.log(0.6)
 
     def density(length):
@@ -94,7 +88,7 @@ def test_loss_is_a_density_of_a_normal_vector(averaging):
 
     # The prior of the logarithm of a length scale: mean log .5, standard deviation 1.
     prior = 0.5 * (np.log(0.3 / 0.5) ** 2 - np.log(0.6 / 0.5) ** 2)
-    got = loss(first, told, assumptions, 1.0) - loss(second, told, assumptions, 1.0)
+    got = posterior.loss(first) - posterior.loss(second)
     assert got == pytest.approx(density(0.3) - density(0.6) + prior, abs=1e-5)
 
 
@@ -142,9 +136,7 @@ def test_constant_values(averaging, noise, value):
     told = random_observations(0, 12, assuming(averaging, noise))
     told = replace(told, values=np.full(12, value))
     found = fit(told, assuming(averaging, noise))
-    gp = MultiOutputGP(found)
-    for x, level in zip(told.features, told.levels, strict=True):
-        gp.add(x, int(level), value)
+    gp = MultiOutputGP(found, told)
     means, variances = gp.predict(np.linspace(0.0, 1.0, 5)[:, None], 1)
     assert means == pytest.approx(np.full(5, value), rel=1e-9, abs=1e-6)
     assert np.isfinite(variances).all()
@@ -200,7 +192,7 @@ def test_repeated_observations_count_as_they_do_one_by_one():
         differences = []
         for told in (apart, merged):
             (one, slope), (two, _) = (
-                loss_and_gradient(at, told, assumptions, 1.0) for at in (first, second)
+                believing(told, assumptions).loss_and_gradient(at) for at in (first, second)
             )
             differences.append([one - two, *slope])
         # Jitter counts once for each row.
