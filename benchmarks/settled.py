@@ -42,8 +42,8 @@ from benchmarks.hpo.tasks import judged_tasks
 from benchmarks.parallel import mapped
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, progress, write
+from mfhpo.certification.settling import FIRST, IN_A_ROW, Settling
 from mfhpo.knowledge.arrays import FloatArray
-from mfhpo.search.settling import FIRST, IN_A_ROW, Settling
 from mfhpo_optuna import SearchSampler
 from mfhpo_optuna.study.trials.attributes import CERTIFICATE_KEY
 

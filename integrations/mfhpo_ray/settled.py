@@ -7,7 +7,7 @@ from typing import Any
 from ray.tune import Stopper
 
 from mfhpo._validation import check_choice, check_name
-from mfhpo.search.settling import Settling
+from mfhpo.certification.settling import Settling
 from mfhpo_ray.experiment.metric import value_in
 
 _logger = logging.getLogger(__name__)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from ray import tune
 
-from mfhpo.search.settling import Settling
+from mfhpo.certification.settling import Settling
 from mfhpo_ray import StopWhenSettled
 from tests.ray.experiments import tuner_of
 

@@ -6,7 +6,7 @@ import optuna
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo.search.settling import Outlook, Settling
+from mfhpo.certification.settling import Outlook, Settling
 from mfhpo_optuna.study.trials.attributes import CERTIFICATE_KEY, FIDELITY_KEY, read_attribute
 
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")

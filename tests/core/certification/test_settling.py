@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from mfhpo.search.settling import FIRST, IN_A_ROW, Outlook, Settling
+from mfhpo.certification.settling import FIRST, IN_A_ROW, Outlook, Settling
 
 VALUES = arrays(float, st.integers(0, 60), elements=st.integers(-50, 50).map(float))
 
