@@ -6,7 +6,6 @@ from mfhpo._validation.parameters import document
 from mfhpo._validation.renamed import renamed
 from mfhpo_ray.certification.certify import TuneCertificate, certify
 from mfhpo_ray.experiment.recommendation import (
-    Luckiest,
     TuneLimitRecommendation,
     TuneRecommendation,
     TuneSearchRecommendation,
@@ -30,7 +29,6 @@ from mfhpo_ray.searchers.space_search import SpaceSearch
 __all__ = [
     "IISEScheduler",
     "IISESearch",
-    "Luckiest",
     "MFEliminationScheduler",
     "MFEliminationSearch",
     "MFGradSearch",

@@ -12,7 +12,7 @@ from mfhpo.experiment import Answer, Begun, Ended, Event, Experiment, Joined, Lo
 from mfhpo.experiment.kinds.settings import Settings
 from mfhpo_ray.experiment.encoding import decode, encode
 from mfhpo_ray.experiment.journal import Journal, of_this_version
-from mfhpo_ray.experiment.recommendation import RECOMMENDATION, to_record
+from mfhpo_ray.experiment.recommendation import RECOMMENDATION
 
 _logger = logging.getLogger("mfhpo_ray")
 
@@ -59,11 +59,9 @@ class EventLog:
         self._write(name, record)
         self.experiment.apply(event)
 
-    def write_answer(
-        self, answer: Answer, metric: str | None, mode: str | None, names: Collection[str]
-    ) -> None:
-        """Write the answer so far where `mfhpo_ray.recommendation` finds it (see `to_record`)."""
-        self._write(RECOMMENDATION, to_record(answer, str(metric), str(mode), names))
+    def write_answer(self, answer: Answer) -> None:
+        """Write the answer so far where `mfhpo_ray.recommendation` finds it."""
+        self._write(RECOMMENDATION, {"answer": encode(answer)})
 
     def _write(self, name: str, record: Mapping[str, Any]) -> None:
         if self.journal is None:

@@ -94,17 +94,12 @@ class SchedulerOptions(AimOptions, total=False):
     replicate
         The keys of the configuration in which the replicates of an arm differ, "a/b" for nested
         ones.
-    arms
-        Number of arms, where a search algorithm suggests them one at a time; None: its number of
-        samples. The search ends with the first suggestion beyond them. Not needed with random
-        search and grids.
     memory_limit
         Bytes that a trial may hold with its child processes; None for no limit. One that holds more
         is ended, and has failed (see `PullScheduler`).
     """
 
     replicate: str | Collection[str]
-    arms: int | None
     memory_limit: float | None
 
 

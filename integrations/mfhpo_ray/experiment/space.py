@@ -80,15 +80,6 @@ def without(config: Mapping[str, Any], names: Collection[str]) -> Config:
     return left
 
 
-def picked(config: Mapping[str, Any], names: Collection[str]) -> Config:
-    """Return the part of a configuration that has these keys, as far as it has them."""
-    part: Config = {}
-    for name in names:
-        if has(config, name):
-            assign(part, name, find(config, name))
-    return part
-
-
 def copied(value: Any) -> Any:
     """Return a copy of nested containers with Python's numbers for NumPy's."""
     if isinstance(value, Mapping):

@@ -18,7 +18,7 @@ from ray.air.constants import TRAINING_ITERATION
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
-from mfhpo._validation import check_count, check_names
+from mfhpo._validation import check_names
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.kinds.settings import Settings
 from mfhpo_ray.experiment.checkpoints import can_be_saved, check_reuse, is_tried_again, was_lost
@@ -34,7 +34,6 @@ from mfhpo_ray.schedulers.room import (
     Slots,
     check_ends,
     end_unstarted,
-    expected_arms,
     hold_back,
     live_trials,
     slots_for,
@@ -71,8 +70,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         FIFOScheduler.__init__(self)  # untyped in Ray, and only by its name exempt from the check
         self._metric, self._mode = own.pop("metric"), own.pop("mode")
         check_aim(self._metric, self._mode)
-        arms, replicate = own.pop("arms"), own.pop("replicate")
-        self._n_arms = None if arms is None else check_count("arms", arms, 2)
+        replicate = own.pop("replicate")
         keys = (replicate,) if isinstance(replicate, str) else replicate
         self._replicate_keys = check_names("replicate", keys, "a key of the configuration or more")
         self._runs = Runs((*self._replicate_keys, "__trial_index__"))  # Tune's Repeater's key
@@ -158,9 +156,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             self._slots.take(run)
         if run.arm in self._out:
             self._doom(run)
-            if run.arm >= self._n_raced:
-                # Others would come without end, to be stopped at once.
-                search.set_finished()
 
     def on_trial_result(self, tune_controller: Any, trial: Trial, result: Result) -> str:
         """Learn from a result, and decide."""
@@ -260,9 +255,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     @property
     def _out(self) -> set[int]:
-        """The arms whose trials are not run: they have left the race, or are too many."""
-        too_many = range(self._n_raced, self._runs.n_arms)
-        return set() if self._course is None else self._course.out.union(too_many)
+        """The arms that have left the race, whose trials are not run."""
+        return set() if self._course is None else self._course.out
 
     # What is done.
 
@@ -281,12 +275,12 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         records, runs = self._records, self._runs
         n_arms = n_arms_in(records)
         if n_arms is None:
-            n_arms = expected_arms(search, self._n_arms, runs.n_arms, type(self).__name__)
+            n_arms = runs.n_arms if search.is_finished() else int(search.total_samples)
         if n_arms == 0:
             return None
         # Arms that Ray has no trial of any more come on top, as the search knows none of them.
         self._n_raced = n_raced = n_arms + adapt(records, runs)
-        candidates = [runs.configurations[arm] for arm in range(min(n_raced, runs.n_arms))]
+        candidates = [runs.configurations[arm] for arm in range(runs.n_arms)]
         settings = self._settings(candidates, n_raced, search)
         log = EventLog(settings, {"n_arms": n_arms}, self._journal)
         log.take_over(records)
@@ -303,8 +297,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
                 self._doom(run)
             elif run.begun is None:
                 course.send_first(run)
-        if runs.n_arms > n_raced:
-            search.set_finished()
         return course
 
     def _fail(self, run: Run, is_again: bool = False, is_lost: bool = False) -> None:
@@ -389,8 +381,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         assert self._course is not None
         begun, self._noted = self._clock(), self._course.experiment.order
         if self._journal is not None:
-            answer, names = self.recommendation(), self._runs.names
-            self._course.log.write_answer(answer, self._metric, self._mode, names)
+            self._course.log.write_answer(self.recommendation())
         self._noted_until = begun + (self._clock() - begun) / _NOTE_SHARE
 
     def _now(self) -> float:

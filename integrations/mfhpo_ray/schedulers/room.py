@@ -56,24 +56,11 @@ def slots_for(trial: Trial) -> float:
     return max(1.0, min(fitting, default=math.inf))
 
 
-def expected_arms(search: Any, declared: int | None, n_arms: int, owner: str) -> int:
-    """Return how many arms there will be, of which `n_arms` are known; those declared at most."""
-    if search.is_finished():
-        return min(n_arms, declared) if declared is not None and suggests(search) else n_arms
-    expected = int(search.total_samples) if declared is None else declared
-    if expected > MOST_SAMPLES:
-        raise ValueError(
-            f"{owner} needs the number of arms where the search goes on without end; give "
-            f"arms=... to it, or num_samples to tune.TuneConfig."
-        )
-    return expected
-
-
 def check_ends(search: Any, owner: str) -> None:
-    """Raise ValueError if a search lists trials without end."""
-    if not suggests(search) and search.total_samples > MOST_SAMPLES:
+    """Raise ValueError if a search makes trials without end."""
+    if search.total_samples > MOST_SAMPLES and not search.is_finished():
         raise ValueError(
-            f"{owner} looks at all trials before it starts one, but num_samples=-1 makes trials "
+            f"{owner} has to know how many trials there will be, but num_samples=-1 makes trials "
             f"without end; give tune.TuneConfig(num_samples=...)."
         )
 

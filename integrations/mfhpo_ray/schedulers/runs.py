@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ray.tune.experiment import Trial
-from ray.tune.utils import flatten_dict
 
 from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun, Ended, Event, Joined, Lost
@@ -113,12 +112,6 @@ class Runs:
     def all_over(self) -> bool:
         """True if no trial seen so far can go on."""
         return all(run.is_over for run in self)
-
-    @property
-    def names(self) -> list[str]:
-        """The keys of all arms' configurations, nested ones joined by ``"/"``."""
-        configs = (flatten_dict(self.configurations[arm]) for arm in range(self.n_arms))
-        return list(dict.fromkeys(name for config in configs for name in config))
 
     def of(self, arm: int) -> list[Run]:
         """Return the runs of an arm that are not over."""

@@ -7,8 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from numbers import Integral
 from typing import Any, TypeAlias
 
-from ray.tune.utils import flatten_dict
-
 from mfhpo._validation import (
     MOST_ARMS,
     check_configurations,
@@ -72,13 +70,6 @@ class Candidates:
     def space(self) -> dict[str, Any]:
         """Search space as far as it is known."""
         return {**(self._space or {}), **self.tuner_space}
-
-    @property
-    def names(self) -> list[str]:
-        """The keys in which configurations differ, those of all choices."""
-        if isinstance(self.given, list):
-            return list(dict.fromkeys(name for arm in self.given for name in flatten_dict(arm)))
-        return open_names(without(self.space, self._keys))
 
     def take(self, config: Mapping[str, Any]) -> bool:
         """Take the Tuner's search space; False if what it draws is not the search's to draw."""

@@ -350,5 +350,4 @@ class ExperimentSearch(Searcher):
         is_kept = self.evaluations.log is not None and self._log.journal is not None
         if is_kept and (urgent or now - self._written_at >= _ANSWER_PERIOD):
             self._written_at = now
-            names = [*self._candidates.names, self._trials.keys[0]]
-            self._log.write_answer(self.recommendation(), self._metric, self._mode, names)
+            self._log.write_answer(self.recommendation())
