@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from mfhpo._validation.parameters import document
 from mfhpo._validation.renamed import renamed
-from mfhpo_ray.certification.certify import TuneCertificate, certify
+from mfhpo_ray.certification import TuneCertificate, certify
 from mfhpo_ray.experiment.recommendation import (
     TuneLimitRecommendation,
     TuneRecommendation,

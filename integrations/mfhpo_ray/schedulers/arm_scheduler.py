@@ -83,7 +83,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._complete = self._closed = False  # no other trials will come; the race is over
         self._noted, self._noted_until = -1, -math.inf  # how many events; when others may be
         self._idle_at: tuple[Any, ...] = ()  # how things stood when nothing could be started
-        # A simulation has another clock, and other slots.
         self._clock = time.monotonic
         self._count_slots = slots_for
 
@@ -270,13 +269,11 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     def _opened(self, search: Any) -> LevelRace | None:
         """Begin the race, or go on with it after a restart; None if trials are on their way."""
-        if not (search.is_finished() or suggests(search)):
-            return None
-        records, runs = self._records, self._runs
+        records, runs, is_finished = self._records, self._runs, search.is_finished()
         n_arms = n_arms_in(records)
         if n_arms is None:
-            n_arms = runs.n_arms if search.is_finished() else int(search.total_samples)
-        if n_arms == 0:
+            n_arms = runs.n_arms if is_finished else int(search.total_samples)
+        if n_arms == 0 or not (is_finished or suggests(search)):
             return None
         # Arms that Ray has no trial of any more come on top, as the search knows none of them.
         self._n_raced = n_raced = n_arms + adapt(records, runs)
@@ -285,8 +282,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         log = EventLog(settings, {"n_arms": n_arms}, self._journal)
         log.take_over(records)
         value_of = partial(value_in, metric=str(self._metric))
-        course = self._make_course(log, runs, value_of, self._meter, n_raced, self._promotion)
-        self._course = course
+        parts = log, runs, value_of, self._meter, n_raced, self._promotion
+        course = self._course = self._make_course(*parts)
         self._judge()
         course.settle(self._out)
         for arm in range(runs.n_arms):
@@ -355,7 +352,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         is_spent = self._complete and not any(map(self._runs.of, left))
         if is_spent and (self._closed or not course.has_more()):
             course.find(is_exhausted=True)
-        if not self._slots.busy and self._runs.all_over:
+        if not self._slots.busy and all(each.is_over for each in self._runs):
             # Ray may end the experiment without another step of its loop.
             self._note_answer()
 
@@ -384,7 +381,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             self._course.log.write_answer(self.recommendation())
         self._noted_until = begun + (self._clock() - begun) / _NOTE_SHARE
 
-    def _now(self) -> float:
+    def _now(self) -> float:  # a simulation has another clock
         return self._clock()
 
     def _count(self, trial: Trial) -> float:

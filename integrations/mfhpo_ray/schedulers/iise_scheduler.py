@@ -87,9 +87,8 @@ class IISEScheduler(ArmScheduler):
     ) -> None:
         own = with_defaults(type(self), options)
         super().__init__(own)
-        given = levels_of(max_t, own)
         check_name("time_attr", time_attr, "the key of a result")
-        fidelity = Fidelity(time_attr, given, costs)
+        fidelity = Fidelity(time_attr, levels_of(max_t, own), costs)
         self._meter = Meter(fidelity, prices)
         self._measure = own["measure"]
         if self._measure is not None:
@@ -109,26 +108,23 @@ class IISEScheduler(ArmScheduler):
         }
         return [name for name, is_missing in missing.items() if is_missing]
 
-    def _check_replicates(self, n_arms: int, replicates: int) -> None:
-        needed, names = self._race.options["pilot_pulls"], self._undeclared()
-        if names and replicates < needed:
-            key = self._replicate_keys[0]
-            raise ValueError(
-                f"{' and '.join(names)} cannot be estimated: of the {n_arms} configurations, some "
-                f"have {replicates} of pilot_pulls={needed} replicates. Give param_space {key!r}: "
-                f"tune.grid_search(list(range(20))), or declare {'=..., '.join(names)}=..."
-            )
-
     def _settings(self, candidates: Sequence[Config], n_arms: int, search: Any) -> Settings:
         race, declared = self._race, self._race.declaration
         if len(candidates) == n_arms:
-            replicates = list(filter(None, self._runs.n_replicates[:n_arms]))
+            replicates = self._runs.n_replicates
             is_to_promote = 2 * replicates.count(1) >= len(replicates)
-            if is_to_promote and "bias" in self._undeclared():
+            undeclared = self._undeclared()
+            if is_to_promote and "bias" in undeclared:
                 options = {**race.options, "seed": self._seed}
                 return self._promoted(candidates, race.fidelity, declared.noise, **options)
-            least = min(replicates)
-            self._check_replicates(n_arms, least)
+            least, needed = min(replicates), race.options["pilot_pulls"]
+            if undeclared and least < needed:
+                key = self._replicate_keys[0]
+                raise ValueError(
+                    f"{' and '.join(undeclared)} cannot be estimated: some configurations have "
+                    f"{least} of pilot_pulls={needed} replicates. Give param_space {key!r}: "
+                    f"tune.grid_search(list(range(20))), or declare {'=..., '.join(undeclared)}=..."
+                )
             if self._measure is None:
                 race = replace(race, options={**race.options, "measure": min(10, least)})
         return race.settings(

@@ -51,21 +51,19 @@ class Promotion:
         noise: Noise | None = None,
         **options: Any,
     ) -> None:
-        self._runs = runs
-        self._add_trial = add_trial
-        self._replicate_keys = replicate_keys
+        self._runs, self._add_trial, self._replicate_keys = runs, add_trial, replicate_keys
         self._key = _key_of_whole_numbers(runs, replicate_keys)
-        self._fidelity = fidelity
-        self._noise = noise
-        self._options = options
+        self._fidelity, self._noise, self._options = fidelity, noise, options
 
     def settings(self, candidates: Sequence[Mapping[str, Any]], sign: float) -> SearchSettings:
         """Return the settings of the search, among the configurations of the trials."""
-        levels = tuple(self._fidelity.levels or ())
+        levels, noise = tuple(self._fidelity.levels or ()), self._noise
+        sigma: SigmaLike = None if isinstance(noise, EstimatedNoise) else noise
+        if isinstance(noise, SubGaussian):
+            sigma = noise.at(len(levels) - 1, len(levels))
         # A model sees nested keys as parameters.
-        flat = numbered(
-            Configurations([flatten_dict(dict(each)) for each in candidates], described)
-        )
+        arms = Configurations([flatten_dict(dict(each)) for each in candidates], described)
+        flat = numbered(arms)
         declared = DeclaredSearch.of(
             self._fidelity,
             budget=self.budget(),
@@ -73,7 +71,7 @@ class Promotion:
             certify_share=0.0 if self._key is None else _CERTIFY_SHARE,
             top=_TOP,
             candidates=flat if len(flat) > 1 else None,
-            sigma=_at_target(self._noise, len(levels)),
+            sigma=sigma,
             **{name: self._options[name] for name in _OPTIONS if name in self._options},
         )
         return SearchSettings(
@@ -126,15 +124,9 @@ class Promotion:
         keys = " or ".join(map(repr, self._replicate_keys))
         why = (
             f"trials have no number under {keys} that sets their seed, so that finalists cannot be "
-            f"evaluated again, and all of the budget is the search's"
+            f"evaluated again; {answer.reason}"
         )
-        return replace(answer, reason=f"{why}; {answer.reason}")
-
-
-def _at_target(noise: Noise | None, n_levels: int) -> SigmaLike:
-    if isinstance(noise, SubGaussian):
-        return noise.at(n_levels - 1, n_levels)
-    return None if isinstance(noise, EstimatedNoise) else noise
+        return replace(answer, reason=why)
 
 
 def _key_of_whole_numbers(runs: Runs, keys: Collection[str]) -> str | None:

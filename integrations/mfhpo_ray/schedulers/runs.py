@@ -11,7 +11,7 @@ from ray.tune.experiment import Trial
 
 from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun, Ended, Event, Joined, Lost
-from mfhpo.problem import LARGEST
+from mfhpo.problem import Observation
 from mfhpo_ray.experiment.encoding import described, encode
 from mfhpo_ray.experiment.event_log import EVENTS, SHARED, events_in
 from mfhpo_ray.experiment.journal import of_this_version
@@ -68,7 +68,7 @@ class Run:
         if isinstance(event, Begun):
             self.claim, self.begun, self.is_sent = event.id, event, True
         elif isinstance(event, Ended):
-            self.has_failed = event.value is None or not abs(event.value) <= LARGEST
+            self.has_failed = not Observation(event.value).has_value
             if event.level is not None and not self.has_failed:
                 self.reached, self.reached_at = event.level, event.order
             if event.last:
@@ -105,13 +105,8 @@ class Runs:
     @property
     def n_replicates(self) -> list[int]:
         """The number of trials of each arm, over or not, without those that were added."""
-        numbers = Counter(run.arm for run in self if not run.trial.trial_id.endswith(ADDED))
-        return [numbers[arm] for arm in range(self.n_arms)]
-
-    @property
-    def all_over(self) -> bool:
-        """True if no trial seen so far can go on."""
-        return all(run.is_over for run in self)
+        given = (run.arm for run in self if not run.trial.trial_id.endswith(ADDED))
+        return list(Counter(given).values())
 
     def of(self, arm: int) -> list[Run]:
         """Return the runs of an arm that are not over."""
@@ -123,26 +118,23 @@ class Runs:
 
     def add(self, trial: Trial) -> Run:
         """Register a trial."""
-        return self._put(Run(trial, self.arm(trial.config)))
+        run = Run(trial, self.arm(trial.config))
+        self._by_trial[trial.trial_id] = run
+        self._by_arm[run.arm].append(run)
+        return run
 
     def sort(self) -> None:
         """Order arms and runs as their trials were made, also in a restored experiment."""
-        made = sorted(self, key=_number)
-        self._by_trial.clear()
+        self._by_trial = {run.trial.trial_id: run for run in sorted(self, key=_number)}
         self._by_arm.clear()
         self.configurations = Configurations(describe=described)
-        for run in made:
+        for run in self:
             run.arm = self.arm(run.trial.config)
-            self._put(run)
+            self._by_arm[run.arm].append(run)
 
     def arm(self, config: Mapping[str, Any]) -> int:
         """Return the arm of a configuration; a new one if it was not seen before."""
         return self.configurations.add(without(config, self._replicate_keys))
-
-    def _put(self, run: Run) -> Run:
-        self._by_trial[run.trial.trial_id] = run
-        self._by_arm[run.arm].append(run)
-        return run
 
 
 def _number(run: Run) -> float:
@@ -173,7 +165,7 @@ def is_over(events: Sequence[Event], target: int) -> bool:
         return False
     if last.value is None:
         return last.stopped_at is not None
-    return last.level == target or not abs(last.value) <= LARGEST
+    return last.level == target or not Observation(last.value).has_value
 
 
 def adapt(records: Mapping[str, dict[str, Any]], runs: Runs) -> int:

@@ -5,20 +5,30 @@ Some find the best configuration and certify it. Others maximise what the trials
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ray.tune.utils import flatten_dict
 
 from mfhpo import IISE
 from mfhpo.certification.choice import (
+    LOSSES_ARE_MAXIMISED,
     PolicyChoice,
     check_parts,
+    choose_blocks,
     make_best_policy,
     make_elimination,
     make_lucb,
+    recommend_policy,
 )
+from mfhpo.experiment import SearchSettings
+from mfhpo.experiment.kinds.race import DeclaredRace, MakePolicy
+from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
-from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.knowledge.fidelity import Fidelity, native
 from mfhpo.racing.options import (
     BlockOptions,
     ChoiceOptions,
@@ -30,37 +40,34 @@ from mfhpo.racing.options import (
     runs,
 )
 from mfhpo.regret import MFUCB, MFElimination
+from mfhpo.search import BudgetedSearch
+from mfhpo_ray.experiment.metric import check_aim
 from mfhpo_ray.experiment.options import FidelitySearchOptions
+from mfhpo_ray.experiment.space import Config
 from mfhpo_ray.searchers.candidates import ArmsLike
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
-from mfhpo_ray.searchers.race import RaceTrials
+from mfhpo_ray.searchers.trials import Source, Trials, own_and_host
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class _IISE(IISEOptions, BlockOptions, FidelitySearchOptions):
-    pass
+class _IISE(IISEOptions, BlockOptions, FidelitySearchOptions): ...
 
 
-class _MFGrad(MFGradOptions, BlockOptions, FidelitySearchOptions):
-    pass
+class _MFGrad(MFGradOptions, BlockOptions, FidelitySearchOptions): ...
 
 
-class _MFLUCB(MFLUCBOptions, BlockOptions, FidelitySearchOptions):
-    pass
+class _MFLUCB(MFLUCBOptions, BlockOptions, FidelitySearchOptions): ...
 
 
-class _MF(ChoiceOptions, BlockOptions, FidelitySearchOptions):
-    pass
+class _MF(ChoiceOptions, BlockOptions, FidelitySearchOptions): ...
 
 
-class _MFUCB(MFUCBOptions, FidelitySearchOptions):
-    pass
+class _MFUCB(MFUCBOptions, FidelitySearchOptions): ...
 
 
-class _MFElimination(MFEliminationOptions, FidelitySearchOptions):
-    pass
+class _MFElimination(MFEliminationOptions, FidelitySearchOptions): ...
 
 
 @runs(IISE, _IISE, epsilon=None, measure=10, seed_key="seed")
@@ -120,7 +127,7 @@ class IISESearch(ExperimentSearch):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_IISE]
     ) -> None:
-        super().__init__(RaceTrials(self, fidelity, options, make_elimination), arms)
+        super().__init__(_RaceTrials(self, fidelity, options, make_elimination), arms)
 
 
 @runs(MFGrad, _MFGrad, epsilon=None, measure=10, seed_key="seed")
@@ -140,7 +147,7 @@ class MFGradSearch(ExperimentSearch):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFGrad]
     ) -> None:
-        super().__init__(RaceTrials(self, fidelity, options), arms)
+        super().__init__(_RaceTrials(self, fidelity, options), arms)
 
 
 @runs(MFLUCB, _MFLUCB, epsilon=None, measure=10, seed_key="seed")
@@ -161,7 +168,7 @@ class MFLUCBSearch(ExperimentSearch):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFLUCB]
     ) -> None:
-        super().__init__(RaceTrials(self, fidelity, options, make_lucb), arms)
+        super().__init__(_RaceTrials(self, fidelity, options, make_lucb), arms)
 
 
 @runs(MFTopTwo, _MF, aim="best arm", epsilon=None, measure=None, seed_key="seed")
@@ -185,7 +192,7 @@ class MFSearch(ExperimentSearch):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MF]
     ) -> None:
-        self._race = RaceTrials(self, fidelity, options, make_best_policy, chooses=True)
+        self._race = _RaceTrials(self, fidelity, options, make_best_policy, chooses=True)
         super().__init__(self._race, arms)
         check_parts(options)
 
@@ -220,7 +227,7 @@ class MFUCBSearch(ExperimentSearch):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFUCB]
     ) -> None:
-        super().__init__(RaceTrials(self, fidelity, options), arms)
+        super().__init__(_RaceTrials(self, fidelity, options), arms)
 
 
 @runs(MFElimination, _MFElimination, seed_key="seed")
@@ -248,4 +255,81 @@ class MFEliminationSearch(ExperimentSearch):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFElimination]
     ) -> None:
-        super().__init__(RaceTrials(self, fidelity, options), arms)
+        super().__init__(_RaceTrials(self, fidelity, options), arms)
+
+
+class _RaceTrials(Trials):
+    """Trials of a race of given configurations over levels: see `DeclaredRace.of`.
+
+    If it `chooses`, the policy suits the problem, and planned looks compare finalists.
+    """
+
+    def __init__(
+        self,
+        search: Any,
+        fidelity: str | Fidelity,
+        options: Mapping[str, Any],
+        make: MakePolicy | None = None,
+        chooses: bool = False,
+    ) -> None:
+        own, host = own_and_host(search, options, FidelitySearchOptions)
+        self._name, self._chooses = type(search).__name__, chooses
+        given = {name: options[name] for name in options.keys() - host.keys()}
+        check_aim(host["metric"], host["mode"])
+        signs = {"max": (1.0,), "min": (-1.0,)}.get(host["mode"], (1.0, -1.0))
+        policy = search._policy_class
+        making = make or (lambda problem, sign, options: policy(problem, **options))
+        compares = "" if chooses else policy.__name__
+        self.race = DeclaredRace.of(fidelity, own, given, making, compares)
+        self.race.rehearse(self.race.fidelity.levels or (), signs)
+        paid, seeded = host.pop("prices"), host.pop("seed_key")
+        replicate = self.race.replicate
+        super().__init__(self.race.fidelity, prices=paid, replicate=replicate, seed_key=seeded)
+        self.host = host
+
+    def settings(self, source: Source, **common: Any) -> Settings:
+        assert isinstance(source, list)
+        known = _described(source, self.keys[0])
+        return self.race.settings(source, self.levels, known=known, **common)
+
+    def objection(self) -> str | None:
+        declared = self.race.declaration
+        return declared.objection_to(self.race.options["budget"], self.levels)
+
+    def announcement(self, settings: Any, metric: str) -> list[str]:
+        words = self.race.in_words(len(settings.candidates), self.levels)
+        said = [f"{self._name}: {words}."] if words else []
+        if isinstance(settings, SearchSettings):
+            return said
+        if settings.sign < 0.0 and isinstance(settings.runner().policy, MFElimination):
+            warnings.warn(LOSSES_ARE_MAXIMISED.format(metric), stacklevel=5)
+        if self._chooses:
+            choice = self.choice(settings)
+            said.append(f"{choice.policy.__name__} is chosen: {choice.reason.rstrip('.')}.")
+        return said
+
+    def choice(self, settings: Any) -> PolicyChoice:
+        """Return the policy that suits the problem, and why."""
+        n_arms = len(settings.candidates)
+        if isinstance(settings, SearchSettings):
+            return PolicyChoice(BudgetedSearch, self.race.in_words(n_arms, self.levels))
+        if settings.in_blocks:
+            return choose_blocks()
+        problem = self.race.declaration.problem(n_arms, self.levels, settings.sign)
+        return recommend_policy(problem, self.race.options["aim"])
+
+    def digest(self) -> dict[str, Any]:
+        words = f"{self.race.fidelity.costs_of(self.levels)} and {self.race.declaration.bias}"
+        return {"levels": repr(list(self.levels)), "costs and bias": words}
+
+
+def _described(arms: Sequence[Config], name: str) -> list[Config]:
+    """Return what a model may learn from: the arms' scalars by key, or nothing but their numbers.
+
+    The key of the numbers is unlike any other, as no arm has the fidelity's.
+    """
+    flat = [flatten_dict(arm) for arm in arms]
+    values = [native(value) for arm in flat for value in arm.values()]
+    if all(value is None or isinstance(value, (bool, int, float, str)) for value in values):
+        return flat
+    return [{f"arm/{name}": str(arm)} for arm in range(len(arms))]

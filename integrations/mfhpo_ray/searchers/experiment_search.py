@@ -4,6 +4,7 @@ import json
 import logging
 import secrets
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,8 @@ from mfhpo_ray.experiment.recommendation import in_terms_of_tune
 from mfhpo_ray.experiment.space import fingerprint, placeholders_in
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.schedulers.stops import cut_by
-from mfhpo_ray.searchers import notices
 from mfhpo_ray.searchers.candidates import ArmsLike, Candidates, Shown, check_arms
 from mfhpo_ray.searchers.evaluations import Evaluations
-from mfhpo_ray.searchers.notices import Notices
 from mfhpo_ray.searchers.trials import Trials
 
 _STATE_VERSION = 3  # of saved states; those of mfhpo 0.1.4 have none
@@ -33,6 +32,10 @@ _logger = logging.getLogger("mfhpo_ray")
 
 # Seconds after which the answer so far is written to the experiment's storage again.
 _ANSWER_PERIOD = 5.0
+
+_DROP_IT = (
+    "Drop it: trials end by themselves, and search.scheduler(limit=...) ends those that hang."
+)
 
 
 class ExperimentSearch(Searcher):
@@ -49,15 +52,12 @@ class ExperimentSearch(Searcher):
         check_aim(host["metric"], host["mode"])
         super().__init__(metric=host["metric"], mode=host["mode"])
         self._trials = trials
-        given = (
-            None if arms is None and self._draws else check_arms(arms, trials.keys, self._arms_name)
-        )
-        self._candidates = Candidates(given, host["space"], trials.keys, self._arms_name)
-        seed = host["seed"]
+        if arms is not None or not self._draws:
+            arms = check_arms(arms, trials.keys, self._arms_name)
+        self._candidates = Candidates(arms, host["space"], trials.keys, self._arms_name)
         # Without a seed, one is drawn here, and saved with the experiment.
-        self._seed = (
-            secrets.randbits(31) if seed is None else check_count("seed", seed, 0, MOST_SEED)
-        )
+        seed = secrets.randbits(31) if host["seed"] is None else host["seed"]
+        self._seed = check_count("seed", seed, 0, MOST_SEED)
         self._most: int | None = None
         self._stop: Mapping[str, Any] = {}
         self._clock = time.monotonic
@@ -65,7 +65,7 @@ class ExperimentSearch(Searcher):
         self.evaluations = Evaluations(trials, self._now)
         self._shown = Shown()
         self._written_at = float("-inf")
-        self._notices = Notices()
+        self._told: set[str] = set()  # what its user was told about
         self._object_to_budget()
 
     # What users call.
@@ -101,13 +101,16 @@ class ExperimentSearch(Searcher):
         check_dictionaries("config", [config], "a search space of Tune")
         self._take("metric", metric)
         self._take("mode", mode)
-        stop = spec.get("stop")
-        is_cut = self._trials.is_cut_by_a_stop
-        self._stop = stop if isinstance(stop, Mapping) and is_cut else {}
-        if stop and is_cut:
-            self._notices.warn("stop", notices.MAY_CUT.format(repr(stop)))
+        stop = spec.get("stop") if self._trials.is_cut_by_a_stop else None
+        self._stop = stop if isinstance(stop, Mapping) else {}
+        if stop:
+            self.warn_of_stop(repr(stop))
         if spec.get("num_samples") == 1:
-            self._notices.warn("num_samples", notices.SINGLE)
+            self._warn_once(
+                "num_samples",
+                "num_samples=1 lets the race make a single trial: give TuneConfig(num_samples=-1), "
+                "the race ends by itself.",
+            )
         if self.evaluations.log is not None:
             # It goes on with the configurations that it has. Tune restores a run only after this.
             self.evaluations.leave_run()
@@ -135,15 +138,26 @@ class ExperimentSearch(Searcher):
         evaluations.lose_awaited()
         is_alone = experiment.n_begun and not evaluations.is_watched
         if is_alone and (consequence := self._trials.without_companion()):
-            self._notices.warn("companion", notices.UNWATCHED.format(consequence))
+            self._warn_once(
+                "companion",
+                f"nobody enforces the limits: {consequence}. Give the Tuner "
+                f"TuneConfig(scheduler=search.scheduler()), which stops any trial.",
+            )
         if self._most is not None and evaluations.n_running >= self._most:
             return None
         wanted = experiment.next()
         if isinstance(wanted, Done):
             return self._finish()
         if isinstance(wanted, Wait):
-            if wanted.is_held_up and self._notices.are_new(wanted.why.partition(" of ")[0]):
-                _logger.warning(notices.WAITS, wanted.why)
+            about = wanted.why.partition(" of ")[0]
+            if wanted.is_held_up and about not in self._told:
+                self._told.add(about)
+                _logger.warning(
+                    "The race waits for %s. Values count in the order in which their trials began, "
+                    "so no more of this configuration is begun at this level until that trial "
+                    "ends. If it hangs, stop it; search.scheduler(limit=...) does so by itself.",
+                    wanted.why,
+                )
             return None
         assert isinstance(wanted, Assignment)  # nothing is enqueued
         config = self._trials.configured(wanted, experiment.runner.configurations, self._seed)
@@ -175,7 +189,11 @@ class ExperimentSearch(Searcher):
             evaluations.end(trial_id, value, result, notes)
         else:
             if result or running.iteration is not None:  # it has run
-                self._notices.warn("stop", notices.CUT.format(who, trial_id))
+                self._warn_once(
+                    "stop",
+                    f"{who} has stopped trial {trial_id} before its end: it is paid, and gives "
+                    f"neither a value nor a failure. {_DROP_IT}",
+                )
             evaluations.cut(trial_id, who, result)
         self._write_answer(urgent=evaluations.finished)
 
@@ -199,7 +217,11 @@ class ExperimentSearch(Searcher):
 
     def warn_of_stop(self, what: str) -> None:
         """Warn about the ``stop`` of the ``RunConfig``, named by `what`."""
-        self._notices.warn("stop", notices.MAY_CUT.format(what))
+        self._warn_once(
+            "stop",
+            f"RunConfig(stop={what}) may end trials early, which are paid and do not count. "
+            f"{_DROP_IT}",
+        )
 
     @property
     def finished(self) -> bool:
@@ -245,9 +267,7 @@ class ExperimentSearch(Searcher):
 
     def restore(self, checkpoint_path: str) -> None:
         """Go on from a file that `save` has written (see `set_state`)."""
-        text = Path(checkpoint_path).read_text(encoding="utf-8")
-        head, _, _ = text.partition("\n")  # files of earlier versions have a second line
-        self.set_state(json.loads(head))
+        self.set_state(json.loads(Path(checkpoint_path).read_text(encoding="utf-8")))
 
     def __getstate__(self) -> dict[str, Any]:
         log = self.evaluations.log
@@ -327,8 +347,11 @@ class ExperimentSearch(Searcher):
         reported = result.get(str(self._metric))
         value = as_number(reported)
         if value is None and reported is not None:
-            words = notices.NO_NUMBER.format(trial_id, self._metric, reported)
-            self._notices.warn("no number", words)
+            self._warn_once(
+                "no number",
+                f"trial {trial_id} reported {self._metric}={reported!r}, which is no number: it "
+                f"counts as failed. Report float(...).",
+            )
         return value if value is not None and Observation(value).has_value else None
 
     def _learn_what_ran(
@@ -338,12 +361,22 @@ class ExperimentSearch(Searcher):
         names = [*placeholders_in(configuration), *self._candidates.redrawn]
         ran = {name: result[f"config/{name}"] for name in names if f"config/{name}" in result}
         for name in self._shown.learn(configuration, ran):
-            self._notices.warn(f"redrawn {name}", notices.REDRAWN.format(name))
+            self._warn_once(
+                f"redrawn {name}",
+                f"param_space[{name!r}] is drawn anew in each trial. To draw it once for each "
+                f"configuration, give the search its space=....",
+            )
         return ran
 
     def _object_to_budget(self) -> None:
         if (objection := self._trials.objection()) is not None:
-            self._notices.warn("budget", objection, stacklevel=4)
+            self._warn_once("budget", objection, stacklevel=4)
+
+    def _warn_once(self, about: str, message: str, stacklevel: int = 3) -> None:
+        """Warn about something, as from the caller of the search, unless its user was told."""
+        if about not in self._told:
+            self._told.add(about)
+            warnings.warn(message, stacklevel=stacklevel + 1)
 
     def _write_answer(self, urgent: bool) -> None:
         now = self._clock()

@@ -12,7 +12,7 @@ from ray import tune
 
 from benchmarks.tune_clock import Step, simulate
 from mfhpo_ray import MFSearch, SpaceSearch
-from mfhpo_ray.certification.certify import ShortlistSearch
+from mfhpo_ray.certification import ShortlistSearch
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.limits import CENSORED_KEY
 from mfhpo_ray.searchers.parameters import Parameters
