@@ -11,7 +11,6 @@ import abc
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, TypeAlias
 
 from ray.air.constants import TRAINING_ITERATION
@@ -25,14 +24,14 @@ from mfhpo_ray.experiment.checkpoints import can_be_saved, check_reuse, is_tried
 from mfhpo_ray.experiment.event_log import EventLog, stored_in
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.limits import is_over_memory, unwrapped
-from mfhpo_ray.experiment.metric import check_aim, check_is_known, value_in
+from mfhpo_ray.experiment.metric import check_aim
 from mfhpo_ray.experiment.recommendation import in_terms_of_tune
 from mfhpo_ray.schedulers.level_race import LevelRace
 from mfhpo_ray.schedulers.levels import Meter
 from mfhpo_ray.schedulers.promotion import Promotion
 from mfhpo_ray.schedulers.room import (
+    MOST_SAMPLES,
     Slots,
-    check_ends,
     end_unstarted,
     hold_back,
     live_trials,
@@ -127,7 +126,9 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
     def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
         """Hold a new trial back until it is chosen."""
         name, search = type(self).__name__, tune_controller.search_alg
-        check_is_known(self._metric, self._mode, name)
+        if self._metric is None or self._mode is None:
+            missing = "metric" if self._metric is None else "mode"
+            raise ValueError(f"{name} needs to know {missing}; give it to tune.TuneConfig.")
         check_reuse(tune_controller, trial)
         self._open(Journal.of(trial), name)
         self._idle_at = ()
@@ -135,7 +136,11 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             if trial.status == Trial.PENDING:
                 tune_controller._set_trial_status(trial, Trial.PAUSED)
             return
-        check_ends(search, name)
+        if search.total_samples > MOST_SAMPLES and not search.is_finished():
+            raise ValueError(
+                f"{name} has to know how many trials there will be, but num_samples=-1 makes "
+                f"trials without end; give tune.TuneConfig(num_samples=...)."
+            )
         run = self._runs.add(trial)
         record = self._records.get(trial.trial_id)
         is_known = record is not None or trial.run_metadata.start_time is not None
@@ -241,11 +246,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         live_trials(search).add(chosen.trial.trial_id)
         return chosen.trial
 
-    def debug_string(self) -> str:
-        """Return the scheduler's line in Tune's report."""
-        name, n_busy = type(self).__name__, len(self._slots.busy)
-        return f"Using {name}: {self._runs.n_arms} arms, {n_busy} busy"
-
     # What is known.
 
     @property
@@ -281,8 +281,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         settings = self._settings(candidates, n_raced, search)
         log = EventLog(settings, {"n_arms": n_arms}, self._journal)
         log.take_over(records)
-        value_of = partial(value_in, metric=str(self._metric))
-        parts = log, runs, value_of, self._meter, n_raced, self._promotion
+        parts = log, runs, str(self._metric), self._meter, n_raced, self._promotion
         course = self._course = self._make_course(*parts)
         self._judge()
         course.settle(self._out)

@@ -13,7 +13,6 @@ import numpy as np
 from ray.tune.experiment import Trial
 
 from mfhpo._validation import (
-    check_count,
     check_increasing,
     check_name,
     check_nonnegative,
@@ -72,9 +71,6 @@ class MFEliminationScheduler(ArmScheduler):
     noise
         Largest distance of a reported value from the mean of its trial's arm at that level, at
         least 0. It has no part where trials are promoted.
-    n_startup_trials
-        Nothing is stopped before this many trials have come to a level. None: 0. It has no part
-        where trials are promoted.
 
     Notes
     -----
@@ -107,7 +103,6 @@ class MFEliminationScheduler(ArmScheduler):
         *,
         bias: Mapping[int, Bound] | Mapping[float, Bound] | Callable[[float], Bound] | None = None,
         noise: float = 0.0,
-        n_startup_trials: int | None = None,
         **options: Unpack[LevelOptions],
     ) -> None:
         own = with_defaults(type(self), options)
@@ -126,9 +121,6 @@ class MFEliminationScheduler(ArmScheduler):
                 f"ever be stopped. Lower grace_period or reduction_factor."
             )
         self._noise = check_nonnegative("noise", noise)
-        self._n_startup_trials = check_count(
-            "n_startup_trials", 0 if n_startup_trials is None else n_startup_trials, 0
-        )
         self._fidelity = Fidelity(time_attr, levels, self._levels)
         self._meter = Meter(self._fidelity, None)
         if bias is not None:
@@ -189,7 +181,7 @@ class MFEliminationScheduler(ArmScheduler):
     def _make_judge(self, sign: float) -> BoundedElimination:
         assert self._bias is not None
         gains = gains_of(self._bias, self._levels, sign)
-        return BoundedElimination(gains, self._noise, self._n_startup_trials)
+        return BoundedElimination(gains, self._noise)
 
 
 @dataclass(frozen=True, kw_only=True)

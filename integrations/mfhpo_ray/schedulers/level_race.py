@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -14,11 +14,11 @@ from mfhpo.experiment.kinds.search import SearchRunner
 from mfhpo.problem import Observation
 from mfhpo_ray.experiment.checkpoints import loses_nothing_by_a_pause
 from mfhpo_ray.experiment.event_log import DRIVER, EventLog
+from mfhpo_ray.experiment.metric import value_in
 from mfhpo_ray.schedulers.levels import Meter
 from mfhpo_ray.schedulers.promotion import Promotion
 from mfhpo_ray.schedulers.runs import AGAIN, Run, Runs
 
-ValueOf: TypeAlias = Callable[[Mapping[str, Any]], float | None]
 Choice: TypeAlias = tuple[Run, Assignment]
 
 _RESUMPTION = "resumption"
@@ -28,8 +28,7 @@ class LevelRace:
     """Runs that pause at levels, and go on as an experiment assigns levels to configurations.
 
     The experiment of the `log` has `n_arms` configurations, some of which may be suggested later.
-    `value_of` returns the metric in a result: NaN if it is no number, None if it is not there. A
-    `promotion` adds trials that evaluate arms again at the last level.
+    A `promotion` adds trials that evaluate arms again at the last level.
     """
 
     keeps_those_out = True  # an arm that is put back needs its trials that wait
@@ -38,12 +37,12 @@ class LevelRace:
         self,
         log: EventLog,
         runs: Runs,
-        value_of: ValueOf,
+        metric: str,
         meter: Meter,
         n_arms: int,
         promotion: Promotion | None = None,
     ) -> None:
-        self.log, self._runs, self._value_of, self._meter = log, runs, value_of, meter
+        self.log, self._runs, self._metric, self._meter = log, runs, metric, meter
         self._n_arms, self._promotion = n_arms, promotion
         self._last = len(meter.levels) - 1
         self._has_warned = False  # of trials that somebody has stopped
@@ -87,7 +86,7 @@ class LevelRace:
     def take(self, run: Run, result: Mapping[str, Any]) -> bool:
         """Take a result in; return whether the run has come to where it was sent."""
         self._meter.note(run, result)
-        stage, value = self._meter.stage(run), self._value_of(result)
+        stage, value = self._meter.stage(run), value_in(result, self._metric)
         if value is None or stage < run.level:
             return False
         self._tell(run, value, stage)
@@ -115,13 +114,13 @@ class LevelRace:
         """Take in the last result of a trial: there will be no other value of it, at any level."""
         self._meter.note(run, result)
         self._meter.warn_if_short(run)
-        value = self._value_of(result)
+        value = value_in(result, self._metric)
         self._tell(run, math.nan if value is None else value, self._last)
 
     def take_cut(self, run: Run, result: Mapping[str, Any], who: str) -> None:
         """Take in the last result of a trial that somebody has stopped: for levels it came to."""
         self._meter.note(run, result)
-        last, value = self._meter.stage(run), self._value_of(result)
+        last, value = self._meter.stage(run), value_in(result, self._metric)
         if run.begun is not None and last >= run.level and value is not None:
             self._tell(run, value, last)
             return

@@ -17,7 +17,6 @@ from mfhpo_ray.experiment.limits import (
     Limits,
     finite_limit,
     give_folder,
-    is_over_memory,
     stop_at_once,
     unwrapped,
 )
@@ -54,22 +53,15 @@ class PullScheduler(FIFOScheduler):
 
     Notes
     -----
-    A limit is kept to about 0.1 seconds, while the driver is not busy otherwise. A trial that does
-    not report is killed with its children, without ``finally`` or ``atexit``. The clock starts
-    again when a trial runs again.
+    A limit is kept to about 0.1 seconds. A trial that does not report is killed with its children,
+    without ``finally`` or ``atexit``. The clock starts again when a trial runs again.
 
     Memory is measured four times a second, by an actor without a CPU on each node. The process
-    itself counts, about 100 MB with Ray; memory that processes share is divided among them, on
-    Linux. Actors that a trial has made do not count, nor what GPUs hold. A trial beyond the limit
-    is killed; its last result stays, and has the bytes as ``"mfhpo/memory_used"``. To a race, and
-    to a certificate, that is a failure. Where trials have limits of time it counts as stopped
-    there; a `SpaceSearch` does not try the configuration again.
+    itself counts, about 100 MB with Ray, but neither actors that a trial has made nor GPUs. A trial
+    beyond the limit is killed; its last result stays, and has the bytes as
+    ``"mfhpo/memory_used"``. To a race, and to a certificate, that is a failure. Where trials have
+    limits of time it counts as stopped there; a `SpaceSearch` does not try it again.
 
-    Examples
-    --------
-    >>> from mfhpo_ray import PullScheduler
-    >>> PullScheduler(limit=600).debug_string()
-    'First in, first out; trials may run for 600 s; 0 were ended for their time.'
     """
 
     ends_early = False  # that is, trials within their limits
@@ -86,7 +78,6 @@ class PullScheduler(FIFOScheduler):
         self._limit_key = check_name("limit_key", limit_key, "a key of the configuration")
         self._clock = time.monotonic
         self._limits = Limits(self._now, memory_limit)
-        self._censored, self._over_memory = 0, 0
         self._search: Any = None  # its `Evaluations`, which import this module
         self._folder: str | None = None
         self._knows_what_is_kept = True
@@ -106,9 +97,7 @@ class PullScheduler(FIFOScheduler):
 
     def on_trial_complete(self, tune_controller: Any, trial: Trial, result: Result) -> None:
         """Note whether the trial's time was up, before searchers and callbacks hear of its end."""
-        is_censored = self._limits.settle(trial) is not None
-        self._over_memory += is_over_memory(trial)
-        self._censored += is_censored and not is_over_memory(trial)
+        self._limits.settle(trial)
         self._limits.forget(trial)
 
     def on_trial_error(self, tune_controller: Any, trial: Trial) -> None:
@@ -140,15 +129,6 @@ class PullScheduler(FIFOScheduler):
             self._limits.forget(trial)
             give_folder(trial)
             stop_at_once(tune_controller, trial)
-
-    def debug_string(self) -> str:
-        """Return the scheduler's line in Tune's report."""
-        limit = "without a limit" if self._limit is None else f"for {self._limit:g} s"
-        others = f", {self._over_memory} for their memory" if self._over_memory else ""
-        return (
-            f"First in, first out; trials may run {limit}; "
-            f"{self._censored} were ended for their time{others}."
-        )
 
     def _now(self) -> float:
         return self._clock()

@@ -18,8 +18,6 @@ from mfhpo_ray.experiment.limits import Limits, finite_limit, give_folder, stop_
 from mfhpo_ray.experiment.prices import required_resources
 from mfhpo_ray.schedulers.runs import Run
 
-# Seconds after which the cluster is asked for its size again.
-_CLUSTER_PERIOD = 5.0
 # Seconds that a running trial of an arm that is out has to report before it is killed.
 _PATIENCE = 1.0
 
@@ -54,15 +52,6 @@ def slots_for(trial: Trial) -> float:
     needed = {name: round(n * _PARTS) for name, n in required_resources(trial).items()}
     fitting = [round(there.get(name, 0.0) * _PARTS) // n for name, n in needed.items() if n]
     return max(1.0, min(fitting, default=math.inf))
-
-
-def check_ends(search: Any, owner: str) -> None:
-    """Raise ValueError if a search makes trials without end."""
-    if search.total_samples > MOST_SAMPLES and not search.is_finished():
-        raise ValueError(
-            f"{owner} has to know how many trials there will be, but num_samples=-1 makes trials "
-            f"without end; give tune.TuneConfig(num_samples=...)."
-        )
 
 
 def hold_back(search: Any, trial: Trial) -> None:
@@ -102,10 +91,7 @@ class Slots:
         self.limits = Limits(clock, memory_limit)
         self.busy: dict[str, Run] = {}
         self.doomed: list[Run] = []
-        self._clock = clock
-        self._count = count
-        self._n_slots = math.inf
-        self._known_at = -math.inf
+        self._clock, self._count = clock, count
         self._patience_ends: dict[str, float] = {}
         self._held: Trial | None = None
 
@@ -158,11 +144,7 @@ class Slots:
 
     def number(self) -> float:
         """Return how many trials the cluster can run at once; infinite if that is not known."""
-        now = self._clock()
-        if now - self._known_at > _CLUSTER_PERIOD:
-            self._known_at = now
-            self._n_slots = self._count(next(iter(self.busy.values())).trial)
-        return self._n_slots
+        return self._count(next(iter(self.busy.values())).trial)
 
     def stop_doomed(self, tune_controller: Any) -> list[Run]:
         """Stop the doomed; a trial that runs is killed if it does not report within a second."""
@@ -186,7 +168,5 @@ class Slots:
 
 
 def _limiter_of(search: Any) -> ConcurrencyLimiter | None:
-    for searcher in searchers_of(search):
-        if isinstance(searcher, ConcurrencyLimiter) and searcher._limit_concurrency:
-            return searcher
-    return None
+    limiters = (each for each in searchers_of(search) if isinstance(each, ConcurrencyLimiter))
+    return next((each for each in limiters if each._limit_concurrency), None)

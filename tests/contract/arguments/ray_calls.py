@@ -51,7 +51,7 @@ KINDS: dict[str, Kind] = core_calls.KINDS | named(
     (optuna_calls.KINDS["limits"], "limits"),
     (count(1), "max_concurrent"),
     (optional(count(2)), "max_t"),
-    (optional(count(0)), "measure n_startup_trials seed"),
+    (optional(count(0)), "measure seed"),
     (optional(text), "metric replicate seed_key"),
     (one_of(None, "max", "min"), "mode"),
     (NONNEGATIVE, "noise"),

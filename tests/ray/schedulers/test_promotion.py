@@ -222,7 +222,7 @@ def test_equal_configurations_are_one_arm_and_a_single_trial_is_enough():
     scheduler = IISEScheduler(max_t=27)
     promoted(scheduler, trials(1, seed=0))
     assert scheduler.recommendation().finished
-    with pytest.raises(ValueError, match="some have 1 of pilot_pulls=2 replicates"):
+    with pytest.raises(ValueError, match="some configurations have 1 of pilot_pulls=2"):
         promoted(IISEScheduler(max_t=27), [*trials(seed=0), *trials(seed=1)][:-1])
 
 
