@@ -67,11 +67,10 @@ def certify(
 ) -> TuneCertificate:
     """Find out which of a finished experiment's best configurations is best, and what it is worth.
 
-    ``results.get_best_result()`` is the luckiest of many noisy trials: it promises too much, and
-    another configuration may be better. This evaluates the best `top` configurations again, from
-    scratch and with new seeds, as often as it takes to tell which is best. With probability at
-    least 1 - `delta`, no configuration of the shortlist is better by more than `epsilon`. It says
-    nothing about configurations outside the shortlist.
+    ``results.get_best_result()`` is the luckiest of many noisy trials. This evaluates the best
+    `top` configurations again, from scratch and with new seeds, as often as it takes to tell which
+    is best. With probability at least 1 - `delta`, no configuration of the shortlist is better by
+    more than `epsilon`. It says nothing about configurations outside the shortlist.
 
     Parameters
     ----------
@@ -85,13 +84,9 @@ def certify(
         compared have ended.
     top
         How many configurations to compare, at least 2: that of the best trial is among them.
-    delta, epsilon, sigma, measure
-        See `mfhpo.certification.certification.Certification`.
-    budget
-        See `mfhpo.certification.certification.Certification`. Evaluations of earlier calls count.
-    max_failures
-        See `mfhpo.certification.certification.Certification`. An evaluation fails if it raises, or
-        ends without a finite value.
+    delta, epsilon, sigma, measure, budget, max_failures
+        See `mfhpo.certification.certification.Certification`. Evaluations of earlier calls count
+        for the budget. An evaluation fails if it raises, or ends without a finite value.
     timeout
         Seconds after which the evaluations of this call end. None: no limit.
     fidelity

@@ -29,16 +29,21 @@ from mfhpo_ray.experiment.recommendation import in_terms_of_tune
 from mfhpo_ray.schedulers.level_race import LevelRace
 from mfhpo_ray.schedulers.levels import Meter
 from mfhpo_ray.schedulers.promotion import Promotion
-from mfhpo_ray.schedulers.room import (
+from mfhpo_ray.schedulers.runs import (
     MOST_SAMPLES,
+    Run,
+    Runs,
     Slots,
+    adapt,
     end_unstarted,
     hold_back,
+    is_over,
     live_trials,
+    n_arms_in,
     slots_for,
     suggests,
+    told_in,
 )
-from mfhpo_ray.schedulers.runs import Run, Runs, adapt, is_over, n_arms_in, told_in
 from mfhpo_ray.schedulers.stops import stopped_by
 
 Config: TypeAlias = Mapping[str, Any]

@@ -40,8 +40,7 @@ from mfhpo_ray.experiment.recommendation import in_terms_of_tune
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Config
 from mfhpo_ray.schedulers.level_race import LevelRace
 from mfhpo_ray.schedulers.levels import Meter, levels_of
-from mfhpo_ray.schedulers.room import Slots
-from mfhpo_ray.schedulers.runs import Run
+from mfhpo_ray.schedulers.runs import Run, Slots
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -62,17 +62,13 @@ class IISEScheduler(ArmScheduler):
     With one trial each, the budget is that of six full trainings and a quarter of the
     configurations, or 1.4 times as much where trials begin anew after a pause; `budget` is another
     one, in the unit of the costs. Options of the policy have no part then. Three tenths are for the
-    finalists. They are evaluated again if all trials have a whole number under the replicate's key.
-    Trials that a search algorithm suggests one at a time need replicates.
+    finalists, which are evaluated again if all trials have a whole number under the replicate's
+    key. Trials that a search algorithm suggests one at a time need replicates.
 
     Otherwise, ``{"seed": tune.grid_search(list(range(20)))}`` gives each configuration twenty
     replicates; ``BasicVariantGenerator(constant_grid_search=True)`` keeps a sampled configuration
-    for all of them. Where the noise is estimated, the certificate needs 17 values of the winner (at
-    ``delta=0.05``). Trials that save checkpoints go on where they paused. The others begin anew at
-    each level, which costs more, and is counted.
-
-    Values of an arm at a level count in the order in which its trials were sent there, as in
-    `IISESearch`. After a crash of the driver, ``Tuner.restore`` goes on with everything observed.
+    for all of them. Trials without checkpoints begin anew at each level, which costs more, and is
+    counted. Values count in the order in which trials were sent to a level, as in `IISESearch`.
     """
 
     def __init__(

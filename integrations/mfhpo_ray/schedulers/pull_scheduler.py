@@ -22,7 +22,7 @@ from mfhpo_ray.experiment.limits import (
 )
 from mfhpo_ray.experiment.prices import required_resources
 from mfhpo_ray.experiment.space import find, has
-from mfhpo_ray.schedulers.room import searchers_of
+from mfhpo_ray.schedulers.runs import searchers_of
 from mfhpo_ray.schedulers.stops import stoppers_in
 
 Result: TypeAlias = dict[str, Any]

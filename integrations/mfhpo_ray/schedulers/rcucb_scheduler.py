@@ -46,13 +46,6 @@ class RCUCBScheduler(ArmScheduler):
         that run when the `horizon` is reached may end, or run into their limits, and count as well.
         Without these slow ones, arms would look too quick. Those without a limit are stopped.
 
-    Examples
-    --------
-    ::
-
-        scheduler = RCUCBScheduler([10, 30, 90], cost=Linear(0.001), reward_range=(0, 1))
-        space = {"model": tune.grid_search(models), "seed": tune.grid_search(list(range(100)))}
-        tune_config = tune.TuneConfig(metric="accuracy", mode="max", scheduler=scheduler)
     """
 
     def __init__(

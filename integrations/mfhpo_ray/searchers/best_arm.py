@@ -74,9 +74,9 @@ class _MFElimination(MFEliminationOptions, FidelitySearchOptions): ...
 class IISESearch(ExperimentSearch):
     """Finds the best of a set of configurations, cheap fidelities first, and certifies it.
 
-    Every trial is one noisy evaluation of one configuration (arm) at one level of the fidelity,
-    with a seed of its own. Configurations that cannot be the best any more are not evaluated again;
-    the run ends by itself when one is left, or when the leader is within `epsilon` of all others::
+    Every trial is one noisy evaluation of one configuration at one level of the fidelity, with a
+    seed of its own. The run ends by itself when one configuration is left, or when the leader is
+    within `epsilon` of all others::
 
         search = IISESearch("epochs", arms=32, metric="accuracy", mode="max", delta=0.05)
         tuner = tune.Tuner(
@@ -90,11 +90,10 @@ class IISESearch(ExperimentSearch):
         print(mfhpo_ray.recommendation(tuner.fit()))
 
     With probability at least 1 - `delta`, the certified configuration is at most `epsilon` worse
-    than the best arm, provided that what was declared is true. Noise that is not declared is
-    estimated, and the certificate says so. Without bounds on the bias, only values at the target
-    are evidence. A `budget` that does not pay for comparing all configurations there makes the race
-    a search (see `estimated_bias`). Draw a new split and initial state from ``config["seed"]`` in
-    each trial.
+    than the best arm, provided that what was declared is true. Without bounds on the bias, only
+    values at the target are evidence. A `budget` that does not pay for comparing all configurations
+    there makes the race a search (see `estimated_bias`). Draw a new split and initial state from
+    ``config["seed"]`` in each trial.
 
     Parameters
     ----------
@@ -110,18 +109,14 @@ class IISESearch(ExperimentSearch):
 
     Notes
     -----
-    ``num_samples=-1`` lets the race go on until it is over; a number ends it earlier, and
-    `recommendation` answers all the same.
-
     Evaluations of one configuration at one level count in the order in which they began, failures
     included: else the quick ones would bias their mean. So the race waits for slow ones, and names
-    them in the answer and in the log. Give trials a limit, ``search.scheduler(limit=...)``: one
-    that is stopped there counts in its turn. A trial whose process or node dies is left out. One
-    that another scheduler or a stop of the ``RunConfig`` has ended early is paid, and gives neither
-    a value nor a failure.
+    them. Give trials a limit, ``search.scheduler(limit=...)``: one that is stopped there counts in
+    its turn. A trial whose process or node dies is left out. One that another scheduler or a stop
+    of the ``RunConfig`` has ended early is paid, and gives neither a value nor a failure.
 
-    With its scheduler, nothing is lost when the driver dies: ``Tuner.restore(...).fit()`` goes on
-    where it stopped. With another scheduler, the last ten seconds or so are evaluated again.
+    After ``Tuner.restore(...).fit()`` with its scheduler, nothing is lost. With another scheduler,
+    the last ten seconds or so are evaluated again.
     """
 
     def __init__(
@@ -236,11 +231,8 @@ class MFEliminationSearch(ExperimentSearch):
 
     When to use it: as `MFUCBSearch`, but where each trial counts the same, whatever it costs: it
     is worth its configuration's mean at the target. It is Algorithm 3 of "Multi-Fidelity
-    Multi-Armed Bandits Revisited" (NeurIPS 2023). No bias has to be known.
-
-    A metric that is minimised is taken for the negative reward: the arm with the smallest loss is
-    played as often as the budget allows, at the cheapest level. Where every trial *is* a loss, that
-    is the opposite of what keeps the sum of the losses small, and a warning says so once.
+    Multi-Armed Bandits Revisited" (NeurIPS 2023). No bias has to be known. Where a minimised metric
+    is what every trial *loses*, it does the opposite of what is wanted, and warns once.
 
     The answer is never certified; its interval holds with probability at least 1 - `delta`. What
     was missed in comparison with the best arm grows as the budget to the power 2/3 at most, if what

@@ -23,7 +23,7 @@ from mfhpo_ray.experiment.metric import as_number
 from mfhpo_ray.experiment.prices import Prices
 from mfhpo_ray.experiment.space import Config, assign, fingerprint, levels_of, replicates_of
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
-from mfhpo_ray.searchers.parameters import Parameters
+from mfhpo_ray.searchers.candidates import Parameters
 
 # Seeds differ between so many configurations of a search, whose number may grow.
 _MOST_ARMS = 1 << 16

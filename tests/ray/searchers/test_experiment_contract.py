@@ -15,7 +15,7 @@ from mfhpo_ray import MFSearch, SpaceSearch
 from mfhpo_ray.certification import ShortlistSearch
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.limits import CENSORED_KEY
-from mfhpo_ray.searchers.parameters import Parameters
+from mfhpo_ray.searchers.candidates import Parameters
 from tests.contract.experiment_contract import Host, conformance, settings_of_finalists
 
 _LONGEST = 5000.0  # virtual seconds after which nothing but what hangs is left
