@@ -26,12 +26,11 @@ LEFT = "the run that began it was left for another one"
 
 
 class EventLog:
-    """An experiment whose events are in a journal, one record for each trial.
+    """An experiment whose events are in a journal, one record for each trial, or nowhere yet.
 
     An event's id is that of its trial; what follows a colon tells claims of one trial apart. The
     digest is what must be the same after a restart, by name. The `experiment` is there to be read;
-    `tell` alone changes it. What the storage would not take is written again later. The journal is
-    None while the experiment is stored nowhere.
+    `tell` alone changes it. What the storage would not take is written again later.
     """
 
     def __init__(
@@ -87,12 +86,6 @@ class EventLog:
         place = self.journal.to_record() if self.journal is not None and elsewhere else None
         return {"run": self.run, "at": place, "records": None if place else self._records}
 
-    @staticmethod
-    def records_in(saved: Mapping[str, Any]) -> tuple[Records, str | None]:
-        """Return the records of what was `saved`, none if they are not there, and their run."""
-        at = saved["at"]
-        return (saved["records"] if at is None else stored_in(Journal.at(at))), saved["run"]
-
     @property
     def run(self) -> str | None:
         """The run whose journal has the events, or had them."""
@@ -126,10 +119,7 @@ class EventLog:
         return n
 
     def take_over(self, records: Records, run: str | None = None) -> int:
-        """Learn the events of another log's records, of a run; return how many were not known.
-
-        ValueError if they are of another version, or of an experiment with another digest.
-        """
+        """Learn the events of another log's records, of a run; return how many were not known."""
         if run is not None:
             self._run, self._is_without_events = run, not records
         with of_this_version("the journal in the experiment's storage"):

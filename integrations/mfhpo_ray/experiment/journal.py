@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, cast
 
-import numpy as np
 import pyarrow.fs
 from ray.tune.experiment import Trial
 
@@ -71,7 +70,7 @@ class Journal:
         # Whoever dies while writing leaves the earlier record as it was.
         draft = path + ".draft"
         with self._filesystem.open_output_stream(draft) as stream:
-            stream.write(json.dumps(record, default=_plain).encode())
+            stream.write(json.dumps(record).encode())
         self._filesystem.move(draft, path)
 
     def read(self) -> dict[str, dict[str, Any]]:
@@ -119,12 +118,3 @@ def check_state(state: Mapping[str, Any], version: int, search: str) -> None:
 def _listed(filesystem: pyarrow.fs.FileSystem, folder: str) -> list[pyarrow.fs.FileInfo]:
     selector = pyarrow.fs.FileSelector(folder, allow_not_found=True)
     return list(filesystem.get_file_info(selector))
-
-
-def _plain(value: Any) -> Any:
-    """Return NumPy's values as plain numbers and lists, anything else by name."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    return repr(value)

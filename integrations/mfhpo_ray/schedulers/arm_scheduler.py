@@ -54,23 +54,18 @@ _NOTE_SHARE = 0.1
 
 
 class ArmScheduler(FIFOScheduler, abc.ABC):
-    """Runs trials that are replicates of arms: who starts, who goes on, who stops.
-
-    Of all options by name, those of every scheduler are taken out of its `own`.
-    """
+    """Runs trials that are replicates of arms: who starts, who goes on, who stops."""
 
     _supports_buffered_results = False  # decisions are about single results
 
-    # What `mfhpo.racing.options.runs` sets.
-    _policy_class: Callable[..., Any]
+    _policy_class: Callable[..., Any]  # what `mfhpo.racing.options.runs` sets
     _options_type: type
     _defaults: dict[str, Any]
-
-    # What each scheduler sets.
-    _meter: Meter
+    _meter: Meter  # what each scheduler sets
     _promotion: Promotion | None = None  # where a model promotes trials
 
     def __init__(self, own: dict[str, Any]) -> None:
+        """Take the options of every scheduler out of its `own`."""
         FIFOScheduler.__init__(self)  # untyped in Ray, and only by its name exempt from the check
         self._metric, self._mode = own.pop("metric"), own.pop("mode")
         check_aim(self._metric, self._mode)
@@ -96,8 +91,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             raise ValueError("there is nothing to recommend yet: no trial was started.")
         answer, promotion = self._course.experiment.answer(), self._promotion
         return in_terms_of_tune(promotion.explained(answer) if promotion else answer, dict)
-
-    # What differs from scheduler to scheduler.
 
     @abc.abstractmethod
     def _settings(self, candidates: Sequence[Config], n_arms: int, search: Any) -> Settings:
@@ -146,8 +139,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
                 f"{name} has to know how many trials there will be, but num_samples=-1 makes "
                 f"trials without end; give tune.TuneConfig(num_samples=...)."
             )
-        run = self._runs.add(trial)
-        record = self._records.get(trial.trial_id)
+        run, record = self._runs.add(trial), self._records.get(trial.trial_id)
         is_known = record is not None or trial.run_metadata.start_time is not None
         if trial.is_finished():
             run.is_over = True
@@ -229,7 +221,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         if course is None:
             return None
         self._note_news(course)
-        self._stop_doomed(tune_controller)
+        self._slots.stop_doomed(tune_controller, self._leave)
         if not self._complete and search.is_finished():
             self._complete = True
             if self._runs.n_arms < self._n_raced:
@@ -305,13 +297,11 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         if run.doomed:
             return
         run.has_failed = not is_again
-        if self._course is None or run.begun is None:
-            return
-        if is_again:
+        if self._course is not None and is_again:
             self._course.lose(run, will_retry=True)
-        elif is_lost:
+        elif self._course is not None and is_lost:
             self._course.lose(run, "its process has died")
-        else:
+        elif self._course is not None and run.begun is not None:
             self._course.end(run, None)
 
     def _note_gone(self, arm: int) -> None:
@@ -335,10 +325,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             why = "the race is over" if self._closed else "its configuration has left the race"
             if self._course is not None:
                 self._course.lose(run, why, is_withdrawn=True)
-
-    def _stop_doomed(self, tune_controller: Any) -> None:
-        for run in self._slots.stop_doomed(tune_controller):
-            self._leave(run)
 
     def _leave(self, run: Run) -> None:
         """Let go of a run whose trial is over."""
@@ -370,7 +356,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             if not run.trial.is_finished():
                 self._doom(run)
         self._course.find(is_exhausted=True)
-        self._stop_doomed(tune_controller)
+        self._slots.stop_doomed(tune_controller, self._leave)
         self._note_answer()
 
     def _note_news(self, course: LevelRace) -> None:

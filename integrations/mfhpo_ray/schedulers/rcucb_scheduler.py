@@ -84,7 +84,7 @@ class RCUCBScheduler(ArmScheduler):
         for run in self._runs:
             if not run.trial.is_finished() and not self._may_end(run):
                 self._doom(run)
-        self._stop_doomed(tune_controller)
+        self._slots.stop_doomed(tune_controller, self._leave)
         if not self._slots.busy:
             super()._close(tune_controller)
 

@@ -42,23 +42,16 @@ class Run:
 
     trial: Trial
     arm: int
-    # Index of the highest level that it was observed at, -1 before the first; the counter of the
-    # event that told so.
-    reached: int = -1
-    reached_at: int = 0
-    # The id of its last claim; that claim, while it is open; whether it is on its way there.
-    claim: str = ""
-    begun: Begun | None = None
-    is_sent: bool = False
-    # Whether it has come to nothing: its last claim has no value, or its trial has failed.
-    has_failed: bool = False
-    # Whether it is to be stopped, and whether its trial can go on no more.
-    doomed: bool = False
-    is_over: bool = False
-    # The iteration of the last result that the scheduler was shown.
-    iteration: Any = None
-    # What the time attribute, and the sum of its seconds, showed last.
-    shown: float = 0.0
+    reached: int = -1  # index of the highest level that it was observed at, -1 before the first
+    reached_at: int = 0  # the counter of the event that told so
+    claim: str = ""  # the id of its last claim
+    begun: Begun | None = None  # that claim, while it is open
+    is_sent: bool = False  # whether it is on its way there
+    has_failed: bool = False  # its last claim has no value, or its trial has failed
+    doomed: bool = False  # whether it is to be stopped
+    is_over: bool = False  # whether its trial can go on no more
+    iteration: Any = None  # of the last result that the scheduler was shown
+    shown: float = 0.0  # what the time attribute, and the sum of its seconds, showed last
     seconds: float = 0.0
     # The same when it was last paid for, started or resumed; None until its first result.
     began_at: float | None = None
@@ -73,8 +66,7 @@ class Run:
     def level(self) -> int:
         """Index of the level that it was sent to."""
         assert self.begun is not None
-        assert self.begun.levels is not None
-        return self.begun.levels[0]
+        return (self.begun.levels or (0,))[0]
 
     def note(self, event: Event) -> None:
         """Take note of an event about the run."""
@@ -88,8 +80,7 @@ class Run:
                 self.begun, self.is_sent = None, False
         elif isinstance(event, Lost):
             self.is_sent = False
-            if not event.will_retry:
-                self.begun = None
+            self.begun = self.begun if event.will_retry else None
 
 
 class Runs:
@@ -138,7 +129,12 @@ class Runs:
 
     def sort(self) -> None:
         """Order arms and runs as their trials were made, also in a restored experiment."""
-        self._by_trial = {run.trial.trial_id: run for run in sorted(self, key=_number)}
+
+        def number(run: Run) -> float:  # in the tag that Tune gives a trial
+            number = (run.trial.experiment_tag or "").partition("_")[0]
+            return float(number) if number.isdigit() else math.inf
+
+        self._by_trial = {run.trial.trial_id: run for run in sorted(self, key=number)}
         self._by_arm.clear()
         self.configurations = Configurations(describe=described)
         for run in self:
@@ -148,12 +144,6 @@ class Runs:
     def arm(self, config: Mapping[str, Any]) -> int:
         """Return the arm of a configuration; a new one if it was not seen before."""
         return self.configurations.add(without(config, self._replicate_keys))
-
-
-def _number(run: Run) -> float:
-    """Return the number that Tune gives a trial, in its tag."""
-    number = (run.trial.experiment_tag or "").partition("_")[0]
-    return float(number) if number.isdigit() else math.inf
 
 
 # What the journal tells after a restart.
@@ -338,7 +328,7 @@ class Slots:
         """Return how many trials the cluster can run at once; infinite if that is not known."""
         return self._count(next(iter(self.busy.values())).trial)
 
-    def stop_doomed(self, tune_controller: Any) -> list[Run]:
+    def stop_doomed(self, tune_controller: Any, leave: Callable[[Run], None]) -> None:
         """Stop the doomed; a trial that runs is killed if it does not report within a second."""
         now, stopped = self._clock(), []
         doomed, self.doomed = self.doomed[::-1], []
@@ -356,7 +346,8 @@ class Slots:
                 tune_controller.stop_trial(trial)
             self._patience_ends.pop(trial.trial_id, None)
             stopped.append(run)
-        return stopped
+        for run in stopped:
+            leave(run)
 
 
 def _limiter_of(search: Any) -> ConcurrencyLimiter | None:

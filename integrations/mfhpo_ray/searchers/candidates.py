@@ -74,15 +74,12 @@ class Candidates:
         keys: Sequence[str],
         name: str,
     ) -> None:
-        self.given = arms
-        self._name = name
-        self._keys = tuple(keys)
+        self.given, self._keys, self._name = arms, tuple(keys), name
         self.tuner_space: dict[str, Any] = {}
         check_instance("space", space, Mapping | None, "a dictionary of Tune's domains or None")
         if space is not None and isinstance(self.given, list):
             raise ValueError(
-                f"space and {name}=[...] are given, but {name} come from one of them; "
-                f"leave one out."
+                f"space and {name}=[...] are given, but {name} come from one; leave one out."
             )
         self._space = None if space is None else dict(space)
 
@@ -96,10 +93,13 @@ class Candidates:
         check_grids(config)
         self.tuner_space = dict(config)
         names = open_names(without(config, self._keys))
-        if isinstance(self.given, list):
-            _check_cover(self._name, self.given, names)
-            return True
-        return self._space is None or not names
+        for position, arm in enumerate(self.given if isinstance(self.given, list) else ()):
+            if missing := [name for name in names if not has(arm, name)]:
+                raise ValueError(
+                    f"{self._name}[{position}]={arm!r} has no {missing[0]!r}, which param_space "
+                    f"leaves open; add it to the {self._name}, or drop it from param_space."
+                )
+        return isinstance(self.given, list) or self._space is None or not names
 
     @property
     def redrawn(self) -> list[str]:
@@ -111,8 +111,8 @@ class Candidates:
     ) -> list[Config] | Parameters:
         """Return the configurations, or the space that a search draws from.
 
-        Those that were `drawn` before a restart are the same after it: functions of a space may
-        draw others. The first key that the search sets has the value `while_drawing` meanwhile.
+        After a restart they are those that were `drawn` before: functions may draw others. The
+        first key that the search sets has the value `while_drawing` meanwhile.
         """
         if isinstance(self.given, list):
             return self.given
@@ -152,16 +152,6 @@ def check_arms(arms: ArmsLike | None, owned: Collection[str], name: str) -> int 
         raise ValueError(f"{name}=[] is empty; give at least one configuration.")
     check_configurations(name, listed, owned=owned, owner="search", contains=has, key=fingerprint)
     return listed
-
-
-def _check_cover(argument: str, arms: Sequence[Config], names: Sequence[str]) -> None:
-    for position, arm in enumerate(arms):
-        for name in names:
-            if not has(arm, name):
-                raise ValueError(
-                    f"{argument}[{position}]={arm!r} has no {name!r}, which param_space leaves "
-                    f"open; add it to the {argument}, or drop it from param_space."
-                )
 
 
 class Shown:
@@ -205,8 +195,7 @@ class Parameters:
     Nested keys are joined by ``"/"``. What is open within a category has the index of the category
     in its name: ``"model[0]/C"``. Functions, and domains that Tune does not have, are drawn without
     a model. The values in `owned` are no part of the configurations: functions may look at them.
-    With a space `without_constants` neither are its constants. `kinds` says what each parameter is
-    to a model.
+    With a space `without_constants` neither are its constants. `kinds` are those for a model.
     """
 
     def __init__(
@@ -222,10 +211,9 @@ class Parameters:
         self.kinds: dict[str, Numeric | OneOf] = {name: kind for name, kind in kinds if kind}
 
     def draw(self, point: Point | None, key: Sequence[int]) -> tuple[Config, Point]:
-        """Return the configuration at a point, and its own point.
+        """Return the configuration at a point, and its own point; what that lacks is drawn.
 
-        What the point lacks is drawn at random. The key makes the draw repeatable, but for
-        functions.
+        The key makes the draw repeatable, but for functions.
         """
         places: Point = point or {}
         own: dict[str, float] = {}

@@ -58,7 +58,7 @@ class ExperimentSearch(Searcher):
         # Without a seed, one is drawn here, and saved with the experiment.
         seed = secrets.randbits(31) if host["seed"] is None else host["seed"]
         self._seed = check_count("seed", seed, 0, MOST_SEED)
-        self._most: int | None = None
+        self._most: int | None = None  # concurrent trials
         self._stop: Mapping[str, Any] = {}
         self._clock = time.monotonic
         self._journal: Journal | None = None
@@ -75,10 +75,8 @@ class ExperimentSearch(Searcher):
     ) -> PullScheduler:
         """Return the scheduler to run the search with: ``scheduler=search.scheduler()``.
 
-        A trial that is stopped at `limit` seconds gives no value, and the answer says how many were
-        stopped. A search that sets limits itself takes none. A trial that is stopped for holding
-        more than `memory_limit` bytes is a failure; in a `SpaceSearch` it counts as stopped, and is
-        not tried again. See `PullScheduler`.
+        A trial that is stopped at `limit` seconds gives no value, and the answer counts these. A
+        search that sets limits itself takes none. For `memory_limit` in bytes see `PullScheduler`.
         """
         return self._trials.scheduler(limit, memory_limit)
 
@@ -172,10 +170,7 @@ class ExperimentSearch(Searcher):
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
-        """Tell the experiment what came back from a trial; an unknown one is ignored.
-
-        A trial that somebody has stopped gives neither a value nor a failure.
-        """
+        """Tell the experiment what came back from a trial; an unknown one is ignored."""
         evaluations = self.evaluations
         running = evaluations.running(trial_id)
         if running is None:
@@ -231,10 +226,7 @@ class ExperimentSearch(Searcher):
     # What is saved.
 
     def get_state(self) -> dict[str, Any]:
-        """Return what makes the same search again, as plain JSON values.
-
-        The events are in the journal, if there is one.
-        """
+        """Return what makes the same search again, as plain JSON; a journal has the events."""
         return {
             "version": _STATE_VERSION,
             "search": type(self).__name__,
@@ -256,8 +248,10 @@ class ExperimentSearch(Searcher):
             self._most = state["most"]
         if not self._candidates.tuner_space:
             self._candidates.tuner_space = decode(state["space"])
-        if state["events"] is not None:
-            self._begin(*EventLog.records_in(state["events"]))
+        if (saved := state["events"]) is not None:
+            at = saved["at"]
+            records = saved["records"] if at is None else stored_in(Journal.at(at))
+            self._begin(records, saved["run"])
             self.evaluations.await_open()
 
     def save(self, checkpoint_path: str) -> None:
@@ -271,10 +265,12 @@ class ExperimentSearch(Searcher):
 
     def __getstate__(self) -> dict[str, Any]:
         log = self.evaluations.log
-        state = {**self.get_state(), "events": log and log.saved(elsewhere=False)}
+        state = self.get_state() | {"events": log and log.saved(elsewhere=False)}
         # A log holds functions, and a journal may hold an open connection.
-        anew = {"evaluations": None, "_journal": None}
-        return {"attributes": self.__dict__ | anew, "state": state}
+        return {
+            "attributes": self.__dict__ | {"evaluations": None, "_journal": None},
+            "state": state,
+        }
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         self.__dict__.update(saved["attributes"])
@@ -284,10 +280,7 @@ class ExperimentSearch(Searcher):
     # What is done inside.
 
     def _begin(self, records: Records | None = None, run: str | None = None) -> EventLog:
-        """Begin the experiment, now that its configurations and its direction are known.
-
-        Or go on with one that has these records.
-        """
+        """Begin the experiment, or go on with one that has these records."""
         for name, value in (("metric", self._metric), ("mode", self._mode)):
             if not value:
                 raise ValueError(
@@ -337,15 +330,13 @@ class ExperimentSearch(Searcher):
     def _finish(self) -> str:
         if not self.evaluations.is_over:
             self.evaluations.is_over = True
-            reason = self._log.experiment.answer().reason.rstrip(".")
-            _logger.info("The race is over: %s.", reason)
+            _logger.info("The race is over: %s.", self._log.experiment.answer().reason.rstrip("."))
             self._write_answer(urgent=True)
         return str(self.FINISHED)
 
     def _value(self, trial_id: str, result: Mapping[str, Any]) -> float | None:
         """Return the metric; None if it is missing, no number or not finite."""
-        reported = result.get(str(self._metric))
-        value = as_number(reported)
+        value = as_number(reported := result.get(str(self._metric)))
         if value is None and reported is not None:
             self._warn_once(
                 "no number",
