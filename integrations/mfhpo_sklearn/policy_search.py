@@ -76,6 +76,11 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         refused.
     scoring
         A metric, as in ``GridSearchCV``; a single one.
+    delta
+        Probability of a wrong certificate, in (0, 1).
+    epsilon
+        Tolerance in the unit of the score. 0 asks for the very best, which may never be certain.
+        None: one standard deviation of a setting's score over splits.
     n_jobs
         Number of settings that are evaluated at once.
     refit

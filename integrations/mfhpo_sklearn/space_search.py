@@ -68,11 +68,6 @@ class SpaceSearchCV(PolicySearchCV):
         the search's own, a lucky one, unless all settings were tried and some budget is left.
     top
         Largest number of settings on the shortlist, at least 2.
-    delta
-        Probability of a wrong certificate, in (0, 1).
-    epsilon
-        Tolerance in the unit of the score. None: one standard deviation of a setting's score over
-        splits.
     max_failures
         A setting of the shortlist without any score leaves after so many fits that fail.
 

@@ -95,18 +95,6 @@ class IISESearch(ExperimentSearch):
     there makes the race a search (see `estimated_bias`). Draw a new split and initial state from
     ``config["seed"]`` in each trial.
 
-    Parameters
-    ----------
-    fidelity
-        The key of the configuration that the search is to set: its name, or a `mfhpo.Fidelity`
-        that also declares levels, costs or bias. Else levels come from the search space: geometric
-        ones of a range, or the categories of a choice in their order. Measured costs are
-        ``time_total_s`` of a trial's last result. Here and in the search space ``"train/epochs"``
-        is the key ``epochs`` of the dictionary ``train``.
-    arms
-        The configurations to compare: how many to draw from the search space; or a list of
-        configurations. A finite space with fewer configurations is raced whole.
-
     Notes
     -----
     Evaluations of one configuration at one level count in the order in which they began, failures
@@ -132,11 +120,6 @@ class MFGradSearch(ExperimentSearch):
     When to use it: for a certificate at a very small `delta` and few configurations. A step takes
     more computing than one of `MFSearch`, which is the better choice elsewhere. It guarantees the
     same as `IISESearch`; with ``stop="published"`` delta is not proven.
-
-    Parameters
-    ----------
-    fidelity, arms
-        See `IISESearch`.
     """
 
     def __init__(
@@ -153,11 +136,6 @@ class MFLUCBSearch(ExperimentSearch):
     "B" picks the levels that pay), or to repeat published results. Else `MFSearch` usually needs
     less. It guarantees the same as `IISESearch`, also if what is declared about the two best means
     is wrong. Bias bounds of kind "order" are refused.
-
-    Parameters
-    ----------
-    fidelity, arms
-        See `IISESearch`.
     """
 
     def __init__(
@@ -177,8 +155,6 @@ class MFSearch(ExperimentSearch):
 
     Parameters
     ----------
-    fidelity, arms
-        See `IISESearch`.
     **options
         See `mfhpo.racing.options.ChoiceOptions`. Without `measure`, the winner for "best arm" gets
         10 evaluations.
@@ -212,11 +188,6 @@ class MFUCBSearch(ExperimentSearch):
     was missed in comparison with the best arm at the target grows with the logarithm of the cost
     only, if what was declared is true. Give a `budget`, or a number of samples: without either the
     run goes on for ever. Bias bounds of kind "order" are refused.
-
-    Parameters
-    ----------
-    fidelity, arms
-        See `IISESearch`.
     """
 
     def __init__(
@@ -237,11 +208,6 @@ class MFEliminationSearch(ExperimentSearch):
     The answer is never certified; its interval holds with probability at least 1 - `delta`. What
     was missed in comparison with the best arm grows as the budget to the power 2/3 at most, if what
     was declared is true.
-
-    Parameters
-    ----------
-    fidelity, arms
-        See `IISESearch`.
     """
 
     def __init__(

@@ -39,7 +39,20 @@ _DROP_IT = (
 
 
 class ExperimentSearch(Searcher):
-    """Runs an experiment: each trial is one evaluation, and the run ends by itself."""
+    """Runs an experiment: each trial is one evaluation, and the run ends by itself.
+
+    Parameters
+    ----------
+    fidelity
+        The key of the configuration that the search is to set: its name, or a `mfhpo.Fidelity`
+        that also declares levels, costs or bias. Else levels come from the search space: geometric
+        ones of a range, or the categories of a choice in their order. Measured costs are
+        ``time_total_s`` of a trial's last result. Here and in the search space ``"train/epochs"``
+        is the key ``epochs`` of the dictionary ``train``.
+    arms
+        The configurations to compare: how many to draw from the search space; or a list of
+        configurations. A finite space with fewer configurations is raced whole.
+    """
 
     _draws = False  # its configurations itself, where none are given
     _arms_name = "arms"  # the argument that has them
