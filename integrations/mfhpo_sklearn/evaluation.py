@@ -138,7 +138,7 @@ def evaluate(
     return Evaluation(known, seconds, found["fit_time"], found["score_time"])
 
 
-def _workers(n_jobs: int | None) -> Parallel:
+def workers(n_jobs: int | None) -> Parallel:
     """Return workers that hand over results as they come, where joblib's backend can."""
     try:
         return Parallel(n_jobs=n_jobs, return_as="generator")
@@ -162,7 +162,7 @@ def fits(
     begun.
     """
     until = math.inf if timeout is None else time.monotonic() + timeout
-    with _workers(n_jobs) as parallel:
+    with workers(n_jobs) as parallel:
 
         def evaluate_all(wanted: Sequence[Assignment]) -> Iterator[tuple[Evaluation, Outcome]]:
             # In this order, whichever worker is faster: what is interrupted may be poor, and what
