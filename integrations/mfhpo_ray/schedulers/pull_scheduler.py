@@ -61,7 +61,6 @@ class PullScheduler(FIFOScheduler):
     beyond the limit is killed; its last result stays, and has the bytes as
     ``"mfhpo/memory_used"``. To a race, and to a certificate, that is a failure. Where trials have
     limits of time it counts as stopped there; a `SpaceSearch` does not try it again.
-
     """
 
     ends_early = False  # that is, trials within their limits
@@ -80,7 +79,6 @@ class PullScheduler(FIFOScheduler):
         self._limits = Limits(self._now, memory_limit)
         self._search: Any = None  # its `Evaluations`, which import this module
         self._folder: str | None = None
-        self._knows_what_is_kept = True
 
     def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
         """Limit a trial, and tell the searcher what it holds."""
@@ -118,13 +116,12 @@ class PullScheduler(FIFOScheduler):
     def choose_trial_to_run(self, tune_controller: Any) -> None:
         """Keep the limits; Tune then starts the trials that wait, first in, first out."""
         search = self._search
-        if search is not None and not self._knows_what_is_kept:
-            self._knows_what_is_kept = True
-            search.keep({trial.trial_id for trial in _unfinished(tune_controller)})
+        if search is not None and self._folder is not None:
+            search.lose_awaited()  # all trials have shown by now
         self._limits.enforce(tune_controller)
         if search is None or not (search.finished and search.stops_surplus):
             return
-        for trial in _unfinished(tune_controller):
+        for trial in [each for each in tune_controller.get_live_trials() if not each.is_finished()]:
             search.discard(trial.trial_id)
             self._limits.forget(trial)
             give_folder(trial)
@@ -150,7 +147,6 @@ class PullScheduler(FIFOScheduler):
             search.warn_of_stop(name)
         if journal is not None:
             search.connect(journal)
-            self._knows_what_is_kept = False
 
     def _had_ended(self, tune_controller: Any, trial: Trial) -> bool:
         """Tell the searcher about a trial; return whether it had ended before a restart."""
@@ -173,10 +169,6 @@ class PullScheduler(FIFOScheduler):
             limit = finite_limit(f"config[{self._limit_key!r}] of trial {trial.trial_id}", found)
         chosen = None if self._search is None else self._search.limit_of(trial.trial_id)
         return min((one for one in (limit, chosen) if one is not None), default=None)
-
-
-def _unfinished(tune_controller: Any) -> list[Trial]:
-    return [trial for trial in tune_controller.get_live_trials() if not trial.is_finished()]
 
 
 def _end_as_completed(tune_controller: Any, trial: Trial, result: Mapping[str, Any]) -> None:

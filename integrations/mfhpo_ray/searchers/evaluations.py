@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,8 +16,6 @@ from mfhpo_ray.experiment.limits import CENSORED_KEY
 from mfhpo_ray.experiment.metric import as_number
 from mfhpo_ray.experiment.space import Config, fingerprint
 from mfhpo_ray.searchers.trials import Trials
-
-_NOT_AGAIN = "Tune does not run its trial again"
 
 
 @dataclass
@@ -173,11 +171,6 @@ class Evaluations:
                 return True
         return False
 
-    def keep(self, trial_ids: Collection[str]) -> None:
-        """Lose all evaluations that none of these trials makes, which run or wait."""
-        if self.log is not None:
-            self.log.lose(set(self.log.experiment.open).difference(trial_ids), _NOT_AGAIN)
-
     def lose(self, trial_id: str) -> None:
         """Lose an evaluation whose process or node has died: it is no failure."""
         if (running := self.running(trial_id)) is not None:
@@ -208,8 +201,9 @@ class Evaluations:
     def lose_awaited(self) -> None:
         """Lose what Tune does not run again, if that is known."""
         awaited, self._awaited = self._awaited, set()
-        if self._log.journal is not None:
-            self._log.lose(awaited.intersection(self._log.experiment.open), _NOT_AGAIN)
+        if awaited and self._log.journal is not None:
+            why = "Tune does not run its trial again"
+            self._log.lose(awaited.intersection(self._log.experiment.open), why)
 
     @property
     def _log(self) -> EventLog:

@@ -79,7 +79,7 @@ class Searchers(Host):
         search.evaluations.leave_run = lambda: None
         if world.n_ended % 2:
             return search, world.open
-        search.evaluations.keep([])
+        search.evaluations.lose_awaited()
         for id in sorted(world.open):
             world.lose(id)
         return search, []

@@ -94,7 +94,7 @@ def test_concurrency_is_kept():
     limited.on_trial_complete("a", result={"loss": 0.5})
     assert limited.suggest("d")
     assert limited.suggest("e") is None
-    search.evaluations.keep(["b"])  # "d" is lost, which Tune's own count would wait for
+    search.evaluations.lose("d")  # it is lost, which Tune's own count would wait for
     assert limited.suggest("f")
 
 

@@ -96,7 +96,8 @@ def test_trials_of_an_earlier_run_take_no_room_in_another(again, is_told):
         assert again.evaluations.log.experiment.open == []
     assert isinstance(again.suggest("b"), dict)
     assert again.suggest("c") is None
-    again.evaluations.keep({"b"})  # as the scheduler says
+    again.connect(Memory())
+    again.evaluations.lose_awaited()  # as the scheduler does
     assert again.evaluations.log.experiment.open == ["b"]
 
 
