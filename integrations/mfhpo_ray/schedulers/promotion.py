@@ -35,11 +35,10 @@ _SEED = re.compile(rf"_(\d+){ADDED}:")  # in the id of a claim of a trial that w
 
 
 class Promotion:
-    """A search among trials that go on from their checkpoints, or begin anew where they have none.
+    """A search among trials that are all known, and go on from their checkpoints if they have any.
 
-    The configurations of all trials are known. Where all trials have a whole number under one of
-    the `replicate_keys`, new trials with other numbers evaluate the finalists, as `add_trial` adds
-    them; else nothing is certified. The options are those of a race, and the budget.
+    Where all have a whole number under one of the `replicate_keys`, new trials with other numbers
+    evaluate the finalists; else nothing is certified. The options are a race's, and the budget.
     """
 
     def __init__(
@@ -52,7 +51,7 @@ class Promotion:
         **options: Any,
     ) -> None:
         self._runs, self._add_trial, self._replicate_keys = runs, add_trial, replicate_keys
-        self._key = _key_of_whole_numbers(runs, replicate_keys)
+        self._key = next((key for key in replicate_keys if _has_whole_numbers(runs, key)), None)
         self._fidelity, self._noise, self._options = fidelity, noise, options
 
     def settings(self, candidates: Sequence[Mapping[str, Any]], sign: float) -> SearchSettings:
@@ -129,13 +128,9 @@ class Promotion:
         return replace(answer, reason=why)
 
 
-def _key_of_whole_numbers(runs: Runs, keys: Collection[str]) -> str | None:
-    flat = [flatten_dict(run.trial.config) for run in runs]
-    for key in keys:
-        values = [config.get(key) for config in flat]
-        if all(isinstance(each, Integral) and not isinstance(each, bool) for each in values):
-            return key
-    return None
+def _has_whole_numbers(runs: Runs, key: str) -> bool:
+    values = [flatten_dict(run.trial.config).get(key) for run in runs]
+    return all(isinstance(each, Integral) and not isinstance(each, bool) for each in values)
 
 
 def _with_seed(first: Trial, key: str, seed: int) -> Trial:

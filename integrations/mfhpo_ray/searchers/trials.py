@@ -44,8 +44,8 @@ def own_and_host(
 class Trials(abc.ABC):
     """Each trial evaluates a configuration at a level, or fully where there is no fidelity.
 
-    Evaluations of a block share the value of the key `replicate`. The key `training` names a
-    training with checkpoints. For prices and seeds see `FidelitySearchOptions`.
+    Evaluations of a block share the value of the key `replicate`; `training` names a training with
+    checkpoints.
     """
 
     host: dict[str, Any]  # what the search itself is given: metric, mode, space, seed
