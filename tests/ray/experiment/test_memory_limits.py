@@ -2,7 +2,6 @@
 
 import gc
 import math
-import pickle
 import subprocess
 import sys
 import time
@@ -106,13 +105,6 @@ def test_without_a_limit_nothing_is_measured(tmp_path):
     for limit in (None, float("inf")):
         limits = Limits(memory_limit=limit, make_look=lambda limit: pytest.fail("it measures"))
         limits.enforce(Run(tmp_path).controller)
-
-
-def test_limits_can_be_pickled(tmp_path):
-    run = limited(tmp_path)
-    run.scheduler._limits = Limits(memory_limit=LIMIT)
-    run.turn()
-    assert pickle.loads(pickle.dumps(run.scheduler._limits))._memory_limit == LIMIT
 
 
 def test_what_measures_needs_none_of_our_packages():
