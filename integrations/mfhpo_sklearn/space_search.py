@@ -152,9 +152,9 @@ class SpaceSearchCV(PolicySearchCV):
         fidelity = resource.fidelity
         if self.seconds is not None and fidelity is not None:
             fidelity = replace(fidelity, costs=None)
-        none_given = self.budget is None and self.seconds is None
-        budget = _USUAL_BUDGET if none_given else self.budget
-        given = self._given()
+        budget, given = self.budget, self._given()
+        if budget is None and self.seconds is None:
+            budget = _USUAL_BUDGET
         listed = given if isinstance(given, list) else []
         declared = DeclaredSearch.of(
             fidelity,
@@ -186,9 +186,8 @@ class SpaceSearchCV(PolicySearchCV):
 
     def _given(self) -> int | list[dict[str, Any]] | None:
         """Return the candidates as a list, or how many to draw."""
-        if self.candidates is None:
-            return None
-        return configurations_of(self.candidates, may_repeat=True)
+        given = self.candidates
+        return None if given is None else configurations_of(given, may_repeat=True)
 
     def _rows(self, experiment: Experiment, evaluated: Collection[int]) -> list[int]:
         entries = experiment.runner.configurations.entries
