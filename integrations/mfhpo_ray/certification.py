@@ -29,8 +29,7 @@ from mfhpo.experiment import ShortlistSettings, key_of
 from mfhpo.racing.declaration import SigmaLike
 from mfhpo.search.declared import ONE_LEVEL
 from mfhpo_ray.experiment.encoding import described
-from mfhpo_ray.experiment.event_log import stored_in
-from mfhpo_ray.experiment.journal import Journal
+from mfhpo_ray.experiment.journal import Journal, stored_in
 from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.experiment.metric import as_number, check_aim
 from mfhpo_ray.experiment.space import Config, find, fingerprint, has, without
@@ -84,9 +83,13 @@ def certify(
         compared have ended.
     top
         How many configurations to compare, at least 2: that of the best trial is among them.
-    delta, epsilon, sigma, measure, budget, max_failures
-        See `mfhpo.certification.certification.Certification`. Evaluations of earlier calls count
-        for the budget. An evaluation fails if it raises, or ends without a finite value.
+    delta, epsilon, sigma, measure
+        See `mfhpo.certification.certification.Certification`.
+    budget
+        See `mfhpo.certification.certification.Certification`. Evaluations of earlier calls count.
+    max_failures
+        See `mfhpo.certification.certification.Certification`. An evaluation fails if it raises, or
+        ends without a finite value.
     timeout
         Seconds after which the evaluations of this call end. None: no limit.
     fidelity
@@ -120,10 +123,8 @@ def certify(
     Returns
     -------
     TuneCertificate
-        ``print`` it. ``config``, ``mean``, ``interval``, ``certified``, ``within``; beside it
-        ``luckiest_result``, with what the best trial had promised (``promise``), and what its
-        configuration turned out to be worth. ``mfhpo_ray.recommendation`` finds the same in its
-        ``results``.
+        ``print`` it. Its ``luckiest_result`` has what the best trial had promised, and what that
+        turned out to be worth. ``mfhpo_ray.recommendation`` finds the same in its ``results``.
     """
     check_aim(metric, mode)
     timeout = check_limit("timeout", timeout)

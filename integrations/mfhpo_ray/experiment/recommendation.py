@@ -9,11 +9,8 @@ from ray.tune import ResultGrid
 from mfhpo._validation import shown as in_words
 from mfhpo.experiment import Answer
 from mfhpo_ray.experiment.encoding import decode
-from mfhpo_ray.experiment.journal import Journal, of_this_version
+from mfhpo_ray.experiment.journal import RECOMMENDATION, Journal, of_this_version
 from mfhpo_ray.experiment.space import Config
-
-# The journal's record that has the answer.
-RECOMMENDATION = "recommendation"
 
 TuneRecommendation: TypeAlias = Answer
 TuneSearchRecommendation: TypeAlias = Answer

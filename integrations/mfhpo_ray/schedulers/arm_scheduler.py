@@ -21,8 +21,7 @@ from mfhpo._validation import check_names
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.kinds.settings import Settings
 from mfhpo_ray.experiment.checkpoints import can_be_saved, check_reuse, is_tried_again, was_lost
-from mfhpo_ray.experiment.event_log import EventLog, stored_in
-from mfhpo_ray.experiment.journal import Journal
+from mfhpo_ray.experiment.journal import EventLog, Journal, stored_in
 from mfhpo_ray.experiment.limits import is_over_memory, unwrapped
 from mfhpo_ray.experiment.metric import check_aim
 from mfhpo_ray.experiment.recommendation import in_terms_of_tune

@@ -73,17 +73,14 @@ class MFEliminationScheduler(ArmScheduler):
 
     Notes
     -----
-    * What decides. With bounds, the scheduler judges curves, without the policies of the other
-      schedulers. `MFEliminationSearch` runs another algorithm.
-    * The order. Where trials pause at no cost, all come to the first level. From there on, the one
-      that may get highest goes first. A trial that would begin anew after a pause runs on until it
-      is stopped. An arm's second trial starts only if its first has ended and the arm may still be
-      the best.
-    * Failures. A trial fails that crashes for good, runs into a limit, or reports a value that
-      is no finite number. An arm whose every trial failed counts against no other.
-    * Contradictions. Where a trial contradicts the bounds beyond the noise, a
-      `mfhpo.BiasContradictedWarning` says so. The bound is widened as far as needed, and nothing is
-      certified any more.
+    Where trials pause at no cost, all come to the first level. From there on, the one that may get
+    highest goes first. A trial that would begin anew after a pause runs on until it is stopped. An
+    arm's second trial starts only if its first has ended and the arm may still be the best.
+
+    A trial fails that crashes for good, runs into a limit, or reports no finite number. An arm
+    whose every trial failed counts against no other. Where a trial contradicts the bounds beyond
+    the noise, a `mfhpo.BiasContradictedWarning` says so. The bound is widened as far as needed, and
+    nothing is certified any more.
 
     Examples
     --------

@@ -13,7 +13,7 @@ from mfhpo.experiment.kinds.race import RaceRunner
 from mfhpo.experiment.kinds.search import SearchRunner
 from mfhpo.problem import Observation
 from mfhpo_ray.experiment.checkpoints import loses_nothing_by_a_pause
-from mfhpo_ray.experiment.event_log import DRIVER, EventLog
+from mfhpo_ray.experiment.journal import DRIVER, EventLog
 from mfhpo_ray.experiment.metric import value_in
 from mfhpo_ray.schedulers.levels import Meter
 from mfhpo_ray.schedulers.promotion import Promotion

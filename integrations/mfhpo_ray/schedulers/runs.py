@@ -18,8 +18,7 @@ from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun, Ended, Event, Joined, Lost
 from mfhpo.problem import Observation
 from mfhpo_ray.experiment.encoding import described, encode
-from mfhpo_ray.experiment.event_log import EVENTS, SHARED, events_in
-from mfhpo_ray.experiment.journal import of_this_version
+from mfhpo_ray.experiment.journal import EVENTS, SHARED, events_in, of_this_version
 from mfhpo_ray.experiment.limits import Limits, finite_limit, give_folder, stop_at_once
 from mfhpo_ray.experiment.prices import required_resources
 from mfhpo_ray.experiment.space import without

@@ -34,7 +34,7 @@ from mfhpo._validation import (
 from mfhpo.experiment import Begun
 from mfhpo.search import Numeric, OneOf, Point, place_in_range
 from mfhpo_ray.experiment.encoding import decode, described
-from mfhpo_ray.experiment.event_log import EventLog
+from mfhpo_ray.experiment.journal import EventLog
 from mfhpo_ray.experiment.space import (
     FUNCTIONS,
     Config,

@@ -11,7 +11,7 @@ from ray.tune.experiment import Trial
 from ray.tune.utils import flatten_dict
 
 from mfhpo.experiment import Assignment, Begun, Ended, Event, Lost
-from mfhpo_ray.experiment.event_log import LEFT, EventLog
+from mfhpo_ray.experiment.journal import LEFT, EventLog
 from mfhpo_ray.experiment.limits import CENSORED_KEY
 from mfhpo_ray.experiment.metric import as_number
 from mfhpo_ray.experiment.space import Config, fingerprint

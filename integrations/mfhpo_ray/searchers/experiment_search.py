@@ -15,8 +15,7 @@ from mfhpo import Observation
 from mfhpo._validation import MOST_SEED, check_count, check_dictionaries, shown
 from mfhpo.experiment import Answer, Assignment, Done, Found, Wait
 from mfhpo_ray.experiment.encoding import decode, described, encode
-from mfhpo_ray.experiment.event_log import SHARED, EventLog, Records, stored_in
-from mfhpo_ray.experiment.journal import Journal, check_state
+from mfhpo_ray.experiment.journal import SHARED, EventLog, Journal, Records, check_state, stored_in
 from mfhpo_ray.experiment.metric import as_number, check_aim, scalars
 from mfhpo_ray.experiment.recommendation import in_terms_of_tune
 from mfhpo_ray.experiment.space import fingerprint, placeholders_in

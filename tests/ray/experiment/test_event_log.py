@@ -9,8 +9,7 @@ import pyarrow.fs
 
 from mfhpo.experiment import Assignment, Ended, RaceSettings
 from mfhpo_ray.experiment.encoding import decode, described, encode
-from mfhpo_ray.experiment.event_log import EventLog
-from mfhpo_ray.experiment.journal import Journal
+from mfhpo_ray.experiment.journal import EventLog, Journal
 
 ARMS = [{"f": math.sin, "size": (2, 3)}, {"f": math.cos, "size": (2, 3)}, {"f": lambda x: x + 1}]
 SETTINGS = RaceSettings.of(ARMS, sigma=1.0, epsilon=0.5, seed=0, describe=described)

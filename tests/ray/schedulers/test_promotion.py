@@ -13,7 +13,7 @@ from benchmarks.tune_clock import ReplayedCurves, Step, simulate
 from mfhpo.experiment import Begun
 from mfhpo_ray import IISEScheduler, MFEliminationScheduler, recommendation
 from mfhpo_ray.experiment.encoding import decode
-from mfhpo_ray.experiment.recommendation import RECOMMENDATION
+from mfhpo_ray.experiment.journal import RECOMMENDATION
 from tests.ray.experiments import tuner_of
 
 RATES = np.linspace(-4.0, 0.0, 40)
