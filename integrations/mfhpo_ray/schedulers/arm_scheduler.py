@@ -92,7 +92,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         return in_terms_of_tune(promotion.explained(answer) if promotion else answer, dict)
 
     @abc.abstractmethod
-    def _settings(self, candidates: Sequence[Config], n_arms: int, search: Any) -> Settings:
+    def _settings(self, candidates: Sequence[Config], n_arms: int) -> Settings:
         """Return the settings of the race, now that the number of arms is known."""
 
     def _promoted(self, candidates: Sequence[Config], *more: Any, **options: Any) -> Settings:
@@ -274,7 +274,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         # Arms that Ray has no trial of any more come on top, as the search knows none of them.
         self._n_raced = n_raced = n_arms + adapt(records, runs)
         candidates = [runs.configurations[arm] for arm in range(runs.n_arms)]
-        settings = self._settings(candidates, n_raced, search)
+        settings = self._settings(candidates, n_raced)
         log = EventLog(settings, {"n_arms": n_arms}, self._journal)
         log.take_over(records)
         parts = log, runs, str(self._metric), self._meter, n_raced, self._promotion

@@ -140,7 +140,7 @@ class MFEliminationScheduler(ArmScheduler):
 
     # What `ArmScheduler` asks.
 
-    def _settings(self, candidates: Sequence[Config], n_arms: int, search: Any) -> Settings:
+    def _settings(self, candidates: Sequence[Config], n_arms: int) -> Settings:
         if self._bias is None:
             if len(candidates) < n_arms:
                 raise ValueError(

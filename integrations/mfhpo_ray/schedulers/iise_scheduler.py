@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from mfhpo import IISE
 from mfhpo._validation import check_count, check_name, check_seed
@@ -104,7 +104,7 @@ class IISEScheduler(ArmScheduler):
         }
         return [name for name, is_missing in missing.items() if is_missing]
 
-    def _settings(self, candidates: Sequence[Config], n_arms: int, search: Any) -> Settings:
+    def _settings(self, candidates: Sequence[Config], n_arms: int) -> Settings:
         race, declared = self._race, self._race.declaration
         if len(candidates) == n_arms:
             replicates = self._runs.n_replicates

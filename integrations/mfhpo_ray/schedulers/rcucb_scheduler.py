@@ -63,7 +63,7 @@ class RCUCBScheduler(ArmScheduler):
 
     _meter = Meter(Fidelity("end", (1,)), None)
 
-    def _settings(self, candidates: Sequence[Config], n_arms: int, search: Any) -> LimitSettings:
+    def _settings(self, candidates: Sequence[Config], n_arms: int) -> LimitSettings:
         return LimitSettings(
             candidates=candidates,
             limits=self._limits,
