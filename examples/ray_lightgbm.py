@@ -136,12 +136,13 @@ def main() -> None:
         verbose=0,
     )
     tuner = tune.Tuner(train, param_space=space, tune_config=tune_config, run_config=run_config)
-    answer = recommendation(tuner.fit())  # the race stops by itself
+    results = tuner.fit()  # the race stops by itself
+    answer = recommendation(results)
 
     print(f"\n{answer}\n\nWhat is promised, and what is true:")
-    if answer.luckiest is not None:
-        promise = f"get_best_result, {answer.luckiest.value:.4f}"
-        compare(promise, answer.luckiest.config, fresh)
+    best = results.get_best_result("loss", "min")
+    if best.metrics and best.config:
+        compare(f"get_best_result, {best.metrics['loss']:.4f}", best.config, fresh)
     low, high = answer.interval
     compare(f"the certificate, {low:.4f} to {high:.4f}", answer.config, fresh)
 

@@ -9,7 +9,7 @@ from ray.tune.experiment import Trial
 from ray.tune.search import BasicVariantGenerator, ConcurrencyLimiter, Searcher
 from ray.tune.search.search_generator import SearchGenerator
 
-from mfhpo_ray.schedulers.room import searchers_of
+from mfhpo_ray.schedulers.runs import searchers_of
 
 MakeTrial = Callable[[str, dict[str, Any], int], Trial]
 """Makes a trial of its name, its configuration and its number."""

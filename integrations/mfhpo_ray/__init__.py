@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING
 
 from mfhpo._validation.parameters import document
 from mfhpo._validation.renamed import renamed
-from mfhpo_ray.certification.certify import TuneCertificate, certify
+from mfhpo_ray.certification import TuneCertificate, certify
 from mfhpo_ray.experiment.recommendation import (
-    Luckiest,
     TuneLimitRecommendation,
     TuneRecommendation,
     TuneSearchRecommendation,
@@ -31,7 +30,6 @@ from mfhpo_ray.settled import StopWhenSettled
 __all__ = [
     "IISEScheduler",
     "IISESearch",
-    "Luckiest",
     "MFEliminationScheduler",
     "MFEliminationSearch",
     "MFGradSearch",

@@ -1,8 +1,7 @@
 """`certify`: what the winner of a fitted parameter search is really worth.
 
-All settings that are left are evaluated on the same fresh random split, of the search's own kind
-and size. Splits are hard or easy for all of them, so that differences vary far less than scores;
-`Certification` in blocks compares these, and needs a fraction of the fits.
+All settings that are left are evaluated on the same fresh random split. Splits are hard or easy for
+all of them, so that differences vary far less than scores, and need a fraction of the fits.
 """
 
 from collections.abc import Mapping
@@ -44,11 +43,11 @@ def certify(
 ) -> SearchCertificate:
     """Find out which of a fitted search's best settings is best, and what it is worth.
 
-    ``search.best_score_`` is the luckiest of many noisy means: it promises too much, and another
-    setting may be better. This evaluates the best `top` settings again on fresh splits, until the
-    best of them is known. With probability at least 1 - `delta`, no setting of the shortlist is
-    better by more than `epsilon`, on average over random splits of these data. The answer says
-    nothing about other settings. For new data of the same kind there is an approximate interval.
+    ``search.best_score_`` is the luckiest of many noisy means. This evaluates the best `top`
+    settings again on fresh splits, until the best of them is known. With probability at least 1 -
+    `delta`, no setting of the shortlist is better by more than `epsilon`, on average over random
+    splits of these data. The answer says nothing about other settings. For new data of the same
+    kind there is an approximate interval.
 
     Parameters
     ----------
@@ -125,7 +124,7 @@ def certify(
     >>> answer.certified, answer.evaluations < 100, answer.best_estimator_.score(X, y) > 0.9
     (True, True, True)
     """
-    shortlist = shortlist_of(search, top)
+    shortlist, scorer = shortlist_of(search, top)
     timeout = check_limit("timeout", timeout)
     if random_state is not None:
         check_count("random_state", random_state, 0)
@@ -137,9 +136,7 @@ def certify(
     passed = FitArguments.of(search, X, fit_params or {}, groups)
     splits = Splits(search, cv, X, y, passed.groups, random_state)
     settings = ShortlistSettings(
-        shortlist=replace(
-            shortlist, about=f"{shortlist.about} by the mean score over random splits of these data"
-        ),
+        shortlist=shortlist,
         options={
             "delta": delta,
             "epsilon": epsilon,
@@ -160,7 +157,7 @@ def certify(
 
     def task_of(wanted: Assignment) -> tuple[Any, ...]:
         estimator = estimators[arms.add(wanted.configuration)]
-        return estimator, X, y, splits[wanted.replicate], shortlist.scorer, passed
+        return estimator, X, y, splits[wanted.replicate], scorer, passed
 
     scores: list[list[float]] = [[] for _ in estimators]
     errors: list[Exception] = []
@@ -180,11 +177,10 @@ def certify(
         why = "it was interrupted"
     answer = experiment.answer().certificate
     assert answer is not None
-    is_interrupted = why == "it was interrupted"
     if not answer.finished:
         answer = replace(answer, reason=f"{why} and {answer.reason}")
     best = None
-    if refit and answer.winner is not None and not is_interrupted:
+    if refit and answer.winner is not None and why != "it was interrupted":
         targets = () if y is None else (y,)
         best = clone(estimators[answer.winner])
         try:

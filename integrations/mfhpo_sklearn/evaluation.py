@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -141,7 +141,7 @@ def evaluate(
 def workers(n_jobs: int | None) -> Parallel:
     """Return workers that hand over results as they come, where joblib's backend can."""
     try:
-        return Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+        return Parallel(n_jobs=n_jobs, return_as="generator")
     except ValueError:  # the backend "multiprocessing"
         return Parallel(n_jobs=n_jobs)
 
@@ -165,30 +165,11 @@ def fits(
     with workers(n_jobs) as parallel:
 
         def evaluate_all(wanted: Sequence[Assignment]) -> Iterator[tuple[Evaluation, Outcome]]:
-            for evaluation in evaluations(parallel, map(task_of, wanted)):
-                evaluation = evaluation.with_error_score(error_score)
+            # In this order, whichever worker is faster: what is interrupted may be poor, and what
+            # was begun after it is not told.
+            for found in parallel(delayed(evaluate)(*task_of(each)) for each in wanted):
+                evaluation = found.with_error_score(error_score)
                 yield evaluation, (evaluation.score, evaluation.seconds if is_timed else None)
 
         at_once = effective_n_jobs(n_jobs)
         yield from evaluated(experiment, evaluate_all, at_once, lambda: time.monotonic() >= until)
-
-
-def evaluations(parallel: Parallel, tasks: Iterable[tuple[Any, ...]]) -> Iterator[Evaluation]:
-    """Yield evaluations in the order of the tasks, whichever worker is faster.
-
-    A task holds `evaluate`'s arguments. What is interrupted takes long, and may be poor: what ended
-    after it is not told.
-    """
-    ended: dict[int, Evaluation] = {}
-    place = 0
-    for found, evaluation in parallel(
-        delayed(_evaluate_at)(number, *task) for number, task in enumerate(tasks)
-    ):
-        ended[found] = evaluation
-        while place in ended:
-            yield ended.pop(place)
-            place += 1
-
-
-def _evaluate_at(place: int, *task: Any) -> tuple[int, Evaluation]:
-    return place, evaluate(*task)

@@ -63,11 +63,6 @@ class MFSearchCV(PolicySearchCV):
     sigma
         Noise of a score over splits: a sub-Gaussian scale, `mfhpo.Bounded` or `mfhpo.Gaussian`.
         None: estimated. With a sigma, finalists share no splits.
-    delta
-        Probability of a wrong certificate, in (0, 1).
-    epsilon
-        Tolerance in the unit of the score. 0 asks for the very best, which may never be certain.
-        None: one standard deviation of a setting's score over splits.
     budget
         What may be paid, in full fits. When it is spent, the answer is not certified, but says what
         holds. Below four full fits of each setting, cheap levels choose the finalists, see above.

@@ -76,6 +76,11 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         refused.
     scoring
         A metric, as in ``GridSearchCV``; a single one.
+    delta
+        Probability of a wrong certificate, in (0, 1).
+    epsilon
+        Tolerance in the unit of the score. 0 asks for the very best, which may never be certain.
+        None: one standard deviation of a setting's score over splits.
     n_jobs
         Number of settings that are evaluated at once.
     refit
@@ -243,10 +248,11 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         return ""
 
     def _warn_of_failures(self, results: Results, resource: Resource) -> None:
-        errors, n = results.errors, len(results.rows)
+        made, n = [row.evaluation for row in results.rows], len(results.rows)
+        errors = [one.error for one in made if one.error is not None]
         failed = Counter(row.level for row in results.rows if row.evaluation.error)
         where = f" ({failures_in_words(failed, resource.name_of)})" if resource.name else ""
-        if n and not results.any_fit_succeeded:
+        if n and not any(one.error is None and one.has_value for one in made):
             last = errors[-1] if errors else "the scores are not finite"
             what = f"all {n} fits failed" if errors else f"none of {n} scores is finite"
             raise ValueError(

@@ -39,18 +39,6 @@ class Results:
     def __init__(self) -> None:
         self.rows: list[Row] = []
 
-    @property
-    def errors(self) -> list[Exception]:
-        """Exceptions that evaluations raised."""
-        found = (row.evaluation.error for row in self.rows)
-        return [error for error in found if error is not None]
-
-    @property
-    def any_fit_succeeded(self) -> bool:
-        """True if any fit gave a finite score of its own, not that of `error_score`."""
-        found = (row.evaluation for row in self.rows)
-        return any(one.error is None and one.has_value for one in found)
-
     def scores_of(self, arm: int, level: int) -> list[float]:
         """Return an arm's scores at a level: the fresh ones, or else all."""
         here = [row for row in self.rows if (row.arm, row.level) == (arm, level)]

@@ -16,15 +16,8 @@ from mfhpo.experiment import key_of
 from mfhpo.knowledge.fidelity import native
 
 
-@dataclass(frozen=True)
-class SearchShortlist(Shortlist):
-    """A shortlist with the scorer of the search; for its other fields see `Shortlist`."""
-
-    scorer: Any
-
-
-def shortlist_of(search: Any, top: int) -> SearchShortlist:
-    """Return the `top` best settings; for arguments and errors see `mfhpo_sklearn.certify`."""
+def shortlist_of(search: Any, top: int) -> tuple[Shortlist, Any]:
+    """Return the `top` best settings, and the search's scorer (see `mfhpo_sklearn.certify`)."""
     top = check_count("top", top, 2)
     if not hasattr(search, "estimator") or not hasattr(search, "get_params"):
         raise TypeError(f"search must be a search such as GridSearchCV, got {shown(search)}.")
@@ -70,13 +63,14 @@ def shortlist_of(search: Any, top: int) -> SearchShortlist:
         words += ", settings that came farthest first"
     if n_failed:
         words += f"; {n_failed} rows without a score left out"
-    return SearchShortlist(
+    shortlist = Shortlist(
         candidates=candidates,
         luckiest=luckiest,
-        scorer=scorer,
-        about=f"the {len(candidates)} best of {n_settings} settings",
+        about=f"the {len(candidates)} best of {n_settings} settings by the mean score over random "
+        f"splits of these data",
         words=f"{words}; the means below use new evaluations only",
     )
+    return shortlist, scorer
 
 
 def _metric_of(search: Any) -> tuple[str, Any]:

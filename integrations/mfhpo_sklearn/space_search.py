@@ -68,11 +68,6 @@ class SpaceSearchCV(PolicySearchCV):
         the search's own, a lucky one, unless all settings were tried and some budget is left.
     top
         Largest number of settings on the shortlist, at least 2.
-    delta
-        Probability of a wrong certificate, in (0, 1).
-    epsilon
-        Tolerance in the unit of the score. None: one standard deviation of a setting's score over
-        splits.
     max_failures
         A setting of the shortlist without any score leaves after so many fits that fail.
 
@@ -157,9 +152,9 @@ class SpaceSearchCV(PolicySearchCV):
         fidelity = resource.fidelity
         if self.seconds is not None and fidelity is not None:
             fidelity = replace(fidelity, costs=None)
-        none_given = self.budget is None and self.seconds is None
-        budget = _USUAL_BUDGET if none_given else self.budget
-        given = self._given()
+        budget, given = self.budget, self._given()
+        if budget is None and self.seconds is None:
+            budget = _USUAL_BUDGET
         listed = given if isinstance(given, list) else []
         declared = DeclaredSearch.of(
             fidelity,
@@ -191,9 +186,8 @@ class SpaceSearchCV(PolicySearchCV):
 
     def _given(self) -> int | list[dict[str, Any]] | None:
         """Return the candidates as a list, or how many to draw."""
-        if self.candidates is None:
-            return None
-        return configurations_of(self.candidates, may_repeat=True)
+        given = self.candidates
+        return None if given is None else configurations_of(given, may_repeat=True)
 
     def _rows(self, experiment: Experiment, evaluated: Collection[int]) -> list[int]:
         entries = experiment.runner.configurations.entries

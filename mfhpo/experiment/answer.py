@@ -27,7 +27,6 @@ _OF_GAMES = (
     *("budget", "trials", "evaluations"),
 )
 _OF_SEARCHES = ("tried", "at_target", "left", "chance", "stopped", "saved", "certificate")
-_OF_HOSTS = ("luckiest", "new_data_interval")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,8 +81,6 @@ class Answer:
         What a game may pay, and its trials at the target fidelity for all players.
     is_nested
         Whether dictionaries among values are parts of the configuration, and shown as such.
-    luckiest
-        What the host hands over as the best trial, for comparison; None unless it was asked for.
     new_data_interval
         About the expected score on new data of the same kind, where evaluations are scores on
         random splits of data (`mfhpo.certification.new_data`): approximate, and infinite where too
@@ -135,7 +132,6 @@ class Answer:
     evaluations: int = 0
     # Of hosts.
     is_nested: bool = False
-    luckiest: Any = None
     new_data_interval: tuple[float, float] | None = None
 
     @classmethod
@@ -205,7 +201,7 @@ class Answer:
         else:
             known = [each.name for each in fields(self)]
             names = tuple(known[: known.index("searched")]) + _OF_SEARCHES * self.searched
-        names += tuple(name for name in _OF_HOSTS if getattr(self, name) is not None)
+        names += ("new_data_interval",) * (self.new_data_interval is not None)
         content = {**asdict(self), "gain": self.gain, "seconds": self.seconds}
         if self.certificate is not None:
             content["certificate"] = self.certificate.to_dict()
@@ -221,8 +217,6 @@ class Answer:
             lines = _search_in_words(self) if self.searched else _race_in_words(self)
         if self.new_data_interval is not None:
             lines.append(new_data_in_words(self.new_data_interval, self.delta))
-        if self.luckiest is not None:
-            lines.append(f"  {'best result' if self.searched else 'luckiest':12}{self.luckiest}")
         return "\n".join(lines)
 
 

@@ -6,8 +6,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import GridSearchCV
 
 from mfhpo_sklearn import IISESearchCV, MFSearchCV, SpaceSearchCV, certify
-from mfhpo_sklearn.evaluation import Evaluation
-from mfhpo_sklearn.results import Results, Row
 
 X = np.random.default_rng(0).normal(size=(120, 2))
 y = np.arange(120) % 2
@@ -78,18 +76,3 @@ def test_certify_compares_equal_settings_once():
     same = GridSearchCV(Drawn(), {"worth": [0.5, 0.5]}).fit(X, y)
     with pytest.raises(ValueError, match="1 different settings"):
         certify(same, X, y)
-
-
-def test_a_table_has_a_row_for_each_of_equal_candidates():
-    results = Results()
-    for arm, score in ((0, 0.5), (1, 0.1), (0, 0.7)):
-        split = len(results.rows) // 2
-        results.rows.append(Row(arm, 0, split, Evaluation(score, 1.0, 0.5, 0.5), True))
-    params = [{"worth": 0.5}, {"worth": 0.1}]
-    table, n_splits = results.table([0, 1, 0], 0, lambda arm, level: params[arm], None)
-    assert n_splits == 2
-    assert table["mean_test_score"].tolist() == [0.6, 0.1, 0.6]
-    assert table["rank_test_score"].tolist() == [1, 3, 1]
-    assert table["n_fits"].tolist() == [2, 1, 2]
-    assert table["params"] == [*params, params[0]]
-    assert table["params"][0] is not table["params"][2]

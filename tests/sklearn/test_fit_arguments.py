@@ -70,7 +70,7 @@ def same_as_grid_search(estimator, given, **options):
     grid.fit(X, y, **given)
     expected, Noted.seen[:] = Noted.seen[:], []
     name = options["refit"] if grid.multimetric_ else "score"
-    scorer = shortlist_of(grid, 2).scorer
+    _, scorer = shortlist_of(grid, 2)
     passed = FitArguments.of(grid, X, given)
     for depth, score in zip([1, 2], grid.cv_results_[f"mean_test_{name}"], strict=True):
         found = evaluate(clone_of(estimator, depth), X, y, SPLIT, scorer, passed)

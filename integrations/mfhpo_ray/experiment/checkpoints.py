@@ -16,8 +16,7 @@ from ray.tune.utils import flatten_dict
 def loses_nothing_by_a_pause(trial: Trial, result: Mapping[str, Any]) -> bool:
     """Return whether a trial that pauses after this result goes on from there.
 
-    A class is saved by the pause itself, if it has ``save_checkpoint``. A training function cannot
-    go back to a result without a checkpoint.
+    A class is saved by the pause itself; a function cannot go back to what has no checkpoint.
     """
     now = result.get(TRAINING_ITERATION)
     is_saved = now is not None and saved_metrics(trial).get(TRAINING_ITERATION) == now
@@ -44,10 +43,7 @@ def can_be_saved(trial: Trial) -> bool:
 
 
 def check_reuse(tune_controller: Any, trial: Trial) -> None:
-    """Raise ValueError for a class that cannot be reset, where Ray uses processes again.
-
-    Ray fails each trial that gets such a process, and tells neither searcher nor scheduler.
-    """
+    """Raise ValueError for a class that cannot be reset: Ray fails trials, and tells nobody."""
     trainable = trial.get_trainable_cls()
     controller = getattr(tune_controller, "_tune_controller", tune_controller)
     cannot = trainable is not None and trainable.reset_config is Trainable.reset_config

@@ -1,7 +1,6 @@
 """Limits of time and memory on running trials, kept from the loop of Tune's controller.
 
-Tune itself cannot end a step that hangs. Its loop calls the scheduler about ten times a second:
-from there a trial is stopped and its process killed.
+Tune itself cannot end a step that hangs. Its loop calls the scheduler about ten times a second.
 """
 
 from __future__ import annotations
@@ -57,8 +56,6 @@ class _Run:
 class Limits:
     """Ends trials that run for longer than they may, or hold more memory.
 
-    A scheduler calls `set` in ``on_trial_add``, `enforce` in ``choose_trial_to_run``, `exceeded` in
-    ``on_trial_result``, `settle` in ``on_trial_complete``, and `forget` whenever a trial has ended.
     The last result of a trial that is ended stays, and gets a note: `CENSORED_KEY`, `MEMORY_KEY`.
 
     A trial's clock starts whenever the loop sees it RUNNING; the start of its process, with the
@@ -133,10 +130,7 @@ class Limits:
         return True
 
     def seconds(self, trial: Trial) -> float:
-        """Return a trial's seconds, with those in the checkpoint that it went on from.
-
-        Its own count if it ended by itself, else the clock's.
-        """
+        """Return a trial's seconds, with its checkpoint's: by its own count if it ended itself."""
         run, now = self._runs.get(trial.trial_id), self._clock()
         if run is None or (_has_ended(trial) and run.ended_after is None):
             return float(trial.run_metadata.last_result.get(TIME_TOTAL_S, 0.0))
@@ -172,9 +166,8 @@ def is_over_memory(trial: Trial) -> bool:
 def stop_at_once(tune_controller: Any, trial: Trial, note: Mapping[str, Any] | None = None) -> None:
     """Stop a trial and kill its process if it has one, whatever it does.
 
-    The trial is TERMINATED, no error is counted, and its slot is free within hundredths of a
-    second. Neither ``finally`` nor ``atexit`` of the trial runs. Ray kills its process group and
-    the actors that it owns; what a child has started in a session of its own stays.
+    It is TERMINATED, no error is counted, and its slot is free within hundredths of a second. Ray
+    kills its process group and the actors that it owns, but no session of a child's own.
     """
     controller = unwrapped(tune_controller)
     process = trial.temporary_state.ray_actor

@@ -17,13 +17,6 @@ def check_aim(metric: Any, mode: Any) -> None:
     check_choice("mode", mode, (None, "max", "min"))
 
 
-def check_is_known(metric: str | None, mode: str | None, owner: str) -> None:
-    """Raise ValueError if nobody has named metric and mode to a scheduler."""
-    if metric is None or mode is None:
-        missing = "metric" if metric is None else "mode"
-        raise ValueError(f"{owner} needs to know {missing}; give it to tune.TuneConfig.")
-
-
 def value_in(result: Mapping[str, Any], metric: str) -> float | None:
     """Return a result's metric; NaN if it is no number, None if it is missing."""
     value = as_number(result.get(metric))

@@ -34,13 +34,7 @@ _Run: TypeAlias = tuple[str, str]  # a trial, and the actor that it runs in
 
 
 class NodeMemory:
-    """Measures trials by actors, one on each node where trials run.
-
-    Parameters
-    ----------
-    limit
-        Bytes up to which a cheap upper bound is enough.
-    """
+    """Measures trials by actors, one on each node; a cheap upper bound is enough up to `limit`."""
 
     def __init__(self, limit: float) -> None:
         self._limit = limit

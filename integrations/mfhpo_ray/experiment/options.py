@@ -32,10 +32,8 @@ class SearchOptions(AimOptions, total=False):
     Parameters
     ----------
     space
-        Search space of the arms, in Tune's terms. None: the ``param_space`` of the Tuner, whose
-        constants are part of each trial anyway. A ``tune.sample_from`` of the ``param_space`` is
-        drawn by Tune anew in each trial, and an answer says so; in `space`, it is drawn once for
-        each arm.
+        Search space of the arms, in Tune's terms. None: the ``param_space`` of the Tuner. What is a
+        ``tune.sample_from`` there is drawn anew in each trial; in `space`, once for each arm.
     seed_key
         The key of the configuration that gets a seed from 0 to 2**31 - 1, no two trials of a race
         the same. None: no seed is set, and trials have to draw their own.
@@ -94,17 +92,12 @@ class SchedulerOptions(AimOptions, total=False):
     replicate
         The keys of the configuration in which the replicates of an arm differ, "a/b" for nested
         ones.
-    arms
-        Number of arms, where a search algorithm suggests them one at a time; None: its number of
-        samples. The search ends with the first suggestion beyond them. Not needed with random
-        search and grids.
     memory_limit
         Bytes that a trial may hold with its child processes; None for no limit. One that holds more
         is ended, and has failed (see `PullScheduler`).
     """
 
     replicate: str | Collection[str]
-    arms: int | None
     memory_limit: float | None
 
 
@@ -121,8 +114,7 @@ class LevelOptions(SchedulerOptions, total=False):
         The levels themselves, increasing, the last one complete, in place of `max_t`.
     limit
         Seconds that a trial may run from one start or resumption on, above 0. One that is stopped
-        there, also if it hangs, has failed. None: no limit, so that a trial which hangs holds its
-        slot, and the race, for ever.
+        there, also if it hangs, has failed. None: no limit; one that hangs holds its slot for ever.
     """
 
     grace_period: int | None

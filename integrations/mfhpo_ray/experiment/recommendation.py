@@ -1,46 +1,20 @@
-"""The answer of an experiment in the terms of Ray Tune, and the trial that looks best."""
+"""The answer of an experiment in the terms of Ray Tune."""
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from ray.tune import ResultGrid
-from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import shown as in_words
 from mfhpo.experiment import Answer
-from mfhpo.racing.text import params_in_words
-from mfhpo_ray.experiment.encoding import decode, encode
-from mfhpo_ray.experiment.journal import Journal, of_this_version
-from mfhpo_ray.experiment.space import Config, picked
-
-# The journal's record that has the answer.
-RECOMMENDATION = "recommendation"
+from mfhpo_ray.experiment.encoding import decode
+from mfhpo_ray.experiment.journal import RECOMMENDATION, Journal, of_this_version
+from mfhpo_ray.experiment.space import Config
 
 TuneRecommendation: TypeAlias = Answer
 TuneSearchRecommendation: TypeAlias = Answer
 TuneLimitRecommendation: TypeAlias = Answer
-
-
-@dataclass(frozen=True)
-class Luckiest:
-    """The trial that ``ResultGrid.get_best_result`` hands over, with its single noisy value.
-
-    Parameters
-    ----------
-    metric, value
-        The metric, and the trial's last reported value, at whatever level the trial was run.
-    config
-        Its configuration with what the search has set, but for the seed; see `config` of an answer.
-    """
-
-    metric: str
-    value: float
-    config: Config
-
-    def __str__(self) -> str:
-        config = params_in_words(self.config, is_nested=True)
-        return f"{self.metric}={self.value:.5g} of {config}; a single noisy value"
 
 
 def in_terms_of_tune(answer: Answer, shown: Callable[[Config], Config]) -> Answer:
@@ -66,7 +40,7 @@ def recommendation(what: Any) -> Answer:
     Returns
     -------
     mfhpo.experiment.Answer
-        The answer; from results, beside the trial that ``get_best_result`` hands over.
+        The answer, which says how sure it is.
     """
     if isinstance(what, ResultGrid):
         return _of_results(what)
@@ -82,17 +56,6 @@ def recommendation(what: Any) -> Answer:
     )
 
 
-def to_record(answer: Answer, metric: str, mode: str, names: Collection[str]) -> dict[str, Any]:
-    """Return an answer's record for the journal, with the `names` that `Luckiest` shows."""
-    return {"answer": encode(answer), "metric": metric, "mode": mode, "names": list(names)}
-
-
-def from_record(record: Mapping[str, Any]) -> Answer:
-    """Return the answer of a record."""
-    answer: Answer = decode(record["answer"])
-    return answer
-
-
 def _of_results(results: ResultGrid) -> Answer:
     journal = _journal_of(results)
     record = None if journal is None else journal.read_one(RECOMMENDATION)
@@ -102,8 +65,8 @@ def _of_results(results: ResultGrid) -> Answer:
             f"TuneConfig(scheduler=search.scheduler()) was missing. Then ask the searcher itself."
         )
     with of_this_version(f"the answer in {results.experiment_path}"):
-        answer = from_record(record)
-    return replace(answer, luckiest=_luckiest(results, answer, record))
+        answer: Answer = decode(record["answer"])
+    return answer
 
 
 def _journal_of(results: ResultGrid) -> Journal | None:
@@ -114,16 +77,3 @@ def _journal_of(results: ResultGrid) -> Journal | None:
             return Journal.of(trial)
     runs = Journal.of_runs(results.filesystem, results.experiment_path)
     return runs[-1] if runs else None
-
-
-def _luckiest(results: ResultGrid, answer: Answer, record: Mapping[str, Any]) -> Luckiest | None:
-    metric = record["metric"]
-    try:
-        best = results.get_best_result(metric, record["mode"])
-    except RuntimeError:  # no trial has a finite value
-        return None
-    value = flatten_dict(best.metrics or {}).get(metric)
-    if value is None or best.config is None:
-        return None
-    names = [*flatten_dict(answer.params), *record["names"]]
-    return Luckiest(metric, float(value), picked(best.config, names))

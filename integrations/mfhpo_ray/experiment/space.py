@@ -80,15 +80,6 @@ def without(config: Mapping[str, Any], names: Collection[str]) -> Config:
     return left
 
 
-def picked(config: Mapping[str, Any], names: Collection[str]) -> Config:
-    """Return the part of a configuration that has these keys, as far as it has them."""
-    part: Config = {}
-    for name in names:
-        if has(config, name):
-            assign(part, name, find(config, name))
-    return part
-
-
 def copied(value: Any) -> Any:
     """Return a copy of nested containers with Python's numbers for NumPy's."""
     if isinstance(value, Mapping):
@@ -142,10 +133,7 @@ def open_part(space: Mapping[str, Any], config: Mapping[str, Any]) -> Config:
 
 
 def check_grids(space: Mapping[str, Any]) -> None:
-    """Raise ValueError for a grid of dictionaries, into which Tune merges what is suggested.
-
-    A trial would have the whole grid beside the keys of its own value.
-    """
+    """Raise ValueError for a grid of dictionaries, into which Tune merges what is suggested."""
     for path, value in _open_in(space).items():
         if any(isinstance(one, Mapping) for one in _grid(value) or ()):
             raise ValueError(
@@ -178,20 +166,16 @@ def _grid(domain: Any) -> Sequence[Any] | None:
 
 
 def levels_of(fidelity: Fidelity, space: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the declared levels of a fidelity, or those that the space suggests.
-
-    Geometric ones between the bounds of a range; the categories, in their order, of a choice or a
-    grid.
-    """
+    """Return the declared levels of a fidelity, or geometric ones of a range, or categories."""
     domain = find(space, fidelity.name) if has(space, fidelity.name) else None
-    categories = _categories(domain)
+    categories = list(domain.categories) if isinstance(domain, Categorical) else _grid(domain)
+    for level in fidelity.levels or ():
+        if not _allows(domain, categories, level):
+            raise ValueError(
+                f"levels of the fidelity {fidelity.name!r} contain {level!r}, which the search "
+                f"space does not allow: {_shown(domain)}; change the levels or the space."
+            )
     if fidelity.levels is not None:
-        for level in fidelity.levels:
-            if not _allows(domain, categories, level):
-                raise ValueError(
-                    f"levels of the fidelity {fidelity.name!r} contain {level!r}, which the search "
-                    f"space does not allow: {_shown(domain)}; change the levels or the space."
-                )
         return tuple(fidelity.levels)
     levels = categories
     if levels is None and isinstance(domain, Number):
@@ -221,10 +205,6 @@ def _no_levels(name: str, domain: Any, space: Mapping[str, Any]) -> str:
         f"fidelity={name!r} has no levels, because {trouble}. Give the space {{{name!r}: "
         f"tune.randint(1, 82)}}, or declare fidelity=Fidelity({name!r}, levels=[1, 3, 9])."
     )
-
-
-def _categories(domain: Any) -> Sequence[Any] | None:
-    return list(domain.categories) if isinstance(domain, Categorical) else _grid(domain)
 
 
 def bounds_of(domain: Number) -> tuple[float, float, float | None]:

@@ -11,36 +11,38 @@ import abc
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, TypeAlias
 
 from ray.air.constants import TRAINING_ITERATION
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
-from mfhpo._validation import check_count, check_names
+from mfhpo._validation import check_names
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.kinds.settings import Settings
 from mfhpo_ray.experiment.checkpoints import can_be_saved, check_reuse, is_tried_again, was_lost
-from mfhpo_ray.experiment.event_log import EventLog, stored_in
-from mfhpo_ray.experiment.journal import Journal
+from mfhpo_ray.experiment.journal import EventLog, Journal, stored_in
 from mfhpo_ray.experiment.limits import is_over_memory, unwrapped
-from mfhpo_ray.experiment.metric import check_aim, check_is_known, value_in
+from mfhpo_ray.experiment.metric import check_aim
 from mfhpo_ray.experiment.recommendation import in_terms_of_tune
 from mfhpo_ray.schedulers.level_race import LevelRace
 from mfhpo_ray.schedulers.levels import Meter
 from mfhpo_ray.schedulers.promotion import Promotion
-from mfhpo_ray.schedulers.room import (
+from mfhpo_ray.schedulers.runs import (
+    MOST_SAMPLES,
+    Run,
+    Runs,
     Slots,
-    check_ends,
+    adapt,
     end_unstarted,
-    expected_arms,
     hold_back,
+    is_over,
     live_trials,
+    n_arms_in,
     slots_for,
     suggests,
+    told_in,
 )
-from mfhpo_ray.schedulers.runs import Run, Runs, adapt, is_over, n_arms_in, told_in
 from mfhpo_ray.schedulers.stops import stopped_by
 
 Config: TypeAlias = Mapping[str, Any]
@@ -51,28 +53,22 @@ _NOTE_SHARE = 0.1
 
 
 class ArmScheduler(FIFOScheduler, abc.ABC):
-    """Runs trials that are replicates of arms: who starts, who goes on, who stops.
-
-    Of all options by name, those of every scheduler are taken out of its `own`.
-    """
+    """Runs trials that are replicates of arms: who starts, who goes on, who stops."""
 
     _supports_buffered_results = False  # decisions are about single results
 
-    # What `mfhpo.racing.options.runs` sets.
-    _policy_class: Callable[..., Any]
+    _policy_class: Callable[..., Any]  # what `mfhpo.racing.options.runs` sets
     _options_type: type
     _defaults: dict[str, Any]
-
-    # What each scheduler sets.
-    _meter: Meter
+    _meter: Meter  # what each scheduler sets
     _promotion: Promotion | None = None  # where a model promotes trials
 
     def __init__(self, own: dict[str, Any]) -> None:
+        """Take the options of every scheduler out of its `own`."""
         FIFOScheduler.__init__(self)  # untyped in Ray, and only by its name exempt from the check
         self._metric, self._mode = own.pop("metric"), own.pop("mode")
         check_aim(self._metric, self._mode)
-        arms, replicate = own.pop("arms"), own.pop("replicate")
-        self._n_arms = None if arms is None else check_count("arms", arms, 2)
+        replicate = own.pop("replicate")
         keys = (replicate,) if isinstance(replicate, str) else replicate
         self._replicate_keys = check_names("replicate", keys, "a key of the configuration or more")
         self._runs = Runs((*self._replicate_keys, "__trial_index__"))  # Tune's Repeater's key
@@ -85,7 +81,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._complete = self._closed = False  # no other trials will come; the race is over
         self._noted, self._noted_until = -1, -math.inf  # how many events; when others may be
         self._idle_at: tuple[Any, ...] = ()  # how things stood when nothing could be started
-        # A simulation has another clock, and other slots.
         self._clock = time.monotonic
         self._count_slots = slots_for
 
@@ -96,10 +91,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         answer, promotion = self._course.experiment.answer(), self._promotion
         return in_terms_of_tune(promotion.explained(answer) if promotion else answer, dict)
 
-    # What differs from scheduler to scheduler.
-
     @abc.abstractmethod
-    def _settings(self, candidates: Sequence[Config], n_arms: int, search: Any) -> Settings:
+    def _settings(self, candidates: Sequence[Config], n_arms: int) -> Settings:
         """Return the settings of the race, now that the number of arms is known."""
 
     def _promoted(self, candidates: Sequence[Config], *more: Any, **options: Any) -> Settings:
@@ -130,7 +123,9 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
     def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
         """Hold a new trial back until it is chosen."""
         name, search = type(self).__name__, tune_controller.search_alg
-        check_is_known(self._metric, self._mode, name)
+        if self._metric is None or self._mode is None:
+            missing = "metric" if self._metric is None else "mode"
+            raise ValueError(f"{name} needs to know {missing}; give it to tune.TuneConfig.")
         check_reuse(tune_controller, trial)
         self._open(Journal.of(trial), name)
         self._idle_at = ()
@@ -138,9 +133,12 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             if trial.status == Trial.PENDING:
                 tune_controller._set_trial_status(trial, Trial.PAUSED)
             return
-        check_ends(search, name)
-        run = self._runs.add(trial)
-        record = self._records.get(trial.trial_id)
+        if search.total_samples > MOST_SAMPLES and not search.is_finished():
+            raise ValueError(
+                f"{name} has to know how many trials there will be, but num_samples=-1 makes "
+                f"trials without end; give tune.TuneConfig(num_samples=...)."
+            )
+        run, record = self._runs.add(trial), self._records.get(trial.trial_id)
         is_known = record is not None or trial.run_metadata.start_time is not None
         if trial.is_finished():
             run.is_over = True
@@ -158,9 +156,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             self._slots.take(run)
         if run.arm in self._out:
             self._doom(run)
-            if run.arm >= self._n_raced:
-                # Others would come without end, to be stopped at once.
-                search.set_finished()
 
     def on_trial_result(self, tune_controller: Any, trial: Trial, result: Result) -> str:
         """Learn from a result, and decide."""
@@ -225,7 +220,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         if course is None:
             return None
         self._note_news(course)
-        self._stop_doomed(tune_controller)
+        self._slots.stop_doomed(tune_controller, self._leave)
         if not self._complete and search.is_finished():
             self._complete = True
             if self._runs.n_arms < self._n_raced:
@@ -247,11 +242,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         live_trials(search).add(chosen.trial.trial_id)
         return chosen.trial
 
-    def debug_string(self) -> str:
-        """Return the scheduler's line in Tune's report."""
-        name, n_busy = type(self).__name__, len(self._slots.busy)
-        return f"Using {name}: {self._runs.n_arms} arms, {n_busy} busy"
-
     # What is known.
 
     @property
@@ -260,9 +250,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     @property
     def _out(self) -> set[int]:
-        """The arms whose trials are not run: they have left the race, or are too many."""
-        too_many = range(self._n_raced, self._runs.n_arms)
-        return set() if self._course is None else self._course.out.union(too_many)
+        """The arms that have left the race, whose trials are not run."""
+        return set() if self._course is None else self._course.out
 
     # What is done.
 
@@ -276,23 +265,20 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     def _opened(self, search: Any) -> LevelRace | None:
         """Begin the race, or go on with it after a restart; None if trials are on their way."""
-        if not (search.is_finished() or suggests(search)):
-            return None
-        records, runs = self._records, self._runs
+        records, runs, is_finished = self._records, self._runs, search.is_finished()
         n_arms = n_arms_in(records)
         if n_arms is None:
-            n_arms = expected_arms(search, self._n_arms, runs.n_arms, type(self).__name__)
-        if n_arms == 0:
+            n_arms = runs.n_arms if is_finished else int(search.total_samples)
+        if n_arms == 0 or not (is_finished or suggests(search)):
             return None
         # Arms that Ray has no trial of any more come on top, as the search knows none of them.
         self._n_raced = n_raced = n_arms + adapt(records, runs)
-        candidates = [runs.configurations[arm] for arm in range(min(n_raced, runs.n_arms))]
-        settings = self._settings(candidates, n_raced, search)
+        candidates = [runs.configurations[arm] for arm in range(runs.n_arms)]
+        settings = self._settings(candidates, n_raced)
         log = EventLog(settings, {"n_arms": n_arms}, self._journal)
         log.take_over(records)
-        value_of = partial(value_in, metric=str(self._metric))
-        course = self._make_course(log, runs, value_of, self._meter, n_raced, self._promotion)
-        self._course = course
+        parts = log, runs, str(self._metric), self._meter, n_raced, self._promotion
+        course = self._course = self._make_course(*parts)
         self._judge()
         course.settle(self._out)
         for arm in range(runs.n_arms):
@@ -303,8 +289,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
                 self._doom(run)
             elif run.begun is None:
                 course.send_first(run)
-        if runs.n_arms > n_raced:
-            search.set_finished()
         return course
 
     def _fail(self, run: Run, is_again: bool = False, is_lost: bool = False) -> None:
@@ -312,13 +296,11 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         if run.doomed:
             return
         run.has_failed = not is_again
-        if self._course is None or run.begun is None:
-            return
-        if is_again:
+        if self._course is not None and is_again:
             self._course.lose(run, will_retry=True)
-        elif is_lost:
+        elif self._course is not None and is_lost:
             self._course.lose(run, "its process has died")
-        else:
+        elif self._course is not None and run.begun is not None:
             self._course.end(run, None)
 
     def _note_gone(self, arm: int) -> None:
@@ -343,10 +325,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             if self._course is not None:
                 self._course.lose(run, why, is_withdrawn=True)
 
-    def _stop_doomed(self, tune_controller: Any) -> None:
-        for run in self._slots.stop_doomed(tune_controller):
-            self._leave(run)
-
     def _leave(self, run: Run) -> None:
         """Let go of a run whose trial is over."""
         course = self._course
@@ -363,7 +341,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         is_spent = self._complete and not any(map(self._runs.of, left))
         if is_spent and (self._closed or not course.has_more()):
             course.find(is_exhausted=True)
-        if not self._slots.busy and self._runs.all_over:
+        if not self._slots.busy and all(each.is_over for each in self._runs):
             # Ray may end the experiment without another step of its loop.
             self._note_answer()
 
@@ -377,7 +355,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             if not run.trial.is_finished():
                 self._doom(run)
         self._course.find(is_exhausted=True)
-        self._stop_doomed(tune_controller)
+        self._slots.stop_doomed(tune_controller, self._leave)
         self._note_answer()
 
     def _note_news(self, course: LevelRace) -> None:
@@ -389,11 +367,10 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         assert self._course is not None
         begun, self._noted = self._clock(), self._course.experiment.order
         if self._journal is not None:
-            answer, names = self.recommendation(), self._runs.names
-            self._course.log.write_answer(answer, self._metric, self._mode, names)
+            self._course.log.write_answer(self.recommendation())
         self._noted_until = begun + (self._clock() - begun) / _NOTE_SHARE
 
-    def _now(self) -> float:
+    def _now(self) -> float:  # a simulation has another clock
         return self._clock()
 
     def _count(self, trial: Trial) -> float:

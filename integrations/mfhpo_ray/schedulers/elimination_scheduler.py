@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from ray.tune.experiment import Trial
+
 from mfhpo._validation import (
-    check_count,
     check_increasing,
     check_name,
     check_nonnegative,
     check_number,
 )
 from mfhpo.experiment.answer import Answer, losses_in_words
+from mfhpo.experiment.configurations import Configurations
+from mfhpo.experiment.events import Begun
+from mfhpo.experiment.kinds.blind import BlindRunner
+from mfhpo.experiment.kinds.runner import Wanted
 from mfhpo.experiment.kinds.settings import Settings
+from mfhpo.experiment.ledger import Result
 from mfhpo.identification.curves.gains import Bound, checked_bounds, gains_of
 from mfhpo.identification.curves.staged_elimination import BoundedElimination
+from mfhpo.knowledge.arrays import FloatArray
+from mfhpo.knowledge.bias import BiasContradictedWarning
 from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.problem import Pull
 from mfhpo.racing.options import runs, with_defaults
+from mfhpo_ray.experiment.checkpoints import loses_nothing_by_a_pause
 from mfhpo_ray.experiment.encoding import described
+from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.experiment.options import LevelOptions
 from mfhpo_ray.experiment.recommendation import in_terms_of_tune
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Config
-from mfhpo_ray.schedulers.curves import CurveRace, CurveSettings
 from mfhpo_ray.schedulers.level_race import LevelRace
 from mfhpo_ray.schedulers.levels import Meter, levels_of
+from mfhpo_ray.schedulers.runs import Run, Slots
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -55,24 +69,17 @@ class MFEliminationScheduler(ArmScheduler):
     noise
         Largest distance of a reported value from the mean of its trial's arm at that level, at
         least 0. It has no part where trials are promoted.
-    n_startup_trials
-        Nothing is stopped before this many trials have come to a level. None: 0. It has no part
-        where trials are promoted.
 
     Notes
     -----
-    * What decides. With bounds, the scheduler judges curves and chooses who goes on, without the
-      policies of the other schedulers. It is not Algorithm 3 of "Multi-Fidelity Multi-Armed Bandits
-      Revisited" (NeurIPS 2023), which `MFEliminationSearch` runs.
-    * The order. Where trials pause at no cost, all come to the first level. From there on, the one
-      that may get highest goes first. A trial that would begin anew after a pause runs on until it
-      is stopped. An arm's second trial starts only if its first has ended and the arm may still be
-      the best.
-    * Failures. A trial fails that crashes for good, runs into a limit, or reports a value that
-      is no finite number. An arm whose every trial failed counts against no other.
-    * Contradictions. Where a trial contradicts the bounds beyond the noise, a
-      `mfhpo.BiasContradictedWarning` says so. The bound is widened as far as needed, and nothing is
-      certified any more.
+    Where trials pause at no cost, all come to the first level. From there on, the one that may get
+    highest goes first. A trial that would begin anew after a pause runs on until it is stopped. An
+    arm's second trial starts only if its first has ended and the arm may still be the best.
+
+    A trial fails that crashes for good, runs into a limit, or reports no finite number. An arm
+    whose every trial failed counts against no other. Where a trial contradicts the bounds beyond
+    the noise, a `mfhpo.BiasContradictedWarning` says so. The bound is widened as far as needed, and
+    nothing is certified any more.
 
     Examples
     --------
@@ -91,7 +98,6 @@ class MFEliminationScheduler(ArmScheduler):
         *,
         bias: Mapping[int, Bound] | Mapping[float, Bound] | Callable[[float], Bound] | None = None,
         noise: float = 0.0,
-        n_startup_trials: int | None = None,
         **options: Unpack[LevelOptions],
     ) -> None:
         own = with_defaults(type(self), options)
@@ -110,9 +116,6 @@ class MFEliminationScheduler(ArmScheduler):
                 f"ever be stopped. Lower grace_period or reduction_factor."
             )
         self._noise = check_nonnegative("noise", noise)
-        self._n_startup_trials = check_count(
-            "n_startup_trials", 0 if n_startup_trials is None else n_startup_trials, 0
-        )
         self._fidelity = Fidelity(time_attr, levels, self._levels)
         self._meter = Meter(self._fidelity, None)
         if bias is not None:
@@ -120,14 +123,14 @@ class MFEliminationScheduler(ArmScheduler):
 
     def recommendation(self) -> Answer:
         """Return the best answer so far; ValueError before any trial."""
-        if not isinstance(self._course, CurveRace):
+        if not isinstance(self._course, _CurveRace):
             return super().recommendation()
-        finished = self._closed or self._over or (self._all_known and self._runs.all_over)
+        all_over = self._all_known and all(run.is_over for run in self._runs)
+        finished = self._closed or self._over or all_over
         experiment = self._course.experiment
         cost = experiment.answer().cost
         answer = self._course.judge.recommend(cost, finished, self._all_known)
-        n_lost = len(experiment.ledger.lost)
-        lost = losses_in_words(n_lost, None, may_have_worker=False)
+        lost = losses_in_words(len(experiment.ledger.lost), None, may_have_worker=False)
         answer = replace(answer, conditions=(*answer.conditions, *lost))
         level = self._levels[answer.fidelity]
         level = int(level) if level == int(level) else level
@@ -136,7 +139,7 @@ class MFEliminationScheduler(ArmScheduler):
 
     # What `ArmScheduler` asks.
 
-    def _settings(self, candidates: Sequence[Config], n_arms: int, search: Any) -> Settings:
+    def _settings(self, candidates: Sequence[Config], n_arms: int) -> Settings:
         if self._bias is None:
             if len(candidates) < n_arms:
                 raise ValueError(
@@ -145,7 +148,7 @@ class MFEliminationScheduler(ArmScheduler):
                     f"leave search_alg out, or take mfhpo_ray.SpaceSearch as search_alg."
                 )
             return self._promoted(candidates, self._fidelity)
-        return CurveSettings(
+        return _CurveSettings(
             candidates=candidates, n_levels=len(self._levels), sign=self._sign, describe=described
         )
 
@@ -153,14 +156,14 @@ class MFEliminationScheduler(ArmScheduler):
         if self._promotion is not None:
             return super()._make_course(*parts)
         judge = self._make_judge(self._sign)
-        return CurveRace(*parts, judge=judge, slots=self._slots, sign=self._sign)
+        return _CurveRace(*parts, judge=judge, slots=self._slots, sign=self._sign)
 
     @property
     def _over(self) -> bool:
         """True if the answer is certain."""
         if super()._over:
             return True
-        if not isinstance(self._course, CurveRace) or not self._all_known:
+        if not isinstance(self._course, _CurveRace) or not self._all_known:
             return False
         judge = self._course.judge
         return len(judge.active) == 1 and judge.n_finished(next(iter(judge.active))) > 0
@@ -173,4 +176,175 @@ class MFEliminationScheduler(ArmScheduler):
     def _make_judge(self, sign: float) -> BoundedElimination:
         assert self._bias is not None
         gains = gains_of(self._bias, self._levels, sign)
-        return BoundedElimination(gains, self._noise, self._n_startup_trials)
+        return BoundedElimination(gains, self._noise)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _CurveSettings(Settings):
+    candidates: Sequence[Mapping[str, Any]]
+    n_levels: int
+
+    def runner(self) -> _CurveRunner:
+        return _CurveRunner(self)
+
+
+class _CurveRunner(BlindRunner):
+    """Takes what runs show, in the order in which it comes; the host knows what is next."""
+
+    finished = False
+
+    def __init__(self, settings: _CurveSettings) -> None:
+        arms = Configurations(settings.candidates, settings.describe)
+        super().__init__(arms, "level", in_blocks=False)
+        self.n_levels = settings.n_levels
+        self.sign = settings.sign
+
+    def next(self, pending: Sequence[Pull]) -> Wanted | None:
+        return None
+
+    def adopt(self, begun: Begun) -> Pull | None:
+        self.configurations.add(begun.configuration)
+        return super().adopt(begun)
+
+
+class _CurveRace(LevelRace):
+    """Runs whose curves are judged: those that may get highest go first, the hopeless are stopped.
+
+    To the `judge`, larger values are better. The `slots` tell which runs wait for another to leave.
+    """
+
+    keeps_those_out = False
+
+    def __init__(self, *args: Any, judge: BoundedElimination, slots: Slots, sign: float) -> None:
+        super().__init__(*args)
+        self.judge, self._slots, self._sign = judge, slots, sign
+        self._curves: dict[str, FloatArray] = {}  # by the trial's name, its values at the levels
+        self._n_learned = 0
+        self._warned: set[int | None] = set()  # the levels whose bounds are contradicted
+        with warnings.catch_warnings():  # given before a restart
+            warnings.simplefilter("ignore", BiasContradictedWarning)
+            self._catch_up()
+
+    @property
+    def out(self) -> set[int]:
+        return self.judge.out
+
+    def to_stop(self) -> list[Run]:
+        self._catch_up()
+        return super().to_stop()
+
+    def send_first(self, run: Run) -> None:
+        super().send_first(run)
+        self._catch_up()  # its arm may be a new one
+
+    def next(self) -> Run | None:
+        first = self._first()
+        if first is not None:
+            self._send(first)
+        return first
+
+    def goes_on(self, run: Run, result: Mapping[str, Any]) -> bool:
+        """Send a run on if it goes first, or would lose something by a pause."""
+        goes_on = self._goes_first(run) or not loses_nothing_by_a_pause(run.trial, result)
+        if goes_on:
+            self._send(run)
+        return goes_on
+
+    def _tell(self, run: Run, value: float, last: int) -> None:
+        self.end(run, value, level=last)
+
+    # Who goes first.
+
+    def _first(self) -> Run | None:
+        """Return the run that waits, and that the race wants to go on first."""
+        firsts = (self._first_of(arm) for arm in sorted(self.judge.active))
+        return min((run for run in firsts if run is not None), key=self._turn, default=None)
+
+    def _first_of(self, arm: int, at_rest: Run | None = None) -> Run | None:
+        """Return an arm's run that is the furthest of those that wait, maybe the one `at_rest`."""
+        runs = (run for run in self._runs.of(arm) if run.waits or run is at_rest)
+        waiting = (run for run in runs if run.reached < self._last)
+        return max(waiting, key=lambda run: run.reached, default=None)
+
+    def _turn(self, run: Run) -> tuple[float, ...]:
+        """Return the place of a run: the smallest goes first."""
+        n_ahead = self.judge.n_finished(run.arm) + sum(
+            other is not run and (other.is_sent or other.reached > run.reached)
+            for other in self._runs.of(run.arm)
+        )
+        return self.judge.turn(run.arm, n_ahead)
+
+    def _goes_first(self, run: Run) -> bool:
+        """Return whether a run that has just come to its level goes on before all that wait.
+
+        Of equals, those that were chosen, and wait for another to leave its slot, come first.
+        """
+        if run.arm not in self.judge.active or self._first_of(run.arm, run) is not run:
+            return False
+        first, busy = self._first(), self._slots.busy.values()
+        others = [] if first is None else [first]
+        if busy and len(busy) > self._slots.number():
+            others += [other for other in busy if other.trial.status == Trial.PENDING]
+        return all(self._turn(run) <= self._turn(other) for other in others)
+
+    # What runs have shown.
+
+    def _catch_up(self) -> None:
+        """Learn what was told since the last time, or before a restart."""
+        for arm in range(min(self._n_arms, self._runs.n_arms)):
+            if self._runs.of(arm) or arm not in self.judge.failed:
+                self.judge.enter(arm)
+        history = self.experiment.history()
+        for result in history[self._n_learned :]:
+            if result.observation.has_value:
+                self._learn(result)
+        self._n_learned = len(history)
+        for arm in list(self.judge.active):
+            if not self.judge.n_finished(arm) and self._has_failed(arm):
+                self.judge.fail(arm)
+
+    def _learn(self, result: Result) -> None:
+        """Learn a value, and let go of arms; warn of bounds that it contradicts."""
+        arm, stage = result.pull.arm, result.pull.fidelity
+        name = result.id.partition(":")[0]
+        curve = self._curves.setdefault(name, np.full(self._last + 1, np.nan))
+        curve[stage] = result.observation.value
+        contradicted = self.judge.observe(arm, curve, stage)
+        self.judge.let_go()
+        if arm in self.judge.contradicting:
+            self._warn_of_contradiction(name, contradicted)
+
+    def _has_failed(self, arm: int) -> bool:
+        """Return whether an arm has nothing left to run, and no trial that was cut short.
+
+        A time budget or a stopper of Tune that ends a trial says nothing against its arm.
+        """
+        runs = [run for run in self._runs if run.arm == arm]
+        return bool(runs) and not self._runs.of(arm) and all(map(_has_failed, runs))
+
+    def _warn_of_contradiction(self, name: str, contradicted: Sequence[int]) -> None:
+        levels, values = self._meter.levels, self._sign * self._curves[name]
+        pairs = zip(levels, values, strict=True)
+        shown = [f"{value:.5g} at {level:g}" for level, value in pairs if math.isfinite(value)]
+        whose = f"trial {name} ({', '.join(shown)})"
+        stages: list[int | None] = [*contradicted]
+        for stage in set(stages or [None]) - self._warned:
+            self._warned.add(stage)
+            if stage is None:
+                what = f"no final value agrees with what was declared, and with what {whose} and "
+                what += "other replicates have shown"
+            else:
+                low, high = sorted(self._sign * self.judge.gains[stage])
+                what = f"bias[{levels[stage]:g}] is contradicted by {whose}. The bound is widened "
+                what += f"to gains in [{low:.5g}, {high:.5g}], and further as trials need"
+            warnings.warn(
+                f"{what}; what was stopped by it may have been stopped in error. Declare wider "
+                f"bounds, or larger noise.",
+                BiasContradictedWarning,
+                stacklevel=2,
+            )
+
+
+def _has_failed(run: Run) -> bool:
+    by_limit = {CENSORED_KEY, MEMORY_KEY} & run.trial.run_metadata.last_result.keys()
+    return run.has_failed or run.trial.status == Trial.ERROR or bool(by_limit)

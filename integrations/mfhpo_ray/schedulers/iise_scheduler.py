@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from mfhpo import IISE
 from mfhpo._validation import check_count, check_name, check_seed
@@ -62,17 +62,13 @@ class IISEScheduler(ArmScheduler):
     With one trial each, the budget is that of six full trainings and a quarter of the
     configurations, or 1.4 times as much where trials begin anew after a pause; `budget` is another
     one, in the unit of the costs. Options of the policy have no part then. Three tenths are for the
-    finalists. They are evaluated again if all trials have a whole number under the replicate's key.
-    Trials that a search algorithm suggests one at a time need replicates.
+    finalists, which are evaluated again if all trials have a whole number under the replicate's
+    key. Trials that a search algorithm suggests one at a time need replicates.
 
     Otherwise, ``{"seed": tune.grid_search(list(range(20)))}`` gives each configuration twenty
     replicates; ``BasicVariantGenerator(constant_grid_search=True)`` keeps a sampled configuration
-    for all of them. Where the noise is estimated, the certificate needs 17 values of the winner (at
-    ``delta=0.05``). Trials that save checkpoints go on where they paused. The others begin anew at
-    each level, which costs more, and is counted.
-
-    Values of an arm at a level count in the order in which its trials were sent there, as in
-    `IISESearch`. After a crash of the driver, ``Tuner.restore`` goes on with everything observed.
+    for all of them. Trials without checkpoints begin anew at each level, which costs more, and is
+    counted. Values count in the order in which trials were sent to a level, as in `IISESearch`.
     """
 
     def __init__(
@@ -87,9 +83,8 @@ class IISEScheduler(ArmScheduler):
     ) -> None:
         own = with_defaults(type(self), options)
         super().__init__(own)
-        given = levels_of(max_t, own)
         check_name("time_attr", time_attr, "the key of a result")
-        fidelity = Fidelity(time_attr, given, costs)
+        fidelity = Fidelity(time_attr, levels_of(max_t, own), costs)
         self._meter = Meter(fidelity, prices)
         self._measure = own["measure"]
         if self._measure is not None:
@@ -109,26 +104,23 @@ class IISEScheduler(ArmScheduler):
         }
         return [name for name, is_missing in missing.items() if is_missing]
 
-    def _check_replicates(self, n_arms: int, replicates: int) -> None:
-        needed, names = self._race.options["pilot_pulls"], self._undeclared()
-        if names and replicates < needed:
-            key = self._replicate_keys[0]
-            raise ValueError(
-                f"{' and '.join(names)} cannot be estimated: of the {n_arms} configurations, some "
-                f"have {replicates} of pilot_pulls={needed} replicates. Give param_space {key!r}: "
-                f"tune.grid_search(list(range(20))), or declare {'=..., '.join(names)}=..."
-            )
-
-    def _settings(self, candidates: Sequence[Config], n_arms: int, search: Any) -> Settings:
+    def _settings(self, candidates: Sequence[Config], n_arms: int) -> Settings:
         race, declared = self._race, self._race.declaration
         if len(candidates) == n_arms:
-            replicates = list(filter(None, self._runs.n_replicates[:n_arms]))
+            replicates = self._runs.n_replicates
             is_to_promote = 2 * replicates.count(1) >= len(replicates)
-            if is_to_promote and "bias" in self._undeclared():
+            undeclared = self._undeclared()
+            if is_to_promote and "bias" in undeclared:
                 options = {**race.options, "seed": self._seed}
                 return self._promoted(candidates, race.fidelity, declared.noise, **options)
-            least = min(replicates)
-            self._check_replicates(n_arms, least)
+            least, needed = min(replicates), race.options["pilot_pulls"]
+            if undeclared and least < needed:
+                key = self._replicate_keys[0]
+                raise ValueError(
+                    f"{' and '.join(undeclared)} cannot be estimated: some configurations have "
+                    f"{least} of pilot_pulls={needed} replicates. Give param_space {key!r}: "
+                    f"tune.grid_search(list(range(20))), or declare {'=..., '.join(undeclared)}=..."
+                )
             if self._measure is None:
                 race = replace(race, options={**race.options, "measure": min(10, least)})
         return race.settings(

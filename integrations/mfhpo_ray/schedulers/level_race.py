@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -11,14 +11,14 @@ import numpy as np
 from mfhpo.experiment import Assignment, Begun, Done, Ended, Event, Experiment, Found, Lost
 from mfhpo.experiment.kinds.race import RaceRunner
 from mfhpo.experiment.kinds.search import SearchRunner
-from mfhpo.problem import LARGEST
+from mfhpo.problem import Observation
 from mfhpo_ray.experiment.checkpoints import loses_nothing_by_a_pause
-from mfhpo_ray.experiment.event_log import DRIVER, EventLog
+from mfhpo_ray.experiment.journal import DRIVER, EventLog
+from mfhpo_ray.experiment.metric import value_in
 from mfhpo_ray.schedulers.levels import Meter
 from mfhpo_ray.schedulers.promotion import Promotion
 from mfhpo_ray.schedulers.runs import AGAIN, Run, Runs
 
-ValueOf: TypeAlias = Callable[[Mapping[str, Any]], float | None]
 Choice: TypeAlias = tuple[Run, Assignment]
 
 _RESUMPTION = "resumption"
@@ -28,8 +28,7 @@ class LevelRace:
     """Runs that pause at levels, and go on as an experiment assigns levels to configurations.
 
     The experiment of the `log` has `n_arms` configurations, some of which may be suggested later.
-    `value_of` returns the metric in a result: NaN if it is no number, None if it is not there. A
-    `promotion` adds trials that evaluate arms again at the last level.
+    A `promotion` adds trials that evaluate arms again at the last level.
     """
 
     keeps_those_out = True  # an arm that is put back needs its trials that wait
@@ -38,19 +37,15 @@ class LevelRace:
         self,
         log: EventLog,
         runs: Runs,
-        value_of: ValueOf,
+        metric: str,
         meter: Meter,
         n_arms: int,
         promotion: Promotion | None = None,
     ) -> None:
-        self.log = log
-        self._runs = runs
-        self._value_of = value_of
-        self._meter = meter
-        self._n_arms = n_arms
+        self.log, self._runs, self._metric, self._meter = log, runs, metric, meter
+        self._n_arms, self._promotion = n_arms, promotion
         self._last = len(meter.levels) - 1
         self._has_warned = False  # of trials that somebody has stopped
-        self._promotion = promotion
         self._found: list[dict[str, Any]] = []
         self._knows_resumption = False
         for event in self.experiment.events:  # before a restart
@@ -79,8 +74,7 @@ class LevelRace:
 
     def next(self) -> Run | None:
         """Send the run that is to be started or resumed, and return it; None for none."""
-        chosen = self._choose()
-        if chosen is None:
+        if (chosen := self._choose()) is None:
             return None
         self._send(*chosen)
         return chosen[0]
@@ -92,7 +86,7 @@ class LevelRace:
     def take(self, run: Run, result: Mapping[str, Any]) -> bool:
         """Take a result in; return whether the run has come to where it was sent."""
         self._meter.note(run, result)
-        stage, value = self._meter.stage(run), self._value_of(result)
+        stage, value = self._meter.stage(run), value_in(result, self._metric)
         if value is None or stage < run.level:
             return False
         self._tell(run, value, stage)
@@ -120,29 +114,25 @@ class LevelRace:
         """Take in the last result of a trial: there will be no other value of it, at any level."""
         self._meter.note(run, result)
         self._meter.warn_if_short(run)
-        value = self._value_of(result)
+        value = value_in(result, self._metric)
         self._tell(run, math.nan if value is None else value, self._last)
 
     def take_cut(self, run: Run, result: Mapping[str, Any], who: str) -> None:
         """Take in the last result of a trial that somebody has stopped: for levels it came to."""
         self._meter.note(run, result)
-        last, value = self._meter.stage(run), self._value_of(result)
-        if run.begun is None or last < run.level or value is None:
-            self._leave_out(run, who)
-        else:
+        last, value = self._meter.stage(run), value_in(result, self._metric)
+        if run.begun is not None and last >= run.level and value is not None:
             self._tell(run, value, last)
-
-    def _leave_out(self, run: Run, who: str) -> None:
-        self.lose(run, f"{who} stopped trials", is_cut=True)
-        if self._has_warned:
             return
-        self._has_warned = True
-        warnings.warn(
-            f"{who} has stopped trial {run.trial.trial_id} before its end: it is paid, and gives "
-            f"neither a value nor a failure there. Drop it: the scheduler stops what is not worth "
-            f"going on, and limit=... what hangs.",
-            stacklevel=2,
-        )
+        self.lose(run, f"{who} stopped trials", is_cut=True)
+        if not self._has_warned:
+            self._has_warned = True
+            warnings.warn(
+                f"{who} has stopped trial {run.trial.trial_id} before its end: it is paid, and "
+                f"gives neither a value nor a failure there. Drop it: the scheduler stops what is "
+                f"not worth going on, and limit=... what hangs.",
+                stacklevel=2,
+            )
 
     def cost_of(self, run: Run) -> float:
         """Return what a run has cost since that was asked for last."""
@@ -152,9 +142,9 @@ class LevelRace:
 
     def end(self, run: Run, value: float | None, **how: Any) -> None:
         """Tell what a run has shown, at the level where it was sent to; None: it failed."""
-        how = {"level": run.level, **how}
         if "cost" not in how:
             how["cost"] = self.cost_of(run)
+        how.setdefault("level", run.level)
         self._record(Ended(id=run.claim, order=self.experiment.order, value=value, **how))
 
     def lose(self, run: Run, why: str = AGAIN, **how: bool) -> None:
@@ -222,17 +212,20 @@ class LevelRace:
     def _tell(self, run: Run, value: float, last: int) -> None:
         """Tell the value of a run at its level, and at others that it has jumped over."""
         first = run.level
-        last = last if abs(value) <= LARGEST else first
+        last = last if Observation(value).has_value else first
         for level in range(first, last + 1):
             self.end(run, value, level=level, last=level == last)
 
     def _choose(self, at_rest: Run | None = None) -> Choice | None:
         """Return the run to send next, maybe the one `at_rest`, and where; None for none."""
         absent: list[int] = []
+        repeats = self._promotion is not None and self._promotion.repeats
+        again = {run.arm for run in self._runs if repeats and run.reached == self._last}
 
         def is_available(configuration: Mapping[str, Any], level: int) -> bool:
             arm = self._runs.arm(configuration)
-            if self._run_below(arm, level, at_rest) or self._may_add(arm, level):
+            may_add = level == self._last and arm in again
+            if may_add or self._run_below(arm, level, at_rest):
                 return True
             absent.append(level)
             return False
@@ -242,14 +235,12 @@ class LevelRace:
             arm = self._runs.arm(work.configuration)
             run = self._run_for(work, arm, at_rest)
             if run is None and self._promotion is not None and at_rest is None:
-                claims = (event.id for event in self.experiment.events)
-                run = self._promotion.add(arm, claims)
+                run = self._promotion.add(arm, (event.id for event in self.experiment.events))
             return None if run is None else (run, work)
         if not absent and self._runs.n_arms < self._n_arms:
             absent.append(0)  # for an arm that was not suggested yet
-        return (
-            None if isinstance(work, Done) or not absent else self._substitute(absent[0], at_rest)
-        )
+        is_stuck = absent and not isinstance(work, Done)
+        return self._substitute(absent[0], at_rest) if is_stuck else None
 
     def _substitute(self, first: int, at_rest: Run | None) -> Choice | None:
         """Return the arm seen least often, where no trials are left for what is wanted."""
@@ -269,12 +260,6 @@ class LevelRace:
                     return (run, work) if isinstance(work, Assignment) else None
         return None
 
-    def _may_add(self, arm: int, level: int) -> bool:
-        """Return whether an arm that has come to the last level is to be evaluated again."""
-        if self._promotion is None or not self._promotion.repeats or level < self._last:
-            return False
-        return any(run.arm == arm and run.reached == level for run in self._runs)
-
     def _run_for(self, work: Assignment, arm: int, at_rest: Run | None) -> Run | None:
         """Return the run of an arm to send; one that judges the search has none of its seeds."""
         if self._promotion is None or work.purpose == "search":
@@ -291,11 +276,10 @@ class LevelRace:
         One whose last value waits for those of runs sent there before it is none.
         """
         held = self.experiment.ledger.held
-        below = (run for run in self._runs.of(arm) if run.reached < level)
-        free = (
-            run
-            for run in below
-            if run is at_rest
-            or (run.waits and run.begun is None and (run.claim, run.reached) not in held)
-        )
+
+        def is_free(run: Run) -> bool:
+            is_held = (run.claim, run.reached) in held
+            return run is at_rest or (run.waits and run.begun is None and not is_held)
+
+        free = (run for run in self._runs.of(arm) if run.reached < level and is_free(run))
         return min(free, key=lambda run: (-run.reached, run.reached_at), default=None)

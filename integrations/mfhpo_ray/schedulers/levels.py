@@ -22,10 +22,7 @@ _MAX_T = 100  # where nobody says when a trial is complete: as in Tune's own sch
 def levels_of(
     max_t: int | None, own: dict[str, Any], bias: Mapping[float, Bound] | None = None
 ) -> tuple[float, ...]:
-    """Return the levels of a time attribute: as given, those of bounds, or geometric.
-
-    The options for that are taken out of a scheduler's own.
-    """
+    """Take options out of a scheduler's own; return levels: given, of bounds, or geometric."""
     names = ("levels", "grace_period", "reduction_factor")
     levels, grace_period, reduction_factor = given = tuple(own.pop(name) for name in names)
     if bias is not None and (levels is not None or max_t is None):
@@ -68,8 +65,7 @@ class Meter:
     def note(self, run: Run, result: Mapping[str, Any]) -> None:
         """Take in how far a run has come, and where it set out if this is its first result.
 
-        It may begin anew though it has a checkpoint: the result is no later then. A trial that
-        returns when it is resumed shows the result of its checkpoint again, and is done.
+        It may begin anew though it has a checkpoint, or show that again, done, when it is resumed.
         """
         if self._name not in result:
             raise ValueError(

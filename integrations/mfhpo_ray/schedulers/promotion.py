@@ -35,11 +35,10 @@ _SEED = re.compile(rf"_(\d+){ADDED}:")  # in the id of a claim of a trial that w
 
 
 class Promotion:
-    """A search among trials that go on from their checkpoints, or begin anew where they have none.
+    """A search among trials that are all known, and go on from their checkpoints if they have any.
 
-    The configurations of all trials are known. Where all trials have a whole number under one of
-    the `replicate_keys`, new trials with other numbers evaluate the finalists, as `add_trial` adds
-    them; else nothing is certified. The options are those of a race, and the budget.
+    Where all have a whole number under one of the `replicate_keys`, new trials with other numbers
+    evaluate the finalists; else nothing is certified. The options are a race's, and the budget.
     """
 
     def __init__(
@@ -51,21 +50,19 @@ class Promotion:
         noise: Noise | None = None,
         **options: Any,
     ) -> None:
-        self._runs = runs
-        self._add_trial = add_trial
-        self._replicate_keys = replicate_keys
-        self._key = _key_of_whole_numbers(runs, replicate_keys)
-        self._fidelity = fidelity
-        self._noise = noise
-        self._options = options
+        self._runs, self._add_trial, self._replicate_keys = runs, add_trial, replicate_keys
+        self._key = next((key for key in replicate_keys if _has_whole_numbers(runs, key)), None)
+        self._fidelity, self._noise, self._options = fidelity, noise, options
 
     def settings(self, candidates: Sequence[Mapping[str, Any]], sign: float) -> SearchSettings:
         """Return the settings of the search, among the configurations of the trials."""
-        levels = tuple(self._fidelity.levels or ())
+        levels, noise = tuple(self._fidelity.levels or ()), self._noise
+        sigma: SigmaLike = None if isinstance(noise, EstimatedNoise) else noise
+        if isinstance(noise, SubGaussian):
+            sigma = noise.at(len(levels) - 1, len(levels))
         # A model sees nested keys as parameters.
-        flat = numbered(
-            Configurations([flatten_dict(dict(each)) for each in candidates], described)
-        )
+        arms = Configurations([flatten_dict(dict(each)) for each in candidates], described)
+        flat = numbered(arms)
         declared = DeclaredSearch.of(
             self._fidelity,
             budget=self.budget(),
@@ -73,7 +70,7 @@ class Promotion:
             certify_share=0.0 if self._key is None else _CERTIFY_SHARE,
             top=_TOP,
             candidates=flat if len(flat) > 1 else None,
-            sigma=_at_target(self._noise, len(levels)),
+            sigma=sigma,
             **{name: self._options[name] for name in _OPTIONS if name in self._options},
         )
         return SearchSettings(
@@ -126,24 +123,14 @@ class Promotion:
         keys = " or ".join(map(repr, self._replicate_keys))
         why = (
             f"trials have no number under {keys} that sets their seed, so that finalists cannot be "
-            f"evaluated again, and all of the budget is the search's"
+            f"evaluated again; {answer.reason}"
         )
-        return replace(answer, reason=f"{why}; {answer.reason}")
+        return replace(answer, reason=why)
 
 
-def _at_target(noise: Noise | None, n_levels: int) -> SigmaLike:
-    if isinstance(noise, SubGaussian):
-        return noise.at(n_levels - 1, n_levels)
-    return None if isinstance(noise, EstimatedNoise) else noise
-
-
-def _key_of_whole_numbers(runs: Runs, keys: Collection[str]) -> str | None:
-    flat = [flatten_dict(run.trial.config) for run in runs]
-    for key in keys:
-        values = [config.get(key) for config in flat]
-        if all(isinstance(each, Integral) and not isinstance(each, bool) for each in values):
-            return key
-    return None
+def _has_whole_numbers(runs: Runs, key: str) -> bool:
+    values = [flatten_dict(run.trial.config).get(key) for run in runs]
+    return all(isinstance(each, Integral) and not isinstance(each, bool) for each in values)
 
 
 def _with_seed(first: Trial, key: str, seed: int) -> Trial:

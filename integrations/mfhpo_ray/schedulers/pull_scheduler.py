@@ -17,13 +17,12 @@ from mfhpo_ray.experiment.limits import (
     Limits,
     finite_limit,
     give_folder,
-    is_over_memory,
     stop_at_once,
     unwrapped,
 )
 from mfhpo_ray.experiment.prices import required_resources
 from mfhpo_ray.experiment.space import find, has
-from mfhpo_ray.schedulers.room import searchers_of
+from mfhpo_ray.schedulers.runs import searchers_of
 from mfhpo_ray.schedulers.stops import stoppers_in
 
 Result: TypeAlias = dict[str, Any]
@@ -54,22 +53,14 @@ class PullScheduler(FIFOScheduler):
 
     Notes
     -----
-    A limit is kept to about 0.1 seconds, while the driver is not busy otherwise. A trial that does
-    not report is killed with its children, without ``finally`` or ``atexit``. The clock starts
-    again when a trial runs again.
+    A limit is kept to about 0.1 seconds. A trial that does not report is killed with its children,
+    without ``finally`` or ``atexit``. The clock starts again when a trial runs again.
 
     Memory is measured four times a second, by an actor without a CPU on each node. The process
-    itself counts, about 100 MB with Ray; memory that processes share is divided among them, on
-    Linux. Actors that a trial has made do not count, nor what GPUs hold. A trial beyond the limit
-    is killed; its last result stays, and has the bytes as ``"mfhpo/memory_used"``. To a race, and
-    to a certificate, that is a failure. Where trials have limits of time it counts as stopped
-    there; a `SpaceSearch` does not try the configuration again.
-
-    Examples
-    --------
-    >>> from mfhpo_ray import PullScheduler
-    >>> PullScheduler(limit=600).debug_string()
-    'First in, first out; trials may run for 600 s; 0 were ended for their time.'
+    itself counts, about 100 MB with Ray, but neither actors that a trial has made nor GPUs. A trial
+    beyond the limit is killed; its last result stays, and has the bytes as
+    ``"mfhpo/memory_used"``. To a race, and to a certificate, that is a failure. Where trials have
+    limits of time it counts as stopped there; a `SpaceSearch` does not try it again.
     """
 
     ends_early = False  # that is, trials within their limits
@@ -86,10 +77,8 @@ class PullScheduler(FIFOScheduler):
         self._limit_key = check_name("limit_key", limit_key, "a key of the configuration")
         self._clock = time.monotonic
         self._limits = Limits(self._now, memory_limit)
-        self._censored, self._over_memory = 0, 0
         self._search: Any = None  # its `Evaluations`, which import this module
         self._folder: str | None = None
-        self._knows_what_is_kept = True
 
     def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
         """Limit a trial, and tell the searcher what it holds."""
@@ -106,9 +95,7 @@ class PullScheduler(FIFOScheduler):
 
     def on_trial_complete(self, tune_controller: Any, trial: Trial, result: Result) -> None:
         """Note whether the trial's time was up, before searchers and callbacks hear of its end."""
-        is_censored = self._limits.settle(trial) is not None
-        self._over_memory += is_over_memory(trial)
-        self._censored += is_censored and not is_over_memory(trial)
+        self._limits.settle(trial)
         self._limits.forget(trial)
 
     def on_trial_error(self, tune_controller: Any, trial: Trial) -> None:
@@ -129,26 +116,16 @@ class PullScheduler(FIFOScheduler):
     def choose_trial_to_run(self, tune_controller: Any) -> None:
         """Keep the limits; Tune then starts the trials that wait, first in, first out."""
         search = self._search
-        if search is not None and not self._knows_what_is_kept:
-            self._knows_what_is_kept = True
-            search.keep({trial.trial_id for trial in _unfinished(tune_controller)})
+        if search is not None and self._folder is not None:
+            search.lose_awaited()  # all trials have shown by now
         self._limits.enforce(tune_controller)
         if search is None or not (search.finished and search.stops_surplus):
             return
-        for trial in _unfinished(tune_controller):
+        for trial in [each for each in tune_controller.get_live_trials() if not each.is_finished()]:
             search.discard(trial.trial_id)
             self._limits.forget(trial)
             give_folder(trial)
             stop_at_once(tune_controller, trial)
-
-    def debug_string(self) -> str:
-        """Return the scheduler's line in Tune's report."""
-        limit = "without a limit" if self._limit is None else f"for {self._limit:g} s"
-        others = f", {self._over_memory} for their memory" if self._over_memory else ""
-        return (
-            f"First in, first out; trials may run {limit}; "
-            f"{self._censored} were ended for their time{others}."
-        )
 
     def _now(self) -> float:
         return self._clock()
@@ -170,7 +147,6 @@ class PullScheduler(FIFOScheduler):
             search.warn_of_stop(name)
         if journal is not None:
             search.connect(journal)
-            self._knows_what_is_kept = False
 
     def _had_ended(self, tune_controller: Any, trial: Trial) -> bool:
         """Tell the searcher about a trial; return whether it had ended before a restart."""
@@ -193,10 +169,6 @@ class PullScheduler(FIFOScheduler):
             limit = finite_limit(f"config[{self._limit_key!r}] of trial {trial.trial_id}", found)
         chosen = None if self._search is None else self._search.limit_of(trial.trial_id)
         return min((one for one in (limit, chosen) if one is not None), default=None)
-
-
-def _unfinished(tune_controller: Any) -> list[Trial]:
-    return [trial for trial in tune_controller.get_live_trials() if not trial.is_finished()]
 
 
 def _end_as_completed(tune_controller: Any, trial: Trial, result: Mapping[str, Any]) -> None:

@@ -16,6 +16,7 @@ from mfhpo.racing.options import runs, with_defaults
 from mfhpo_ray.experiment.checkpoints import is_tried_again
 from mfhpo_ray.experiment.encoding import described
 from mfhpo_ray.experiment.limits import Limits
+from mfhpo_ray.experiment.metric import value_in
 from mfhpo_ray.experiment.options import RCUCBSchedulerOptions
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Config
 from mfhpo_ray.schedulers.level_race import LevelRace
@@ -45,13 +46,6 @@ class RCUCBScheduler(ArmScheduler):
         that run when the `horizon` is reached may end, or run into their limits, and count as well.
         Without these slow ones, arms would look too quick. Those without a limit are stopped.
 
-    Examples
-    --------
-    ::
-
-        scheduler = RCUCBScheduler([10, 30, 90], cost=Linear(0.001), reward_range=(0, 1))
-        space = {"model": tune.grid_search(models), "seed": tune.grid_search(list(range(100)))}
-        tune_config = tune.TuneConfig(metric="accuracy", mode="max", scheduler=scheduler)
     """
 
     def __init__(
@@ -69,7 +63,7 @@ class RCUCBScheduler(ArmScheduler):
 
     _meter = Meter(Fidelity("end", (1,)), None)
 
-    def _settings(self, candidates: Sequence[Config], n_arms: int, search: Any) -> LimitSettings:
+    def _settings(self, candidates: Sequence[Config], n_arms: int) -> LimitSettings:
         return LimitSettings(
             candidates=candidates,
             limits=self._limits,
@@ -80,9 +74,9 @@ class RCUCBScheduler(ArmScheduler):
             describe=described,
         )
 
-    def _make_course(self, *parts: Any) -> LimitRace:
+    def _make_course(self, *parts: Any) -> _LimitRace:
         longest = self._options["longest"]
-        return LimitRace(*parts, time_limits=self._slots.limits, longest=longest)
+        return _LimitRace(*parts, time_limits=self._slots.limits, longest=longest)
 
     def _close(self, tune_controller: Any) -> None:
         """Start nothing more, and end the experiment once the trials that run have ended."""
@@ -90,7 +84,7 @@ class RCUCBScheduler(ArmScheduler):
         for run in self._runs:
             if not run.trial.is_finished() and not self._may_end(run):
                 self._doom(run)
-        self._stop_doomed(tune_controller)
+        self._slots.stop_doomed(tune_controller, self._leave)
         if not self._slots.busy:
             super()._close(tune_controller)
 
@@ -100,40 +94,33 @@ class RCUCBScheduler(ArmScheduler):
         return has_limit and run.trial.status == Trial.RUNNING
 
 
-class LimitRace(LevelRace):
+class _LimitRace(LevelRace):
     """Runs that are sent to their end, within the limits that an experiment assigns.
 
-    Its parameters are those of `LevelRace`, the `time_limits`, which know how long runs took, and
-    the `longest` limit, while limits are derived. There is one level.
+    The `time_limits` know how long runs took; `longest` is the limit while limits are derived.
     """
 
     keeps_those_out = False
 
     def __init__(self, *args: Any, time_limits: Limits, longest: float | None) -> None:
         super().__init__(*args)
-        self._time_limits = time_limits
-        self._longest = longest
+        self._time_limits, self._longest = time_limits, longest
 
     def send_first(self, run: Run) -> None:
-        """Send a run that a search algorithm has suggested, with the largest limit."""
         runner: Any = self.experiment.runner
         self._send(run, limit=_largest(runner.policy.limits, self._longest))
 
     def take(self, run: Run, result: Mapping[str, Any]) -> bool:
-        """Return false: the last result counts alone."""
-        return False
+        return False  # the last result counts alone
 
     def take_last(self, run: Run, result: Mapping[str, Any]) -> None:
-        """Take in the last result of a trial that ended by itself."""
         seconds = self._time_limits.seconds(run.trial)
-        self.end(run, self._value_of(result), cost=seconds)
+        self.end(run, value_in(result, self._metric), cost=seconds)
 
     def take_cut(self, run: Run, result: Mapping[str, Any], who: str) -> None:
-        """Take in the last result all the same: without levels, a stop may be any trial's end."""
-        self.take_last(run, result)
+        self.take_last(run, result)  # without levels, a stop may be any trial's end
 
     def cost_of(self, run: Run) -> float:
-        """Return the seconds of a run that has failed, and that no later result counts."""
         if is_tried_again(run.trial):
             return self._time_limits.seconds_of_failed_attempt(run.trial)
         return self._time_limits.seconds(run.trial)

@@ -1,27 +1,38 @@
-"""Which trials there are: each is one replicate of an arm, and how far it has come."""
+"""Which trials there are, how far each has come, and which of them hold slots."""
+
+from __future__ import annotations
 
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import ray
 from ray.tune.experiment import Trial
+from ray.tune.search import BasicVariantGenerator, ConcurrencyLimiter
 from ray.tune.utils import flatten_dict
 
 from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun, Ended, Event, Joined, Lost
-from mfhpo.problem import LARGEST
+from mfhpo.problem import Observation
 from mfhpo_ray.experiment.encoding import described, encode
-from mfhpo_ray.experiment.event_log import EVENTS, SHARED, events_in
-from mfhpo_ray.experiment.journal import of_this_version
+from mfhpo_ray.experiment.journal import EVENTS, SHARED, events_in, of_this_version
+from mfhpo_ray.experiment.limits import Limits, finite_limit, give_folder, stop_at_once
+from mfhpo_ray.experiment.prices import required_resources
 from mfhpo_ray.experiment.space import without
 
 ADDED = "_again"
 """The end of a trial's name that a scheduler has added, to evaluate its configuration again."""
 
 AGAIN = "its trial is run again"
+
+# Seconds that a running trial of an arm that is out has to report before it is killed.
+_PATIENCE = 1.0
+
+MOST_SAMPLES = 1_000_000  # more are meant as "without end"
+_PARTS = 10_000  # of a resource: to these Ray rounds what it counts
 
 
 @dataclass(eq=False)
@@ -30,23 +41,16 @@ class Run:
 
     trial: Trial
     arm: int
-    # Index of the highest level that it was observed at, -1 before the first; the counter of the
-    # event that told so.
-    reached: int = -1
-    reached_at: int = 0
-    # The id of its last claim; that claim, while it is open; whether it is on its way there.
-    claim: str = ""
-    begun: Begun | None = None
-    is_sent: bool = False
-    # Whether it has come to nothing: its last claim has no value, or its trial has failed.
-    has_failed: bool = False
-    # Whether it is to be stopped, and whether its trial can go on no more.
-    doomed: bool = False
-    is_over: bool = False
-    # The iteration of the last result that the scheduler was shown.
-    iteration: Any = None
-    # What the time attribute, and the sum of its seconds, showed last.
-    shown: float = 0.0
+    reached: int = -1  # index of the highest level that it was observed at, -1 before the first
+    reached_at: int = 0  # the counter of the event that told so
+    claim: str = ""  # the id of its last claim
+    begun: Begun | None = None  # that claim, while it is open
+    is_sent: bool = False  # whether it is on its way there
+    has_failed: bool = False  # its last claim has no value, or its trial has failed
+    doomed: bool = False  # whether it is to be stopped
+    is_over: bool = False  # whether its trial can go on no more
+    iteration: Any = None  # of the last result that the scheduler was shown
+    shown: float = 0.0  # what the time attribute, and the sum of its seconds, showed last
     seconds: float = 0.0
     # The same when it was last paid for, started or resumed; None until its first result.
     began_at: float | None = None
@@ -61,23 +65,21 @@ class Run:
     def level(self) -> int:
         """Index of the level that it was sent to."""
         assert self.begun is not None
-        assert self.begun.levels is not None
-        return self.begun.levels[0]
+        return (self.begun.levels or (0,))[0]
 
     def note(self, event: Event) -> None:
         """Take note of an event about the run."""
         if isinstance(event, Begun):
             self.claim, self.begun, self.is_sent = event.id, event, True
         elif isinstance(event, Ended):
-            self.has_failed = event.value is None or not abs(event.value) <= LARGEST
+            self.has_failed = not Observation(event.value).has_value
             if event.level is not None and not self.has_failed:
                 self.reached, self.reached_at = event.level, event.order
             if event.last:
                 self.begun, self.is_sent = None, False
         elif isinstance(event, Lost):
             self.is_sent = False
-            if not event.will_retry:
-                self.begun = None
+            self.begun = self.begun if event.will_retry else None
 
 
 class Runs:
@@ -106,19 +108,8 @@ class Runs:
     @property
     def n_replicates(self) -> list[int]:
         """The number of trials of each arm, over or not, without those that were added."""
-        numbers = Counter(run.arm for run in self if not run.trial.trial_id.endswith(ADDED))
-        return [numbers[arm] for arm in range(self.n_arms)]
-
-    @property
-    def all_over(self) -> bool:
-        """True if no trial seen so far can go on."""
-        return all(run.is_over for run in self)
-
-    @property
-    def names(self) -> list[str]:
-        """The keys of all arms' configurations, nested ones joined by ``"/"``."""
-        configs = (flatten_dict(self.configurations[arm]) for arm in range(self.n_arms))
-        return list(dict.fromkeys(name for config in configs for name in config))
+        given = (run.arm for run in self if not run.trial.trial_id.endswith(ADDED))
+        return list(Counter(given).values())
 
     def of(self, arm: int) -> list[Run]:
         """Return the runs of an arm that are not over."""
@@ -130,32 +121,28 @@ class Runs:
 
     def add(self, trial: Trial) -> Run:
         """Register a trial."""
-        return self._put(Run(trial, self.arm(trial.config)))
+        run = Run(trial, self.arm(trial.config))
+        self._by_trial[trial.trial_id] = run
+        self._by_arm[run.arm].append(run)
+        return run
 
     def sort(self) -> None:
         """Order arms and runs as their trials were made, also in a restored experiment."""
-        made = sorted(self, key=_number)
-        self._by_trial.clear()
+
+        def number(run: Run) -> float:  # in the tag that Tune gives a trial
+            number = (run.trial.experiment_tag or "").partition("_")[0]
+            return float(number) if number.isdigit() else math.inf
+
+        self._by_trial = {run.trial.trial_id: run for run in sorted(self, key=number)}
         self._by_arm.clear()
         self.configurations = Configurations(describe=described)
-        for run in made:
+        for run in self:
             run.arm = self.arm(run.trial.config)
-            self._put(run)
+            self._by_arm[run.arm].append(run)
 
     def arm(self, config: Mapping[str, Any]) -> int:
         """Return the arm of a configuration; a new one if it was not seen before."""
         return self.configurations.add(without(config, self._replicate_keys))
-
-    def _put(self, run: Run) -> Run:
-        self._by_trial[run.trial.trial_id] = run
-        self._by_arm[run.arm].append(run)
-        return run
-
-
-def _number(run: Run) -> float:
-    """Return the number that Tune gives a trial, in its tag."""
-    number = (run.trial.experiment_tag or "").partition("_")[0]
-    return float(number) if number.isdigit() else math.inf
 
 
 # What the journal tells after a restart.
@@ -180,7 +167,7 @@ def is_over(events: Sequence[Event], target: int) -> bool:
         return False
     if last.value is None:
         return last.stopped_at is not None
-    return last.level == target or not abs(last.value) <= LARGEST
+    return last.level == target or not Observation(last.value).has_value
 
 
 def adapt(records: Mapping[str, dict[str, Any]], runs: Runs) -> int:
@@ -214,3 +201,154 @@ def _as_restored(events: list[Event], run: Run, configuration: Mapping[str, Any]
         cost = getattr(last, "cost", None)
         renewed[-1] = Lost(id=last.id, order=last.order, why=AGAIN, cost=cost, will_retry=True)
     return renewed
+
+
+# Which of them hold slots, and whether there is room: the limit of the search, the cluster's.
+
+
+def searchers_of(search: Any) -> Iterator[Any]:
+    """Yield the searchers that a search algorithm wraps, the outermost first."""
+    searcher = getattr(search, "searcher", None)
+    while searcher is not None:
+        yield searcher
+        searcher = getattr(searcher, "searcher", None)
+
+
+def suggests(search: Any) -> bool:
+    """Return whether a search algorithm suggests trials one at a time instead of listing them."""
+    return next(searchers_of(search), None) is not None
+
+
+def live_trials(search: Any) -> set[str]:
+    """Return the trials that a limiter counts as under way; a new set without a limiter."""
+    limiter = _limiter_of(search)
+    return set() if limiter is None else limiter.live_trials
+
+
+def slots_for(trial: Trial) -> float:
+    """Return how many trials like this one fit into the cluster, at least one."""
+    if not ray.is_initialized():
+        return math.inf
+    there = ray.cluster_resources()
+    needed = {name: round(n * _PARTS) for name, n in required_resources(trial).items()}
+    fitting = [round(there.get(name, 0.0) * _PARTS) // n for name, n in needed.items() if n]
+    return max(1.0, min(fitting, default=math.inf))
+
+
+def hold_back(search: Any, trial: Trial) -> None:
+    """Let a new trial wait; Ray adds it to its lists after this, by the status it has then."""
+    give_folder(trial)
+    trial.set_status(Trial.PAUSED)
+    # What is held back is not running: all others are to come as well.
+    if isinstance(search, BasicVariantGenerator):
+        search._live_trials.discard(trial.trial_id)
+    live_trials(search).discard(trial.trial_id)
+
+
+def end_unstarted(search: Any, trial: Trial, metric: str) -> None:
+    """End a new trial that is not to be run, because it was observed before a restart."""
+    give_folder(trial)
+    trial.set_status(Trial.TERMINATED)
+    # A searcher, and what limits it, was restored too, and waits for this one.
+    last: dict[str, Any] = flatten_dict(trial.run_metadata.last_result)
+    search.on_trial_complete(trial.trial_id, result=last if metric in last else None)
+
+
+class Slots:
+    """The runs that were started, with their limits, and those that are to be stopped.
+
+    `count` returns how many trials like this one the cluster can run; infinite if that is not
+    known. Each may take `limit` seconds and `memory_limit` bytes; None for no limit.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        count: Callable[[Trial], float],
+        limit: float | None,
+        memory_limit: float | None,
+    ) -> None:
+        self.limit = finite_limit("limit", limit)
+        self.limits = Limits(clock, memory_limit)
+        self.busy: dict[str, Run] = {}
+        self.doomed: list[Run] = []
+        self._clock, self._count = clock, count
+        self._patience_ends: dict[str, float] = {}
+        self._held: Trial | None = None
+
+    def take(self, run: Run) -> None:
+        """Note that a run is started or resumed, with its own limit if it has one."""
+        self.busy[run.trial.trial_id] = run
+        run.began_at = None
+        own = None if run.begun is None else run.begun.limit
+        limit = self.limit if own is None else own
+        if limit is not None:
+            self.limits.set(run.trial, limit)
+
+    def leave(self, run: Run) -> None:
+        """Note that a run holds no slot any more."""
+        self.busy.pop(run.trial.trial_id, None)
+        self.limits.forget(run.trial)
+
+    def hold(self, trial: Trial) -> None:
+        """Hold a restored trial that is over: if all are, Ray makes no step of its loop."""
+        if self._held is None and trial.status == Trial.TERMINATED:
+            self._held = trial
+            trial.set_status(Trial.PAUSED)
+
+    def release(self, tune_controller: Any) -> None:
+        """Let the trial that was held be over again, now that Ray has begun a step."""
+        if self._held is not None:
+            tune_controller._set_trial_status(self._held, Trial.TERMINATED)
+            self._held = None
+
+    def ended(self) -> list[Run]:
+        """Return the runs that were started, and neither run nor wait any more."""
+        under_way = (Trial.PENDING, Trial.RUNNING)
+        ended = [run for run in self.busy.values() if run.trial.status not in under_way]
+        for run in ended:
+            self.leave(run)
+        return ended
+
+    def has_room(self, search: Any) -> bool:
+        """Return whether another trial may be started: Ray must not be told more than fit."""
+        if not self.busy:
+            return True
+        limiter = _limiter_of(search)
+        most = math.inf if limiter is None else limiter.max_concurrent
+        if isinstance(search, BasicVariantGenerator):
+            most = search.max_concurrent or math.inf
+        room = min(most, self.number())
+        if math.isinf(room):
+            return all(run.trial.status == Trial.RUNNING for run in self.busy.values())
+        return len(self.busy) < room
+
+    def number(self) -> float:
+        """Return how many trials the cluster can run at once; infinite if that is not known."""
+        return self._count(next(iter(self.busy.values())).trial)
+
+    def stop_doomed(self, tune_controller: Any, leave: Callable[[Run], None]) -> None:
+        """Stop the doomed; a trial that runs is killed if it does not report within a second."""
+        now, stopped = self._clock(), []
+        doomed, self.doomed = self.doomed[::-1], []
+        for run in doomed:
+            trial = run.trial
+            if trial.status == Trial.RUNNING:
+                if now < self._patience_ends.setdefault(trial.trial_id, now + _PATIENCE):
+                    # With its next result it ends by itself, and its process can be used again.
+                    self.doomed.append(run)
+                    continue
+                stop_at_once(tune_controller, trial)
+            elif not trial.is_finished():
+                live_trials(tune_controller.search_alg).add(trial.trial_id)
+                give_folder(trial)
+                tune_controller.stop_trial(trial)
+            self._patience_ends.pop(trial.trial_id, None)
+            stopped.append(run)
+        for run in stopped:
+            leave(run)
+
+
+def _limiter_of(search: Any) -> ConcurrencyLimiter | None:
+    limiters = (each for each in searchers_of(search) if isinstance(each, ConcurrencyLimiter))
+    return next((each for each in limiters if each._limit_concurrency), None)

@@ -40,10 +40,9 @@ def stopped_by(
 def cut_by(result: Mapping[str, Any] | None, iteration: Any, stop: Mapping[str, Any]) -> str | None:
     """Return who has ended a trial with this last flat result; None if it has ended by itself.
 
-    A result of None: it was stopped while it waited or paused. A training function that returns has
-    its last result reported again, so that the searcher has seen its `iteration`. A class may say
-    that it is done. Else somebody has stopped it at a result that no searcher was shown: a
-    criterion of ``RunConfig(stop={...})``, or a scheduler. One at a limit is none of these.
+    Without a result, it was stopped while it waited. When a training function returns, its last
+    result is reported again: the searcher has seen its `iteration`. A class may say that it is
+    done. Else somebody has stopped it, unless it was at a limit.
     """
     if result is not None and (CENSORED_KEY in result or MEMORY_KEY in result):
         return None
@@ -63,10 +62,11 @@ def _who_stops() -> str | None:
     while frame is not None:
         caller, frame = frame.f_locals.get("self"), frame.f_back
         scheduler = getattr(caller, "_scheduler_alg", None)
-        if scheduler is not None:
-            if type(scheduler) is not FIFOScheduler and getattr(scheduler, "ends_early", True):
-                return type(scheduler).__name__
-            return _in_words(getattr(caller, "_stopper", None))
+        if scheduler is None:
+            continue
+        if type(scheduler) is not FIFOScheduler and getattr(scheduler, "ends_early", True):
+            return type(scheduler).__name__
+        return _in_words(getattr(caller, "_stopper", None))
     return None
 
 

@@ -5,20 +5,30 @@ Some find the best configuration and certify it. Others maximise what the trials
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ray.tune.utils import flatten_dict
 
 from mfhpo import IISE
 from mfhpo.certification.choice import (
+    LOSSES_ARE_MAXIMISED,
     PolicyChoice,
     check_parts,
+    choose_blocks,
     make_best_policy,
     make_elimination,
     make_lucb,
+    recommend_policy,
 )
+from mfhpo.experiment import SearchSettings
+from mfhpo.experiment.kinds.race import DeclaredRace, MakePolicy
+from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
-from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.knowledge.fidelity import Fidelity, native
 from mfhpo.racing.options import (
     BlockOptions,
     ChoiceOptions,
@@ -30,46 +40,43 @@ from mfhpo.racing.options import (
     runs,
 )
 from mfhpo.regret import MFUCB, MFElimination
+from mfhpo.search import BudgetedSearch
+from mfhpo_ray.experiment.metric import check_aim
 from mfhpo_ray.experiment.options import FidelitySearchOptions
+from mfhpo_ray.experiment.space import Config
 from mfhpo_ray.searchers.candidates import ArmsLike
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
-from mfhpo_ray.searchers.race import RaceTrials
+from mfhpo_ray.searchers.trials import Source, Trials, own_and_host
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class _IISE(IISEOptions, BlockOptions, FidelitySearchOptions):
-    pass
+class _IISE(IISEOptions, BlockOptions, FidelitySearchOptions): ...
 
 
-class _MFGrad(MFGradOptions, BlockOptions, FidelitySearchOptions):
-    pass
+class _MFGrad(MFGradOptions, BlockOptions, FidelitySearchOptions): ...
 
 
-class _MFLUCB(MFLUCBOptions, BlockOptions, FidelitySearchOptions):
-    pass
+class _MFLUCB(MFLUCBOptions, BlockOptions, FidelitySearchOptions): ...
 
 
-class _MF(ChoiceOptions, BlockOptions, FidelitySearchOptions):
-    pass
+class _MF(ChoiceOptions, BlockOptions, FidelitySearchOptions): ...
 
 
-class _MFUCB(MFUCBOptions, FidelitySearchOptions):
-    pass
+class _MFUCB(MFUCBOptions, FidelitySearchOptions): ...
 
 
-class _MFElimination(MFEliminationOptions, FidelitySearchOptions):
-    pass
+class _MFElimination(MFEliminationOptions, FidelitySearchOptions): ...
 
 
 @runs(IISE, _IISE, epsilon=None, measure=10, seed_key="seed")
 class IISESearch(ExperimentSearch):
     """Finds the best of a set of configurations, cheap fidelities first, and certifies it.
 
-    Every trial is one noisy evaluation of one configuration (arm) at one level of the fidelity,
-    with a seed of its own. Configurations that cannot be the best any more are not evaluated again;
-    the run ends by itself when one is left, or when the leader is within `epsilon` of all others::
+    Every trial is one noisy evaluation of one configuration at one level of the fidelity, with a
+    seed of its own. The run ends by itself when one configuration is left, or when the leader is
+    within `epsilon` of all others::
 
         search = IISESearch("epochs", arms=32, metric="accuracy", mode="max", delta=0.05)
         tuner = tune.Tuner(
@@ -83,44 +90,27 @@ class IISESearch(ExperimentSearch):
         print(mfhpo_ray.recommendation(tuner.fit()))
 
     With probability at least 1 - `delta`, the certified configuration is at most `epsilon` worse
-    than the best arm, provided that what was declared is true. Noise that is not declared is
-    estimated, and the certificate says so. Without bounds on the bias, only values at the target
-    are evidence. A `budget` that does not pay for comparing all configurations there makes the race
-    a search (see `estimated_bias`). Draw a new split and initial state from ``config["seed"]`` in
-    each trial.
-
-    Parameters
-    ----------
-    fidelity
-        The key of the configuration that the search is to set: its name, or a `mfhpo.Fidelity`
-        that also declares levels, costs or bias. Else levels come from the search space: geometric
-        ones of a range, or the categories of a choice in their order. Measured costs are
-        ``time_total_s`` of a trial's last result. Here and in the search space ``"train/epochs"``
-        is the key ``epochs`` of the dictionary ``train``.
-    arms
-        The configurations to compare: how many to draw from the search space; or a list of
-        configurations. A finite space with fewer configurations is raced whole.
+    than the best arm, provided that what was declared is true. Without bounds on the bias, only
+    values at the target are evidence. A `budget` that does not pay for comparing all configurations
+    there makes the race a search (see `estimated_bias`). Draw a new split and initial state from
+    ``config["seed"]`` in each trial.
 
     Notes
     -----
-    ``num_samples=-1`` lets the race go on until it is over; a number ends it earlier, and
-    `recommendation` answers all the same.
-
     Evaluations of one configuration at one level count in the order in which they began, failures
     included: else the quick ones would bias their mean. So the race waits for slow ones, and names
-    them in the answer and in the log. Give trials a limit, ``search.scheduler(limit=...)``: one
-    that is stopped there counts in its turn. A trial whose process or node dies is left out. One
-    that another scheduler or a stop of the ``RunConfig`` has ended early is paid, and gives neither
-    a value nor a failure.
+    them. Give trials a limit, ``search.scheduler(limit=...)``: one that is stopped there counts in
+    its turn. A trial whose process or node dies is left out. One that another scheduler or a stop
+    of the ``RunConfig`` has ended early is paid, and gives neither a value nor a failure.
 
-    With its scheduler, nothing is lost when the driver dies: ``Tuner.restore(...).fit()`` goes on
-    where it stopped. With another scheduler, the last ten seconds or so are evaluated again.
+    After ``Tuner.restore(...).fit()`` with its scheduler, nothing is lost. With another scheduler,
+    the last ten seconds or so are evaluated again.
     """
 
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_IISE]
     ) -> None:
-        super().__init__(RaceTrials(self, fidelity, options, make_elimination), arms)
+        super().__init__(_RaceTrials(self, fidelity, options, make_elimination), arms)
 
 
 @runs(MFGrad, _MFGrad, epsilon=None, measure=10, seed_key="seed")
@@ -130,17 +120,12 @@ class MFGradSearch(ExperimentSearch):
     When to use it: for a certificate at a very small `delta` and few configurations. A step takes
     more computing than one of `MFSearch`, which is the better choice elsewhere. It guarantees the
     same as `IISESearch`; with ``stop="published"`` delta is not proven.
-
-    Parameters
-    ----------
-    fidelity, arms
-        See `IISESearch`.
     """
 
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFGrad]
     ) -> None:
-        super().__init__(RaceTrials(self, fidelity, options), arms)
+        super().__init__(_RaceTrials(self, fidelity, options), arms)
 
 
 @runs(MFLUCB, _MFLUCB, epsilon=None, measure=10, seed_key="seed")
@@ -151,17 +136,12 @@ class MFLUCBSearch(ExperimentSearch):
     "B" picks the levels that pay), or to repeat published results. Else `MFSearch` usually needs
     less. It guarantees the same as `IISESearch`, also if what is declared about the two best means
     is wrong. Bias bounds of kind "order" are refused.
-
-    Parameters
-    ----------
-    fidelity, arms
-        See `IISESearch`.
     """
 
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFLUCB]
     ) -> None:
-        super().__init__(RaceTrials(self, fidelity, options, make_lucb), arms)
+        super().__init__(_RaceTrials(self, fidelity, options, make_lucb), arms)
 
 
 @runs(MFTopTwo, _MF, aim="best arm", epsilon=None, measure=None, seed_key="seed")
@@ -175,8 +155,6 @@ class MFSearch(ExperimentSearch):
 
     Parameters
     ----------
-    fidelity, arms
-        See `IISESearch`.
     **options
         See `mfhpo.racing.options.ChoiceOptions`. Without `measure`, the winner for "best arm" gets
         10 evaluations.
@@ -185,7 +163,7 @@ class MFSearch(ExperimentSearch):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MF]
     ) -> None:
-        self._race = RaceTrials(self, fidelity, options, make_best_policy, chooses=True)
+        self._race = _RaceTrials(self, fidelity, options, make_best_policy, chooses=True)
         super().__init__(self._race, arms)
         check_parts(options)
 
@@ -210,17 +188,12 @@ class MFUCBSearch(ExperimentSearch):
     was missed in comparison with the best arm at the target grows with the logarithm of the cost
     only, if what was declared is true. Give a `budget`, or a number of samples: without either the
     run goes on for ever. Bias bounds of kind "order" are refused.
-
-    Parameters
-    ----------
-    fidelity, arms
-        See `IISESearch`.
     """
 
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFUCB]
     ) -> None:
-        super().__init__(RaceTrials(self, fidelity, options), arms)
+        super().__init__(_RaceTrials(self, fidelity, options), arms)
 
 
 @runs(MFElimination, _MFElimination, seed_key="seed")
@@ -229,23 +202,92 @@ class MFEliminationSearch(ExperimentSearch):
 
     When to use it: as `MFUCBSearch`, but where each trial counts the same, whatever it costs: it
     is worth its configuration's mean at the target. It is Algorithm 3 of "Multi-Fidelity
-    Multi-Armed Bandits Revisited" (NeurIPS 2023). No bias has to be known.
-
-    A metric that is minimised is taken for the negative reward: the arm with the smallest loss is
-    played as often as the budget allows, at the cheapest level. Where every trial *is* a loss, that
-    is the opposite of what keeps the sum of the losses small, and a warning says so once.
+    Multi-Armed Bandits Revisited" (NeurIPS 2023). No bias has to be known. Where a minimised metric
+    is what every trial *loses*, it does the opposite of what is wanted, and warns once.
 
     The answer is never certified; its interval holds with probability at least 1 - `delta`. What
     was missed in comparison with the best arm grows as the budget to the power 2/3 at most, if what
     was declared is true.
-
-    Parameters
-    ----------
-    fidelity, arms
-        See `IISESearch`.
     """
 
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFElimination]
     ) -> None:
-        super().__init__(RaceTrials(self, fidelity, options), arms)
+        super().__init__(_RaceTrials(self, fidelity, options), arms)
+
+
+class _RaceTrials(Trials):
+    """Trials of a race of given configurations over levels: see `DeclaredRace.of`.
+
+    If it `chooses`, the policy suits the problem, and planned looks compare finalists.
+    """
+
+    def __init__(
+        self,
+        search: Any,
+        fidelity: str | Fidelity,
+        options: Mapping[str, Any],
+        make: MakePolicy | None = None,
+        chooses: bool = False,
+    ) -> None:
+        own, host = own_and_host(search, options, FidelitySearchOptions)
+        self._name, self._chooses = type(search).__name__, chooses
+        given = {name: options[name] for name in options.keys() - host.keys()}
+        check_aim(host["metric"], host["mode"])
+        signs = {"max": (1.0,), "min": (-1.0,)}.get(host["mode"], (1.0, -1.0))
+        policy = search._policy_class
+        making = make or (lambda problem, sign, options: policy(problem, **options))
+        compares = "" if chooses else policy.__name__
+        self.race = DeclaredRace.of(fidelity, own, given, making, compares)
+        self.race.rehearse(self.race.fidelity.levels or (), signs)
+        paid, seeded = host.pop("prices"), host.pop("seed_key")
+        replicate = self.race.replicate
+        super().__init__(self.race.fidelity, prices=paid, replicate=replicate, seed_key=seeded)
+        self.host = host
+
+    def settings(self, source: Source, **common: Any) -> Settings:
+        assert isinstance(source, list)
+        known = _described(source, self.keys[0])
+        return self.race.settings(source, self.levels, known=known, **common)
+
+    def objection(self) -> str | None:
+        declared = self.race.declaration
+        return declared.objection_to(self.race.options["budget"], self.levels)
+
+    def announcement(self, settings: Any, metric: str) -> list[str]:
+        words = self.race.in_words(len(settings.candidates), self.levels)
+        said = [f"{self._name}: {words}."] if words else []
+        if isinstance(settings, SearchSettings):
+            return said
+        if settings.sign < 0.0 and isinstance(settings.runner().policy, MFElimination):
+            warnings.warn(LOSSES_ARE_MAXIMISED.format(metric), stacklevel=5)
+        if self._chooses:
+            choice = self.choice(settings)
+            said.append(f"{choice.policy.__name__} is chosen: {choice.reason.rstrip('.')}.")
+        return said
+
+    def choice(self, settings: Any) -> PolicyChoice:
+        """Return the policy that suits the problem, and why."""
+        n_arms = len(settings.candidates)
+        if isinstance(settings, SearchSettings):
+            return PolicyChoice(BudgetedSearch, self.race.in_words(n_arms, self.levels))
+        if settings.in_blocks:
+            return choose_blocks()
+        problem = self.race.declaration.problem(n_arms, self.levels, settings.sign)
+        return recommend_policy(problem, self.race.options["aim"])
+
+    def digest(self) -> dict[str, Any]:
+        words = f"{self.race.fidelity.costs_of(self.levels)} and {self.race.declaration.bias}"
+        return {"levels": repr(list(self.levels)), "costs and bias": words}
+
+
+def _described(arms: Sequence[Config], name: str) -> list[Config]:
+    """Return what a model may learn from: the arms' scalars by key, or nothing but their numbers.
+
+    The key of the numbers is unlike any other, as no arm has the fidelity's.
+    """
+    flat = [flatten_dict(arm) for arm in arms]
+    values = [native(value) for arm in flat for value in arm.values()]
+    if all(value is None or isinstance(value, (bool, int, float, str)) for value in values):
+        return flat
+    return [{f"arm/{name}": str(arm)} for arm in range(len(arms))]

@@ -1,13 +1,27 @@
-"""The configurations of a search: where they come from, and how answers show them."""
+"""The configurations of a search: given ones, or drawn from a space as a model sees it."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Mapping, Sequence
+import math
+import zlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from numbers import Integral
 from typing import Any, TypeAlias
 
-from ray.tune.utils import flatten_dict
+import numpy as np
+from ray.tune.search.sample import (
+    Categorical,
+    Domain,
+    Float,
+    Integer,
+    LogUniform,
+    Normal,
+    Quantized,
+    Sampler,
+)
+from ray.tune.search.variant_generator import assign_value, parse_spec_vars
+from scipy.special import ndtr, ndtri
 
 from mfhpo._validation import (
     MOST_ARMS,
@@ -15,14 +29,18 @@ from mfhpo._validation import (
     check_count,
     check_dictionaries,
     check_instance,
+    is_number,
 )
 from mfhpo.experiment import Begun
+from mfhpo.search import Numeric, OneOf, Point, place_in_range
 from mfhpo_ray.experiment.encoding import decode, described
-from mfhpo_ray.experiment.event_log import EventLog
+from mfhpo_ray.experiment.journal import EventLog
 from mfhpo_ray.experiment.space import (
     FUNCTIONS,
     Config,
+    Number,
     assign,
+    bounds_of,
     check_grids,
     copied,
     draw_configs,
@@ -31,9 +49,9 @@ from mfhpo_ray.experiment.space import (
     open_names,
     open_part,
     placeholders_in,
+    step_of,
     without,
 )
-from mfhpo_ray.searchers.parameters import Parameters
 
 ArmsLike: TypeAlias = int | Sequence[Mapping[str, Any]]
 
@@ -56,15 +74,12 @@ class Candidates:
         keys: Sequence[str],
         name: str,
     ) -> None:
-        self.given = arms
-        self._name = name
-        self._keys = tuple(keys)
+        self.given, self._keys, self._name = arms, tuple(keys), name
         self.tuner_space: dict[str, Any] = {}
         check_instance("space", space, Mapping | None, "a dictionary of Tune's domains or None")
         if space is not None and isinstance(self.given, list):
             raise ValueError(
-                f"space and {name}=[...] are given, but {name} come from one of them; "
-                f"leave one out."
+                f"space and {name}=[...] are given, but {name} come from one; leave one out."
             )
         self._space = None if space is None else dict(space)
 
@@ -73,22 +88,18 @@ class Candidates:
         """Search space as far as it is known."""
         return {**(self._space or {}), **self.tuner_space}
 
-    @property
-    def names(self) -> list[str]:
-        """The keys in which configurations differ, those of all choices."""
-        if isinstance(self.given, list):
-            return list(dict.fromkeys(name for arm in self.given for name in flatten_dict(arm)))
-        return open_names(without(self.space, self._keys))
-
     def take(self, config: Mapping[str, Any]) -> bool:
         """Take the Tuner's search space; False if what it draws is not the search's to draw."""
         check_grids(config)
         self.tuner_space = dict(config)
         names = open_names(without(config, self._keys))
-        if isinstance(self.given, list):
-            _check_cover(self._name, self.given, names)
-            return True
-        return self._space is None or not names
+        for position, arm in enumerate(self.given if isinstance(self.given, list) else ()):
+            if missing := [name for name in names if not has(arm, name)]:
+                raise ValueError(
+                    f"{self._name}[{position}]={arm!r} has no {missing[0]!r}, which param_space "
+                    f"leaves open; add it to the {self._name}, or drop it from param_space."
+                )
+        return isinstance(self.given, list) or self._space is None or not names
 
     @property
     def redrawn(self) -> list[str]:
@@ -100,8 +111,8 @@ class Candidates:
     ) -> list[Config] | Parameters:
         """Return the configurations, or the space that a search draws from.
 
-        Those that were `drawn` before a restart are the same after it: functions of a space may
-        draw others. The first key that the search sets has the value `while_drawing` meanwhile.
+        After a restart they are those that were `drawn` before: functions may draw others. The
+        first key that the search sets has the value `while_drawing` meanwhile.
         """
         if isinstance(self.given, list):
             return self.given
@@ -143,16 +154,6 @@ def check_arms(arms: ArmsLike | None, owned: Collection[str], name: str) -> int 
     return listed
 
 
-def _check_cover(argument: str, arms: Sequence[Config], names: Sequence[str]) -> None:
-    for position, arm in enumerate(arms):
-        for name in names:
-            if not has(arm, name):
-                raise ValueError(
-                    f"{argument}[{position}]={arm!r} has no {name!r}, which param_space leaves "
-                    f"open; add it to the {argument}, or drop it from param_space."
-                )
-
-
 class Shown:
     """Learns from trials what they ran with, and shows configurations with that."""
 
@@ -180,3 +181,170 @@ class Shown:
         for name, value in self._values.get(fingerprint(configuration), {}).items():
             assign(shown, name, _REDRAWN if name in self._redrawn else value)
         return shown
+
+
+# A space as a model sees it.
+
+_BELOW_1 = 1.0 - 1e-12
+_TAIL = 1e-9  # of a normal distribution, on either side
+
+
+class Parameters:
+    """The open part of a search space, by name, and the configurations at its places.
+
+    Nested keys are joined by ``"/"``. What is open within a category has the index of the category
+    in its name: ``"model[0]/C"``. Functions, and domains that Tune does not have, are drawn without
+    a model. The values in `owned` are no part of the configurations: functions may look at them.
+    With a space `without_constants` neither are its constants. `kinds` are those for a model.
+    """
+
+    def __init__(
+        self,
+        space: Mapping[str, Any],
+        owned: Mapping[str, Any] | None = None,
+        without_constants: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._owned = dict(owned or {})
+        self._open = without_constants
+        self._space = without(space, list(self._owned))
+        kinds = ((name, kind_of(domain)) for name, domain in _domains(self._space, ""))
+        self.kinds: dict[str, Numeric | OneOf] = {name: kind for name, kind in kinds if kind}
+
+    def draw(self, point: Point | None, key: Sequence[int]) -> tuple[Config, Point]:
+        """Return the configuration at a point, and its own point; what that lacks is drawn.
+
+        The key makes the draw repeatable, but for functions.
+        """
+        places: Point = point or {}
+        own: dict[str, float] = {}
+        functions: list[tuple[tuple[Any, ...], Domain]] = []
+
+        def built(part: Any, name: str, above: tuple[Any, ...]) -> Any:
+            whole = {name: copied(part)}
+            for path, domain in _open_in(whole):
+                assign_value(whole, path, value_of(domain, _named(path), (*above, *path[1:])))
+            return whole[name]
+
+        def value_of(domain: Domain, name: str, path: tuple[Any, ...]) -> Any:
+            if domain.is_function():
+                # They look at the rest of a configuration, which has to be there first.
+                functions.append((path, domain))
+                return None
+            rng = np.random.default_rng([*key, zlib.crc32(name.encode())])
+            if isinstance(domain, Categorical):
+                index = int(places.get(name, rng.random() * len(domain.categories)))
+                if name in self.kinds:
+                    own[name] = float(index)
+                return built(domain.categories[index], f"{name}[{index}]", path)
+            if name not in self.kinds or not isinstance(domain, Number):
+                return domain.sample(random_state=rng)
+            value = value_at(places.get(name, float(rng.random())), domain)
+            if (place := place_of(value, domain)) is not None:
+                own[name] = place
+            return value
+
+        config: Config = built(self._space, "", ())
+        if functions:
+            for name, value in self._owned.items():
+                assign(config, name, value)
+            for path, function in functions:
+                assign_value(config, path, function.sample(config))
+            config = without(config, list(self._owned))
+        return config if self._open is None else open_part(self._open, config), own
+
+
+def _domains(part: Any, name: str) -> Iterator[tuple[str, Domain]]:
+    """Return the domains of a space by name, those below choices included."""
+    for path, domain in _open_in({name: part}):
+        yield _named(path), domain
+        if isinstance(domain, Categorical):
+            for index, category in enumerate(domain.categories):
+                yield from _domains(category, f"{_named(path)}[{index}]")
+
+
+def _open_in(space: Mapping[str, Any]) -> list[tuple[tuple[Any, ...], Domain]]:
+    """Return the domains by their paths, also those of grids and expressions."""
+    _, domains, grids = parse_spec_vars(dict(space))
+    return [*domains, *grids]
+
+
+def _named(path: tuple[Any, ...]) -> str:
+    return "/".join(str(key) for key in path if key != "")
+
+
+def kind_of(domain: Domain) -> Numeric | OneOf | None:
+    """Return the kind of a domain for a model; None without a choice or without a model."""
+    if isinstance(domain, Categorical):
+        n = len(domain.categories)
+        return OneOf(n) if n > 1 else None
+    if not isinstance(domain, Number):
+        return None
+    if isinstance(_inner(domain), Normal):
+        return Numeric()
+    low, high, step = bounds_of(domain)
+    if step is None and isinstance(domain, Float):
+        return Numeric() if low < high else None
+    first, last = _steps(low, high, step)
+    if first >= last:
+        return None
+    return Numeric.stepwise(
+        lambda place: value_at(place, domain), lambda value: place_of(value, domain) or 0.0
+    )
+
+
+def place_of(value: Any, domain: Number) -> float | None:
+    """Return a number's place in its domain, from 0 to 1; None if it is none of its values.
+
+    A place is the share of the draws that Tune's own sampling has below the value. Whole numbers
+    are in the middle of what is rounded to them.
+    """
+    if not is_number(value):
+        return None
+    sampler = _inner(domain)
+    if isinstance(sampler, Normal):
+        return float(ndtr((value - sampler.mean) / sampler.sd))
+    low, high, step = bounds_of(domain)
+    is_log = isinstance(sampler, LogUniform)
+    if isinstance(domain, Float):
+        return place_in_range(float(value), low, high, is_log) if low <= value <= high else None
+    (first, last), index = _steps(low, high, step), float(value) / (step or 1)
+    if not first <= index <= last:
+        return None
+    if is_log:
+        middle = (math.log(index) + math.log(index + 1.0)) / 2.0
+        return (middle - math.log(first)) / math.log((last + 1.0) / first)
+    return (index - first + 0.5) / (last - first + 1)
+
+
+def value_at(place: float, domain: Any) -> Any:
+    """Return the number at a place."""
+    place = min(max(place, 0.0), _BELOW_1)
+    sampler, step = _inner(domain), step_of(domain)
+    is_log = isinstance(sampler, LogUniform)
+    if isinstance(sampler, Normal):
+        value = sampler.mean + sampler.sd * float(ndtri(min(max(place, _TAIL), 1.0 - _TAIL)))
+        return domain.cast(value if step is None else round(value / step) * step)
+    low, high, _ = bounds_of(domain)
+    if isinstance(domain, Integer):
+        first, last = _steps(low, high, step)
+        index = first + int(place * (last - first + 1))
+        index = int(_on_log_scale(place, first, last + 1.0)) if is_log else index
+        return domain.cast(min(max(index, first), last) * int(step or 1))
+    value = _on_log_scale(place, low, high) if is_log else low + place * (high - low)
+    if step is not None:
+        value = round(value / step) * step
+    return domain.cast(min(high, max(low, value)))
+
+
+def _steps(low: float, high: float, step: float | None) -> tuple[int, int]:
+    """Return the first and last whole number of a range of multiples of a step."""
+    return round(low / (step or 1)), round(high / (step or 1))
+
+
+def _inner(domain: Domain) -> Sampler:
+    sampler: Sampler = domain.get_sampler()
+    return sampler.get_sampler() if isinstance(sampler, Quantized) else sampler
+
+
+def _on_log_scale(place: float, low: float, high: float) -> float:
+    return math.exp(math.log(low) + place * (math.log(high) - math.log(low)))

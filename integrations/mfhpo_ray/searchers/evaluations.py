@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,17 +11,15 @@ from ray.tune.experiment import Trial
 from ray.tune.utils import flatten_dict
 
 from mfhpo.experiment import Assignment, Begun, Ended, Event, Lost
-from mfhpo_ray.experiment.event_log import LEFT, EventLog
+from mfhpo_ray.experiment.journal import LEFT, EventLog
 from mfhpo_ray.experiment.limits import CENSORED_KEY
 from mfhpo_ray.experiment.metric import as_number
 from mfhpo_ray.experiment.space import Config, fingerprint
 from mfhpo_ray.searchers.trials import Trials
 
-_NOT_AGAIN = "Tune does not run its trial again"
-
 
 @dataclass
-class Running:
+class _Running:
     """A trial that runs, as far as it is known."""
 
     since: float  # when it was suggested, or found again, by the search's clock
@@ -36,8 +34,7 @@ class Running:
 
     def took(self, result: Mapping[str, Any], now: float) -> float:
         """Return the seconds by the last result, by earlier ones, or by the clock."""
-        seconds = as_number(result.get("time_total_s"))
-        seconds = self.seconds if seconds is None else seconds
+        seconds = as_number(result.get("time_total_s", self.seconds))
         stopped_at = as_number(result.get(CENSORED_KEY))
         if stopped_at is not None:
             return stopped_at if seconds is None else max(seconds, stopped_at)
@@ -53,23 +50,22 @@ class Evaluations:
         self.is_watched = False  # the search's scheduler tells what its trials do
         self._trials = trials
         self._clock = clock
-        self._running: dict[str, Running] = {}
+        self._running: dict[str, _Running] = {}
         self._again: dict[str, str] = {}  # by trial, the claim whose failure it replaces
         self._awaited: set[str] = set()  # claims of a restart whose trials have not shown yet
 
     def begin(self, trial_id: str, wanted: Assignment, config: Config) -> None:
         """Begin what is wanted, with a configuration that a trial is given."""
-        self._running[trial_id] = Running(self._clock())
+        self._running[trial_id] = _Running(self._clock())
         begun = wanted.begun(trial_id, self._log.experiment.order)
         self._log.tell(begun, suggested=fingerprint(flatten_dict(config)))
 
-    def running(self, trial_id: str) -> Running | None:
+    def running(self, trial_id: str) -> _Running | None:
         """Return the running trial of an evaluation; None if it makes none, or has ended."""
-        if self.log is None:
+        log = self.log
+        if log is None or not (trial_id in self._again or trial_id in log.experiment.ledger.open):
             return None
-        if trial_id not in self._again and trial_id not in self.log.experiment.ledger.open:
-            return None
-        return self._running.setdefault(trial_id, Running(self._clock()))
+        return self._running.setdefault(trial_id, _Running(self._clock()))
 
     @property
     def n_running(self) -> int:
@@ -99,15 +95,15 @@ class Evaluations:
         cost: float | None = 0.0  # it never ran
         if result or running.seconds is not None:
             cost = self._trials.cost(running.took(result, self._clock()), running.resources)
-        self._close(Lost, trial_id, why=f"{who} stopped trials", cost=cost, is_cut=True)
+        self._close(Lost, trial_id, {}, why=f"{who} stopped trials", cost=cost, is_cut=True)
 
     def _close(
-        self, kind: type[Event], trial_id: str, notes: Mapping[str, Any] | None = None, **how: Any
+        self, kind: type[Event], trial_id: str, notes: Mapping[str, Any], **how: Any
     ) -> None:
         self._awaited.discard(trial_id)
         self._running.pop(trial_id, None)
         claim = self._again.pop(trial_id, trial_id)
-        self._log.tell(kind(id=claim, order=self._log.experiment.order, **how), **(notes or {}))
+        self._log.tell(kind(id=claim, order=self._log.experiment.order, **how), **notes)
 
     # What the search's scheduler calls: see `PullScheduler`.
 
@@ -161,39 +157,32 @@ class Evaluations:
         log, name = self.log, trial.trial_id
         if log is None or name in log.experiment.ledger.open:
             return False
-        suggested = None
-        if not log.notes(name):
-            suggested = fingerprint(trial.evaluated_params or {})
-        elif not trial.num_failures:
+        is_known = bool(log.notes(name))
+        if is_known and not trial.num_failures:
             return False
+        suggested = fingerprint(trial.evaluated_params or {})
         for event in log.experiment.events:
-            if not isinstance(event, Ended) or event.has_value or event.stopped_at is not None:
+            failed = isinstance(event, Ended) and not event.has_value and event.stopped_at is None
+            if not failed or event.id in self._again.values():
                 continue
-            if event.id in self._again.values():
-                continue
-            is_suggested = suggested and log.notes(event.id).get("suggested") == suggested
-            if event.id == name or is_suggested:
+            is_same = not is_known and log.notes(event.id).get("suggested") == suggested
+            if event.id == name or is_same:
                 self._again[name] = event.id
                 return True
         return False
-
-    def keep(self, trial_ids: Collection[str]) -> None:
-        """Lose all evaluations that none of these trials makes, which run or wait."""
-        if self.log is not None:
-            self.log.lose(set(self.log.experiment.open).difference(trial_ids), _NOT_AGAIN)
 
     def lose(self, trial_id: str) -> None:
         """Lose an evaluation whose process or node has died: it is no failure."""
         if (running := self.running(trial_id)) is not None:
             cost = self._trials.cost(running.seconds or 0.0, running.resources)
-            self._close(Lost, trial_id, why="its process or its node died", cost=cost)
+            self._close(Lost, trial_id, {}, why="its process or its node died", cost=cost)
 
     def discard(self, trial_id: str) -> None:
         """Leave out an evaluation whose trial is stopped, or was before a restart."""
         if (running := self.running(trial_id)) is not None:
             cost = self._trials.cost(running.seconds or 0.0, running.resources) or 0.0
-            why, is_withdrawn = "its trial was stopped", self.finished
-            self._close(Lost, trial_id, why=why, cost=cost, is_withdrawn=is_withdrawn)
+            how = {"why": "its trial was stopped", "is_withdrawn": self.finished}
+            self._close(Lost, trial_id, {}, cost=cost, **how)
 
     # After a restart.
 
@@ -212,8 +201,9 @@ class Evaluations:
     def lose_awaited(self) -> None:
         """Lose what Tune does not run again, if that is known."""
         awaited, self._awaited = self._awaited, set()
-        if self._log.journal is not None:
-            self._log.lose(awaited.intersection(self._log.experiment.open), _NOT_AGAIN)
+        if awaited and self._log.journal is not None:
+            why = "Tune does not run its trial again"
+            self._log.lose(awaited.intersection(self._log.experiment.open), why)
 
     @property
     def _log(self) -> EventLog:

@@ -4,6 +4,7 @@ import json
 import logging
 import secrets
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,17 +15,14 @@ from mfhpo import Observation
 from mfhpo._validation import MOST_SEED, check_count, check_dictionaries, shown
 from mfhpo.experiment import Answer, Assignment, Done, Found, Wait
 from mfhpo_ray.experiment.encoding import decode, described, encode
-from mfhpo_ray.experiment.event_log import SHARED, EventLog, Records, stored_in
-from mfhpo_ray.experiment.journal import Journal, check_state
+from mfhpo_ray.experiment.journal import SHARED, EventLog, Journal, Records, check_state, stored_in
 from mfhpo_ray.experiment.metric import as_number, check_aim, scalars
 from mfhpo_ray.experiment.recommendation import in_terms_of_tune
 from mfhpo_ray.experiment.space import fingerprint, placeholders_in
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.schedulers.stops import cut_by
-from mfhpo_ray.searchers import notices
 from mfhpo_ray.searchers.candidates import ArmsLike, Candidates, Shown, check_arms
 from mfhpo_ray.searchers.evaluations import Evaluations
-from mfhpo_ray.searchers.notices import Notices
 from mfhpo_ray.searchers.trials import Trials
 
 _STATE_VERSION = 3  # of saved states; those of mfhpo 0.1.4 have none
@@ -34,9 +32,26 @@ _logger = logging.getLogger("mfhpo_ray")
 # Seconds after which the answer so far is written to the experiment's storage again.
 _ANSWER_PERIOD = 5.0
 
+_DROP_IT = (
+    "Drop it: trials end by themselves, and search.scheduler(limit=...) ends those that hang."
+)
+
 
 class ExperimentSearch(Searcher):
-    """Runs an experiment: each trial is one evaluation, and the run ends by itself."""
+    """Runs an experiment: each trial is one evaluation, and the run ends by itself.
+
+    Parameters
+    ----------
+    fidelity
+        The key of the configuration that the search is to set: its name, or a `mfhpo.Fidelity`
+        that also declares levels, costs or bias. Else levels come from the search space: geometric
+        ones of a range, or the categories of a choice in their order. Measured costs are
+        ``time_total_s`` of a trial's last result. Here and in the search space ``"train/epochs"``
+        is the key ``epochs`` of the dictionary ``train``.
+    arms
+        The configurations to compare: how many to draw from the search space; or a list of
+        configurations. A finite space with fewer configurations is raced whole.
+    """
 
     _draws = False  # its configurations itself, where none are given
     _arms_name = "arms"  # the argument that has them
@@ -49,23 +64,20 @@ class ExperimentSearch(Searcher):
         check_aim(host["metric"], host["mode"])
         super().__init__(metric=host["metric"], mode=host["mode"])
         self._trials = trials
-        given = (
-            None if arms is None and self._draws else check_arms(arms, trials.keys, self._arms_name)
-        )
-        self._candidates = Candidates(given, host["space"], trials.keys, self._arms_name)
-        seed = host["seed"]
+        if arms is not None or not self._draws:
+            arms = check_arms(arms, trials.keys, self._arms_name)
+        self._candidates = Candidates(arms, host["space"], trials.keys, self._arms_name)
         # Without a seed, one is drawn here, and saved with the experiment.
-        self._seed = (
-            secrets.randbits(31) if seed is None else check_count("seed", seed, 0, MOST_SEED)
-        )
-        self._most: int | None = None
+        seed = secrets.randbits(31) if host["seed"] is None else host["seed"]
+        self._seed = check_count("seed", seed, 0, MOST_SEED)
+        self._most: int | None = None  # concurrent trials
         self._stop: Mapping[str, Any] = {}
         self._clock = time.monotonic
         self._journal: Journal | None = None
         self.evaluations = Evaluations(trials, self._now)
         self._shown = Shown()
         self._written_at = float("-inf")
-        self._notices = Notices()
+        self._told: set[str] = set()  # what its user was told about
         self._object_to_budget()
 
     # What users call.
@@ -75,10 +87,8 @@ class ExperimentSearch(Searcher):
     ) -> PullScheduler:
         """Return the scheduler to run the search with: ``scheduler=search.scheduler()``.
 
-        A trial that is stopped at `limit` seconds gives no value, and the answer says how many were
-        stopped. A search that sets limits itself takes none. A trial that is stopped for holding
-        more than `memory_limit` bytes is a failure; in a `SpaceSearch` it counts as stopped, and is
-        not tried again. See `PullScheduler`.
+        A trial that is stopped at `limit` seconds gives no value, and the answer counts these. A
+        search that sets limits itself takes none. For `memory_limit` in bytes see `PullScheduler`.
         """
         return self._trials.scheduler(limit, memory_limit)
 
@@ -101,13 +111,16 @@ class ExperimentSearch(Searcher):
         check_dictionaries("config", [config], "a search space of Tune")
         self._take("metric", metric)
         self._take("mode", mode)
-        stop = spec.get("stop")
-        is_cut = self._trials.is_cut_by_a_stop
-        self._stop = stop if isinstance(stop, Mapping) and is_cut else {}
-        if stop and is_cut:
-            self._notices.warn("stop", notices.MAY_CUT.format(repr(stop)))
+        stop = spec.get("stop") if self._trials.is_cut_by_a_stop else None
+        self._stop = stop if isinstance(stop, Mapping) else {}
+        if stop:
+            self.warn_of_stop(repr(stop))
         if spec.get("num_samples") == 1:
-            self._notices.warn("num_samples", notices.SINGLE)
+            self._warn_once(
+                "num_samples",
+                "num_samples=1 lets the race make a single trial: give TuneConfig(num_samples=-1), "
+                "the race ends by itself.",
+            )
         if self.evaluations.log is not None:
             # It goes on with the configurations that it has. Tune restores a run only after this.
             self.evaluations.leave_run()
@@ -135,15 +148,26 @@ class ExperimentSearch(Searcher):
         evaluations.lose_awaited()
         is_alone = experiment.n_begun and not evaluations.is_watched
         if is_alone and (consequence := self._trials.without_companion()):
-            self._notices.warn("companion", notices.UNWATCHED.format(consequence))
+            self._warn_once(
+                "companion",
+                f"nobody enforces the limits: {consequence}. Give the Tuner "
+                f"TuneConfig(scheduler=search.scheduler()), which stops any trial.",
+            )
         if self._most is not None and evaluations.n_running >= self._most:
             return None
         wanted = experiment.next()
         if isinstance(wanted, Done):
             return self._finish()
         if isinstance(wanted, Wait):
-            if wanted.is_held_up and self._notices.are_new(wanted.why.partition(" of ")[0]):
-                _logger.warning(notices.WAITS, wanted.why)
+            about = wanted.why.partition(" of ")[0]
+            if wanted.is_held_up and about not in self._told:
+                self._told.add(about)
+                _logger.warning(
+                    "The race waits for %s. Values count in the order in which their trials began, "
+                    "so no more of this configuration is begun at this level until that trial "
+                    "ends. If it hangs, stop it; search.scheduler(limit=...) does so by itself.",
+                    wanted.why,
+                )
             return None
         assert isinstance(wanted, Assignment)  # nothing is enqueued
         config = self._trials.configured(wanted, experiment.runner.configurations, self._seed)
@@ -158,10 +182,7 @@ class ExperimentSearch(Searcher):
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
-        """Tell the experiment what came back from a trial; an unknown one is ignored.
-
-        A trial that somebody has stopped gives neither a value nor a failure.
-        """
+        """Tell the experiment what came back from a trial; an unknown one is ignored."""
         evaluations = self.evaluations
         running = evaluations.running(trial_id)
         if running is None:
@@ -175,7 +196,11 @@ class ExperimentSearch(Searcher):
             evaluations.end(trial_id, value, result, notes)
         else:
             if result or running.iteration is not None:  # it has run
-                self._notices.warn("stop", notices.CUT.format(who, trial_id))
+                self._warn_once(
+                    "stop",
+                    f"{who} has stopped trial {trial_id} before its end: it is paid, and gives "
+                    f"neither a value nor a failure. {_DROP_IT}",
+                )
             evaluations.cut(trial_id, who, result)
         self._write_answer(urgent=evaluations.finished)
 
@@ -199,7 +224,11 @@ class ExperimentSearch(Searcher):
 
     def warn_of_stop(self, what: str) -> None:
         """Warn about the ``stop`` of the ``RunConfig``, named by `what`."""
-        self._notices.warn("stop", notices.MAY_CUT.format(what))
+        self._warn_once(
+            "stop",
+            f"RunConfig(stop={what}) may end trials early, which are paid and do not count. "
+            f"{_DROP_IT}",
+        )
 
     @property
     def finished(self) -> bool:
@@ -209,10 +238,7 @@ class ExperimentSearch(Searcher):
     # What is saved.
 
     def get_state(self) -> dict[str, Any]:
-        """Return what makes the same search again, as plain JSON values.
-
-        The events are in the journal, if there is one.
-        """
+        """Return what makes the same search again, as plain JSON; a journal has the events."""
         return {
             "version": _STATE_VERSION,
             "search": type(self).__name__,
@@ -234,8 +260,10 @@ class ExperimentSearch(Searcher):
             self._most = state["most"]
         if not self._candidates.tuner_space:
             self._candidates.tuner_space = decode(state["space"])
-        if state["events"] is not None:
-            self._begin(*EventLog.records_in(state["events"]))
+        if (saved := state["events"]) is not None:
+            at = saved["at"]
+            records = saved["records"] if at is None else stored_in(Journal.at(at))
+            self._begin(records, saved["run"])
             self.evaluations.await_open()
 
     def save(self, checkpoint_path: str) -> None:
@@ -245,16 +273,16 @@ class ExperimentSearch(Searcher):
 
     def restore(self, checkpoint_path: str) -> None:
         """Go on from a file that `save` has written (see `set_state`)."""
-        text = Path(checkpoint_path).read_text(encoding="utf-8")
-        head, _, _ = text.partition("\n")  # files of earlier versions have a second line
-        self.set_state(json.loads(head))
+        self.set_state(json.loads(Path(checkpoint_path).read_text(encoding="utf-8")))
 
     def __getstate__(self) -> dict[str, Any]:
         log = self.evaluations.log
-        state = {**self.get_state(), "events": log and log.saved(elsewhere=False)}
+        state = self.get_state() | {"events": log and log.saved(elsewhere=False)}
         # A log holds functions, and a journal may hold an open connection.
-        anew = {"evaluations": None, "_journal": None}
-        return {"attributes": self.__dict__ | anew, "state": state}
+        return {
+            "attributes": self.__dict__ | {"evaluations": None, "_journal": None},
+            "state": state,
+        }
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         self.__dict__.update(saved["attributes"])
@@ -264,10 +292,7 @@ class ExperimentSearch(Searcher):
     # What is done inside.
 
     def _begin(self, records: Records | None = None, run: str | None = None) -> EventLog:
-        """Begin the experiment, now that its configurations and its direction are known.
-
-        Or go on with one that has these records.
-        """
+        """Begin the experiment, or go on with one that has these records."""
         for name, value in (("metric", self._metric), ("mode", self._mode)):
             if not value:
                 raise ValueError(
@@ -317,18 +342,19 @@ class ExperimentSearch(Searcher):
     def _finish(self) -> str:
         if not self.evaluations.is_over:
             self.evaluations.is_over = True
-            reason = self._log.experiment.answer().reason.rstrip(".")
-            _logger.info("The race is over: %s.", reason)
+            _logger.info("The race is over: %s.", self._log.experiment.answer().reason.rstrip("."))
             self._write_answer(urgent=True)
         return str(self.FINISHED)
 
     def _value(self, trial_id: str, result: Mapping[str, Any]) -> float | None:
         """Return the metric; None if it is missing, no number or not finite."""
-        reported = result.get(str(self._metric))
-        value = as_number(reported)
+        value = as_number(reported := result.get(str(self._metric)))
         if value is None and reported is not None:
-            words = notices.NO_NUMBER.format(trial_id, self._metric, reported)
-            self._notices.warn("no number", words)
+            self._warn_once(
+                "no number",
+                f"trial {trial_id} reported {self._metric}={reported!r}, which is no number: it "
+                f"counts as failed. Report float(...).",
+            )
         return value if value is not None and Observation(value).has_value else None
 
     def _learn_what_ran(
@@ -338,17 +364,26 @@ class ExperimentSearch(Searcher):
         names = [*placeholders_in(configuration), *self._candidates.redrawn]
         ran = {name: result[f"config/{name}"] for name in names if f"config/{name}" in result}
         for name in self._shown.learn(configuration, ran):
-            self._notices.warn(f"redrawn {name}", notices.REDRAWN.format(name))
+            self._warn_once(
+                f"redrawn {name}",
+                f"param_space[{name!r}] is drawn anew in each trial. To draw it once for each "
+                f"configuration, give the search its space=....",
+            )
         return ran
 
     def _object_to_budget(self) -> None:
         if (objection := self._trials.objection()) is not None:
-            self._notices.warn("budget", objection, stacklevel=4)
+            self._warn_once("budget", objection, stacklevel=4)
+
+    def _warn_once(self, about: str, message: str, stacklevel: int = 3) -> None:
+        """Warn about something, as from the caller of the search, unless its user was told."""
+        if about not in self._told:
+            self._told.add(about)
+            warnings.warn(message, stacklevel=stacklevel + 1)
 
     def _write_answer(self, urgent: bool) -> None:
         now = self._clock()
         is_kept = self.evaluations.log is not None and self._log.journal is not None
         if is_kept and (urgent or now - self._written_at >= _ANSWER_PERIOD):
             self._written_at = now
-            names = [*self._candidates.names, self._trials.keys[0]]
-            self._log.write_answer(self.recommendation(), self._metric, self._mode, names)
+            self._log.write_answer(self.recommendation())

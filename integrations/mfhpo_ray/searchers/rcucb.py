@@ -106,8 +106,6 @@ class RCUCBSearch(ExperimentSearch):
 
     Parameters
     ----------
-    arms
-        See `IISESearch`.
     limits
         Time limits in seconds to choose from, positive and increasing. Or how many to derive from
         the first durations, equidistant over their interquartile range, 50 at most. None: 10
@@ -143,8 +141,6 @@ class ZoomingRCUCBSearch(ExperimentSearch):
 
     Parameters
     ----------
-    arms
-        See `IISESearch`.
     longest
         The largest limit, in seconds.
     """

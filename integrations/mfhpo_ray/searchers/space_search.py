@@ -55,11 +55,10 @@ class SpaceSearch(ExperimentSearch):
 
     Notes
     -----
-    A trial that fails (raises, reports NaN, infinity or no metric) is paid for like any other.
-    After three in a row its configuration is given up, but not if they failed below the target
-    before it had any value: then it may go on at the next level. Where most configurations fail at
-    the lowest level, new ones begin above it. A trial whose process or node dies is paid for as
-    well, and the configuration is evaluated again.
+    A trial that fails is paid for like any other. After three in a row its configuration is given
+    up, but not if they failed below the target before it had any value: then it may go on at the
+    next level. Where most configurations fail at the lowest level, new ones begin above it. A trial
+    whose process or node dies is paid for as well, and the configuration is evaluated again.
 
     With `checkpoints`, ``config["training"]`` is the name of the training that a trial goes on
     with. Trials of one configuration at rising levels share it; each evaluation for the certificate

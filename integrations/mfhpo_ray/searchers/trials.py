@@ -23,7 +23,7 @@ from mfhpo_ray.experiment.metric import as_number
 from mfhpo_ray.experiment.prices import Prices
 from mfhpo_ray.experiment.space import Config, assign, fingerprint, levels_of, replicates_of
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
-from mfhpo_ray.searchers.parameters import Parameters
+from mfhpo_ray.searchers.candidates import Parameters
 
 # Seeds differ between so many configurations of a search, whose number may grow.
 _MOST_ARMS = 1 << 16
@@ -44,8 +44,8 @@ def own_and_host(
 class Trials(abc.ABC):
     """Each trial evaluates a configuration at a level, or fully where there is no fidelity.
 
-    Evaluations of a block share the value of the key `replicate`. The key `training` names a
-    training with checkpoints. For prices and seeds see `FidelitySearchOptions`.
+    Evaluations of a block share the value of the key `replicate`; `training` names a training with
+    checkpoints.
     """
 
     host: dict[str, Any]  # what the search itself is given: metric, mode, space, seed
@@ -67,8 +67,7 @@ class Trials(abc.ABC):
             raise ValueError(f"seed_key={seed_key!r} is what the search sets to something else.")
         own = (fidelity.name, seed_key, replicate, training)
         self.keys = tuple(key for key in own if key is not None)  # what is set, the level first
-        self.levels = tuple(fidelity.levels or ())
-        self.replicate = replicate
+        self.levels, self.replicate = tuple(fidelity.levels or ()), replicate
         self.replicates: Sequence[Any] = ()
         self._seed_key, self._fidelity, self._training = seed_key, fidelity, training
         # Without levels, a criterion of RunConfig(stop=...) may be the end of all trials.
@@ -113,7 +112,7 @@ class Trials(abc.ABC):
         return self.hangs
 
     def scheduler(self, limit: float | None, memory_limit: float | None) -> PullScheduler:
-        """Return the companion of the search; a trial may take so many seconds and bytes."""
+        """Return the companion of the search, with these limits."""
         return PullScheduler(limit=limit, memory_limit=memory_limit)
 
     # One trial.
@@ -182,11 +181,7 @@ def replicate_seed(
 ) -> int:
     """Return the seed of an arm's r-th pull at a fidelity, from 0 to 2**31 - 1.
 
-    No two pulls of a race share one, before 2**31 divided by the number of pairs of arms and
-    fidelities were begun of one pair.
-
-    >>> replicate_seed(7, 0, 0, 0, n_arms=2, n_fidelities=3)
-    232282773
+    No two pulls of a race share one, before their numbers come to 2**31.
     """
     number = (r * n_arms + arm) * n_fidelities + fidelity
     # Each step maps the numbers of 31 bits onto themselves one to one, so that none occurs twice.

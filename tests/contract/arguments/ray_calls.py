@@ -51,7 +51,7 @@ KINDS: dict[str, Kind] = core_calls.KINDS | named(
     (optuna_calls.KINDS["limits"], "limits"),
     (count(1), "max_concurrent"),
     (optional(count(2)), "max_t"),
-    (optional(count(0)), "measure n_startup_trials seed"),
+    (optional(count(0)), "measure seed"),
     (optional(text), "metric replicate seed_key"),
     (one_of(None, "max", "min"), "mode"),
     (NONNEGATIVE, "noise"),
@@ -62,7 +62,7 @@ KINDS: dict[str, Kind] = core_calls.KINDS | named(
 )
 
 NOT_CALLED = {
-    "mfhpo_ray": {"Luckiest", "TuneLimitRecommendation", "TuneRecommendation"}
+    "mfhpo_ray": {"TuneLimitRecommendation", "TuneRecommendation"}
     | {"TuneCertificate", "TuneSearchRecommendation"}
 }
 
@@ -116,7 +116,6 @@ CALLS: dict[str, Call] = core_calls._of(
         mfhpo_ray.IISEScheduler,
         lambda: {"max_t": 9, "metric": "loss", "mode": "min"},
         kinds={
-            "arms": optional(count(2)),
             "measure": optional(count(1)),
             "replicate": _NAMES,
             "seed": count(0),
@@ -127,7 +126,6 @@ CALLS: dict[str, Call] = core_calls._of(
         mfhpo_ray.MFEliminationScheduler,
         lambda: {"max_t": 9, "metric": "loss", "mode": "min"},
         kinds={
-            "arms": optional(count(2)),
             "bias": either(nothing, function),
             "replicate": _NAMES,
         },
@@ -141,7 +139,7 @@ CALLS: dict[str, Call] = core_calls._of(
     RCUCBScheduler=Call(
         mfhpo_ray.RCUCBScheduler,
         lambda: {"metric": "loss", "mode": "min"},
-        kinds={"arms": optional(count(2)), "replicate": _NAMES},
+        kinds={"replicate": _NAMES},
     ),
     RCUCBSearch=_search(mfhpo_ray.RCUCBSearch, limits=[0.5, 2.0]),
     SpaceSearch={

@@ -6,12 +6,10 @@ import sys
 from pathlib import Path
 
 import pyarrow.fs
-import pytest
 
-from mfhpo.experiment import Assignment, Ended, Lost, RaceSettings
+from mfhpo.experiment import Assignment, Ended, RaceSettings
 from mfhpo_ray.experiment.encoding import decode, described, encode
-from mfhpo_ray.experiment.event_log import EventLog
-from mfhpo_ray.experiment.journal import Journal
+from mfhpo_ray.experiment.journal import EventLog, Journal
 
 ARMS = [{"f": math.sin, "size": (2, 3)}, {"f": math.cos, "size": (2, 3)}, {"f": lambda x: x + 1}]
 SETTINGS = RaceSettings.of(ARMS, sigma=1.0, epsilon=0.5, seed=0, describe=described)
@@ -60,41 +58,6 @@ def test_that_a_trial_has_one_file(tmp_path: Path) -> None:
     told = log(tmp_path)
     evaluate(told, "a", "a:2")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "experiment.jsonl"]
-
-
-def test_that_another_run_leaves_behind_what_was_open(tmp_path: Path) -> None:
-    first = log(tmp_path / "run1")
-    evaluate(first, "a")
-    evaluate(first, "b", ends=False)
-    second = log()
-    second.take_over(journal(tmp_path / "run1").read(), "run1")
-    evaluate(second, "c", ends=False)
-    second.connect(journal(tmp_path / "run2"))
-    assert second.experiment.open == ["c"]
-    assert seen(log(tmp_path / "run2")) == seen(first)
-    assert log(tmp_path / "run1").experiment.open == ["b"]
-    assert any(isinstance(event, Lost) for event in log(tmp_path / "run2").experiment.events)
-
-
-def test_that_a_restart_needs_the_same_digest(tmp_path: Path) -> None:
-    log(tmp_path)
-    with pytest.raises(ValueError, match=r"levels: \[1, 9\], but \[1, 3\] in what was saved"):
-        log(tmp_path, levels=[1, 9])
-
-
-def test_that_records_of_an_earlier_version_are_refused(tmp_path: Path) -> None:
-    journal(tmp_path).write("a", {"number": 0, "arm": 1})
-    with pytest.raises(ValueError, match="of an earlier version of mfhpo"):
-        log(tmp_path)
-
-
-def test_that_a_storage_that_fails_is_tried_again(tmp_path: Path) -> None:
-    told = log(tmp_path)
-    (tmp_path / "a.jsonl.draft").mkdir()
-    evaluate(told, "a")
-    (tmp_path / "a.jsonl.draft").rmdir()
-    evaluate(told, "b")
-    assert seen(log(tmp_path)) == seen(told)
 
 
 DESCRIBED = [

@@ -1,8 +1,5 @@
 """What was observed is in the storage at once, and is read back as it was."""
 
-import math
-
-import numpy as np
 import pyarrow.fs
 import pytest
 from ray.train._internal.storage import StorageContext
@@ -24,13 +21,6 @@ def test_a_record_takes_the_place_of_an_earlier_one(journal, tmp_path):
     assert journal.read() == {"a": {"observed": both}, "b": {"observed": []}}
     # Ray downloads every .json file of an experiment that is restored.
     assert not list((tmp_path / "race").rglob("*.json"))
-
-
-def test_numbers_of_numpy_and_values_that_are_not_finite(journal):
-    journal.write("a", {"x": np.float32(0.5), "n": np.int64(3), "v": np.arange(2), "nan": math.nan})
-    record = journal.read()["a"]
-    assert math.isnan(record.pop("nan"))
-    assert record == {"x": 0.5, "n": 3, "v": [0, 1]}
 
 
 def test_a_draft_that_was_left_behind_is_not_read(journal, tmp_path):

@@ -6,18 +6,14 @@ from benchmarks.tune_clock.cluster import SimulatedTrial
 from mfhpo_ray.experiment.prices import Prices, required_resources
 
 
-def test_what_is_not_named_is_free():
-    assert Prices({"GPU": 20}, "measured").of({"CPU": 4, "GPU": 0.5, "TPU": 1}) == 10.0
-    assert Prices({"GPU": 20}, "measured").of({"CPU": 4}) == 0.0
-
-
-def test_all_bundles_of_a_trial_count():
+def test_all_bundles_of_a_trial_count_and_what_is_not_named_is_free():
     trial = SimulatedTrial(
         "simulated",
-        placement_group_factory=PlacementGroupFactory([{"CPU": 1}, {"CPU": 2, "GPU": 1}]),
+        placement_group_factory=PlacementGroupFactory([{"CPU": 1}, {"CPU": 2, "GPU": 1, "TPU": 1}]),
         stub=True,
     )
     trial.create_placement_group_factory()
     held = required_resources(trial)
     assert Prices({"CPU": 1, "GPU": 20}, "measured").of(held) == 23.0
     assert Prices(None, "measured").of(held) == 1.0
+    assert Prices({"GPU": 20}, "measured").of(held) == 20.0

@@ -8,14 +8,9 @@ import pytest
 from ray.tune import ResultGrid
 from ray.tune.search import ConcurrencyLimiter, SearchGenerator
 
-from mfhpo_ray import (
-    Luckiest,
-    TuneLimitRecommendation,
-    TuneRecommendation,
-    recommendation,
-)
-from mfhpo_ray.experiment.journal import Journal
-from mfhpo_ray.experiment.recommendation import RECOMMENDATION, from_record, to_record
+from mfhpo_ray import TuneRecommendation, recommendation
+from mfhpo_ray.experiment.encoding import decode, encode
+from mfhpo_ray.experiment.journal import RECOMMENDATION, Journal
 from tests.ray.searchers.searching import ARMS, limited, make, run
 
 
@@ -53,8 +48,7 @@ ANSWERS = {
 @pytest.mark.parametrize("answer_of", ANSWERS.values(), ids=ANSWERS.keys())
 def test_writing_and_reading(answer_of):
     answer = answer_of()
-    record = json.loads(json.dumps(to_record(answer, "loss", "min", ["epochs"])))
-    again = from_record(record)
+    again = decode(json.loads(json.dumps(encode(answer))))
     assert type(again) is type(answer)
     # NaN is not equal to itself; the texts are.
     assert repr(again) == repr(answer)
@@ -75,32 +69,17 @@ def test_where_the_answer_comes_from():
 
 def test_how_it_is_shown():
     answer = _race(arms=[{"net": {"x": x}, "x": x} for x in (-0.5, 0.0)]).recommendation()
-    lucky = Luckiest("loss", -0.09, {"x": 0.5, "net": {"x": 0.5}, "epochs": 9})
-    shown = TuneRecommendation(**{**vars(answer), "luckiest": lucky})
-    assert shown.config == {"net": {"x": 0.0}, "x": 0.0}
-    assert str(shown).startswith("CERTIFIED: x=0, net/x=0")
-    limited = _limits().recommendation()
-    assert limited.config == {"x": (1, 2)}
-    for one in (shown, TuneLimitRecommendation(**{**vars(limited), "luckiest": lucky})):
-        assert str(one).endswith("loss=-0.09 of x=0.5, epochs=9, net/x=0.5; a single noisy value")
+    assert answer.config == {"net": {"x": 0.0}, "x": 0.0}
+    assert str(answer).startswith("CERTIFIED: x=0, net/x=0")
+    assert _limits().recommendation().config == {"x": (1, 2)}
 
 
 class Results(ResultGrid):
     experiment_path = None
     filesystem = pyarrow.fs.LocalFileSystem()
 
-    def __init__(self, folder, best=None, metric="loss"):
+    def __init__(self, folder):
         self.experiment_path = str(folder)
-        self._best = best
-        self._metric = metric
-
-    def get_best_result(self, metric=None, mode=None, **options):
-        assert (metric, mode) == (self._metric, "min")
-        return self._best
-
-
-def _best(config):
-    return SimpleNamespace(metrics={"loss": -0.1, "config": config}, config=config)
 
 
 def _journal(folder, run_name="run"):
@@ -110,13 +89,10 @@ def _journal(folder, run_name="run"):
 def test_results_are_read_from_the_storage(tmp_path):
     earlier, later = _cut(), _race().recommendation()
     for answer, run_name in ((earlier, "2026-01-01_00-00-00"), (later, "2026-01-02_00-00-00")):
-        record = to_record(answer, "loss", "min", ["epochs"])
-        _journal(tmp_path, run_name).write(RECOMMENDATION, record)
-    config = {"x": 0.6, "epochs": 3, "seed": 11, "data": "large"}
-    answer = recommendation(Results(tmp_path, _best(config)))
+        _journal(tmp_path, run_name).write(RECOMMENDATION, {"answer": encode(answer)})
+    answer = recommendation(Results(tmp_path))
     assert isinstance(answer, TuneRecommendation)
-    assert answer.luckiest == Luckiest("loss", -0.1, {"x": 0.6, "epochs": 3})
-    assert TuneRecommendation(**{**vars(answer), "luckiest": None}) == later
+    assert answer == later
 
 
 def test_results_without_an_answer_or_with_one_of_an_earlier_version(tmp_path):

@@ -136,9 +136,11 @@ def test_a_trial_runs_exactly_while_its_own_seconds_are_within_its_limit(limit, 
 
 def test_limits_can_be_pickled():
     trial = Trial("stub", stub=True)
-    limits = Limits()
+    limits = Limits(memory_limit=1_000)
     limits.set(trial, 3.0)
+    limits.enforce(Loop())
     copy = pickle.loads(pickle.dumps(limits))
+    assert copy._memory_limit == 1_000
     assert not copy.exceeded(trial, {"time_since_restore": 2.9})
     assert copy.exceeded(trial, {"time_since_restore": 3.1})
 

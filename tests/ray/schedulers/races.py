@@ -11,8 +11,8 @@ from mfhpo import Observation, Pull
 from mfhpo.experiment import Ended
 from mfhpo_ray import IISEScheduler
 from mfhpo_ray.experiment.encoding import encode
-from mfhpo_ray.experiment.event_log import events_in
-from mfhpo_ray.schedulers.room import suggests
+from mfhpo_ray.experiment.journal import events_in
+from mfhpo_ray.schedulers.runs import suggests
 
 LEVELS = (1, 3, 9, 27)
 BIAS = (0.3, 0.1, 0.03, 0.0)

@@ -87,7 +87,7 @@ def test_whatever_fails_the_experiment_ends(seed, slots, checkpoints, bias, max_
 
     configurations = arms(6, range(2))
     assume(bias or "list" in source)  # without bounds, all trials are known
-    scheduler = Noting(max_t=9, bias=bias, n_startup_trials=3)
+    scheduler = Noting(max_t=9, bias=bias)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         run = raced(

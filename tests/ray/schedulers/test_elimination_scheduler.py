@@ -206,10 +206,3 @@ def test_bounds_that_are_contradicted_are_widened_with_one_warning_each():
     answer = scheduler.recommendation()
     assert not answer.certified
     assert "may have been stopped in error" in answer.reason
-
-
-def test_nothing_is_stopped_before_enough_trials_have_begun():
-    for number, stops in ((3, True), (4, False)):
-        scheduler = MFEliminationScheduler(max_t=9, bias=BIAS, n_startup_trials=number)
-        run = raced(scheduler, WORKED)
-        assert (lengths(run) != [9, 9, 9]) == stops

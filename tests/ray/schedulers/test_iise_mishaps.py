@@ -108,7 +108,6 @@ def test_every_race_ends_and_tells_only_what_was_reported(drawn):
         sigma=drawn["sigma"],
         variant=drawn["variant"],
         bias=None if drawn["variant"] in ("se", "mfe") and drawn["seed"] % 2 else BIAS,
-        arms=n_arms if n_arms > 1 else None,
         pilot_pulls=2,
     )
     known = scheduler._race.declaration
@@ -123,6 +122,7 @@ def test_every_race_ends_and_tells_only_what_was_reported(drawn):
         checkpoints=drawn["checkpoints"],
         max_failures=drawn["max_failures"],
         max_concurrent_trials=drawn["most"],
+        **({} if searcher is None else {"num_samples": n_arms * drawn["n_replicates"]}),
     )
     assert scheduler.most_busy <= drawn["slots"]
     answer = scheduler.recommendation()

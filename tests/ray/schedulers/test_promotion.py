@@ -12,10 +12,8 @@ from ray.tune.experiment import Trial
 from benchmarks.tune_clock import ReplayedCurves, Step, simulate
 from mfhpo.experiment import Begun
 from mfhpo_ray import IISEScheduler, MFEliminationScheduler, recommendation
-from mfhpo_ray.experiment.recommendation import (
-    RECOMMENDATION,
-    from_record,
-)
+from mfhpo_ray.experiment.encoding import decode
+from mfhpo_ray.experiment.journal import RECOMMENDATION
 from tests.ray.experiments import tuner_of
 
 RATES = np.linspace(-4.0, 0.0, 40)
@@ -141,7 +139,7 @@ def test_a_configuration_that_was_drawn_twice_is_judged_with_new_seeds():
 def test_the_answer_is_up_to_date_wherever_time_is_up(shared_journal):
     scheduler = IISEScheduler(max_t=27)
     promoted(scheduler, time_budget=3.5)
-    noted = from_record(shared_journal.read_one(RECOMMENDATION))
+    noted = decode(shared_journal.read_one(RECOMMENDATION)["answer"])
     assert noted.tried == scheduler.recommendation().tried > 0
 
 
@@ -224,7 +222,7 @@ def test_equal_configurations_are_one_arm_and_a_single_trial_is_enough():
     scheduler = IISEScheduler(max_t=27)
     promoted(scheduler, trials(1, seed=0))
     assert scheduler.recommendation().finished
-    with pytest.raises(ValueError, match="some have 1 of pilot_pulls=2 replicates"):
+    with pytest.raises(ValueError, match="some configurations have 1 of pilot_pulls=2"):
         promoted(IISEScheduler(max_t=27), [*trials(seed=0), *trials(seed=1)][:-1])
 
 

@@ -139,7 +139,7 @@ def test_a_searchers_trial_that_ray_tries_again_is_run_again():
         attempts.append(config)
         return len(attempts) == 1 and "crash"
 
-    ours = scheduler(arms=2)
+    ours = scheduler()
     configs = [{"model": number % 2, "seed": number} for number in range(12)]
     curves = Spoiled(SERVICES, fails_once)
     simulate(ours, Suggesting(configs), curves, slots=1, num_samples=12, max_failures=1)

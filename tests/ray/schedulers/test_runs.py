@@ -9,8 +9,7 @@ from ray.tune import PlacementGroupFactory
 from ray.tune.experiment import Trial
 
 from benchmarks.tune_clock.cluster import SimulatedTrial
-from mfhpo_ray.schedulers.room import slots_for
-from mfhpo_ray.schedulers.runs import Runs
+from mfhpo_ray.schedulers.runs import Runs, slots_for
 
 
 def trial_of(number, **config):

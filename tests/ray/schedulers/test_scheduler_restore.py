@@ -16,9 +16,7 @@ from ray import tune
 import mfhpo_ray
 from mfhpo.experiment import Begun
 from mfhpo_ray import IISEScheduler
-from mfhpo_ray.experiment.event_log import SHARED
-from mfhpo_ray.experiment.journal import Journal
-from mfhpo_ray.experiment.recommendation import RECOMMENDATION
+from mfhpo_ray.experiment.journal import RECOMMENDATION, SHARED, Journal
 from tests.ray.experiments import kill_driver, tuner_of
 from tests.ray.schedulers.races import events_of
 

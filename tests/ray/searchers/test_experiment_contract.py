@@ -12,10 +12,10 @@ from ray import tune
 
 from benchmarks.tune_clock import Step, simulate
 from mfhpo_ray import MFSearch, SpaceSearch
-from mfhpo_ray.certification.certify import ShortlistSearch
+from mfhpo_ray.certification import ShortlistSearch
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.limits import CENSORED_KEY
-from mfhpo_ray.searchers.parameters import Parameters
+from mfhpo_ray.searchers.candidates import Parameters
 from tests.contract.experiment_contract import Host, conformance, settings_of_finalists
 
 _LONGEST = 5000.0  # virtual seconds after which nothing but what hangs is left
@@ -79,7 +79,7 @@ class Searchers(Host):
         search.evaluations.leave_run = lambda: None
         if world.n_ended % 2:
             return search, world.open
-        search.evaluations.keep([])
+        search.evaluations.lose_awaited()
         for id in sorted(world.open):
             world.lose(id)
         return search, []

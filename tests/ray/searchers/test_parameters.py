@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ray import tune
 
 from mfhpo.search import Numeric, OneOf
-from mfhpo_ray.searchers.parameters import Parameters, place_of, value_at
+from mfhpo_ray.searchers.candidates import Parameters, place_of, value_at
 
 NUMBERS = {
     "uniform": tune.uniform(-2, 3),

@@ -15,7 +15,6 @@ from mfhpo.censored import RCUCB, Linear
 from mfhpo.experiment import event_of
 from mfhpo_ray import IISESearch, MFSearch
 from mfhpo_ray.experiment.encoding import decode
-from mfhpo_ray.experiment.recommendation import from_record
 from mfhpo_ray.searchers.trials import replicate_seed
 from tests.ray.searchers.searching import (
     Memory,
@@ -95,7 +94,7 @@ def test_concurrency_is_kept():
     limited.on_trial_complete("a", result={"loss": 0.5})
     assert limited.suggest("d")
     assert limited.suggest("e") is None
-    search.evaluations.keep(["b"])  # "d" is lost, which Tune's own count would wait for
+    search.evaluations.lose("d")  # it is lost, which Tune's own count would wait for
     assert limited.suggest("f")
 
 
@@ -207,10 +206,10 @@ def test_the_answer_is_written_every_five_seconds_at_the_end_and_when_it_is_save
             written.append(number)
         elif number == 3:
             search.save(str(tmp_path / "state"))
-            assert from_record(journal.read()["recommendation"]).trials == 4
+            assert decode(journal.read()["recommendation"]["answer"]).trials == 4
     assert written[:4] == [0, 8, 13, 18]  # it was written with the fourth, too
     assert written[-1] == number
-    assert from_record(journal.read()["recommendation"]).certified
+    assert decode(journal.read()["recommendation"]["answer"]).certified
 
 
 FOLDS = {

@@ -52,8 +52,6 @@ def test_limits_are_kept_and_learned_from(tmp_path):
     for result in stopped:
         assert result.metrics["mfhpo/censored_at"] == result.config["time_limit_s"]
     assert answer.censored == len(stopped) / len(results)
-    assert answer.luckiest.value == 0.8
-    assert answer.luckiest.config.keys() == {"model", "time_limit_s"}
 
 
 def _train(config):
@@ -116,18 +114,13 @@ def test_a_race_with_arms_that_fail_ends_by_itself_with_a_certificate(tmp_path):
     assert all(result.config["data"] == "constant" for result in results)
     seeds = [config["seed"] for config in search.suggested]
     assert len(set(seeds)) == len(seeds)
-    # The answer, and the trial that looks best, from the storage alone.
+    # The answer from the storage alone.
     stored = recommendation(tune.Tuner.restore(str(tmp_path / "failing"), _train).get_results())
     assert (stored.arm, stored.mean, stored.interval) == (answer.arm, answer.mean, answer.interval)
     assert stored.certified
     assert stored.assumptions == answer.assumptions
     assert stored == recommendation(results)
-    best = results.get_best_result()
-    assert stored.luckiest.value == best.metrics["loss"]
-    assert stored.luckiest.value < stored.mean  # it was only lucky
-    shown = {key: best.config[key] for key in ("x", "epochs")}
-    assert stored.luckiest.config == {**shown, "fate": "fine"}
-    assert "a single noisy value" in str(stored)
+    assert results.get_best_result().metrics["loss"] < stored.mean  # it was only lucky
 
 
 def _mended(config):

@@ -18,7 +18,6 @@ from mfhpo_ray.experiment.space import (
     has,
     is_open,
     levels_of,
-    picked,
     placeholders_in,
     without,
 )
@@ -32,7 +31,6 @@ def test_keys_may_be_nested():
         find(config, "a/x")
     left = without(config, ["a/b", "g/h", "e/f", "x", "a/y/z"])
     assert left == {"a": {"c": {"d": 2}}}
-    assert picked(config, ["a/b", "g", "missing"]) == {"a": {"b": 1}, "g": {"h": 4}}
     assert config == {"a": {"b": 1, "c": {"d": 2}}, "e/f": 3, "g": {"h": 4}}  # not changed
     for name, value in (("a/i", 5), ("e/f", 6), ("j/k/l", 7)):
         assign(config, name, value)

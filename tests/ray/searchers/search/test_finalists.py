@@ -12,7 +12,7 @@ from mfhpo_ray import (
     MFSearch,
     recommendation,
 )
-from mfhpo_ray.experiment.recommendation import from_record, to_record
+from mfhpo_ray.experiment.encoding import decode, encode
 from tests.ray.searchers.searching import (
     BEST_ARM,
     bowl,
@@ -62,8 +62,7 @@ def test_cheap_levels_choose_finalists_which_are_evaluated_anew(cls, options, ce
     assert words.startswith("CERTIFIED" if certified else "NOT CERTIFIED")
     assert f"the {answer.compared} finalists of {n_arms} candidates" in words
     assert f"{answer.left['left at epochs=3']} left at epochs=3" in words
-    stored = to_record(answer, "loss", "min", ["epochs"])
-    assert from_record(stored).to_dict() == answer.to_dict()
+    assert decode(encode(answer)).to_dict() == answer.to_dict()
 
 
 @each_class

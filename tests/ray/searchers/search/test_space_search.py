@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mfhpo_ray import recommendation
-from mfhpo_ray.experiment.recommendation import from_record, to_record
+from mfhpo_ray.experiment.encoding import decode, encode
 from tests.ray.searchers.racing_searches import loss, make, true_loss
 from tests.ray.searchers.searching import run
 
@@ -85,8 +85,7 @@ def test_trials_that_were_stopped_for_their_time_are_no_failures():
     assert (answer.stopped, answer.failures) == (stopped, 0)
     assert stopped > 3
     assert not any("were stopped" in assumption for assumption in answer.assumptions)
-    stored = to_record(answer, "loss", "min", ["epochs"])
-    assert from_record(stored).to_dict() == answer.to_dict()
+    assert decode(encode(answer)).to_dict() == answer.to_dict()
 
 
 @pytest.mark.parametrize("kind", ["list", "number"])

@@ -56,8 +56,6 @@ def test_an_experiment_ends_with_a_certificate_in_its_storage(tmp_path):
     assert answer.searched
     assert answer.certificate.to_dict() == search.recommendation().certificate.to_dict()
     assert answer.config.keys() == {"x", "model"}
-    assert answer.luckiest.config.keys() <= {"x", "model", "epochs"}
-    assert "best result" in str(answer)
     restored = tune.Tuner.restore(str(tmp_path / "search"), trainable=_train)
     assert str(recommendation(restored.get_results())) == str(answer)
     # Rising levels, replicates at the target alone, and some were gone on with.

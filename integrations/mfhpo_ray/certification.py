@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+import math
 import posixpath
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ray import tune
 from ray.tune import ExperimentAnalysis, ResultGrid
+from ray.tune.result import TRIAL_ID
+from ray.tune.utils import flatten_dict
 
-from mfhpo._validation import check_count, check_flag, check_instance, check_limit, check_name
-from mfhpo.certification.candidates import Shortlist
+from mfhpo._validation import (
+    check_count,
+    check_flag,
+    check_instance,
+    check_limit,
+    check_name,
+    shown,
+)
+from mfhpo.certification.candidates import Candidate, Shortlist, best_of, chosen_in_words
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.choice import check_blocks
-from mfhpo.experiment import ShortlistSettings
+from mfhpo.experiment import ShortlistSettings, key_of
 from mfhpo.racing.declaration import SigmaLike
 from mfhpo.search.declared import ONE_LEVEL
-from mfhpo_ray.certification.shortlist import shortlist_of
-from mfhpo_ray.experiment.event_log import stored_in
-from mfhpo_ray.experiment.journal import Journal
-from mfhpo_ray.experiment.metric import check_aim
-from mfhpo_ray.experiment.space import fingerprint
+from mfhpo_ray.experiment.encoding import described
+from mfhpo_ray.experiment.journal import Journal, stored_in
+from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
+from mfhpo_ray.experiment.metric import as_number, check_aim
+from mfhpo_ray.experiment.space import Config, find, fingerprint, has, without
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
 from mfhpo_ray.searchers.trials import Source, Trials
 
@@ -56,11 +66,10 @@ def certify(
 ) -> TuneCertificate:
     """Find out which of a finished experiment's best configurations is best, and what it is worth.
 
-    ``results.get_best_result()`` is the luckiest of many noisy trials: it promises too much, and
-    another configuration may be better. This evaluates the best `top` configurations again, from
-    scratch and with new seeds, as often as it takes to tell which is best. With probability at
-    least 1 - `delta`, no configuration of the shortlist is better by more than `epsilon`. It says
-    nothing about configurations outside the shortlist.
+    ``results.get_best_result()`` is the luckiest of many noisy trials. This evaluates the best
+    `top` configurations again, from scratch and with new seeds, as often as it takes to tell which
+    is best. With probability at least 1 - `delta`, no configuration of the shortlist is better by
+    more than `epsilon`. It says nothing about configurations outside the shortlist.
 
     Parameters
     ----------
@@ -114,10 +123,8 @@ def certify(
     Returns
     -------
     TuneCertificate
-        ``print`` it. ``config``, ``mean``, ``interval``, ``certified``, ``within``; beside it
-        ``luckiest_result``, with what the best trial had promised (``promise``), and what its
-        configuration turned out to be worth. ``mfhpo_ray.recommendation`` finds the same in its
-        ``results``.
+        ``print`` it. Its ``luckiest_result`` has what the best trial had promised, and what that
+        turned out to be worth. ``mfhpo_ray.recommendation`` finds the same in its ``results``.
     """
     check_aim(metric, mode)
     timeout = check_limit("timeout", timeout)
@@ -228,3 +235,96 @@ class _ShortlistTrials(Trials):
 
     def settings(self, source: Source, **common: Any) -> ShortlistSettings:
         return replace(self.declared, **common)
+
+
+class _Trial(NamedTuple):
+    """A trial that ended with a finite value; how far it came, by its level first."""
+
+    name: str
+    config: Config
+    value: float
+    came_to: tuple[float, float]
+
+
+def shortlist_of(
+    results: ResultGrid,
+    top: int,
+    *,
+    metric: str,
+    mode: str,
+    fidelity: str | None,
+    time_attr: str,
+    owned: Collection[str],
+) -> tuple[Shortlist, float | None]:
+    """Return the `top` best configurations without what is `owned`: seeds and replicates.
+
+    Trials count that ended without an error, with a finite value, and no earlier than others. The
+    second is their last value of `time_attr`; None if they report none. See `mfhpo_ray.certify`.
+    """
+    top = check_count("top", top, 2)
+    sign = 1.0 if mode == "max" else -1.0
+    ended: list[_Trial] = []
+    for result in (results[number] for number in range(len(results))):
+        metrics: dict[str, Any] = flatten_dict(result.metrics or {})
+        value, config = as_number(metrics.get(metric)), result.config
+        is_stopped = CENSORED_KEY in metrics or MEMORY_KEY in metrics
+        if result.error or is_stopped or config is None or value is None:
+            continue
+        name, reported = f"trial {metrics[TRIAL_ID]}", metrics.get(time_attr, 0.0)
+        length = as_number(reported)
+        if length is None:
+            raise ValueError(
+                f"time_attr={shown(time_attr)} must be the key of a number, but {name} reported "
+                f"{shown(reported)}."
+            )
+        came_to = _level_of(name, config, fidelity), length
+        if all(map(math.isfinite, (value, *came_to))):
+            ended.append(_Trial(name, without(config, owned), value, came_to))
+
+    level, length = farthest = max((trial.came_to for trial in ended), default=(0.0, 0.0))
+    kept = [trial for trial in ended if trial.came_to == farthest]
+    groups: dict[str, list[_Trial]] = {}
+    for trial in kept:
+        groups.setdefault(key_of(trial.config, described), []).append(trial)
+    if len(groups) < 2:
+        raise ValueError(
+            f"results has {len(groups)} different configurations in its {len(results)} trials that "
+            f"ended with a finite metric={shown(metric)}, at the largest {fidelity or time_attr}; "
+            f"at least 2 are needed to tell which is best."
+        )
+    # Sorting keeps the order of equals: the first trial comes first, as in `get_best_result`.
+    ranked = sorted(groups.values(), key=lambda group: -sign * _mean(group))
+    promises = [max(sign * trial.value for trial in group) for group in ranked]
+    chosen, luckiest = best_of(ranked, promises.index(max(promises)), top)
+    candidates = []
+    for place, group in enumerate(chosen):
+        best = max(group, key=lambda trial: sign * trial.value)
+        promise = best.value if place == luckiest else None
+        candidates.append(Candidate(best.name, group[0].config, _mean(group), best_value=promise))
+    at = f" that came to {time_attr}={length:g}" if length > 1.0 else ""
+    if fidelity is not None:
+        at = f" at {fidelity}={level:g}"
+    why = "stopped earlier or failed"
+    shortlist = Shortlist(
+        candidates=tuple(candidates),
+        luckiest=luckiest,
+        about=f"the {len(chosen)} best of {len(kept)} trials{at}",
+        words=chosen_in_words("experiment", len(results), len(kept), len(ranked), why),
+    )
+    return shortlist, length or None
+
+
+def _level_of(name: str, config: Mapping[str, Any], fidelity: str | None) -> float:
+    if fidelity is None:
+        return 0.0
+    level = as_number(find(config, fidelity)) if has(config, fidelity) else None
+    if level is None:
+        raise ValueError(
+            f"fidelity={shown(fidelity)} is no number in the configuration of {name}, "
+            f"{shown(flatten_dict(dict(config)))}."
+        )
+    return level
+
+
+def _mean(trials: list[_Trial]) -> float:
+    return sum(trial.value for trial in trials) / len(trials)

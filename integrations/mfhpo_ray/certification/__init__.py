@@ -1,1 +1,0 @@
-"""`certify` for Ray Tune: new evaluations of the best configurations of a finished experiment."""
