@@ -135,6 +135,6 @@ def training_of(trial: optuna.Trial) -> str:
             f"first trial.suggest_*, in a study with a sampler such as SearchSampler."
         )
     study = f"study-{zlib.crc32(trial.study.study_name.encode()):08x}"
-    if note.certifies:
+    if note.purpose == "certificate":  # it begins anew
         return f"{study}-replicate-{trial.number}"
     return f"{study}-configuration-{note.arm}"
