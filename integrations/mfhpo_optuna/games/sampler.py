@@ -133,7 +133,7 @@ class NashSampler(StudySampler):
         self._check_study(study)  # an objective that suggests nothing is told here
         super().after_trial(study, trial, state, values)
         with self._lock:
-            if not self._joining.refusal(study, trial):
+            if not self._studies.refusal(study, trial):
                 self._of(study).note(study)
 
     def _value_for(

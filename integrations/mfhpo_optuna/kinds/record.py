@@ -15,6 +15,7 @@ from mfhpo.certification.certification import Certification
 from mfhpo.experiment import Answer, Assignment, ShortlistSettings, key_of
 from mfhpo.experiment.kinds.shortlist import ShortlistRunner
 from mfhpo_optuna.kinds.kind import Kind
+from mfhpo_optuna.study.declared import common_settings
 from mfhpo_optuna.study.forgotten import ForgottenReplicate
 from mfhpo_optuna.study.levels import described
 from mfhpo_optuna.study.loop.state import Progress
@@ -61,14 +62,8 @@ class RecordKind(Kind):
 
     def settings(self, study: optuna.Study, seed: int, lease: float | None) -> ShortlistSettings:
         """Return the settings of the contest."""
-        return ShortlistSettings(
-            shortlist=self._shortlist,
-            options=self._options,
-            seed=seed,
-            sign=1.0 if study.direction == optuna.study.StudyDirection.MAXIMIZE else -1.0,
-            lease_seconds=lease,
-            describe=described,
-        )
+        common = common_settings(study, seed, lease)
+        return ShortlistSettings(shortlist=self._shortlist, options=self._options, **common)
 
     def forgotten(self) -> ForgottenReplicate:
         """Return what finds a forgotten replicate, which has seen the search's trials."""
@@ -126,7 +121,7 @@ class RecordKind(Kind):
             total=total if math.isfinite(total) else None,
             unit="evaluations",
             is_guess=True,
-            has_end=False,  # `certify` returns what is known, so that nothing is cut short
+            has_end=False,  # `certify` returns what is known: nothing is cut short
         )
 
     def content(self, known: StudyExperiment, answer: Answer) -> dict[str, Any]:

@@ -18,8 +18,7 @@ from mfhpo.racing.options import (
     MFTopTwoOptions,
     runs,
 )
-from mfhpo_optuna.samplers.declared import race
-from mfhpo_optuna.samplers.options import SamplerOptions
+from mfhpo_optuna.samplers.options import SamplerOptions, race
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.arms import ArmsLike
 

@@ -17,9 +17,8 @@ from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import BlockOptions, ChoiceOptions, runs
 from mfhpo.search import BudgetedSearch
-from mfhpo_optuna.kinds.race import RaceKind
-from mfhpo_optuna.samplers.declared import race
-from mfhpo_optuna.samplers.options import SamplerOptions
+from mfhpo_optuna.kinds.fidelity import RaceKind
+from mfhpo_optuna.samplers.options import SamplerOptions, race
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.arms import ArmsLike
 from mfhpo_optuna.study.study_experiment import StudyExperiment
@@ -77,15 +76,8 @@ class MFSampler(StudySampler):
         Raises ValueError if no trial has told the levels of the fidelity yet, so that nothing is
         chosen.
         """
-        known = self.known(study)
-        fidelity = self._kind.fidelity
-        if known.policy is None and fidelity is not None:
-            raise ValueError(
-                f"study {study.study_name!r} has no finished trial that asked for the fidelity "
-                f"{fidelity.name!r}, so no policy is chosen yet; declare the levels in a Fidelity "
-                f"to have it chosen before the first trial."
-            )
-        return self._choice_for(known)
+        declare = "declare the levels in a Fidelity to have it chosen before the first trial."
+        return self._choice_for(self._begun(study, f"no policy is chosen yet; {declare}"))
 
     def _choice_for(self, known: StudyExperiment) -> PolicyChoice:
         kind = self._kind

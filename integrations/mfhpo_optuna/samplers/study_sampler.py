@@ -6,25 +6,23 @@ import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from functools import cached_property
 from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution
 from optuna.pruners import HyperbandPruner, MedianPruner, NopPruner
-from optuna.samplers import BaseSampler, BruteForceSampler, GridSampler
+from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo._validation import MOST_SEED, check_count, check_instance, check_limit, shown
+from mfhpo._validation import MOST_SEED, check_count, check_instance, check_limit
 from mfhpo.experiment import Answer, Assignment, Done, Refused, Wait
 from mfhpo_optuna.arguments import Settings, objection_to_version
 from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.samplers.answer import AnswerTrials
-from mfhpo_optuna.samplers.delegate import ArmsOnlyStudy, arms_only_study
-from mfhpo_optuna.samplers.joining import Joining, stop
-from mfhpo_optuna.samplers.studies import Studies
-from mfhpo_optuna.study.asked import level_for, replicate_for
-from mfhpo_optuna.study.levels import check_choices, contains, own_value
+from mfhpo_optuna.samplers.options import check_arm_sampler
+from mfhpo_optuna.samplers.studies import Studies, stop
+from mfhpo_optuna.samplers.suggestions import arms_only_study, value_for
+from mfhpo_optuna.study.levels import check_choices
 from mfhpo_optuna.study.loop.end_of_optimize import call_at_end
 from mfhpo_optuna.study.loop.left_running import end_with_optimize, note_end
 from mfhpo_optuna.study.loop.report import ProgressLike, ProgressReport
@@ -39,11 +37,9 @@ from mfhpo_optuna.study.trials.attributes import (
     write_attribute,
 )
 
-# Seconds within which a worker that runs a study begins its next trial, and between two looks.
-_BETWEEN_TRIALS, _PERIOD = 1.0, 0.2
-
-# Seconds that a trial waits at most, or as long as was waited before; the next one goes on waiting.
-_LONGEST_WAIT = 10.0
+# Seconds between two looks, and those that a trial waits at most, or as long as was waited before;
+# the next one goes on waiting.
+_PERIOD, _LONGEST_WAIT = 0.2, 10.0
 
 _CUT_SHORT = "cut short"  # among what the user was told
 
@@ -82,14 +78,16 @@ class StudySampler(BaseSampler):
         seed: int | None = None,
         drawn_by: str = "arm_sampler",
     ) -> None:
-        _check_arm_sampler(arm_sampler, drawn_by)
+        check_arm_sampler(arm_sampler, drawn_by)
         self._kind = kind
         self._arguments = dict(arguments)
         self._arm_sampler = arm_sampler
         self._lease = check_limit("lease", lease)
         self._seed = None if seed is None else check_count("seed", seed, 0, MOST_SEED)
         self._progress = ProgressReport(progress)
-        self._studies = Studies(self._new)
+        self._answers = AnswerTrials(kind)
+        self._settings = Settings(self, self._arguments)
+        self._studies = Studies(self._new, self._settings, kind.notes())
 
     # What users call.
 
@@ -117,9 +115,7 @@ class StudySampler(BaseSampler):
         ValueError if no trial has told the levels of the fidelity yet.
         """
         with self._lock:
-            known = self._read(study)
-            self._check_begun(study, known)
-            return known.answer()
+            return self._begun(study, "there is nothing to recommend yet.").answer()
 
     def searches(self, study: optuna.Study) -> bool:
         """Return whether cheap levels choose which configurations of a study are compared."""
@@ -133,14 +129,13 @@ class StudySampler(BaseSampler):
     def reader(self) -> "StudySampler":
         """Return a sampler like this one that knows no study, to read beside other threads."""
         reader = copy(self)
-        reader._studies = Studies(reader._new)
+        reader._studies = Studies(reader._new, self._settings, self._kind.notes())
         return reader
 
     def objection_to(self, study: optuna.Study) -> str:
         """Return why the sampler cannot run the study, and what to do; "" if it can."""
         check_instance("study", study, optuna.Study, "an optuna.Study")
-        name = type(self).__name__
-        objection = self._kind.objection_to(study)
+        name, objection = type(self).__name__, self._kind.objection_to(study)
         if objection:
             return objection
         if self._kind.has_one_objective and len(study.directions) > 1:
@@ -157,6 +152,16 @@ class StudySampler(BaseSampler):
                 f"the study with pruner=optuna.pruners.NopPruner()."
             )
         return ""
+
+    def _begun(self, study: optuna.Study, consequence: str) -> StudyExperiment:
+        """Return what is known about a study; ValueError if that is nothing yet."""
+        known, fidelity = self.known(study), self._kind.fidelity
+        if known.policy is None and fidelity is not None:
+            raise ValueError(
+                f"study {study.study_name!r} has no finished trial that asked for the fidelity "
+                f"{fidelity.name!r}, so {consequence}"
+            )
+        return known
 
     # What Optuna calls.
 
@@ -184,11 +189,11 @@ class StudySampler(BaseSampler):
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """Return values of the parameters in the search space."""
-        self._check_study(study)
         if not search_space:
             return {}
         if self._arm_sampler is not None:
-            view = self._arms_only(study)
+            with self._lock:
+                view = arms_only_study(study, self._of(study), self._kind)
             return self._arm_sampler.sample_relative(view, trial, search_space)
         return {
             name: self.sample_independent(study, trial, name, distribution)
@@ -203,10 +208,8 @@ class StudySampler(BaseSampler):
         param_distribution: BaseDistribution,
     ) -> Any:
         """Return the value of a parameter: the configuration's, or what the sampler decides."""
-        self._check_study(study)
         check_choices(param_name, param_distribution)
-        refusal = self._joining.refusal(study, trial)
-        if refusal:
+        if refusal := self._studies.refusal(study, trial):
             raise ValueError(refusal)
         with self._lock:
             return self._value_for(study, trial, param_name, param_distribution)
@@ -224,7 +227,7 @@ class StudySampler(BaseSampler):
         except ValueError as error:  # raising here would leave the trial running
             refusal = str(error)
         if refusal:
-            self._joining.refuse(study, trial, refusal)
+            self._studies.refuse(study, trial, refusal)
             return
         if isinstance(reply, Done):
             self._end(study, trial)
@@ -248,7 +251,7 @@ class StudySampler(BaseSampler):
             return
         mark_if_spoilt(study, trial, state)
         with self._lock:
-            if self._joining.refusal(study, trial):
+            if self._studies.refusal(study, trial):
                 self._mark_as_no_answer(study, trial)
                 return
             known = self._read(study)
@@ -283,11 +286,12 @@ class StudySampler(BaseSampler):
                 known = self._read(study)
                 known.give_up_lost(study)
                 reply = known.reply_to(trial)
+                may_wait = study._thread_local.in_optimize_loop and not parameters_before(trial)
                 if isinstance(reply, Assignment):
-                    self._claim(study, known, trial, reply)
+                    self._claim(study, known, trial, reply, may_wait)
                     return reply
                 now = known.under_way.clock()
-                if not isinstance(reply, Wait) or not self._may_wait(study, trial):
+                if not isinstance(reply, Wait) or not may_wait:
                     self._set_aside(study, known, trial, reply)
                     return reply
                 if not known.is_worth_waiting:
@@ -302,15 +306,13 @@ class StudySampler(BaseSampler):
                     return reply
             self._sleep(_PERIOD)
 
-    def _may_wait(self, study: optuna.Study, trial: FrozenTrial) -> bool:
-        return study._thread_local.in_optimize_loop and parameters_before(trial) is None
-
     def _claim(
         self,
         study: optuna.Study,
         known: StudyExperiment,
         trial: FrozenTrial,
         assignment: Assignment,
+        may_wait: bool,
     ) -> None:
         known.waits_since = None
         if self._arm_sampler is not None and known.is_resumed:
@@ -318,8 +320,7 @@ class StudySampler(BaseSampler):
             self._arm_sampler.reseed_rng()
             known.is_resumed = False
         with self._studies.whole(study):
-            stands = known.claim(study, trial, assignment, self._joining.signature)
-            if not stands and self._may_wait(study, trial):
+            if not known.claim(study, trial, assignment) and may_wait:
                 known.withdraw(study, trial)
 
     def _set_aside(
@@ -358,45 +359,17 @@ class StudySampler(BaseSampler):
         self, study: optuna.Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
     ) -> Any:
         known = self._of(study)
-        note = known.claim_of(trial.number)
         if trial.number in known.over:
             raise optuna.TrialPruned("the race is over; see sampler.recommendation(study)")
         if trial.number in known.idle:
             raise optuna.TrialPruned("there was nothing to evaluate; the next trial goes on")
-        if note is None:
-            return self._anything(trial, name, distribution)
-        fidelity, values = self._kind.fidelity, known.trials.values
-        if fidelity is not None and name == fidelity.name:
-            return level_for(known, trial, distribution)
-        if name == self._kind.replicate:
-            if note.block is None:  # it began when the study had none, and does not count
-                return self._anything(trial, name, distribution)
-            return replicate_for(known, trial, distribution)
-        arm = known.trials.arm_of(note)
-        assert arm is not None
-        params = values[arm].params
-        if self._kind.is_whole and name not in params:
-            return self._kind.value_outside(known, trial, arm, name, None, distribution)
-        if self._arm_sampler is not None and name not in params:
-            view = arms_only_study(study, known, self._kind)
-            params[name] = self._arm_sampler.sample_independent(view, trial, name, distribution)
-        value = values.suggest(arm, name, distribution, note.point)
-        if contains(distribution, value):
-            return own_value(distribution, value)
-        return self._kind.value_outside(known, trial, arm, name, value, distribution)
-
-    def _anything(self, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:
-        return drawn(self._seed or 0, trial.number, name, distribution)
-
-    def _arms_only(self, study: optuna.Study) -> ArmsOnlyStudy:
-        with self._lock:
-            return arms_only_study(study, self._of(study), self._kind)
+        note, kind = known.claim_of(trial.number), self._kind
+        # Without a block, it began when the study had no replicate, and does not count.
+        if note is None or (name == kind.replicate and note.block is None):
+            return drawn(self._seed or 0, trial.number, name, distribution)
+        return value_for(study, known, kind, trial, note, name, distribution, self._arm_sampler)
 
     # Answering.
-
-    @property
-    def _answers(self) -> AnswerTrials:
-        return AnswerTrials(self._kind)
 
     def _conclude(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Add the trial that ``study.best_trial`` is to show, unless another worker has done so.
@@ -404,19 +377,15 @@ class StudySampler(BaseSampler):
         It is not waited for these under the lock.
         """
         with self._lock:
-            known = self._read(study)
-            is_said = self._answers.is_said(known)
-        if not is_said:
-            try:
+            is_said = self._answers.is_said(self._read(study))
+        try:
+            if not is_said:
                 self._answers.wait_for_others(study, trial, self._sleep)
-            except KeyboardInterrupt:
-                with self._lock:
-                    self._answers.add(study, self._read(study))
-                raise
-        with self._lock:
-            known = self._read(study)
-            self._answers.add(study, known)
-            self._progress.show(lambda: self._kind.progress(known), is_last=True)
+        finally:  # also after Ctrl-C
+            with self._lock:
+                known = self._read(study)
+                self._answers.add(study, known)
+                self._progress.show(lambda: self._kind.progress(known), is_last=True)
 
     def _mark_as_no_answer(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Keep a single noisy value from being the best trial, which must break no constraint."""
@@ -432,23 +401,20 @@ class StudySampler(BaseSampler):
             )
 
     def _ended(self, study: optuna.Study, error: BaseException | None) -> None:
+        """End what is shown; say once what is left, if an `optimize` ended before the end."""
         with self._lock:
             self._progress.end()
             # Until the next one, others may run the study, with other arguments.
-            self._joining.leave(study)
+            self._studies.leave(study)
             # An error of the objective says more than what would have been left.
             is_told = error is None or isinstance(error, KeyboardInterrupt)
-            if is_told and self._studies.has(study):
-                self._say_if_cut_short(self._of(study))
-
-    def _say_if_cut_short(self, known: StudyExperiment) -> None:
-        """Say once what is left and what is known, if an `optimize` ended before the end."""
-        if known.policy is None or known.is_over or _CUT_SHORT in known.trials.warned:
-            return
-        progress = self._kind.progress(known)
-        if progress.has_end:
-            known.trials.warned.add(_CUT_SHORT)
-            _logger.warning(self._kind.cut_short(known, progress))
+            known = self._of(study) if is_told and self._studies.has(study) else None
+            if known is None or known.policy is None or known.is_over:
+                return
+            progress = self._kind.progress(known)
+            if progress.has_end and _CUT_SHORT not in known.trials.warned:
+                known.trials.warned.add(_CUT_SHORT)
+                _logger.warning(self._kind.cut_short(known, progress))
 
     # Studies.
 
@@ -462,32 +428,12 @@ class StudySampler(BaseSampler):
             )
 
     def _check_study(self, study: optuna.Study) -> None:
-        objection = self.objection_to(study)
-        if objection:
+        if objection := self.objection_to(study):
             raise ValueError(objection)
-
-    def _check_begun(self, study: optuna.Study, known: StudyExperiment) -> None:
-        fidelity = self._kind.fidelity
-        if known.policy is None and fidelity is not None:
-            raise ValueError(
-                f"study {study.study_name!r} has no finished trial that asked for the fidelity "
-                f"{fidelity.name!r}, so there is nothing to recommend yet."
-            )
-
-    @cached_property
-    def _joining(self) -> Joining:
-        settings = Settings(self, self._arguments)
-        return Joining(settings, self._kind.notes(), self._chosen_by)
-
-    def _chosen_by(
-        self, study: optuna.Study, trial_number: int
-    ) -> list[tuple[int, str | None, str | None]]:
-        with self._lock:
-            return self._read(study).under_way.chosen_by(trial_number)
 
     def objection_to_others(self, study: optuna.Study, trial_number: int = -1) -> str:
         """Return why this worker must not run a study beside others; else note how it is run."""
-        return self._joining.objection_to_others(study, trial_number, self._sleep)
+        return self._studies.objection_to_others(study, trial_number, self._sleep)
 
     def _of(self, study: optuna.Study) -> StudyExperiment:
         """Return what is known about a study, as last read; the lock is held."""
@@ -495,7 +441,6 @@ class StudySampler(BaseSampler):
 
     def _read(self, study: optuna.Study) -> StudyExperiment:
         """Return what is known about a study, with its news; the lock is held."""
-        self._check_study(study)
         known = self._studies.read(study)
         if known.policy is not None and not known.announced:
             known.announced = True
@@ -505,28 +450,11 @@ class StudySampler(BaseSampler):
         return known
 
     def _new(self, study: optuna.Study) -> StudyExperiment:
-        objection = objection_to_version(read_attribute(study, SAMPLER_KEY))
-        if objection:
+        self._check_study(study)
+        if objection := objection_to_version(read_attribute(study, SAMPLER_KEY)):
             raise ValueError(f"study {study.study_name!r} {objection}")
-        digest = self._joining.settings.digest
-        return self._experiment(study, self._kind, self._seed_of(study), self._lease, digest)
-
-    def _seed_of(self, study: optuna.Study) -> int:
         # Without a seed, the study's name gives one that all its workers agree on.
-        return zlib.crc32(study.study_name.encode()) if self._seed is None else self._seed
+        seed = zlib.crc32(study.study_name.encode()) if self._seed is None else self._seed
+        return self._experiment(study, self._kind, seed, self._lease, self._settings.digest)
 
     _sleep: Callable[[float], None] = staticmethod(time.sleep)
-
-
-def _check_arm_sampler(arm_sampler: BaseSampler | None, drawn_by: str) -> None:
-    if arm_sampler is not None and not isinstance(arm_sampler, BaseSampler):
-        raise TypeError(
-            f"{drawn_by} must be a sampler of Optuna such as TPESampler() or None, got "
-            f"{shown(arm_sampler)}."
-        )
-    if isinstance(arm_sampler, (GridSampler, BruteForceSampler)):
-        raise TypeError(
-            f"{drawn_by}={type(arm_sampler).__name__} enumerates a whole space and cannot draw "
-            f"single configurations; give another one such as RandomSampler(), or, to a sampler "
-            f"with arms, arms={{name: distribution}}: all of a small space."
-        )
