@@ -31,6 +31,7 @@ from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.study.trials.attributes import (
     ANSWERING_KEY,
     CERTIFICATE_KEY,
+    CONCLUDED_KEY,
     SO_FAR_KEY,
     attributes_for,
     certificate_of,
@@ -119,7 +120,11 @@ class AnswerTrials:
         if self._is_said(known, content):
             return
         promised = self._kind.promise(known, answer)
-        value = self._add(study, known, answer, promised, known.concluding(answer))
+        more = {}
+        if answer.certified:  # what had not ended then comes after it
+            open, order = sorted(map(int, known.experiment.open)), known.experiment.order
+            more = {CONCLUDED_KEY: {"study": study.study_name, "order": order, "open": open}}
+        value = self._add(study, known, answer, promised, more)
         # The next number beyond a tie is no flattery.
         if promised == answer.mean and not math.isclose(value, promised, abs_tol=1e-12):
             warnings.warn(

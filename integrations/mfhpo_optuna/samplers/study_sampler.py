@@ -117,10 +117,6 @@ class StudySampler(BaseSampler):
         with self._lock:
             return self._begun(study, "there is nothing to recommend yet.").answer()
 
-    def searches(self, study: optuna.Study) -> bool:
-        """Return whether cheap levels choose which configurations of a study are compared."""
-        return not self.objection_to(study) and self.known(study).searches
-
     def known(self, study: optuna.Study) -> StudyExperiment:
         """Return what is known about a study, for pictures and reports; only to be read."""
         with self._lock:

@@ -283,7 +283,7 @@ class Translation:
         if not self._has_asked_for_fidelity(trial):
             return False
         if self.kind.is_whole:
-            self.not_asked = sorted(self.values.named(arm) - trial.params.keys())
+            self.not_asked = sorted(self.values[arm].given - trial.params.keys())
             if self.not_asked:
                 return False
         if level is not None and level > target:
@@ -341,7 +341,7 @@ class Translation:
         asked = set(trial.params) if is_at_target else {*trial.params, *self.names()}
         option = self.kind.arms_option
         enqueued = f"trial {trial.number} was enqueued with", parameters_before(trial) or {}
-        for what, given in ((f"{option} contain", self.values.named(arm)), enqueued):
+        for what, given in ((f"{option} contain", self.values[arm].given), enqueued):
             missing = sorted(set(given) - self.values.owned - asked)
             if missing and (is_at_target or not self.values.is_declared):
                 self.warn(

@@ -20,7 +20,6 @@ from mfhpo_optuna.study.forgotten import ForgottenReplicateWarning
 from mfhpo_optuna.study.levels import described, did_you_mean
 from mfhpo_optuna.study.trials.attributes import (
     ARM_KEY,
-    CONCLUDED_KEY,
     END_KEY,
     LIMIT_KEY,
     LOST_KEY,
@@ -36,43 +35,29 @@ from mfhpo_optuna.study.trials.news import TrialNews
 from mfhpo_optuna.study.trials.notes import EndNote, PullNote
 from mfhpo_optuna.study.trials.processes import worker_name
 from mfhpo_optuna.study.trials.under_way import UnderWay, limit_of
+from mfhpo_optuna.study.values import Known
 
 Reply: TypeAlias = Assignment | Wait | Done | Refused
 
 _CHOICES = 8  # of a trial that other workers get in the way of
-
-FORGOTTEN = "forgotten replicate"  # among what the user was warned about
+_FORGOTTEN = "forgotten replicate"  # among what the user was warned about
 
 
 class StudyExperiment:
     """Reads a study's trials into an experiment, and writes claims and ends to them.
 
-    Parameters
-    ----------
-    study
-        The study.
-    kind
-        What is run on it.
-    seed
-        Of what is drawn; the same for all workers.
-    lease
-        Seconds after which a running trial is given up; None: never.
-    arguments
-        A digest of the sampler's, by which others know its trials.
+    All workers have the same `seed` of what is drawn. After `lease` seconds a running trial is
+    given up. By the digest of its sampler's `arguments` others know its trials.
     """
 
     translation: type[Translation] = Translation  # makes events of its trials
 
     def __init__(
-        self,
-        study: optuna.Study,
-        kind: Declared,
-        seed: int,
-        lease: float | None,
-        arguments: str | None,
+        self, study: optuna.Study, kind: Declared, seed: int, lease: float | None, arguments: str
     ) -> None:
         self.kind = kind
         self.trials = self.translation(study, kind, seed, arguments)
+        self.sign = self.trials.sign  # -1 where the study minimises, whose values are mirrored
         self.experiment = Experiment(kind.settings(study, seed, lease))
         self.certificates: list[FrozenTrial] = []  # the trials that the sampler added as answers
         self.at_target = PullStatistics(1, 1)  # of all values there, maximised
@@ -85,8 +70,7 @@ class StudyExperiment:
         self.shown: tuple[int, list[FrozenTrial]] | None = None  # to the sampler of the arms
         self.n_outside = 0  # trials with a value that are none of this experiment's
         self.forgotten = kind.forgotten()
-        if self.forgotten.notice:
-            self.trials.warned.add(FORGOTTEN)
+        self.trials.warned |= {_FORGOTTEN} if self.forgotten.notice else set()
         self.levels_of: dict[int, int] = {}  # of claims made before levels were known
         self._looks: dict[int, object] = {}
         self._ended: dict[int, End] = {}  # told here before the study says so
@@ -133,10 +117,9 @@ class StudyExperiment:
         """Return what trials tell about levels and replicates, which all claims are read by."""
         events: list[Event] = []
         for trial in news:
-            if self.trials.knows_all:
-                break
-            note = self.trials.note_of(trial) if trial.distributions else None
-            events += [] if note is None else self.trials.found(trial, note)
+            if trial.distributions and not self.trials.knows_all:
+                note = self.trials.note_of(trial)
+                events += [] if note is None else self.trials.found(trial, note)
         return events
 
     def _retried_in(self, news: list[FrozenTrial]) -> list[Event]:
@@ -145,8 +128,7 @@ class StudyExperiment:
         numbers = {each["failed_trial"] for each in noted if "failed_trial" in each}
         numbers.update(*(each.get("retry_history") or () for each in noted))
         self.trials.retried |= numbers
-        lost = (self._lost.pop(number, None) for number in sorted(numbers))
-        return [self.trials.outcome(*those) for those in lost if those is not None]
+        return [self.trials.outcome(*self._lost.pop(n)) for n in sorted(numbers) if n in self._lost]
 
     def _is_still_right(self, news: list[FrozenTrial]) -> bool:
         """Return false if news tell what kind of experiment it is, after all."""
@@ -195,7 +177,7 @@ class StudyExperiment:
             value = end.values[0] if end.values else None
             self.forgotten.learn(trial.params, trial.distributions, value)
             if self.forgotten.notice:
-                self.trials.warn(FORGOTTEN, self.forgotten.notice, ForgottenReplicateWarning)
+                self.trials.warn(_FORGOTTEN, self.forgotten.notice, ForgottenReplicateWarning)
         found = self.trials.found(trial, note)
         outcome = self.trials.outcome(trial, note, end)
         if isinstance(outcome, Lost) and not outcome.will_retry:
@@ -290,8 +272,8 @@ class StudyExperiment:
     def hint_at(self, trial: FrozenTrial) -> str:
         """Return a question about a misspelt name of what a trial was enqueued with, or nothing."""
         known = self.trials.names()
-        foreign = [name for name in parameters_before(trial) or {} if name not in known]
-        return did_you_mean(foreign[0], known) if foreign and known else ""
+        foreign = (name for name in parameters_before(trial) or {} if name not in known)
+        return did_you_mean(next(foreign, ""), known)
 
     def claim_of(self, trial_number: int) -> PullNote | None:
         """Return what a running trial evaluates; None if it counts for nothing."""
@@ -305,10 +287,9 @@ class StudyExperiment:
         note = self.claim_of(trial.number)
         if note is None:
             return self.kind.counts_as_single(trial)
-        seconds = self.seconds_of(study, trial)
-        order, worker = self.experiment.order, worker_name()
-        end = End(state, values_of(state, values), order, worker, seconds)
-        mark = EndNote(trial.number, order, worker, state.name)
+        seconds = self._seconds_of(study, trial)
+        mark = EndNote(trial.number, self.experiment.order, worker_name(), state.name)
+        end = End(state, values_of(state, values), mark.order, mark.worker, seconds)
         write_attribute(study, trial, END_KEY, mark.to_dict())
         self._is_stale |= trial.number in self._ended  # its end could not be stored before
         self._ended[trial.number] = end
@@ -316,7 +297,7 @@ class StudyExperiment:
             self.experiment.apply(event)
         return self.kind.counts_as_single(trial)
 
-    def seconds_of(self, study: optuna.Study, trial: FrozenTrial) -> float | None:
+    def _seconds_of(self, study: optuna.Study, trial: FrozenTrial) -> float | None:
         """Return how long a trial that ends now took, and note it where seconds are the cost."""
         seconds: float | None = read_attribute(trial, SECONDS_KEY)
         if seconds is not None and self.kind.trusts_seconds(trial):
@@ -335,17 +316,15 @@ class StudyExperiment:
                     self._note_loss(study, trial, why, is_sure=is_sure)
 
     def _note_loss(self, study: optuna.Study, trial: FrozenTrial, why: str, **how: Any) -> None:
-        order = self.experiment.order
-        mark = EndNote(trial.number, order, worker_name(), why=why, **how)
+        mark = EndNote(trial.number, self.experiment.order, worker_name(), why=why, **how)
         write_attribute(study, trial, LOST_KEY, mark.to_dict())
-        lost = lost_of(trial)
-        assert lost is not None
-        self.experiment.apply(lost)
+        if (lost := lost_of(trial)) is not None:
+            self.experiment.apply(lost)
 
     @property
     def is_worth_waiting(self) -> bool:
         """True if a trial is under way whose worker is not dead for all that is known."""
-        return self.under_way.any_waited_for(list(map(int, self.experiment.open)))
+        return any(str(number) in self.experiment.open for number in self.under_way.waited_for())
 
     # Answers.
 
@@ -355,27 +334,20 @@ class StudyExperiment:
         return isinstance(self.policy, BudgetedSearch)
 
     @property
-    def sign(self) -> float:
-        """-1 where the study minimises, whose values are mirrored."""
-        return self.trials.sign
-
-    @property
     def is_over(self) -> bool:
         """True if nothing is left to do."""
         return self.experiment.finished or self.experiment.is_spent
 
     def answer(self) -> Answer:
         """Return the best answer so far."""
-        answer, notices = self.experiment.answer(), []
+        answer, notices = self.experiment.answer(), [self.forgotten.notice]
         if answer.arm is not None:
             answer = replace(answer, params=self.params_of(answer))
-        if self.forgotten.notice:
-            notices.append(self.forgotten.notice)
         if self.n_outside:
             which = "1 trial does" if self.n_outside == 1 else f"{self.n_outside} trials do"
-            notices.append(
-                f"{which} not count, because this experiment has not chosen what they are"
-            )
+            why = "because this experiment has not chosen what they are"
+            notices.append(f"{which} not count, {why}")
+        notices = [notice for notice in notices if notice]
         if not notices:
             return answer
         certificate = answer.certificate
@@ -383,32 +355,21 @@ class StudyExperiment:
             certificate = replace(certificate, notices=(*certificate.notices, *notices))
         return replace(answer, notices=(*answer.notices, *notices), certificate=certificate)
 
-    def concluding(self, answer: Answer) -> dict[str, Any]:
-        """Return what the trial notes that shows a certified answer: what had not ended then."""
-        if not answer.certified:
-            return {}
-        order, open = self.experiment.order, sorted(map(int, self.experiment.open))
-        return {CONCLUDED_KEY: {"study": self.trials.name, "order": order, "open": open}}
-
     def params_of(self, answer: Answer) -> dict[str, Any]:
         """Return all that is known about the configuration of an answer."""
         if answer.arm is None:
             return {}
         what = self.values_of(answer.arm)
-        named = self.trials.values.named(self.number_of_arm(answer.arm)) | what.distributions.keys()
+        named = what.given | what.distributions.keys()
         return {name: value for name, value in what.params.items() if name in named}
 
-    def values_of(self, arm: int) -> Any:
-        """Return what is known about an arm of the experiment."""
-        return self.trials.values[self.number_of_arm(arm)]
-
-    def number_of_arm(self, arm: int) -> int:
-        """Return the number in its list, or of its draw, that an arm of the experiment has."""
+    def values_of(self, arm: int) -> Known:
+        """Return what is known about an arm of the experiment: an entry of its list, or a draw."""
         configurations = self.experiment.runner.configurations
         if self.trials.values.is_declared:
-            return configurations.entries.index(arm)
+            return self.trials.values[configurations.entries.index(arm)]
         number = configurations.draw_of(arm)
-        return arm if number is None else number
+        return self.trials.values[arm if number is None else number]
 
     @property
     def policy(self) -> Any:
@@ -418,11 +379,11 @@ class StudyExperiment:
     @property
     def n_told(self) -> int:
         """Number of results that were learned; `at_target` is brought up to date."""
-        history = self.experiment.history()
+        history, target = self.experiment.history(), self.experiment.runner.n_levels - 1
         for result in history[self._n_counted :]:
             seen = result.observation
             value = seen.value if isinstance(seen, Observation) and seen.has_value else None
-            if value is not None and result.pull.fidelity == self.experiment.runner.n_levels - 1:
+            if value is not None and result.pull.fidelity == target:
                 self.at_target.add(0, 0, float(value))
         self._n_counted = len(history)
         return self._n_counted
@@ -435,7 +396,6 @@ def _is_same(one: Assignment, other: Assignment) -> bool:
 
 def _may_be_equal(assignment: Assignment) -> bool:
     """Return whether others may claim the same at this moment, and one of them has to move."""
-    if assignment.origin == "retry":
-        return False
     is_of_draw = assignment.origin == "enqueued" and assignment.draw is not None
-    return is_of_draw or assignment.block is not None or assignment.purpose != "given"
+    is_new = is_of_draw or assignment.block is not None or assignment.purpose != "given"
+    return is_new and assignment.origin != "retry"

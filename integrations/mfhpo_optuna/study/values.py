@@ -19,6 +19,7 @@ class Known:
     """A configuration, as far as it is known."""
 
     params: Params = field(default_factory=dict)
+    given: frozenset[str] = frozenset()  # names of what a list has said
     distributions: dict[str, BaseDistribution] = field(default_factory=dict)
     first: FrozenTrial | None = None  # the first trial that evaluated it and ended
     expected: set[str] = field(default_factory=set)  # names of what was enqueued, and not yet told
@@ -46,27 +47,17 @@ class Values:
         self._seed = seed
         self._n_even = given if isinstance(given, int) else 0
         self._hypercube = LatinHypercube(self._n_even, seed)
-        self._known: dict[int, Known] = {}
-        if not isinstance(given, int):
-            self._known = {arm: Known(dict(params)) for arm, params in enumerate(given)}
+        listed = [] if isinstance(given, int) else given
+        self._known = {arm: Known(dict(p), frozenset(p)) for arm, p in enumerate(listed)}
         self.is_overturned = False  # whether what was judged by is not the first trial's any more
-        self._given = {arm: frozenset(known.params) for arm, known in self._known.items()}
 
     def __getitem__(self, arm: int) -> Known:
         """Return what is known about a configuration."""
         return self._known.setdefault(arm, Known())
 
-    def __iter__(self) -> Any:
-        """Yield the numbers of all configurations that anything is known about."""
-        return iter(self._known)
-
     def even_draws(self) -> range:
         """Return the numbers of the draws that fill the space evenly."""
         return range(self._n_even)
-
-    def named(self, arm: int) -> frozenset[str]:
-        """Return the names that were given for a configuration of a list."""
-        return self._given.get(arm, frozenset())
 
     def suggest(
         self,
@@ -118,7 +109,7 @@ class Values:
         known.expected -= {*outside, *told}
         if told and (known.told_by is None or trial.number < known.told_by):
             known.told_by = trial.number
-            known.params |= {n: v for n, v in told.items() if n not in self.named(arm)}
+            known.params |= {n: v for n, v in told.items() if n not in known.given}
         for name, value in told.items():
             known.params.setdefault(name, value)
         for name in told.keys() & trial.distributions.keys():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 
 from optuna.trial import FrozenTrial
 
@@ -85,10 +85,6 @@ class UnderWay:
                 yield trial, "its process died", True
             elif (self._lease is not None or unordered) and self.is_expired(number):
                 yield trial, f"it ran for {self._news.seconds_under_way(trial):.0f} seconds", False
-
-    def any_waited_for(self, numbers: Collection[int]) -> bool:
-        """Return whether the worker of one of some trials lives, for all that is known."""
-        return any(number in self.claims and not self.is_expired(number) for number in numbers)
 
     def waited_for(self) -> dict[int, PullNote]:
         """Return the claims of the trials that are waited for."""
