@@ -40,7 +40,6 @@ from mfhpo_optuna.study.values import Known
 Reply: TypeAlias = Assignment | Wait | Done | Refused
 
 _CHOICES = 8  # of a trial that other workers get in the way of
-_FORGOTTEN = "forgotten replicate"  # among what the user was warned about
 
 
 class StudyExperiment:
@@ -70,7 +69,6 @@ class StudyExperiment:
         self.shown: tuple[int, list[FrozenTrial]] | None = None  # to the sampler of the arms
         self.n_outside = 0  # trials with a value that are none of this experiment's
         self.forgotten = kind.forgotten()
-        self.trials.warned |= {_FORGOTTEN} if self.forgotten.notice else set()
         self.levels_of: dict[int, int] = {}  # of claims made before levels were known
         self._looks: dict[int, object] = {}
         self._ended: dict[int, End] = {}  # told here before the study says so
@@ -174,10 +172,12 @@ class StudyExperiment:
         known = self.trials.values[self.trials.arm_of(note)]
         known.first = known.first or trial
         if self.kind.replicate is None and self.kind.has_one_objective:
-            value = end.values[0] if end.values else None
+            before, value = self.forgotten.notice, end.values[0] if end.values else None
             self.forgotten.learn(trial.params, trial.distributions, value)
-            if self.forgotten.notice:
-                self.trials.warn(_FORGOTTEN, self.forgotten.notice, ForgottenReplicateWarning)
+            if self.forgotten.notice != before:
+                self.trials.warn(
+                    "forgotten replicate", self.forgotten.notice, ForgottenReplicateWarning
+                )
         found = self.trials.found(trial, note)
         outcome = self.trials.outcome(trial, note, end)
         if isinstance(outcome, Lost) and not outcome.will_retry:
@@ -212,10 +212,7 @@ class StudyExperiment:
         return replace(reply, limit=own)
 
     def _inherited(self, trial: FrozenTrial) -> Assignment | None:
-        """Return what a lost trial was to evaluate that this one repeats; None for others.
-
-        It has that trial's parameters, so that it can evaluate nothing else.
-        """
+        """Return what a lost trial was to evaluate, if this one repeats it with its parameters."""
         note = self.trials.read_note(trial)
         if note is None or "failed_trial" not in trial.system_attrs:
             return None
