@@ -10,14 +10,14 @@ from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.pruners import HyperbandPruner, MedianPruner, NopPruner
+from optuna.pruners import MedianPruner, NopPruner
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import MOST_SEED, check_count, check_instance, check_limit
 from mfhpo.experiment import Answer, Assignment, Done, Refused, Wait
 from mfhpo_optuna.arguments import Settings, objection_to_version
-from mfhpo_optuna.kinds.kind import Kind
+from mfhpo_optuna.kinds.kind import Kind, objection_of_samplers
 from mfhpo_optuna.samplers.answer import AnswerTrials
 from mfhpo_optuna.samplers.options import check_arm_sampler
 from mfhpo_optuna.samplers.studies import Studies, stop
@@ -41,24 +41,14 @@ from mfhpo_optuna.study.trials.attributes import (
 # the next one goes on waiting.
 _PERIOD, _LONGEST_WAIT = 0.2, 10.0
 
-_CUT_SHORT = "cut short"  # among what the user was told
-
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 
 class StudySampler(BaseSampler):
     """Runs an experiment on a study: each trial is one evaluation, and all state is in the trials.
 
-    Parameters
-    ----------
-    kind
-        Declares the experiment.
-    arguments
-        The constructor's arguments, to note in studies.
-    arm_sampler, lease, progress, seed
-        See `mfhpo_optuna.samplers.options.SamplerOptions`.
-    drawn_by
-        Name of the option `arm_sampler`.
+    Studies note the constructor's `arguments`. `drawn_by` is the name of the option `arm_sampler`;
+    for the others see `mfhpo_optuna.samplers.options.SamplerOptions`.
     """
 
     _experiment: type[StudyExperiment] = StudyExperiment
@@ -131,23 +121,8 @@ class StudySampler(BaseSampler):
     def objection_to(self, study: optuna.Study) -> str:
         """Return why the sampler cannot run the study, and what to do; "" if it can."""
         check_instance("study", study, optuna.Study, "an optuna.Study")
-        name, objection = type(self).__name__, self._kind.objection_to(study)
-        if objection:
-            return objection
-        if self._kind.has_one_objective and len(study.directions) > 1:
-            return (
-                f"{name} is for one objective, and the study is multi-objective: it has "
-                f"{len(study.directions)} directions. If each objective is that of a player, use "
-                f"NashSampler; else return one number, such as a weighted sum of the objectives, "
-                f"and make the study with direction=."
-            )
-        if isinstance(study.pruner, HyperbandPruner):
-            return (
-                f"{name} does not go with HyperbandPruner, which shows a sampler one bracket's "
-                f"trials only. The sampler itself decides which trials go up to the target: make "
-                f"the study with pruner=optuna.pruners.NopPruner()."
-            )
-        return ""
+        own = self._kind.objection_to(study)
+        return own or objection_of_samplers(self._kind, type(self).__name__, study)
 
     def _begun(self, study: optuna.Study, consequence: str) -> StudyExperiment:
         """Return what is known about a study; ValueError if that is nothing yet."""
@@ -174,6 +149,10 @@ class StudySampler(BaseSampler):
             note = known.claim_of(trial.number)
             if self._arm_sampler is None or note is None:
                 return {}
+            if known.is_resumed:
+                # A seeded sampler would repeat the draws that an earlier process made.
+                self._arm_sampler.reseed_rng()
+                known.is_resumed = False
             values = known.trials.values
             if values.is_declared or values[note.arm].params:
                 return {}  # another trial has decided what the arm is
@@ -284,7 +263,10 @@ class StudySampler(BaseSampler):
                 reply = known.reply_to(trial)
                 may_wait = study._thread_local.in_optimize_loop and not parameters_before(trial)
                 if isinstance(reply, Assignment):
-                    self._claim(study, known, trial, reply, may_wait)
+                    known.waits_since = None
+                    with self._studies.whole(study):
+                        if not known.claim(study, trial, reply) and may_wait:
+                            known.withdraw(study, trial)
                     return reply
                 now = known.under_way.clock()
                 if not isinstance(reply, Wait) or not may_wait:
@@ -301,23 +283,6 @@ class StudySampler(BaseSampler):
                     known.idle.add(trial.number)
                     return reply
             self._sleep(_PERIOD)
-
-    def _claim(
-        self,
-        study: optuna.Study,
-        known: StudyExperiment,
-        trial: FrozenTrial,
-        assignment: Assignment,
-        may_wait: bool,
-    ) -> None:
-        known.waits_since = None
-        if self._arm_sampler is not None and known.is_resumed:
-            # A seeded sampler would repeat the draws that an earlier process made.
-            self._arm_sampler.reseed_rng()
-            known.is_resumed = False
-        with self._studies.whole(study):
-            if not known.claim(study, trial, assignment) and may_wait:
-                known.withdraw(study, trial)
 
     def _set_aside(
         self, study: optuna.Study, known: StudyExperiment, trial: FrozenTrial, reply: Reply
@@ -408,8 +373,8 @@ class StudySampler(BaseSampler):
             if known is None or known.policy is None or known.is_over:
                 return
             progress = self._kind.progress(known)
-            if progress.has_end and _CUT_SHORT not in known.trials.warned:
-                known.trials.warned.add(_CUT_SHORT)
+            if progress.has_end and "cut short" not in known.trials.warned:
+                known.trials.warned.add("cut short")
                 _logger.warning(self._kind.cut_short(known, progress))
 
     # Studies.
