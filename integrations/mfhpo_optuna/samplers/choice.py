@@ -80,7 +80,7 @@ class MFSampler(StudySampler):
         return self._choice_for(self._begun(study, f"no policy is chosen yet; {declare}"))
 
     def _choice_for(self, known: StudyExperiment) -> PolicyChoice:
-        kind = self._kind
+        kind = self.kind
         assert isinstance(kind, RaceKind)
         if known.searches:
             return PolicyChoice(BudgetedSearch, kind.cheap_levels_in_words(known))

@@ -69,6 +69,8 @@ class Studies:
         check_instance("study", study, optuna.Study, "an optuna.Study")
         key = _key_of(study)
         if key not in self._known:
+            if objection := objection_to_version(read_attribute(study, SAMPLER_KEY)):
+                raise ValueError(f"study {study.study_name!r} {objection}")
             self._known[key] = study._storage, self._make(study)
         return self._known[key][1]
 

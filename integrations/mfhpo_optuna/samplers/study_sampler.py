@@ -16,7 +16,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import MOST_SEED, check_count, check_instance, check_limit
 from mfhpo.experiment import Answer, Assignment, Done, Refused, Wait
-from mfhpo_optuna.arguments import Settings, objection_to_version
+from mfhpo_optuna.arguments import Settings
 from mfhpo_optuna.kinds.kind import Kind, objection_of_samplers
 from mfhpo_optuna.samplers.answer import AnswerTrials
 from mfhpo_optuna.samplers.options import check_arm_sampler
@@ -29,13 +29,7 @@ from mfhpo_optuna.study.loop.report import ProgressLike, ProgressReport
 from mfhpo_optuna.study.loop.storage_errors import mark_if_spoilt
 from mfhpo_optuna.study.places import drawn
 from mfhpo_optuna.study.study_experiment import Reply, StudyExperiment
-from mfhpo_optuna.study.trials.attributes import (
-    NO_ANSWER,
-    SAMPLER_KEY,
-    parameters_before,
-    read_attribute,
-    write_attribute,
-)
+from mfhpo_optuna.study.trials.attributes import NO_ANSWER, parameters_before, write_attribute
 
 # Seconds between two looks, and those that a trial waits at most, or as long as was waited before;
 # the next one goes on waiting.
@@ -69,9 +63,7 @@ class StudySampler(BaseSampler):
         drawn_by: str = "arm_sampler",
     ) -> None:
         check_arm_sampler(arm_sampler, drawn_by)
-        self._kind = kind
-        self._arguments = dict(arguments)
-        self._arm_sampler = arm_sampler
+        self.kind, self._arguments, self._arm_sampler = kind, dict(arguments), arm_sampler
         self._lease = check_limit("lease", lease)
         self._seed = None if seed is None else check_count("seed", seed, 0, MOST_SEED)
         self._progress = ProgressReport(progress)
@@ -83,20 +75,12 @@ class StudySampler(BaseSampler):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments that it was made with; of those with defaults, the given ones.
-
-        A study keeps them in its user attribute ``mfhpo:sampler``, from its first trial on.
-        """
+        """The arguments that were given; a study keeps them in its attribute ``mfhpo:sampler``."""
         return dict(self._arguments)
 
     @property
     def _lock(self) -> threading.RLock:
         return self._studies.lock
-
-    @property
-    def kind(self) -> Kind:
-        """The kind of experiment that it runs, for pictures and reports."""
-        return self._kind
 
     def recommendation(self, study: optuna.Study) -> Answer:
         """Return the best answer so far, with its certificate as far as there is one.
@@ -115,18 +99,18 @@ class StudySampler(BaseSampler):
     def reader(self) -> "StudySampler":
         """Return a sampler like this one that knows no study, to read beside other threads."""
         reader = copy(self)
-        reader._studies = Studies(reader._new, self._settings, self._kind.notes())
+        reader._studies = Studies(reader._new, self._settings, self.kind.notes())
         return reader
 
     def objection_to(self, study: optuna.Study) -> str:
         """Return why the sampler cannot run the study, and what to do; "" if it can."""
         check_instance("study", study, optuna.Study, "an optuna.Study")
-        own = self._kind.objection_to(study)
-        return own or objection_of_samplers(self._kind, type(self).__name__, study)
+        own = self.kind.objection_to(study)
+        return own or objection_of_samplers(self.kind, type(self).__name__, study)
 
     def _begun(self, study: optuna.Study, consequence: str) -> StudyExperiment:
         """Return what is known about a study; ValueError if that is nothing yet."""
-        known, fidelity = self.known(study), self._kind.fidelity
+        known, fidelity = self.known(study), self.kind.fidelity
         if known.policy is None and fidelity is not None:
             raise ValueError(
                 f"study {study.study_name!r} has no finished trial that asked for the fidelity "
@@ -156,9 +140,9 @@ class StudySampler(BaseSampler):
             values = known.trials.values
             if values.is_declared or values[note.arm].params:
                 return {}  # another trial has decided what the arm is
-            view = arms_only_study(study, known, self._kind)
+            view = arms_only_study(study, known, self.kind)
             space = self._arm_sampler.infer_relative_search_space(view, trial)
-            return {name: d for name, d in space.items() if name not in self._kind.owned}
+            return {name: d for name, d in space.items() if name not in self.kind.owned}
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
@@ -168,7 +152,7 @@ class StudySampler(BaseSampler):
             return {}
         if self._arm_sampler is not None:
             with self._lock:
-                view = arms_only_study(study, self._of(study), self._kind)
+                view = arms_only_study(study, self._of(study), self.kind)
             return self._arm_sampler.sample_relative(view, trial, search_space)
         return {
             name: self.sample_independent(study, trial, name, distribution)
@@ -231,17 +215,15 @@ class StudySampler(BaseSampler):
                 return
             known = self._read(study)
             with self._studies.whole(study):
-                is_single = known.end(study, trial, state, values)
-            if is_single:
-                self._mark_as_no_answer(study, trial)
-            self._kind.check(known, trial, state)
+                if known.end(study, trial, state, values):
+                    self._mark_as_no_answer(study, trial)
+            self.kind.check(known, trial, state)
             known.give_up_lost(study)
             if known.policy is None:
                 self._stop_if_hopeless(study, known)
                 return
-            self._progress.show(lambda: self._kind.progress(known))
-            is_over = known.is_over
-            if not is_over:
+            self._progress.show(lambda: self.kind.progress(known))
+            if not (is_over := known.is_over):
                 self._answers.add_so_far(study, known)
         if is_over:
             self._conclude(study, trial)
@@ -261,7 +243,7 @@ class StudySampler(BaseSampler):
                 known = self._read(study)
                 known.give_up_lost(study)
                 reply = known.reply_to(trial)
-                may_wait = study._thread_local.in_optimize_loop and not parameters_before(trial)
+                may_wait = study._thread_local.in_optimize_loop and parameters_before(trial) is None
                 if isinstance(reply, Assignment):
                     known.waits_since = None
                     with self._studies.whole(study):
@@ -288,14 +270,14 @@ class StudySampler(BaseSampler):
         self, study: optuna.Study, known: StudyExperiment, trial: FrozenTrial, reply: Reply
     ) -> None:
         """Let a trial that begins count for nothing, and say why under ask and tell."""
-        for key, value in self._kind.attributes_outside(known, trial).items():
+        for key, value in self.kind.attributes_outside(known, trial).items():
             write_attribute(study, trial, key, value)
         in_loop = study._thread_local.in_optimize_loop
         if isinstance(reply, Wait) or (isinstance(reply, Done) and not in_loop):
             warnings.warn(
                 f"trial {trial.number} has nothing to evaluate, because "
                 f"{reply.why}: it runs, but does not count. Stop asking when "
-                f"sampler.{self._kind.answered_by}(study).finished.",
+                f"sampler.{self.kind.answered_by}(study).finished.",
                 stacklevel=5,
             )
 
@@ -324,7 +306,7 @@ class StudySampler(BaseSampler):
             raise optuna.TrialPruned("the race is over; see sampler.recommendation(study)")
         if trial.number in known.idle:
             raise optuna.TrialPruned("there was nothing to evaluate; the next trial goes on")
-        note, kind = known.claim_of(trial.number), self._kind
+        note, kind = known.claim_of(trial.number), self.kind
         # Without a block, it began when the study had no replicate, and does not count.
         if note is None or (name == kind.replicate and note.block is None):
             return drawn(self._seed or 0, trial.number, name, distribution)
@@ -333,10 +315,7 @@ class StudySampler(BaseSampler):
     # Answering.
 
     def _conclude(self, study: optuna.Study, trial: FrozenTrial) -> None:
-        """Add the trial that ``study.best_trial`` is to show, unless another worker has done so.
-
-        It is not waited for these under the lock.
-        """
+        """Add the trial that ``study.best_trial`` is to show, unless another worker has done so."""
         with self._lock:
             is_said = self._answers.is_said(self._read(study))
         try:
@@ -346,7 +325,7 @@ class StudySampler(BaseSampler):
             with self._lock:
                 known = self._read(study)
                 self._answers.add(study, known)
-                self._progress.show(lambda: self._kind.progress(known), is_last=True)
+                self._progress.show(lambda: self.kind.progress(known), is_last=True)
 
     def _mark_as_no_answer(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Keep a single noisy value from being the best trial, which must break no constraint."""
@@ -372,16 +351,16 @@ class StudySampler(BaseSampler):
             known = self._of(study) if is_told and self._studies.has(study) else None
             if known is None or known.policy is None or known.is_over:
                 return
-            progress = self._kind.progress(known)
+            progress = self.kind.progress(known)
             if progress.has_end and "cut short" not in known.trials.warned:
                 known.trials.warned.add("cut short")
-                _logger.warning(self._kind.cut_short(known, progress))
+                _logger.warning(self.kind.cut_short(known, progress))
 
     # Studies.
 
     def _leave_median_pruner(self, study: optuna.Study) -> None:
         """Switch off the pruner of a study for which nobody asked for one."""
-        if type(study.pruner) is MedianPruner and self._kind.replaces_pruner:
+        if type(study.pruner) is MedianPruner and self.kind.replaces_pruner:
             study.pruner = NopPruner()
             _logger.info(
                 f"study {study.study_name!r} goes on without Optuna's MedianPruner: its sampler "
@@ -405,17 +384,14 @@ class StudySampler(BaseSampler):
         known = self._studies.read(study)
         if known.policy is not None and not known.announced:
             known.announced = True
-            words = self._kind.announcement(known)
-            if words:
+            if words := self.kind.announcement(known):
                 _logger.info("study %r: %s.", study.study_name, words)
         return known
 
     def _new(self, study: optuna.Study) -> StudyExperiment:
         self._check_study(study)
-        if objection := objection_to_version(read_attribute(study, SAMPLER_KEY)):
-            raise ValueError(f"study {study.study_name!r} {objection}")
         # Without a seed, the study's name gives one that all its workers agree on.
         seed = zlib.crc32(study.study_name.encode()) if self._seed is None else self._seed
-        return self._experiment(study, self._kind, seed, self._lease, self._settings.digest)
+        return self._experiment(study, self.kind, seed, self._lease, self._settings.digest)
 
     _sleep: Callable[[float], None] = staticmethod(time.sleep)
