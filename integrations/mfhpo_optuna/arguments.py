@@ -9,6 +9,7 @@ import inspect
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -61,15 +62,14 @@ def name_of(sampler: BaseSampler) -> str:
 class Settings:
     """What all workers that run a study at the same time must have in common.
 
-    An argument that is its default counts as not given, so that versions with other options agree.
-    What JSON does not hold is not compared.
+    An argument that is its default counts as not given. What JSON does not hold is not compared.
     """
 
     def __init__(self, sampler: BaseSampler, arguments: Mapping[str, Any]) -> None:
         self._sampler, self._given = type(sampler).__name__, arguments
         parameters = inspect.signature(type(sampler)).parameters.values()
         self._defaults = _compared({each.name: _encoded(each.default) for each in parameters})
-        self._all = self._without_defaults(_each_encoded(arguments))
+        self._all = self._without_defaults({name: _encoded(arguments[name]) for name in arguments})
         content = [STATE_VERSION, self._sampler, sorted(self._all.items())]
         # The same for equal settings, in all processes; trials say by it how they were chosen.
         self.digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
@@ -78,7 +78,7 @@ class Settings:
         compared = _compared(encoded).items()
         return {name: value for name, value in compared if value != self._defaults.get(name)}
 
-    @property
+    @cached_property
     def note(self) -> dict[str, Any]:
         """The sampler and its arguments, as a study notes them; `from_json` reads the latter."""
         return {
@@ -110,21 +110,22 @@ class Settings:
         )
 
     def _differences(self, noted: Mapping[str, Any]) -> str:
-        """Return in sentences how these differ from those that a study has noted."""
+        """Return in sentences how these differ from those that a study has noted, if known."""
         if noted.get("sampler") != self._sampler:
             return f"It has {noted.get('sampler')}, and this one {self._sampler}. "
         given = noted.get("arguments")
         theirs = self._without_defaults(given if isinstance(given, Mapping) else {})
-        return "".join(self._difference(name, theirs) for name in {**theirs, **self._all})
-
-    def _difference(self, name: str, theirs: Mapping[str, Any]) -> str:
-        """Return in a sentence how an argument differs, or nothing if that is not known."""
-        here, there = (each.get(name, self._defaults.get(name)) for each in (self._all, theirs))
-        if here == there or _NOT_COMPARED in (here, there):
-            return ""
-        if _cut(here) == _cut(there):
-            return f"Their {name} differ. "
-        return f"It has {name}={_cut(there)}, and this one {name}={_cut(here)}. "
+        sentences = []
+        for name in {**theirs, **self._all}:
+            usual = self._defaults.get(name)
+            here, there = self._all.get(name, usual), theirs.get(name, usual)
+            if here == there or _NOT_COMPARED in (here, there):
+                continue
+            if _cut(here) == _cut(there):
+                sentences.append(f"Their {name} differ. ")
+            else:
+                sentences.append(f"It has {name}={_cut(there)}, and this one {name}={_cut(here)}. ")
+        return "".join(sentences)
 
 
 def objection_to_version(note: Mapping[str, Any] | None) -> str:
@@ -132,11 +133,12 @@ def objection_to_version(note: Mapping[str, Any] | None) -> str:
     version = STATE_VERSION if note is None else note.get("version", 1)
     if version == STATE_VERSION:
         return ""
-    is_later = isinstance(version, int) and version > STATE_VERSION
+    by, other = "mfhpo 0.1", "mfhpo 0.1.4"
+    if isinstance(version, int) and version > STATE_VERSION:
+        by, other = "a later mfhpo", "the later one"
     return (
-        f"was run by {'a later mfhpo' if is_later else 'mfhpo 0.1'}, which writes version "
-        f"{version} of a study's state; this one knows version {STATE_VERSION} alone. Go on with "
-        f"{'the later one' if is_later else 'mfhpo 0.1.4'}, or begin another study."
+        f"was run by {by}, which writes version {version} of a study's state; this one knows "
+        f"version {STATE_VERSION} alone. Go on with {other}, or begin another study."
     )
 
 
@@ -150,7 +152,7 @@ def to_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
     >>> to_json({"fidelity": Fidelity("epochs"), "arms": 8})["arms"]
     8
     """
-    found = _each_encoded(arguments)
+    found = {name: _encoded(value) for name, value in arguments.items()}
     bytes_of = {name: len(json.dumps(encoded)) for name, encoded in found.items()}
     for name in sorted(bytes_of, key=lambda name: -bytes_of[name]):
         if len(json.dumps(found)) <= _MOST_BYTES:
@@ -184,10 +186,6 @@ def from_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
 def may_be_arms(noted: Any) -> bool:
     """Return whether the arms that are noted, or their number, can be those of a race."""
     return not isinstance(noted, (int, float)) or noted <= MOST_ARMS
-
-
-def _each_encoded(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _encoded(value) for name, value in arguments.items()}
 
 
 def _compared(encoded: Mapping[str, Any]) -> dict[str, Any]:
