@@ -60,11 +60,7 @@ class Values:
         return range(self._n_even)
 
     def suggest(
-        self,
-        arm: int,
-        name: str,
-        distribution: BaseDistribution,
-        point: Mapping[str, float] | None,
+        self, arm: int, name: str, distribution: BaseDistribution, point: Mapping[str, float] | None
     ) -> Any:
         """Return a configuration's value of a parameter, drawn now if it was never asked for."""
         value = self.planned(arm, name, distribution, point)

@@ -14,14 +14,7 @@ from optuna.distributions import FloatDistribution
 from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
-from mfhpo_optuna import (
-    Fidelity,
-    IISESampler,
-    MFLUCBSampler,
-    NashSampler,
-    SearchSampler,
-    certify,
-)
+from mfhpo_optuna import Fidelity, IISESampler, MFLUCBSampler, NashSampler, SearchSampler, certify
 from mfhpo_optuna.arguments import STATE_VERSION, Settings
 from mfhpo_optuna.study.trials.attributes import CERTIFICATE_KEY, SAMPLER_KEY
 from mfhpo_optuna.study.trials.processes import worker_name

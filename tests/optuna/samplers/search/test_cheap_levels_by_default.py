@@ -39,11 +39,7 @@ def bowl(trial):
 
 def run(sampler, objective=bowl, storage=None, direction="minimize", **options):
     study = optuna.create_study(
-        sampler=sampler,
-        study_name="s",
-        storage=storage,
-        load_if_exists=True,
-        direction=direction,
+        sampler=sampler, study_name="s", storage=storage, load_if_exists=True, direction=direction
     )
     study.optimize(objective, **options)
     return study

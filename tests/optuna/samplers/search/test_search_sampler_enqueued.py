@@ -51,8 +51,7 @@ def test_what_is_enqueued_while_a_shortlist_is_certified_is_in_the_block_of_the_
 
 
 @pytest.mark.parametrize(
-    "make",
-    [lambda: SearchSampler("epochs", seed=0), lambda: IISESampler("epochs", arms=1, seed=0)],
+    "make", [lambda: SearchSampler("epochs", seed=0), lambda: IISESampler("epochs", arms=1, seed=0)]
 )
 def test_two_that_evaluate_what_was_enqueued_evaluate_the_same(make):
     storage = optuna.storages.InMemoryStorage()
