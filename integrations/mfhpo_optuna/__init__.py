@@ -23,9 +23,9 @@ if TYPE_CHECKING:
         IISESampler,
         MFGradSampler,
         MFLUCBSampler,
+        MFSampler,
         MFTopTwoSampler,
     )
-    from mfhpo_optuna.samplers.choice import MFSampler
     from mfhpo_optuna.samplers.rcucb import RCUCBSampler, ZoomingRCUCBSampler
     from mfhpo_optuna.samplers.reward import MFEliminationSampler, MFUCBSampler
     from mfhpo_optuna.samplers.search_sampler import SearchSampler, training_of
@@ -91,8 +91,9 @@ _NAMES = {
     "mfhpo_optuna.samplers.answer": (
         "SearchRecommendation StudyLimitRecommendation StudyRecommendation"
     ),
-    "mfhpo_optuna.samplers.best_arm": "IISESampler MFGradSampler MFLUCBSampler MFTopTwoSampler",
-    "mfhpo_optuna.samplers.choice": "MFSampler",
+    "mfhpo_optuna.samplers.best_arm": (
+        "IISESampler MFGradSampler MFLUCBSampler MFSampler MFTopTwoSampler"
+    ),
     "mfhpo_optuna.samplers.rcucb": "RCUCBSampler ZoomingRCUCBSampler",
     "mfhpo_optuna.samplers.reward": "MFEliminationSampler MFUCBSampler",
     "mfhpo_optuna.samplers.search_sampler": "SearchSampler training_of",

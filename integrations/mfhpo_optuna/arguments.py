@@ -88,18 +88,13 @@ class Settings:
             "version": STATE_VERSION,
         }
 
-    def changes(self, note: Any) -> bool:
-        """Return whether a study has noted other arguments."""
-        return isinstance(note, Mapping) and note.get("digest", self.digest) != self.digest
-
-    def objection_to(self, note: Any, others: Sequence[str]) -> str:
+    def objection_to(self, noted: Mapping[str, Any], others: Sequence[str]) -> str:
         """Return why a worker with these must not run a study with this note, or nothing.
 
         `others` are trials under way, in words, that began with other settings. A worker that comes
         later may use other ones, such as a larger budget. Of several at the same time, those whose
         settings are noted may go on.
         """
-        noted = note if isinstance(note, Mapping) else {}
         if not others or noted.get("digest") == self.digest:
             return ""
         return (
@@ -130,7 +125,7 @@ class Settings:
 
 def objection_to_version(note: Mapping[str, Any] | None) -> str:
     """Return why this version of the library cannot read a study with a note, or nothing."""
-    version = STATE_VERSION if note is None else note.get("version", 1)
+    version = note.get("version", 1) if note else STATE_VERSION
     if version == STATE_VERSION:
         return ""
     by, other = "mfhpo 0.1", "mfhpo 0.1.4"
@@ -146,11 +141,6 @@ def to_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments as plain JSON values; of what has no such form, the text alone.
 
     The longest ones become a text, too, where a database may not hold all of them.
-
-    Examples
-    --------
-    >>> to_json({"fidelity": Fidelity("epochs"), "arms": 8})["arms"]
-    8
     """
     found = {name: _encoded(value) for name, value in arguments.items()}
     bytes_of = {name: len(json.dumps(encoded)) for name, encoded in found.items()}
@@ -166,11 +156,6 @@ def from_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises ValueError for an argument of which only the text is known, and for more arms than a race
     can have.
-
-    Examples
-    --------
-    >>> from_json(to_json({"sigma": Bounded(0.0, 1.0)}))
-    {'sigma': Bounded(low=0.0, high=1.0)}
     """
     found = {}
     for name, value in arguments.items():

@@ -25,7 +25,7 @@ from mfhpo.search import BudgetedSearch, DeclaredSearch, HalvingSearch, ModelSea
 from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.arms import ArmsLike, Params, given_arms
 from mfhpo_optuna.study.declared import common_settings
-from mfhpo_optuna.study.loop.state import Progress
+from mfhpo_optuna.study.loop.report import Progress
 
 if TYPE_CHECKING:
     from mfhpo_optuna.study.study_experiment import StudyExperiment

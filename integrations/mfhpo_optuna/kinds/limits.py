@@ -16,7 +16,7 @@ from mfhpo.racing.answer import cautious_value
 from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.arms import ArmsLike, Params, given_arms
 from mfhpo_optuna.study.declared import Warn, common_settings
-from mfhpo_optuna.study.loop.state import Progress
+from mfhpo_optuna.study.loop.report import Progress
 from mfhpo_optuna.study.trials.attributes import (
     CENSORED_KEY,
     ENFORCER_KEY,

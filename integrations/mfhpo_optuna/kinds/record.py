@@ -18,7 +18,7 @@ from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.declared import common_settings
 from mfhpo_optuna.study.forgotten import ForgottenReplicate
 from mfhpo_optuna.study.levels import described
-from mfhpo_optuna.study.loop.state import Progress
+from mfhpo_optuna.study.loop.report import Progress
 
 if TYPE_CHECKING:
     from mfhpo_optuna.study.arms import Params

@@ -138,14 +138,13 @@ class Studies:
         others, key = self._others(study, trial_number), _key_of(study)
         if key in self._noted and not others:
             return ""
-        noted = read_attribute(study, SAMPLER_KEY)
-        if self._settings.changes(noted) and dict(noted or {}).get(WORKER) != worker_name():
-            # Those that were there may just be between two trials.
-            for _ in range(round(_BETWEEN_TRIALS / _PERIOD)):
-                if others:
-                    break
-                sleep(_PERIOD)
-                others = self._others(study, trial_number)
+        noted, digest = read_attribute(study, SAMPLER_KEY) or {}, self._settings.digest
+        is_changed = noted.get("digest", digest) != digest and noted.get(WORKER) != worker_name()
+        for _ in range(round(_BETWEEN_TRIALS / _PERIOD) if is_changed else 0):
+            if others:
+                break
+            sleep(_PERIOD)  # those that were there may just be between two trials
+            others = self._others(study, trial_number)
         objection = objection_to_version(noted) or self._settings.objection_to(noted, others)
         if objection:
             return f"study {study.study_name!r} {objection}"

@@ -134,8 +134,7 @@ class Translation:
         """Return the number of a claimed configuration; -1 if it is none of these."""
         if note.key is not None:
             return self._by_key.get(note.key, _NONE)
-        n_even = len(self.values.even_draws())
-        is_another = self.values.is_declared or 0 < n_even <= note.arm
+        is_another = self.values.is_declared or 0 < self.values.n_even <= note.arm
         return _NONE if is_another else note.arm
 
     def begun(self, trial: FrozenTrial, note: PullNote) -> Begun | None:
@@ -368,9 +367,7 @@ class Translation:
         self._told |= new
         points = {arm: point_of(self.values[arm].params, asked)}
         if new:
-            points |= {
-                each: self._planned(each) for each in self.values.even_draws() if each != arm
-            }
+            points |= {n: self._planned(n) for n in range(self.values.n_even) if n != arm}
         return new, points
 
     def _planned(self, arm: int) -> Point:

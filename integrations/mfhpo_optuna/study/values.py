@@ -45,8 +45,8 @@ class Values:
         self.is_declared = not isinstance(given, int)
         self.owned = frozenset(owned)
         self._seed = seed
-        self._n_even = given if isinstance(given, int) else 0
-        self._hypercube = LatinHypercube(self._n_even, seed)
+        self.n_even = given if isinstance(given, int) else 0  # the first draws fill the space
+        self._hypercube = LatinHypercube(self.n_even, seed)
         listed = [] if isinstance(given, int) else given
         self._known = {arm: Known(dict(p), frozenset(p)) for arm, p in enumerate(listed)}
         self.is_overturned = False  # whether what was judged by is not the first trial's any more
@@ -54,10 +54,6 @@ class Values:
     def __getitem__(self, arm: int) -> Known:
         """Return what is known about a configuration."""
         return self._known.setdefault(arm, Known())
-
-    def even_draws(self) -> range:
-        """Return the numbers of the draws that fill the space evenly."""
-        return range(self._n_even)
 
     def suggest(
         self, arm: int, name: str, distribution: BaseDistribution, point: Mapping[str, float] | None
@@ -80,7 +76,7 @@ class Values:
             del known.params[name]
         if name in known.params:
             return known.params[name]
-        if arm < self._n_even:
+        if arm < self.n_even:
             return self._hypercube.draw(arm, name, distribution)
         place = (point or {}).get(name)
         if place is None:
