@@ -14,7 +14,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Problem
 from mfhpo.certification.choice import LOSSES_ARE_MAXIMISED
-from mfhpo.experiment import Answer, LateSettings, RaceSettings, SearchSettings
+from mfhpo.experiment import LateSettings, RaceSettings, SearchSettings
 from mfhpo.experiment.events import Purpose
 from mfhpo.experiment.kinds.race import DeclaredRace
 from mfhpo.experiment.kinds.settings import Settings
@@ -72,14 +72,6 @@ class FidelityKind(Kind):
     def most_without(self, known: StudyExperiment) -> int:
         """Return how many trials may give a value without asking for the fidelity."""
         return 1
-
-    def promise(self, known: StudyExperiment, answer: Answer) -> float:
-        """Return the mean of a certificate, and else the pessimistic end of its interval."""
-        if answer.certified:
-            return answer.mean
-        _, _, (low, high) = known.experiment.runner.leader()
-        end = low if known.sign > 0.0 else high
-        return end if math.isfinite(end) or not answer.searched else answer.mean
 
     def sure_value(self, known: StudyExperiment, bound: float) -> float | None:
         """Return the leader's least worth; a value at the target is needed, or other evidence."""
@@ -142,16 +134,8 @@ class FidelityKind(Kind):
 class RaceKind(FidelityKind):
     """Compares configurations; what is declared has the unit and direction of the objective.
 
-    Options are tried at once, so that wrong ones raise here and not in the first trial.
-
-    Parameters
-    ----------
-    declared
-        The race.
-    arms
-        See `IISESampler`.
-    races
-        Whether all configurations are compared, as another sampler draws them.
+    Options are tried at once, so that wrong ones raise here and not in the first trial. `races`
+    says whether all configurations are compared, as another sampler draws them.
     """
 
     def __init__(self, declared: DeclaredRace, arms: ArmsLike, *, races: bool) -> None:
@@ -207,12 +191,7 @@ class RaceKind(FidelityKind):
 class SearchKind(FidelityKind):
     """Searches with cheap and dear evaluations, and compares the best on new ones.
 
-    Parameters
-    ----------
-    declared
-        The search.
-    is_proposed
-        Whether another sampler draws the configurations.
+    `is_proposed` says whether another sampler draws the configurations.
     """
 
     arms_option = "candidates"

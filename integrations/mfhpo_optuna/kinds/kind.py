@@ -22,21 +22,11 @@ from mfhpo_optuna.study.trials.attributes import FIDELITY_KEY
 
 
 class Kind(Declared):
-    """Declares an experiment, and says what differs in how it is told by trials.
+    """Declares an experiment, and says what differs in how it is told by trials."""
 
-    Attributes
-    ----------
-    replaces_pruner
-        Whether Optuna's usual pruner gets in the way.
-    answers_so_far
-        Whether answers are added before the end.
-    answered_by
-        The sampler's method that answers.
-    """
-
-    replaces_pruner = False
-    answers_so_far = True
-    answered_by = "recommendation"
+    replaces_pruner = False  # whether Optuna's usual pruner gets in the way
+    answers_so_far = True  # whether answers are added before the end
+    answered_by = "recommendation"  # the sampler's method
 
     def objection_to(self, study: optuna.Study) -> str:
         """Return why a study cannot be run, or nothing."""
@@ -55,8 +45,20 @@ class Kind(Declared):
         return answer.to_dict()
 
     def promise(self, known: StudyExperiment, answer: Answer) -> float:
-        """Return the value of the trial that shows an answer at the end."""
-        return answer.mean
+        """Return the value of the trial that shows an answer at the end.
+
+        The mean of a certificate, and else the pessimistic end of its interval.
+        """
+        if answer.certified or answer.arm is None:
+            return answer.mean
+        low, high = self.interval_of(known, answer.arm)
+        end = low if known.sign > 0.0 else high
+        return end if math.isfinite(end) or not answer.searched else answer.mean
+
+    def interval_of(self, known: StudyExperiment, leader: int) -> tuple[float, float]:
+        """Return the interval of the configuration that leads, in the objective's direction."""
+        interval: tuple[float, float] = known.experiment.runner.leader()[2]
+        return interval
 
     def is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
         """Return whether an earlier answer, as recorded, says all that this one says."""

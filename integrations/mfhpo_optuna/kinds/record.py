@@ -31,15 +31,8 @@ _GIVE_THE_SAME = "Give the objective that the study was run with."
 class RecordKind(Kind):
     """Compares the candidates of a shortlist by new evaluations.
 
-    Parameters
-    ----------
-    shortlist
-        The candidates.
-    options
-        See `mfhpo.experiment.ShortlistSettings`. They are tried at once, so that wrong ones raise
-        before anything is recorded.
-    forgotten
-        Knows the trials that have made the shortlist.
+    For options see `mfhpo.experiment.ShortlistSettings`: they are tried at once, so that wrong ones
+    raise before anything is recorded. `forgotten` knows the trials that have made the shortlist.
     """
 
     is_whole = True
@@ -129,12 +122,9 @@ class RecordKind(Kind):
         assert answer.certificate is not None
         return {**answer.certificate.to_dict(), "arm": answer.arm}
 
-    def promise(self, known: StudyExperiment, answer: Answer) -> float:
-        """Return the mean of a certificate, and else the pessimistic end of its interval."""
-        if answer.certified or answer.arm is None:
-            return answer.mean
-        low, high = _contest(known).interval(answer.arm)
-        return low if known.sign > 0.0 else high
+    def interval_of(self, known: StudyExperiment, leader: int) -> tuple[float, float]:
+        """Return the interval of the candidate that leads, in the objective's direction."""
+        return _contest(known).interval(leader)
 
     def is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
         """Return whether an earlier answer, as recorded, says all that this one says."""

@@ -31,21 +31,9 @@ _BETWEEN_TRIALS, _PERIOD = 1.0, 0.2
 class Studies:
     """Keeps what is known about each study, which is a function of its trials.
 
-    It refuses trials of a worker whose arguments are not those of the others.
-
-    Parameters
-    ----------
-    make
-        Returns what is known about a study before any trial is read.
-    settings
-        Of the sampler.
-    notes
-        Further notes that a study is told, by attribute.
-
-    Attributes
-    ----------
-    lock
-        Held by whoever reads a study or changes what is known; never while it waits.
+    `make` returns what is known before any trial is read. Trials of a worker whose settings are not
+    those of the others are refused. Whoever reads a study or changes what is known holds the
+    `lock`, and never waits with it. Further `notes` are told to a study, by attribute.
     """
 
     def __init__(

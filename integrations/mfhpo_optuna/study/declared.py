@@ -24,39 +24,19 @@ Warn: TypeAlias = Callable[[str, str], None]
 
 
 class Declared(abc.ABC):
-    """Declares an experiment, and says how its trials are read.
+    """Declares an experiment, and says how its trials are read."""
 
-    Attributes
-    ----------
-    fidelity
-        The parameter that sets the level, which the sampler decides; None: there is none.
-    replicate
-        The parameter that sets the split or the seed; None: evaluations are independent.
-    arms_option
-        The argument in which users give configurations.
-    in_seconds
-        Whether costs are seconds that are measured.
-    has_one_objective
-        Whether a study must have a single objective.
-    is_whole
-        Whether configurations are given with all parameters that an objective may ask for.
-    about_pruning
-        What to say about a trial that was pruned without a limit.
-    chooses
-        What it chooses besides configurations, in words: others' claims are not its own.
-    """
-
-    fidelity: Fidelity | None = None
-    replicate: str | None = None
-    arms_option = "arms"
-    in_seconds = False
+    fidelity: Fidelity | None = None  # the parameter that sets the level, if there is one
+    replicate: str | None = None  # the parameter that sets the split; None: all are independent
+    arms_option = "arms"  # the argument in which users give configurations
+    in_seconds = False  # whether costs are seconds that are measured
     has_one_objective = True
-    is_whole = False
+    is_whole = False  # whether configurations have all parameters that an objective may ask for
+    chooses = "levels of a fidelity"  # besides configurations: others' claims are not its own
     about_pruning = (
         "Make the study with pruner=optuna.pruners.NopPruner(); the race itself decides what is "
         "not worth finishing."
     )
-    chooses = "levels of a fidelity"
 
     @property
     def owned(self) -> tuple[str, ...]:

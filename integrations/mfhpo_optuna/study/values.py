@@ -31,14 +31,8 @@ class Known:
 class Values:
     """The values of configurations; a number stands for one of a list, or for a draw.
 
-    Parameters
-    ----------
-    given
-        The list, or how many are to be drawn so that they fill the space evenly.
-    owned
-        Names of the parameters that the sampler decides, of no configuration.
-    seed
-        Of what is drawn.
+    `given` is the list, or how many draws fill the space evenly. The sampler decides the `owned`
+    parameters, which are part of no configuration.
     """
 
     def __init__(self, given: int | list[Params], owned: Collection[str], seed: int) -> None:

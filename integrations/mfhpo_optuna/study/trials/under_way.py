@@ -19,15 +19,8 @@ _LEAST_LEASE, _LEASE_FACTOR = 60.0, 10.0
 class UnderWay:
     """The claims of trials that have not ended.
 
-    Parameters
-    ----------
-    news
-        Knows since when trials run.
-    lease
-        Seconds after which a trial is waited for no longer; None: ten times as long as the slowest
-        one would have taken, and at least a minute, or a minute and twice its limit.
-    cost_of
-        Returns the declared cost of a claim.
+    A trial is waited for `lease` seconds. None: ten times as long as the slowest one would have
+    taken, by the declared cost of claims, and at least a minute; or a minute and twice its limit.
     """
 
     def __init__(
