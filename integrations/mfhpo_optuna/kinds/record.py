@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from copy import deepcopy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import optuna
@@ -121,6 +122,10 @@ class RecordKind(Kind):
         """Return the certificate as the record has it, with the arm by which answers are known."""
         assert answer.certificate is not None
         return {**answer.certificate.to_dict(), "arm": answer.arm}
+
+    def promise(self, known: StudyExperiment, answer: Answer) -> float:
+        """Return the mean of a certificate, and else the end of its interval, however wide."""
+        return super().promise(known, replace(answer, searched=False))
 
     def interval_of(self, known: StudyExperiment, leader: int) -> tuple[float, float]:
         """Return the interval of the candidate that leads, in the objective's direction."""
