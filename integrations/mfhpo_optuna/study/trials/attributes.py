@@ -187,14 +187,6 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST
 
 
-def _is_flag(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
 def _is_name(value: Any) -> bool:
     return isinstance(value, str) and 0 < len(value) <= _LONGEST_NAME
 
@@ -242,7 +234,6 @@ def _fields(needed: str, note: type | None = None, /, **checks: Check) -> Callab
     It is returned as it is, or as a note.
     """
     needs = set(needed.split())
-    names = {each.name for each in fields(note)} if note else set()
 
     def read(value: Any) -> Any:
         if not isinstance(value, Mapping) or not needs <= value.keys():
@@ -251,20 +242,39 @@ def _fields(needed: str, note: type | None = None, /, **checks: Check) -> Callab
             return None
         if note is None:
             return value if _is_plain(value) else None
-        known = {name: value[name] for name in names & value.keys()}
+        known = {name: value[name] for name in checks.keys() & value.keys()}
         return note(**{n: tuple(of) if isinstance(of, list) else of for n, of in known.items()})
 
     return read
+
+
+_BY_TYPE: dict[str, Check] = {
+    "int": _is_whole,
+    "str": _is_name,
+    "bool": lambda value: isinstance(value, bool),
+    "Purpose": lambda value: value in get_args(Purpose),
+    "Origin": lambda value: value in get_args(Origin),
+    "Mapping[str, float]": _is_point,
+    "tuple[int | str, ...]": lambda those: _are(lambda of: _is_whole(of) or _is_name(of), those),
+}
+
+
+def _checks_of(note: type) -> dict[str, Check]:
+    """Return what the fields of a note must be, by their types."""
+    return {of.name: _BY_TYPE[str(of.type).removesuffix(" | None")] for of in fields(note)}
+
+
+_as_end = _fields("trial order", EndNote, **_checks_of(EndNote))
 
 
 def _is_candidate(value: Any) -> bool:
     return isinstance(value, Mapping) and isinstance(value["name"], str) and value["name"] != ""
 
 
-_is_certificate = _fields(
+_as_certificate = _fields(
     "arm",
     arm=lambda arm: arm is None or _is_whole(arm),
-    certified=_is_flag,
+    certified=lambda value: isinstance(value, bool),
     trials=_is_whole,
     evaluations=_is_whole,
     candidates=lambda those: _are(_is_candidate, those),
@@ -272,47 +282,18 @@ _is_certificate = _fields(
 
 
 def _certificate(value: Any) -> Any:
-    content = _is_certificate(value) or {}
+    content = _as_certificate(value) or {}
     has_claim = all(_is_number(content.get(name, 0.0)) for name in ("delta", "epsilon"))
     return content if content and (has_claim or not content.get("certified")) else None
 
 
-_CLAIM: dict[str, Check] = {
-    "trial": _is_whole,
-    "study": _is_name,
-    "order": _is_whole,
-    "origin": lambda origin: origin in get_args(Origin),
-    "retry_of": _is_whole,
-    WORKER: _is_name,
-    ARGUMENTS: _is_name,
-}
-_END = _fields(
-    "trial order",
-    EndNote,
-    trial=_is_whole,
-    order=_is_whole,
-    state=_is_text,
-    why=_is_text,
-    is_sure=_is_flag,
-    is_withdrawn=_is_flag,
-    worker=_is_name,
-)
 _CHECKS: dict[str, Callable[[Any], Any]] = {
-    ARM_KEY: _fields(
-        "trial study order arm",
-        PullNote,
-        arm=_is_whole,
-        key=_is_name,
-        fidelity=_is_whole,
-        block=_is_whole,
-        purpose=lambda purpose: purpose in get_args(Purpose),
-        shortlist=lambda those: _are(lambda of: _is_whole(of) or _is_name(of), those),
-        point=_is_point,
-        chooses=_is_name,
-        **_CLAIM,
-    ),
+    ARM_KEY: _fields("trial study order arm", PullNote, **_checks_of(PullNote)),
     QUERY_KEY: _fields(
-        "", levels=lambda levels: _are(_is_whole, levels), profile=_is_point, **_CLAIM
+        "",
+        levels=lambda levels: _are(_is_whole, levels),
+        profile=_is_point,
+        **_checks_of(PullNote),
     ),
     GAME_KEY: _fields(
         "players fidelity",
@@ -332,29 +313,27 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     SAMPLER_KEY: _fields(
         "sampler arguments",
         sampler=_is_name,
-        arguments=lambda given: all(
-            may_be_arms(given[name])
-            for name in ("arms", "candidates")
-            if name in given.keys()  # noqa: SIM118 -- raises for what is no mapping
-        ),
         digest=_is_name,
-        version=_is_whole,
         worker=_is_name,
+        version=_is_whole,
+        arguments=lambda given: all(
+            may_be_arms(given.get(name, 0)) for name in ("arms", "candidates")
+        ),
     ),
     SHORTLIST_KEY: _fields(
         "study candidates first_number",
         study=_is_name,
         direction=_is_name,
+        first_number=_is_whole,
         candidates=lambda those: _are(
             lambda of: isinstance(of, (list, tuple)) and len(of) == 2, those
         ),
         replicate=lambda name: name is None or _is_name(name),
-        first_number=_is_whole,
     ),
     LIMIT_KEY: _positive,
     SECONDS_KEY: _seconds,
-    END_KEY: _END,
-    LOST_KEY: _END,
+    END_KEY: _as_end,
+    LOST_KEY: _as_end,
     CENSORED_KEY: _positive,
     MEMORY_KEY: _positive,
     STORAGE_FAILED_KEY: _only(_is_whole),
