@@ -198,7 +198,11 @@ def certify(
 
     options: dict[str, Any] = {"delta": delta, "epsilon": epsilon, "budget": budget}
     options |= {"sigma": sigma, "measure": measure, "max_failures": max_failures}
-    forgotten = _forgotten_replicate(study, fidelity, replicate)
+    # Among the study's parameters, there may be a replicate that is not declared.
+    forgotten = ForgottenReplicate(() if shortlist.fidelity is None else (shortlist.fidelity,))
+    for trial in study.get_trials(deepcopy=False) if replicate is None else ():
+        value = trial.values[0] if trial.state == TrialState.COMPLETE else None
+        forgotten.learn(trial.params, trial.distributions, value)
     kind = RecordKind(shortlist, options, forgotten)
     if forgotten.notice:
         warnings.warn(forgotten.notice, ForgottenReplicateWarning, stacklevel=2)
@@ -223,20 +227,6 @@ def certify(
     answer = sampler.known(record).answer().certificate
     assert answer is not None
     return replace(answer, study_name=record.study_name)
-
-
-def _forgotten_replicate(
-    study: optuna.Study, fidelity: str | Fidelity | None, replicate: str | None
-) -> ForgottenReplicate:
-    """Look among the study's parameters for a replicate, if none is declared."""
-    if fidelity is None:
-        fidelity = attributes.read_attribute(study, attributes.FIDELITY_KEY)
-    forgotten = ForgottenReplicate(() if fidelity is None else (as_fidelity(fidelity).name,))
-    if replicate is None:
-        for trial in study.get_trials(deepcopy=False):
-            value = trial.values[0] if trial.state == TrialState.COMPLETE else None
-            forgotten.learn(trial.params, trial.distributions, value)
-    return forgotten
 
 
 def _open_record(

@@ -221,8 +221,9 @@ class Translation:
             retry, why = trial.number in self.retried, "its process died"
             order += end.order is None and retry  # what is known later holds
             return Lost(id=id, order=order, why=why, cost=None, will_retry=retry)
-        if end.values and not self._has_asked_for_fidelity(trial):
-            self._warn_of_no_fidelity(trial)
+        fidelity = self.kind.fidelity
+        if end.values and fidelity is not None and fidelity.name not in trial.params:
+            self._warn_of_no_fidelity(fidelity.name, trial)
             if self.fidelity_distribution is None:  # nobody may ever ask: it is no evaluation
                 why = "it asked for no fidelity"
                 return Lost(id=id, order=order, why=why, is_withdrawn=True)
@@ -278,21 +279,20 @@ class Translation:
         self, trial: FrozenTrial, note: PullNote, arm: int, level: int | None
     ) -> bool:
         """Tell whether a trial with a value evaluated what it claimed; else say so once."""
-        number, target = trial.number, len(self.levels) - 1
-        if not self._has_asked_for_fidelity(trial):
+        number, target, fidelity = trial.number, len(self.levels) - 1, self.kind.fidelity
+        if fidelity is not None and fidelity.name not in trial.params:
             return False
         if self.kind.is_whole:
             self.not_asked = sorted(self.values[arm].given - trial.params.keys())
             if self.not_asked:
                 return False
-        if level is not None and level > target:
-            assert self.kind.fidelity is not None
-            name = self.kind.fidelity.name
+        if fidelity is not None and level is not None and level > target:
+            asked = f"{fidelity.name}={trial.params[fidelity.name]!r}"
             self.warn(
                 f"level of trial {number}",
-                f"trial {number} was evaluated at {name}={trial.params[name]!r}, which is none of "
-                f"the levels {list(self.levels)}: it does not count. Suggest the fidelity with a "
-                f"range that contains all levels.",
+                f"trial {number} was evaluated at {asked}, which is none of the levels "
+                f"{list(self.levels)}: it does not count. Suggest the fidelity with a range that "
+                f"contains all levels.",
             )
             return False
         if self.replicates is not None and not self.replicates.is_of(note.block or 0, trial):
@@ -316,13 +316,7 @@ class Translation:
         )
         return False
 
-    def _has_asked_for_fidelity(self, trial: FrozenTrial) -> bool:
-        fidelity = self.kind.fidelity
-        return fidelity is None or fidelity.name in trial.params
-
-    def _warn_of_no_fidelity(self, trial: FrozenTrial) -> None:
-        assert self.kind.fidelity is not None
-        name = self.kind.fidelity.name
+    def _warn_of_no_fidelity(self, name: str, trial: FrozenTrial) -> None:
         self.n_without_fidelity += 1
         self.missing_fidelity = (
             f"fidelity={name!r}, but the objective did not ask for it in trial {trial.number}; it "

@@ -41,6 +41,7 @@ class StudyShortlist(Shortlist):
     first_number: int  # what the study's next trial would be called
     name: str  # of the study that records the evaluations
     replicate: str | None  # the parameter that sets the split or the seed, of no candidate
+    fidelity: str | None  # the parameter that is at its target
 
 
 @dataclass
@@ -116,6 +117,7 @@ def shortlist_of(
         first_number=len(trials),
         name=f"{study.study_name}: best {len(kept)} of {len(eligible)}{at}{by}",
         replicate=replicate,
+        fidelity=None if chosen is None else chosen.name,
     )
 
 
