@@ -23,9 +23,9 @@ if TYPE_CHECKING:
         IISESampler,
         MFGradSampler,
         MFLUCBSampler,
+        MFSampler,
         MFTopTwoSampler,
     )
-    from mfhpo_optuna.samplers.choice import MFSampler
     from mfhpo_optuna.samplers.rcucb import RCUCBSampler, ZoomingRCUCBSampler
     from mfhpo_optuna.samplers.reward import MFEliminationSampler, MFUCBSampler
     from mfhpo_optuna.samplers.search_sampler import SearchSampler, training_of
@@ -80,43 +80,33 @@ __all__ = [
 ]
 
 # A name is imported when it is first used, so that a sampler does not wait for figures and reports.
-_MODULES = {
-    "Fidelity": "mfhpo.knowledge.fidelity",
-    "ForgottenReplicateWarning": "mfhpo_optuna.study.forgotten",
-    "IISEPruner": "mfhpo_optuna.pruners.iise_pruner",
-    "IISESampler": "mfhpo_optuna.samplers.best_arm",
-    "MFEliminationPruner": "mfhpo_optuna.pruners.elimination_pruner",
-    "MFEliminationSampler": "mfhpo_optuna.samplers.reward",
-    "MFGradSampler": "mfhpo_optuna.samplers.best_arm",
-    "MFLUCBSampler": "mfhpo_optuna.samplers.best_arm",
-    "MFSampler": "mfhpo_optuna.samplers.choice",
-    "MFTopTwoSampler": "mfhpo_optuna.samplers.best_arm",
-    "MFUCBSampler": "mfhpo_optuna.samplers.reward",
-    "NashSampler": "mfhpo_optuna.games.sampler",
-    "RCUCBSampler": "mfhpo_optuna.samplers.rcucb",
-    "SearchRecommendation": "mfhpo_optuna.samplers.answer",
-    "SearchSampler": "mfhpo_optuna.samplers.search_sampler",
-    "StopWhenSettled": "mfhpo_optuna.study.settled",
-    "StudyCertificate": "mfhpo_optuna.certification",
-    "StudyDeviation": "mfhpo_optuna.games.study",
-    "StudyEquilibrium": "mfhpo_optuna.games.study",
-    "StudyLimitRecommendation": "mfhpo_optuna.samplers.answer",
-    "StudyRecommendation": "mfhpo_optuna.samplers.answer",
-    "TimeLimitPruner": "mfhpo_optuna.pruners.time_limit_pruner",
-    "TimeLimited": "mfhpo_optuna.time_limits.time_limited",
-    "ZoomingRCUCBSampler": "mfhpo_optuna.samplers.rcucb",
-    "certify": "mfhpo_optuna.certification",
-    "draw_arms": "mfhpo_optuna.study.arms",
-    "plot_dissatisfaction": "mfhpo_optuna.visualization",
-    "plot_equilibrium": "mfhpo_optuna.visualization",
-    "plot_gain": "mfhpo_optuna.visualization",
-    "plot_race": "mfhpo_optuna.visualization",
-    "publish_to_dashboard": "mfhpo_optuna.report.dashboard",
-    "seed_of": "mfhpo_optuna.study.trials.seeds",
-    "time_limited": "mfhpo_optuna.time_limits.time_limited",
-    "training_of": "mfhpo_optuna.samplers.search_sampler",
-    "write_report": "mfhpo_optuna.report.page",
+_NAMES = {
+    "mfhpo.knowledge.fidelity": "Fidelity",
+    "mfhpo_optuna.certification": "StudyCertificate certify",
+    "mfhpo_optuna.games.sampler": "NashSampler",
+    "mfhpo_optuna.games.study": "StudyDeviation StudyEquilibrium",
+    "mfhpo_optuna.pruners.elimination_pruner": "MFEliminationPruner",
+    "mfhpo_optuna.pruners.iise_pruner": "IISEPruner",
+    "mfhpo_optuna.pruners.time_limit_pruner": "TimeLimitPruner",
+    "mfhpo_optuna.report.dashboard": "publish_to_dashboard",
+    "mfhpo_optuna.report.page": "write_report",
+    "mfhpo_optuna.samplers.answer": (
+        "SearchRecommendation StudyLimitRecommendation StudyRecommendation"
+    ),
+    "mfhpo_optuna.samplers.best_arm": (
+        "IISESampler MFGradSampler MFLUCBSampler MFSampler MFTopTwoSampler"
+    ),
+    "mfhpo_optuna.samplers.rcucb": "RCUCBSampler ZoomingRCUCBSampler",
+    "mfhpo_optuna.samplers.reward": "MFEliminationSampler MFUCBSampler",
+    "mfhpo_optuna.samplers.search_sampler": "SearchSampler training_of",
+    "mfhpo_optuna.study.arms": "draw_arms",
+    "mfhpo_optuna.study.forgotten": "ForgottenReplicateWarning",
+    "mfhpo_optuna.study.settled": "StopWhenSettled",
+    "mfhpo_optuna.study.trials.seeds": "seed_of",
+    "mfhpo_optuna.time_limits.time_limited": "TimeLimited time_limited",
+    "mfhpo_optuna.visualization": "plot_dissatisfaction plot_equilibrium plot_gain plot_race",
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 # Threads that import parts of a package in different orders would wait for each other.
 _importing = threading.RLock()

@@ -9,6 +9,7 @@ import inspect
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -61,15 +62,14 @@ def name_of(sampler: BaseSampler) -> str:
 class Settings:
     """What all workers that run a study at the same time must have in common.
 
-    An argument that is its default counts as not given, so that versions with other options agree.
-    What JSON does not hold is not compared.
+    An argument that is its default counts as not given. What JSON does not hold is not compared.
     """
 
     def __init__(self, sampler: BaseSampler, arguments: Mapping[str, Any]) -> None:
         self._sampler, self._given = type(sampler).__name__, arguments
         parameters = inspect.signature(type(sampler)).parameters.values()
         self._defaults = _compared({each.name: _encoded(each.default) for each in parameters})
-        self._all = self._without_defaults(_each_encoded(arguments))
+        self._all = self._without_defaults({name: _encoded(arguments[name]) for name in arguments})
         content = [STATE_VERSION, self._sampler, sorted(self._all.items())]
         # The same for equal settings, in all processes; trials say by it how they were chosen.
         self.digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
@@ -78,7 +78,7 @@ class Settings:
         compared = _compared(encoded).items()
         return {name: value for name, value in compared if value != self._defaults.get(name)}
 
-    @property
+    @cached_property
     def note(self) -> dict[str, Any]:
         """The sampler and its arguments, as a study notes them; `from_json` reads the latter."""
         return {
@@ -88,18 +88,13 @@ class Settings:
             "version": STATE_VERSION,
         }
 
-    def changes(self, note: Any) -> bool:
-        """Return whether a study has noted other arguments."""
-        return isinstance(note, Mapping) and note.get("digest", self.digest) != self.digest
-
-    def objection_to(self, note: Any, others: Sequence[str]) -> str:
+    def objection_to(self, noted: Mapping[str, Any], others: Sequence[str]) -> str:
         """Return why a worker with these must not run a study with this note, or nothing.
 
         `others` are trials under way, in words, that began with other settings. A worker that comes
         later may use other ones, such as a larger budget. Of several at the same time, those whose
         settings are noted may go on.
         """
-        noted = note if isinstance(note, Mapping) else {}
         if not others or noted.get("digest") == self.digest:
             return ""
         return (
@@ -110,33 +105,35 @@ class Settings:
         )
 
     def _differences(self, noted: Mapping[str, Any]) -> str:
-        """Return in sentences how these differ from those that a study has noted."""
+        """Return in sentences how these differ from those that a study has noted, if known."""
         if noted.get("sampler") != self._sampler:
             return f"It has {noted.get('sampler')}, and this one {self._sampler}. "
         given = noted.get("arguments")
         theirs = self._without_defaults(given if isinstance(given, Mapping) else {})
-        return "".join(self._difference(name, theirs) for name in {**theirs, **self._all})
-
-    def _difference(self, name: str, theirs: Mapping[str, Any]) -> str:
-        """Return in a sentence how an argument differs, or nothing if that is not known."""
-        here, there = (each.get(name, self._defaults.get(name)) for each in (self._all, theirs))
-        if here == there or _NOT_COMPARED in (here, there):
-            return ""
-        if _cut(here) == _cut(there):
-            return f"Their {name} differ. "
-        return f"It has {name}={_cut(there)}, and this one {name}={_cut(here)}. "
+        sentences = []
+        for name in {**theirs, **self._all}:
+            usual = self._defaults.get(name)
+            here, there = self._all.get(name, usual), theirs.get(name, usual)
+            if here == there or _NOT_COMPARED in (here, there):
+                continue
+            if _cut(here) == _cut(there):
+                sentences.append(f"Their {name} differ. ")
+            else:
+                sentences.append(f"It has {name}={_cut(there)}, and this one {name}={_cut(here)}. ")
+        return "".join(sentences)
 
 
 def objection_to_version(note: Mapping[str, Any] | None) -> str:
     """Return why this version of the library cannot read a study with a note, or nothing."""
-    version = STATE_VERSION if note is None else note.get("version", 1)
+    version = note.get("version", 1) if note else STATE_VERSION
     if version == STATE_VERSION:
         return ""
-    is_later = isinstance(version, int) and version > STATE_VERSION
+    by, other = "mfhpo 0.1", "mfhpo 0.1.4"
+    if isinstance(version, int) and version > STATE_VERSION:
+        by, other = "a later mfhpo", "the later one"
     return (
-        f"was run by {'a later mfhpo' if is_later else 'mfhpo 0.1'}, which writes version "
-        f"{version} of a study's state; this one knows version {STATE_VERSION} alone. Go on with "
-        f"{'the later one' if is_later else 'mfhpo 0.1.4'}, or begin another study."
+        f"was run by {by}, which writes version {version} of a study's state; this one knows "
+        f"version {STATE_VERSION} alone. Go on with {other}, or begin another study."
     )
 
 
@@ -144,13 +141,8 @@ def to_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments as plain JSON values; of what has no such form, the text alone.
 
     The longest ones become a text, too, where a database may not hold all of them.
-
-    Examples
-    --------
-    >>> to_json({"fidelity": Fidelity("epochs"), "arms": 8})["arms"]
-    8
     """
-    found = _each_encoded(arguments)
+    found = {name: _encoded(value) for name, value in arguments.items()}
     bytes_of = {name: len(json.dumps(encoded)) for name, encoded in found.items()}
     for name in sorted(bytes_of, key=lambda name: -bytes_of[name]):
         if len(json.dumps(found)) <= _MOST_BYTES:
@@ -164,11 +156,6 @@ def from_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises ValueError for an argument of which only the text is known, and for more arms than a race
     can have.
-
-    Examples
-    --------
-    >>> from_json(to_json({"sigma": Bounded(0.0, 1.0)}))
-    {'sigma': Bounded(low=0.0, high=1.0)}
     """
     found = {}
     for name, value in arguments.items():
@@ -184,10 +171,6 @@ def from_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
 def may_be_arms(noted: Any) -> bool:
     """Return whether the arms that are noted, or their number, can be those of a race."""
     return not isinstance(noted, (int, float)) or noted <= MOST_ARMS
-
-
-def _each_encoded(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _encoded(value) for name, value in arguments.items()}
 
 
 def _compared(encoded: Mapping[str, Any]) -> dict[str, Any]:

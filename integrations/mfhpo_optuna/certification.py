@@ -43,7 +43,7 @@ StudyCertificate: TypeAlias = Certificate
 
 
 class Replicate(optuna.Trial):
-    """A trial under a number that the search has not used: `first_number` is added to its own.
+    """A trial whose number is counted on from the search's trials.
 
     Objectives that derive their seed from it would otherwise draw the search's noise
     once more, whose luck has made the shortlist.
@@ -55,8 +55,7 @@ class Replicate(optuna.Trial):
         self._first_number = first_number
 
     @property
-    def number(self) -> int:
-        """The trial's number, counted on from the search's trials."""
+    def number(self) -> int:  # noqa: D102
         return self._first_number + super().number
 
 
@@ -197,15 +196,13 @@ def certify(
         check_blocks(replicate, name_of_fidelity, {"sigma": sigma})
     shortlist = shortlist_of(study, top, fidelity, replicate)
 
-    options = {
-        "delta": delta,
-        "epsilon": epsilon,
-        "budget": budget,
-        "sigma": sigma,
-        "measure": measure,
-        "max_failures": max_failures,
-    }
-    forgotten = _forgotten_replicate(study, fidelity, replicate)
+    options: dict[str, Any] = {"delta": delta, "epsilon": epsilon, "budget": budget}
+    options |= {"sigma": sigma, "measure": measure, "max_failures": max_failures}
+    # Among the study's parameters, there may be a replicate that is not declared.
+    forgotten = ForgottenReplicate(() if shortlist.fidelity is None else (shortlist.fidelity,))
+    for trial in study.get_trials(deepcopy=False) if replicate is None else ():
+        value = trial.values[0] if trial.state == TrialState.COMPLETE else None
+        forgotten.learn(trial.params, trial.distributions, value)
     kind = RecordKind(shortlist, options, forgotten)
     if forgotten.notice:
         warnings.warn(forgotten.notice, ForgottenReplicateWarning, stacklevel=2)
@@ -220,39 +217,16 @@ def certify(
     if not only_reads:
         if not sampler.known(record).is_over:
             record.optimize(evaluation, timeout=timeout, n_jobs=n_jobs, catch=caught)
-        _conclude(record, sampler, kind)
+        if objection := sampler.objection_to_others(record):  # other processes certify the same
+            raise ValueError(objection)
+        known = sampler.known(record)
+        if noise_is_hidden(known):
+            warnings.warn(_HOW_TO_SEE_NOISE, NoNoiseWarning, stacklevel=2)
+        elif known.is_over:
+            AnswerTrials(kind).add(record, known)
     answer = sampler.known(record).answer().certificate
     assert answer is not None
     return replace(answer, study_name=record.study_name)
-
-
-def _conclude(record: optuna.Study, sampler: StudySampler, kind: RecordKind) -> None:
-    """See that ``best_trial`` of a record is the answer, if there is one.
-
-    Raises ValueError while other processes certify the same with other arguments.
-    """
-    objection = sampler.objection_to_others(record)
-    if objection:
-        raise ValueError(objection)
-    known = sampler.known(record)
-    if noise_is_hidden(known):
-        warnings.warn(_HOW_TO_SEE_NOISE, NoNoiseWarning, stacklevel=3)
-    elif known.is_over:
-        AnswerTrials(kind).add(record, known)
-
-
-def _forgotten_replicate(
-    study: optuna.Study, fidelity: str | Fidelity | None, replicate: str | None
-) -> ForgottenReplicate:
-    """Look among the study's parameters for a replicate, if none is declared."""
-    if fidelity is None:
-        fidelity = attributes.read_attribute(study, attributes.FIDELITY_KEY)
-    forgotten = ForgottenReplicate(() if fidelity is None else (as_fidelity(fidelity).name,))
-    if replicate is None:
-        for trial in study.get_trials(deepcopy=False):
-            value = trial.values[0] if trial.state == TrialState.COMPLETE else None
-            forgotten.learn(trial.params, trial.distributions, value)
-    return forgotten
 
 
 def _open_record(

@@ -17,7 +17,7 @@ from mfhpo.games.costs import LevelCosts
 from mfhpo.search import Numeric, OneOf
 from mfhpo_optuna.games.declared import FidelityLike, GameFidelity, Players
 from mfhpo_optuna.kinds.kind import Kind
-from mfhpo_optuna.study.loop.state import Progress
+from mfhpo_optuna.study.loop.report import Progress
 from mfhpo_optuna.study.trials.attributes import QUERY_KEY
 
 if TYPE_CHECKING:

@@ -148,7 +148,7 @@ class NashSampler(StudySampler):
         """Show the end; no trial is added, as no trial is an equilibrium."""
         with self._lock:
             game = self._read(study)
-            self._progress.show(lambda: self._kind.progress(game), is_last=True)
+            self._progress.show(lambda: self.kind.progress(game), is_last=True)
             if game.policy is not None and not game.policy.finished:
                 self._stop_if_hopeless(study, game)
 

@@ -120,21 +120,15 @@ class NashStudy(StudyExperiment):
         chosen = self.experiment.next(moving=moving)
         if not isinstance(chosen, Assignment):
             return chosen
-        note = self._note_for(trial, chosen, {})
+        note = self.trials.note_for(trial, chosen, self.experiment.order)
         query = self.trials.query_of(trial.number, fixed, note)
         if query is None:
             return Refused(f"{fixed} is no profile at one of the levels, within the ranges")
         return self.experiment.next(fixed=query, moving=moving)
 
-    def claim(
-        self,
-        study: optuna.Study,
-        trial: FrozenTrial,
-        assignment: Assignment,
-        signature: Mapping[str, str],
-    ) -> bool:
+    def claim(self, study: optuna.Study, trial: FrozenTrial, assignment: Assignment) -> bool:
         """Write down what a trial evaluates; it gives way if an earlier one takes what is left."""
-        super().claim(study, trial, assignment, signature)
+        super().claim(study, trial, assignment)
         id = str(trial.number)
         is_rival = self.experiment.settle(id) is None
         if is_rival and not isinstance(self.experiment.next(moving=id), Assignment):
@@ -142,37 +136,14 @@ class NashStudy(StudyExperiment):
             self._write(study, trial, {"over": True, "trial": trial.number})
         return True
 
-    def _write_claim(
-        self,
-        study: optuna.Study,
-        trial: FrozenTrial,
-        assignment: Assignment,
-        signature: Mapping[str, str],
-    ) -> None:
-        note = self._note_for(trial, assignment, signature)
+    def _write_claim(self, study: optuna.Study, trial: FrozenTrial, assignment: Assignment) -> None:
+        note = self.trials.note_for(trial, assignment, self.experiment.order)
         self._write(study, trial, self.trials.tag_of(note))
 
     def _write(self, study: optuna.Study, trial: FrozenTrial, tag: dict[str, Any]) -> None:
         write_attribute(study, trial, QUERY_KEY, tag)
         for event in self._events_of(trial):
             self.experiment.apply(event)
-
-    def _note_for(
-        self, trial: FrozenTrial, assignment: Assignment, signature: Mapping[str, Any]
-    ) -> PullNote:
-        is_retry = assignment.origin == "retry"
-        return PullNote(
-            trial=trial.number,
-            study=self.trials.name,
-            order=self.experiment.order,
-            arm=trial.number,
-            fidelity=None if assignment.level < 0 else assignment.level,
-            purpose="search",
-            origin=assignment.origin,
-            point={} if assignment.draw is not None else assignment.configuration,
-            retry_of=trial.system_attrs.get("failed_trial") if is_retry else None,
-            **signature,
-        )
 
     def value_for(self, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:
         """Return the value of a parameter that an objective asks for.

@@ -14,7 +14,7 @@ import optuna
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
-from mfhpo.experiment import Begun, Ended, Event, GameSettings, Lost
+from mfhpo.experiment import Assignment, Begun, Ended, Event, GameSettings, Lost
 from mfhpo.experiment.kinds.games import levels_of, number_of
 from mfhpo.search import Point
 from mfhpo_optuna.games.faults import fault_of, other_game
@@ -127,6 +127,12 @@ class GameTrials(Translation):
             purpose="search",
             point=tag.get("profile", {}),
         )
+
+    def note_for(self, trial: FrozenTrial, assignment: Assignment, order: int) -> PullNote:
+        """Return the note that claims an assignment for a trial."""
+        point = {} if assignment.draw is not None else assignment.configuration
+        assignment = replace(assignment, draw=trial.number, point=point, purpose="search")
+        return super().note_for(trial, assignment, order)
 
     def tag_of(self, note: PullNote) -> dict[str, Any]:
         """Return a claim as a trial's note."""

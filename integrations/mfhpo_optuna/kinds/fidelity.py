@@ -1,25 +1,31 @@
-"""Progress and checks of experiments over a fidelity, whether they race or search."""
+"""Races and searches over a fidelity, as kinds of experiments on a study."""
 
 from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo.experiment import Answer, LateSettings
+from mfhpo import Problem
+from mfhpo.certification.choice import LOSSES_ARE_MAXIMISED
+from mfhpo.experiment import LateSettings, RaceSettings, SearchSettings
 from mfhpo.experiment.events import Purpose
+from mfhpo.experiment.kinds.race import DeclaredRace
 from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.racing.answer import cautious_value
 from mfhpo.racing.race import Race
-from mfhpo.search import BudgetedSearch
+from mfhpo.regret import MFElimination
+from mfhpo.search import BudgetedSearch, DeclaredSearch, HalvingSearch, ModelSearch, has_levels
 from mfhpo_optuna.kinds.kind import Kind
-from mfhpo_optuna.study.levels import described
-from mfhpo_optuna.study.loop.state import Progress
+from mfhpo_optuna.study.arms import ArmsLike, Params, given_arms
+from mfhpo_optuna.study.declared import common_settings
+from mfhpo_optuna.study.loop.report import Progress
 
 if TYPE_CHECKING:
     from mfhpo_optuna.study.study_experiment import StudyExperiment
@@ -33,13 +39,7 @@ class FidelityKind(Kind):
 
     def settings(self, study: optuna.Study, seed: int, lease: float | None) -> Settings:
         """Return the settings of the experiment, whose levels an objective may tell later."""
-        sign = 1.0 if study.direction == optuna.study.StudyDirection.MAXIMIZE else -1.0
-        common: dict[str, Any] = {
-            "seed": seed,
-            "sign": sign,
-            "lease_seconds": lease,
-            "describe": described,
-        }
+        common = common_settings(study, seed, lease)
         if self.fidelity is None:
             return self.of_levels((None,), common)
         if self.fidelity.levels:
@@ -50,7 +50,7 @@ class FidelityKind(Kind):
             candidates=self.given(seed) or None,
             in_blocks=self.replicate is not None,
             purpose=self.purpose,
-            first_limit=self.first_limit(seed, sign),
+            first_limit=self.first_limit(seed, common["sign"]),
             **common,
         )
 
@@ -66,19 +66,12 @@ class FidelityKind(Kind):
         """Raise ValueError if no trial with a value has asked for the fidelity."""
         trials = known.trials
         is_silent = trials.fidelity_distribution is None and trials.missing_fidelity
-        if is_silent and trials.n_without_fidelity >= self._most_without(known):
+        if is_silent and trials.n_without_fidelity >= self.most_without(known):
             raise ValueError(trials.missing_fidelity)
 
-    def _most_without(self, known: StudyExperiment) -> int:
-        return max(1, len(known.experiment.runner.configurations))
-
-    def promise(self, known: StudyExperiment, answer: Answer) -> float:
-        """Return the mean of a certificate, and else the pessimistic end of its interval."""
-        if answer.certified:
-            return answer.mean
-        _, _, (low, high) = known.experiment.runner.leader()
-        end = low if known.sign > 0.0 else high
-        return end if math.isfinite(end) or not answer.searched else answer.mean
+    def most_without(self, known: StudyExperiment) -> int:
+        """Return how many trials may give a value without asking for the fidelity."""
+        return 1
 
     def sure_value(self, known: StudyExperiment, bound: float) -> float | None:
         """Return the leader's least worth; a value at the target is needed, or other evidence."""
@@ -107,11 +100,21 @@ class FidelityKind(Kind):
 
     def progress(self, known: StudyExperiment) -> Progress:
         """Return what is left or was tried, what it has cost, and the leader."""
-        policy = known.policy
+        policy, unit = known.policy, "seconds" if self.in_seconds else "cost"
         if policy is None:
             return Progress("search", "no trial has asked for the fidelity yet", "", 0.0, None)
         if isinstance(policy, BudgetedSearch):
-            return self._progress_of_search(known, policy)
+            budget, finished = policy.budget, len(policy.search.finished_arms())
+            finalists = f"certify, {len(policy.shortlist)} finalists"
+            return Progress(
+                phase=finalists if policy.shortlist else "search",
+                configurations=f"{len(budget.reached)} tried, {finished} at the target",
+                leader=_search_leader_in_words(known, policy),
+                spent=budget.spent,
+                total=budget.amount if math.isfinite(budget.amount) else None,
+                unit="trials" if budget.in_evaluations else unit,
+                has_end=math.isfinite(budget.amount),
+            )
         total, is_guess = _total(policy)
         n_arms = len(known.experiment.runner.configurations)
         return Progress(
@@ -122,25 +125,110 @@ class FidelityKind(Kind):
             leader=_leader_in_words(known, policy),
             spent=policy.cost,
             total=total,
-            unit="seconds" if self.in_seconds else "cost",
+            unit=unit,
             is_guess=is_guess,
             has_end=policy.certifies or total is not None,
         )
 
-    def _progress_of_search(self, known: StudyExperiment, policy: BudgetedSearch) -> Progress:
-        budget = policy.budget
-        finished = len(policy.search.finished_arms())
-        finalists = f"certify, {len(policy.shortlist)} finalists"
-        unit = "seconds" if self.in_seconds else "cost"
-        return Progress(
-            phase=finalists if policy.shortlist else "search",
-            configurations=f"{len(budget.reached)} tried, {finished} at the target",
-            leader=_search_leader_in_words(known, policy),
-            spent=budget.spent,
-            total=budget.amount if math.isfinite(budget.amount) else None,
-            unit="trials" if budget.in_evaluations else unit,
-            has_end=math.isfinite(budget.amount),
+
+class RaceKind(FidelityKind):
+    """Compares configurations; what is declared has the unit and direction of the objective.
+
+    Options are tried at once, so that wrong ones raise here and not in the first trial. `races`
+    says whether all configurations are compared, as another sampler draws them.
+    """
+
+    def __init__(self, declared: DeclaredRace, arms: ArmsLike, *, races: bool) -> None:
+        self.declared = declared
+        self.fidelity = declared.fidelity
+        self.replicate = declared.replicate
+        self._arms, self._races = arms, races
+        self._warned_of_losses = False
+        # Adds to what the log is to say, given these words.
+        self.announces: Callable[[StudyExperiment, str], str] | None = None
+        self.in_seconds = declared.fidelity.costs == "measured"
+        self._listed = given_arms(arms, self.owned, 0)  # raises for bad ones before any study
+        objection = declared.rehearse(declared.fidelity.levels or (), (1.0, -1.0))
+        if objection is not None:
+            warnings.warn(objection, stacklevel=4)
+
+    def given(self, seed: int) -> int | list[Params]:
+        """Return the configurations, or how many are drawn."""
+        is_drawn = isinstance(self._arms, Mapping)
+        return given_arms(self._arms, self.owned, seed) if is_drawn else self._listed
+
+    def of_levels(self, levels: Sequence[Any], common: Mapping[str, Any]) -> Settings:
+        """Return the settings of the race, or of the search for its finalists."""
+        candidates = self.given(common["seed"])
+        settings = self.declared.settings(candidates, levels, races=self._races, **common)
+        is_of_losses = isinstance(settings, RaceSettings) and settings.sign < 0.0
+        may_warn = is_of_losses and not self._warned_of_losses
+        if may_warn and isinstance(settings.runner().policy, MFElimination):
+            self._warned_of_losses = True
+            warnings.warn(LOSSES_ARE_MAXIMISED.format("the objective"), stacklevel=3)
+        return settings
+
+    def announcement(self, known: StudyExperiment) -> str:
+        """Return what the log is to say once about how a study is run; empty for nothing."""
+        words = self.cheap_levels_in_words(known)
+        return words if self.announces is None else self.announces(known, words)
+
+    def cheap_levels_in_words(self, known: StudyExperiment) -> str:
+        """Say what cheap levels are used for; empty where users have declared that."""
+        n_arms = len(known.experiment.runner.configurations)
+        return "" if self._races else self.declared.in_words(n_arms, known.trials.levels)
+
+    def most_without(self, known: StudyExperiment) -> int:
+        """Return how many trials may give a value without asking for the fidelity: one per arm."""
+        return max(1, len(known.experiment.runner.configurations))
+
+    def problem(self, known: StudyExperiment) -> Problem:
+        """Return the problem of a study's race."""
+        n_arms = len(known.experiment.runner.configurations)
+        return self.declared.declaration.problem(n_arms, known.trials.levels, known.sign)
+
+
+class SearchKind(FidelityKind):
+    """Searches with cheap and dear evaluations, and compares the best on new ones.
+
+    `is_proposed` says whether another sampler draws the configurations.
+    """
+
+    arms_option = "candidates"
+    purpose = "search"
+
+    def __init__(self, declared: DeclaredSearch, is_proposed: bool) -> None:
+        self._declared = declared
+        self._kind = HalvingSearch if is_proposed else ModelSearch
+        self.fidelity = declared.fidelity if has_levels(declared.fidelity) else None
+        self.replicate = declared.replicate
+        self.in_seconds = declared.fidelity.costs == "measured"
+
+    def given(self, seed: int) -> int | list[Params]:
+        """Return the candidates, or how many are drawn; 0 if there is no end of them."""
+        candidates = self._declared.candidates or 0
+        return candidates if isinstance(candidates, int) else list(map(dict, candidates))
+
+    def of_levels(self, levels: Sequence[Any], common: Mapping[str, Any]) -> Settings:
+        """Return the settings of the search."""
+        candidates = self.given(common["seed"])
+        return SearchSettings(
+            declared=self._declared,
+            levels=levels,
+            candidates=() if isinstance(candidates, int) else candidates,
+            kind=self._kind,
+            **common,
         )
+
+    def first_limit(self, seed: int, sign: float) -> float | None:
+        """Return the limit of evaluations before the levels are known, in seconds."""
+        first = self._declared.race((), seed=seed, sign=sign, kind=self._kind).ask()
+        return first[0].limit if first else None
+
+    def is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
+        """Return whether an earlier answer, as recorded, says all that this one says."""
+        same = bool(earlier["arm"] == now["arm"] and earlier["trials"] == now["trials"])
+        return same or super().is_repeat(now, earlier)
 
 
 def _leader_in_words(known: StudyExperiment, policy: Any) -> str:
@@ -163,10 +251,8 @@ def _search_leader_in_words(known: StudyExperiment, policy: BudgetedSearch) -> s
     arm, mean, (low, high), level = policy.leader()
     if arm is None:
         return ""
-    leader = f"arm {arm}, {known.sign * mean:.4g}"
-    if math.isfinite(high - low):
-        return f"{leader} ± {(high - low) / 2.0:.2g}"
-    return f"{leader}{_below_target(known, level)}"
+    width = f" ± {(high - low) / 2.0:.2g}" if math.isfinite(high - low) else ""
+    return f"arm {arm}, {known.sign * mean:.4g}{width or _below_target(known, level)}"
 
 
 def _below_target(known: StudyExperiment, level: int) -> str:

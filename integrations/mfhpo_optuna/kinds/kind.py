@@ -4,114 +4,33 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution
+from optuna.pruners import HyperbandPruner
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo.experiment import Answer, Assignment
-from mfhpo.experiment.kinds.settings import Settings
-from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.experiment import Answer
 from mfhpo.search.declared import has_levels
-from mfhpo_optuna.study.arms import Params
-from mfhpo_optuna.study.declared import Warn
-from mfhpo_optuna.study.forgotten import ForgottenReplicate
-from mfhpo_optuna.study.loop.state import Progress
+from mfhpo_optuna.study.declared import Declared
+from mfhpo_optuna.study.loop.report import Progress
 from mfhpo_optuna.study.places import drawn
 from mfhpo_optuna.study.study_experiment import StudyExperiment
-from mfhpo_optuna.study.trials.attributes import (
-    CENSORED_KEY,
-    FIDELITY_KEY,
-    MEMORY_KEY,
-    read_attribute,
-)
-from mfhpo_optuna.study.trials.ends import End
+from mfhpo_optuna.study.trials.attributes import FIDELITY_KEY
 
 
-class Kind(abc.ABC):
-    """Declares an experiment, and says what differs in how it is told by trials.
+class Kind(Declared):
+    """Declares an experiment, and says what differs in how it is told by trials."""
 
-    Attributes
-    ----------
-    fidelity
-        The parameter that sets the level, which the sampler decides; None: there is none.
-    replicate
-        The parameter that sets the split or the seed; None: evaluations are independent.
-    arms_option
-        The argument in which users give configurations.
-    in_seconds
-        Whether costs are seconds that are measured.
-    has_one_objective
-        Whether a study must have a single objective.
-    replaces_pruner
-        Whether Optuna's usual pruner gets in the way.
-    answers_so_far
-        Whether answers are added before the end.
-    is_whole
-        Whether configurations are given with all parameters that an objective may ask for.
-    about_pruning
-        What to say about a trial that was pruned without a limit.
-    chooses
-        What it chooses besides configurations, in words: others' claims are not its own.
-    answered_by
-        The sampler's method that answers.
-    """
-
-    fidelity: Fidelity | None = None
-    replicate: str | None = None
-    arms_option = "arms"
-    in_seconds = False
-    has_one_objective = True
-    replaces_pruner = False
-    answers_so_far = True
-    is_whole = False
-    about_pruning = (
-        "Make the study with pruner=optuna.pruners.NopPruner(); the race itself decides what is "
-        "not worth finishing."
-    )
-    chooses = "levels of a fidelity"
-    answered_by = "recommendation"
-
-    @property
-    def owned(self) -> tuple[str, ...]:
-        """The parameters that the sampler decides, of no configuration."""
-        names = None if self.fidelity is None else self.fidelity.name, self.replicate
-        return tuple(name for name in names if name is not None)
-
-    @abc.abstractmethod
-    def given(self, seed: int) -> int | list[Params]:
-        """Return the configurations, or how many are drawn so that they fill the space evenly."""
-
-    @abc.abstractmethod
-    def settings(self, study: optuna.Study, seed: int, lease: float | None) -> Settings:
-        """Return the settings of the experiment."""
+    replaces_pruner = False  # whether Optuna's usual pruner gets in the way
+    answers_so_far = True  # whether answers are added before the end
+    answered_by = "recommendation"  # the sampler's method
 
     def objection_to(self, study: optuna.Study) -> str:
         """Return why a study cannot be run, or nothing."""
         return ""
-
-    def stopped_at(self, trial: FrozenTrial, end: End, warn: Warn) -> float | None:
-        """Return the limit at which a trial was stopped; None if it was not."""
-        if end.state != TrialState.PRUNED:
-            return None
-        # A larger limit of time may be worth it, one of memory there will not be.
-        if read_attribute(trial, MEMORY_KEY) is not None:
-            return float("inf")
-        stopped_at: float | None = read_attribute(trial, CENSORED_KEY)
-        return stopped_at
-
-    def cost_of(self, level: int | None, levels: Sequence[Any]) -> float:
-        """Return the declared cost of an evaluation, to guess how long it takes."""
-        if self.fidelity is None or not levels:
-            return 1.0
-        costs = self.fidelity.guessed_costs(tuple(levels))
-        return costs[-1 if level is None or level >= len(costs) else level]
-
-    def forgotten(self) -> ForgottenReplicate:
-        """Return what finds a replicate that was not declared."""
-        return ForgottenReplicate(self.owned)
 
     @abc.abstractmethod
     def check(self, known: StudyExperiment, trial: FrozenTrial, state: TrialState) -> None:
@@ -126,8 +45,20 @@ class Kind(abc.ABC):
         return answer.to_dict()
 
     def promise(self, known: StudyExperiment, answer: Answer) -> float:
-        """Return the value of the trial that shows an answer at the end."""
-        return answer.mean
+        """Return the value of the trial that shows an answer at the end.
+
+        The mean of a certificate, and else the pessimistic end of its interval.
+        """
+        if answer.certified or answer.arm is None:
+            return answer.mean
+        low, high = self.interval_of(known, answer.arm)
+        end = low if known.sign > 0.0 else high
+        return end if math.isfinite(end) or not answer.searched else answer.mean
+
+    def interval_of(self, known: StudyExperiment, leader: int) -> tuple[float, float]:
+        """Return the interval of the configuration that leads, in the objective's direction."""
+        interval: tuple[float, float] = known.experiment.runner.leader()[2]
+        return interval
 
     def is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
         """Return whether an earlier answer, as recorded, says all that this one says."""
@@ -151,9 +82,11 @@ class Kind(abc.ABC):
         self, known: StudyExperiment, answer: Answer
     ) -> tuple[dict[str, Any], dict[str, BaseDistribution]]:
         """Return parameters and distributions of the trial that shows an answer."""
-        what = None if answer.arm is None else known.values_of(answer.arm)
-        params = {} if what is None else dict(what.params)
-        distributions = {} if what is None else dict(what.distributions)
+        params: dict[str, Any] = {}
+        distributions: dict[str, BaseDistribution] = {}
+        if answer.arm is not None:
+            what = known.values_of(answer.arm)
+            params, distributions = dict(what.params), dict(what.distributions)
         asked = known.trials.fidelity_distribution
         if asked is not None and self.fidelity is not None:
             distributions[self.fidelity.name] = asked
@@ -200,25 +133,13 @@ class Kind(abc.ABC):
         """Return what is left and what is known where an `optimize` ended before the end."""
         leader = "there is no leader"
         if progress.leader:
-            not_certified = ", not certified" if known.certifies else ""
+            not_certified = ", not certified" if getattr(known.policy, "certifies", True) else ""
             leader = f"the leader is {progress.leader}{not_certified}"
         return (
             f"optimize() ended before the race did: {progress.left}. So far {leader}. Call "
             f"study.optimize again to go on; print(study.sampler.recommendation(study)) tells what "
             f"is known."
         )
-
-    def trusts_seconds(self, trial: FrozenTrial) -> bool:
-        """Return whether the seconds that a trial has noted are its own."""
-        return False
-
-    def counts_as_single(self, trial: FrozenTrial) -> bool:
-        """Return whether a trial is a single evaluation, and so no answer."""
-        return self.fidelity is None or self.fidelity.name in trial.params
-
-    def attributes(self, assignment: Assignment) -> dict[str, Any]:
-        """Return further user attributes of a trial that begins."""
-        return {}
 
     def attributes_outside(self, known: StudyExperiment, trial: FrozenTrial) -> dict[str, Any]:
         """Return the user attributes of a trial that begins, but claims nothing."""
@@ -233,3 +154,21 @@ class Kind(abc.ABC):
     def announcement(self, known: StudyExperiment) -> str:
         """Return what the log is to say once about how a study is run; empty for nothing."""
         return ""
+
+
+def objection_of_samplers(kind: Kind, name: str, study: optuna.Study) -> str:
+    """Return why a sampler cannot run a study, whatever its kind, and what to do; or nothing."""
+    if kind.has_one_objective and len(study.directions) > 1:
+        return (
+            f"{name} is for one objective, and the study is multi-objective: it has "
+            f"{len(study.directions)} directions. If each objective is that of a player, use "
+            f"NashSampler; else return one number, such as a weighted sum of the objectives, "
+            f"and make the study with direction=."
+        )
+    if isinstance(study.pruner, HyperbandPruner):
+        return (
+            f"{name} does not go with HyperbandPruner, which shows a sampler one bracket's "
+            f"trials only. The sampler itself decides which trials go up to the target: make "
+            f"the study with pruner=optuna.pruners.NopPruner()."
+        )
+    return ""

@@ -15,9 +15,8 @@ from mfhpo.experiment import Answer, LimitSettings
 from mfhpo.racing.answer import cautious_value
 from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.arms import ArmsLike, Params, given_arms
-from mfhpo_optuna.study.declared import Warn
-from mfhpo_optuna.study.levels import described
-from mfhpo_optuna.study.loop.state import Progress
+from mfhpo_optuna.study.declared import Warn, common_settings
+from mfhpo_optuna.study.loop.report import Progress
 from mfhpo_optuna.study.trials.attributes import (
     CENSORED_KEY,
     ENFORCER_KEY,
@@ -35,19 +34,9 @@ class LimitKind(Kind):
     """Chooses an arm and a limit for every trial.
 
     Values are maximised inside: those of a study that minimises are mirrored, with the range that
-    was declared. Charges worsen the gain of a trial in either direction. Options are tried
-    at once, so that wrong ones raise here and not in the first trial.
-
-    Parameters
-    ----------
-    arms
-        See `IISESampler`.
-    limits
-        See `mfhpo.experiment.LimitSettings`.
-    options
-        All options of the policy.
-    make
-        Makes the policy.
+    was declared. Charges worsen the gain of a trial in either direction. All options are given; see
+    `mfhpo.experiment.LimitSettings`. They are tried at once, so that wrong ones raise here and not
+    in the first trial.
     """
 
     chooses = "time limits"
@@ -76,10 +65,7 @@ class LimitKind(Kind):
             limits=self._limits,
             options=self.options,
             make=self._make,
-            seed=seed,
-            sign=1.0 if study.direction == optuna.study.StudyDirection.MAXIMIZE else -1.0,
-            lease_seconds=lease,
-            describe=described,
+            **common_settings(study, seed, lease),
         )
 
     # Ends.
@@ -108,15 +94,12 @@ class LimitKind(Kind):
 
         Others may have noted them before it ended; a trial that is tried again inherits them.
         """
-        enforcer: str | None = read_attribute(trial, ENFORCER_KEY)
-        return enforcer == "time_limited"
+        return bool(read_attribute(trial, ENFORCER_KEY) == "time_limited")
 
     def check(self, known: StudyExperiment, trial: FrozenTrial, state: TrialState) -> None:
         """Say once that a trial that ended had a limit which nobody enforced."""
-        limit = limit_of(trial)
-        if state == TrialState.FAIL or limit is None:
-            return
-        if read_attribute(trial, ENFORCER_KEY) is None:
+        limit, enforcer = limit_of(trial), read_attribute(trial, ENFORCER_KEY)
+        if state != TrialState.FAIL and limit is not None and enforcer is None:
             known.trials.warn(
                 "enforcer",
                 f"trial {trial.number} had a limit of {limit:.4g} seconds, but nobody enforces it: "
@@ -183,23 +166,20 @@ class LimitKind(Kind):
 
     def progress(self, known: StudyExperiment) -> Progress:
         """Return arms in play, limits, share of stopped trials, and the leading pair."""
-        policy = known.policy
+        policy, leader = known.policy, ""
         arms = f"{len(policy.active)}/{policy.n_arms} arms in play"
         if policy.pulls:
             arms += f", {policy.n_censored / policy.pulls:.0%} stopped"
+        if not policy.piloting:
+            arm, mean, (low, high) = known.experiment.runner.leader()
+            leader = f"arm {arm}, {mean:.4g} in [{low:.4g}, {high:.4g}]"
+            leader = "none, every arm failed" if arm is None else leader
         return Progress(
             phase="finding limits" if policy.piloting else "choosing limits",
             configurations=arms,
-            leader="" if policy.piloting else _leader_in_words(known),
+            leader=leader,
             spent=policy.pulls,
             total=policy.horizon,
             unit="trials",
             has_end=policy.horizon is not None,
         )
-
-
-def _leader_in_words(known: StudyExperiment) -> str:
-    arm, mean, (low, high) = known.experiment.runner.leader()
-    if arm is None:
-        return "none, every arm failed"
-    return f"arm {arm}, {mean:.4g} in [{low:.4g}, {high:.4g}]"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from copy import deepcopy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import optuna
@@ -15,9 +16,10 @@ from mfhpo.certification.certification import Certification
 from mfhpo.experiment import Answer, Assignment, ShortlistSettings, key_of
 from mfhpo.experiment.kinds.shortlist import ShortlistRunner
 from mfhpo_optuna.kinds.kind import Kind
+from mfhpo_optuna.study.declared import common_settings
 from mfhpo_optuna.study.forgotten import ForgottenReplicate
 from mfhpo_optuna.study.levels import described
-from mfhpo_optuna.study.loop.state import Progress
+from mfhpo_optuna.study.loop.report import Progress
 
 if TYPE_CHECKING:
     from mfhpo_optuna.study.arms import Params
@@ -30,15 +32,8 @@ _GIVE_THE_SAME = "Give the objective that the study was run with."
 class RecordKind(Kind):
     """Compares the candidates of a shortlist by new evaluations.
 
-    Parameters
-    ----------
-    shortlist
-        The candidates.
-    options
-        See `mfhpo.experiment.ShortlistSettings`. They are tried at once, so that wrong ones raise
-        before anything is recorded.
-    forgotten
-        Knows the trials that have made the shortlist.
+    For options see `mfhpo.experiment.ShortlistSettings`: they are tried at once, so that wrong ones
+    raise before anything is recorded. `forgotten` knows the trials that have made the shortlist.
     """
 
     is_whole = True
@@ -61,14 +56,8 @@ class RecordKind(Kind):
 
     def settings(self, study: optuna.Study, seed: int, lease: float | None) -> ShortlistSettings:
         """Return the settings of the contest."""
-        return ShortlistSettings(
-            shortlist=self._shortlist,
-            options=self._options,
-            seed=seed,
-            sign=1.0 if study.direction == optuna.study.StudyDirection.MAXIMIZE else -1.0,
-            lease_seconds=lease,
-            describe=described,
-        )
+        common = common_settings(study, seed, lease)
+        return ShortlistSettings(shortlist=self._shortlist, options=self._options, **common)
 
     def forgotten(self) -> ForgottenReplicate:
         """Return what finds a forgotten replicate, which has seen the search's trials."""
@@ -126,7 +115,7 @@ class RecordKind(Kind):
             total=total if math.isfinite(total) else None,
             unit="evaluations",
             is_guess=True,
-            has_end=False,  # `certify` returns what is known, so that nothing is cut short
+            has_end=False,  # `certify` returns what is known: nothing is cut short
         )
 
     def content(self, known: StudyExperiment, answer: Answer) -> dict[str, Any]:
@@ -135,11 +124,12 @@ class RecordKind(Kind):
         return {**answer.certificate.to_dict(), "arm": answer.arm}
 
     def promise(self, known: StudyExperiment, answer: Answer) -> float:
-        """Return the mean of a certificate, and else the pessimistic end of its interval."""
-        if answer.certified or answer.arm is None:
-            return answer.mean
-        low, high = _contest(known).interval(answer.arm)
-        return low if known.sign > 0.0 else high
+        """Return the mean of a certificate, and else the end of its interval, however wide."""
+        return super().promise(known, replace(answer, searched=False))
+
+    def interval_of(self, known: StudyExperiment, leader: int) -> tuple[float, float]:
+        """Return the interval of the candidate that leads, in the objective's direction."""
+        return _contest(known).interval(leader)
 
     def is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
         """Return whether an earlier answer, as recorded, says all that this one says."""

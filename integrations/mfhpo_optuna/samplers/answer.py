@@ -7,13 +7,8 @@ the next number beyond that; mean and interval are in its attributes.
 
 Until the end, an answer is not certified, and promises the pessimistic end of the leader's interval
 (`cautious_value` while that is infinite). Another one is added if another configuration leads, or
-if the same one promises more after twice as many evaluations. This is checked after each of the
-first 50 evaluations, and then whenever there are a fiftieth more. So the number of answers grows
-with the logarithm of the evaluations, and depends on the study alone. Only the end takes the place
-of a certified answer.
-
-Several workers may find at the same moment that nothing is left to do: the one with the first trial
-answers.
+if the same one promises more after twice as many evaluations. So the number of answers grows with
+the logarithm of the evaluations. Only the end takes the place of a certified answer.
 """
 
 import math
@@ -31,6 +26,7 @@ from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.study.trials.attributes import (
     ANSWERING_KEY,
     CERTIFICATE_KEY,
+    CONCLUDED_KEY,
     SO_FAR_KEY,
     attributes_for,
     certificate_of,
@@ -65,10 +61,8 @@ class AnswerTrials:
         n_told = known.n_told
         is_due = _looks(n_told) > _looks(known.n_told_before) or not known.certificates
         known.n_told_before = n_told
-        if not is_due or not self._kind.answers_so_far:
-            return
-        value = self._promise_so_far(known)
-        if value is None:
+        may_answer = is_due and self._kind.answers_so_far
+        if not may_answer or self._promise_so_far(known) is None:
             return
         known.read(study)  # other workers may have said it meanwhile
         value, answer = self._promise_so_far(known), known.answer()
@@ -98,9 +92,7 @@ class AnswerTrials:
 
     def is_said(self, known: StudyExperiment) -> bool:
         """Return whether an earlier answer at the end claims the same."""
-        return self._is_said(known, self._kind.content(known, known.answer()))
-
-    def _is_said(self, known: StudyExperiment, now: Mapping[str, Any]) -> bool:
+        now = self._kind.content(known, known.answer())
         final = [t for t in known.certificates if read_attribute(t, SO_FAR_KEY) is None]
         # NaN is equal to nothing, and neither less nor more.
         earlier = (defaultdict(lambda: math.nan, certificate_of(trial) or {}) for trial in final)
@@ -115,11 +107,14 @@ class AnswerTrials:
         if lack:
             warnings.warn(f"the race ended without an answer: {lack}", stacklevel=5)
             return
-        content = self._kind.content(known, answer)
-        if self._is_said(known, content):
+        if self.is_said(known):
             return
         promised = self._kind.promise(known, answer)
-        value = self._add(study, known, answer, promised, known.concluding(answer))
+        more = {}
+        if answer.certified:  # what had not ended then comes after it
+            open, order = sorted(map(int, known.experiment.open)), known.experiment.order
+            more = {CONCLUDED_KEY: {"study": study.study_name, "order": order, "open": open}}
+        value = self._add(study, known, answer, promised, more)
         # The next number beyond a tie is no flattery.
         if promised == answer.mean and not math.isclose(value, promised, abs_tol=1e-12):
             warnings.warn(
@@ -149,19 +144,14 @@ class AnswerTrials:
         if shown is not None and math.isfinite(_value_of(shown)):
             best = math.nextafter(_value_of(shown), sign * math.inf)
             value = sign * max(sign * value, sign * best)
-        attributes = {CERTIFICATE_KEY: self._kind.content(known, answer), **more}
-        params, distributions = self._kind.shown(known, answer)
+        content = {CERTIFICATE_KEY: self._kind.content(known, answer), **more}
+        attributes: dict[str, Any] = {}
+        for key, part in {**content, **self._kind.marks(answer)}.items():
+            attributes |= attributes_for(key, part)
+        params, how = self._kind.shown(known, answer)
+        params = {name: params[name] for name in how}
         study.add_trial(
-            create_trial(
-                value=value,
-                params={name: params[name] for name in distributions},
-                distributions=distributions,
-                user_attrs={
-                    name: part
-                    for key, value in {**attributes, **self._kind.marks(answer)}.items()
-                    for name, part in attributes_for(key, value).items()
-                },
-            )
+            create_trial(value=value, params=params, distributions=how, user_attrs=attributes)
         )
         known.read(study)
         return value
@@ -178,10 +168,9 @@ class AnswerTrials:
         write_attribute(study, trial, ANSWERING_KEY, worker_name())
         others = _others_that_answer(study, trial)
         for _ in range(round(_ANSWERING / _PERIOD)):
-            if not others:
-                return
-            sleep(_PERIOD)
-            others = [each for each in _others_that_answer(study, trial) if each < trial.number]
+            if others:
+                sleep(_PERIOD)
+                others = [each for each in _others_that_answer(study, trial) if each < trial.number]
 
 
 def _looks(evaluations: int) -> int:

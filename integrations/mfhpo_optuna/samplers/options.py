@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypedDict
 
-from optuna.samplers import BaseSampler
+from optuna.samplers import BaseSampler, BruteForceSampler, GridSampler
 
+from mfhpo import Policy, Problem
+from mfhpo._validation import shown
+from mfhpo.experiment.kinds.race import DeclaredRace, MakePolicy
+from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.racing.options import with_defaults
+from mfhpo_optuna.kinds.fidelity import RaceKind
+from mfhpo_optuna.study.arms import ArmsLike
 from mfhpo_optuna.study.loop.report import ProgressLike
 
 
@@ -34,3 +43,53 @@ class SamplerOptions(TypedDict, total=False):
     lease: float | None
     progress: ProgressLike
     seed: int | None
+
+
+def own_and_host(sampler: Any, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return all options of a sampler's policy, and those that every sampler has."""
+    own = with_defaults(type(sampler), options)
+    host = {name: own.pop(name) for name in SamplerOptions.__annotations__}
+    return own, host
+
+
+def race(
+    sampler: Any,
+    fidelity: str | Fidelity,
+    arms: ArmsLike,
+    options: Mapping[str, Any],
+    make: MakePolicy | None = None,
+    *,
+    looks: bool = False,
+) -> tuple[RaceKind, dict[str, Any]]:
+    """Return the race of a sampler's arguments, and those that every sampler has.
+
+    The policy takes its options as they are, unless a function is given to `make` it. Finalists are
+    compared by it, or by a few planned `looks`.
+    """
+    own, host = own_and_host(sampler, options)
+    policy = sampler._policy_class
+    given = {name: value for name, value in options.items() if name not in host}
+    making, compares = make or partial(_as_given, policy), "" if looks else policy.__name__
+    declared = DeclaredRace.of(fidelity, own, given, making, compares)
+    return RaceKind(declared, arms, races=host["arm_sampler"] is not None), host
+
+
+def _as_given(
+    policy: Callable[..., Policy], problem: Problem, sign: float, options: Mapping[str, Any]
+) -> Policy:
+    return policy(problem, **options)
+
+
+def check_arm_sampler(arm_sampler: BaseSampler | None, drawn_by: str) -> None:
+    """Raise TypeError for what draws no single configurations."""
+    if arm_sampler is not None and not isinstance(arm_sampler, BaseSampler):
+        raise TypeError(
+            f"{drawn_by} must be a sampler of Optuna such as TPESampler() or None, got "
+            f"{shown(arm_sampler)}."
+        )
+    if isinstance(arm_sampler, (GridSampler, BruteForceSampler)):
+        raise TypeError(
+            f"{drawn_by}={type(arm_sampler).__name__} enumerates a whole space and cannot draw "
+            f"single configurations; give another one such as RandomSampler(), or, to a sampler "
+            f"with arms, arms={{name: distribution}}: all of a small space."
+        )

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import MFEliminationOptions, MFUCBOptions, runs
 from mfhpo.regret import MFUCB, MFElimination
-from mfhpo_optuna.samplers.declared import race
-from mfhpo_optuna.samplers.options import SamplerOptions
+from mfhpo_optuna.samplers.options import SamplerOptions, race
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.arms import ArmsLike
 

@@ -12,7 +12,7 @@ from mfhpo._validation import check_instance
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import runs, with_defaults
 from mfhpo.search import BudgetedSearch, DeclaredSearch, SearchOptions
-from mfhpo_optuna.kinds.search import SearchKind
+from mfhpo_optuna.kinds.fidelity import SearchKind
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.loop.report import ProgressLike
 from mfhpo_optuna.study.trials.attributes import pull_note
@@ -135,6 +135,6 @@ def training_of(trial: optuna.Trial) -> str:
             f"first trial.suggest_*, in a study with a sampler such as SearchSampler."
         )
     study = f"study-{zlib.crc32(trial.study.study_name.encode()):08x}"
-    if note.certifies:
+    if note.purpose == "certificate":  # it begins anew
         return f"{study}-replicate-{trial.number}"
     return f"{study}-configuration-{note.arm}"

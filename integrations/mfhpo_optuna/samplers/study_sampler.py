@@ -6,46 +6,33 @@ import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from functools import cached_property
 from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.pruners import HyperbandPruner, MedianPruner, NopPruner
-from optuna.samplers import BaseSampler, BruteForceSampler, GridSampler
+from optuna.pruners import MedianPruner, NopPruner
+from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo._validation import MOST_SEED, check_count, check_instance, check_limit, shown
+from mfhpo._validation import MOST_SEED, check_count, check_instance, check_limit
 from mfhpo.experiment import Answer, Assignment, Done, Refused, Wait
-from mfhpo_optuna.arguments import Settings, objection_to_version
-from mfhpo_optuna.kinds.kind import Kind
+from mfhpo_optuna.arguments import Settings
+from mfhpo_optuna.kinds.kind import Kind, objection_of_samplers
 from mfhpo_optuna.samplers.answer import AnswerTrials
-from mfhpo_optuna.samplers.delegate import ArmsOnlyStudy, arms_only_study
-from mfhpo_optuna.samplers.joining import Joining, stop
-from mfhpo_optuna.samplers.studies import Studies
-from mfhpo_optuna.study.asked import level_for, replicate_for
-from mfhpo_optuna.study.levels import check_choices, contains, own_value
-from mfhpo_optuna.study.loop.end_of_optimize import call_at_end
-from mfhpo_optuna.study.loop.left_running import end_with_optimize, note_end
+from mfhpo_optuna.samplers.options import check_arm_sampler
+from mfhpo_optuna.samplers.studies import Studies, stop
+from mfhpo_optuna.samplers.suggestions import arms_only_study, value_for
+from mfhpo_optuna.study.levels import check_choices
+from mfhpo_optuna.study.loop.end_of_optimize import call_at_end, end_with_optimize, note_end
 from mfhpo_optuna.study.loop.report import ProgressLike, ProgressReport
 from mfhpo_optuna.study.loop.storage_errors import mark_if_spoilt
 from mfhpo_optuna.study.places import drawn
 from mfhpo_optuna.study.study_experiment import Reply, StudyExperiment
-from mfhpo_optuna.study.trials.attributes import (
-    NO_ANSWER,
-    SAMPLER_KEY,
-    parameters_before,
-    read_attribute,
-    write_attribute,
-)
+from mfhpo_optuna.study.trials.attributes import NO_ANSWER, parameters_before, write_attribute
 
-# Seconds within which a worker that runs a study begins its next trial, and between two looks.
-_BETWEEN_TRIALS, _PERIOD = 1.0, 0.2
-
-# Seconds that a trial waits at most, or as long as was waited before; the next one goes on waiting.
-_LONGEST_WAIT = 10.0
-
-_CUT_SHORT = "cut short"  # among what the user was told
+# Seconds between two looks, and those that a trial waits at most, or as long as was waited before;
+# the next one goes on waiting.
+_PERIOD, _LONGEST_WAIT = 0.2, 10.0
 
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
@@ -53,16 +40,8 @@ _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 class StudySampler(BaseSampler):
     """Runs an experiment on a study: each trial is one evaluation, and all state is in the trials.
 
-    Parameters
-    ----------
-    kind
-        Declares the experiment.
-    arguments
-        The constructor's arguments, to note in studies.
-    arm_sampler, lease, progress, seed
-        See `mfhpo_optuna.samplers.options.SamplerOptions`.
-    drawn_by
-        Name of the option `arm_sampler`.
+    Studies note the constructor's `arguments`. `drawn_by` is the name of the option `arm_sampler`;
+    for the others see `mfhpo_optuna.samplers.options.SamplerOptions`.
     """
 
     _experiment: type[StudyExperiment] = StudyExperiment
@@ -82,33 +61,25 @@ class StudySampler(BaseSampler):
         seed: int | None = None,
         drawn_by: str = "arm_sampler",
     ) -> None:
-        _check_arm_sampler(arm_sampler, drawn_by)
-        self._kind = kind
-        self._arguments = dict(arguments)
-        self._arm_sampler = arm_sampler
+        check_arm_sampler(arm_sampler, drawn_by)
+        self.kind, self._arguments, self._arm_sampler = kind, dict(arguments), arm_sampler
         self._lease = check_limit("lease", lease)
         self._seed = None if seed is None else check_count("seed", seed, 0, MOST_SEED)
         self._progress = ProgressReport(progress)
-        self._studies = Studies(self._new)
+        self._answers = AnswerTrials(kind)
+        self._settings = Settings(self, self._arguments)
+        self._studies = Studies(self._new, self._settings, kind.notes())
 
     # What users call.
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments that it was made with; of those with defaults, the given ones.
-
-        A study keeps them in its user attribute ``mfhpo:sampler``, from its first trial on.
-        """
+        """The arguments that were given; a study keeps them in its attribute ``mfhpo:sampler``."""
         return dict(self._arguments)
 
     @property
     def _lock(self) -> threading.RLock:
         return self._studies.lock
-
-    @property
-    def kind(self) -> Kind:
-        """The kind of experiment that it runs, for pictures and reports."""
-        return self._kind
 
     def recommendation(self, study: optuna.Study) -> Answer:
         """Return the best answer so far, with its certificate as far as there is one.
@@ -117,13 +88,7 @@ class StudySampler(BaseSampler):
         ValueError if no trial has told the levels of the fidelity yet.
         """
         with self._lock:
-            known = self._read(study)
-            self._check_begun(study, known)
-            return known.answer()
-
-    def searches(self, study: optuna.Study) -> bool:
-        """Return whether cheap levels choose which configurations of a study are compared."""
-        return not self.objection_to(study) and self.known(study).searches
+            return self._begun(study, "there is nothing to recommend yet.").answer()
 
     def known(self, study: optuna.Study) -> StudyExperiment:
         """Return what is known about a study, for pictures and reports; only to be read."""
@@ -133,30 +98,24 @@ class StudySampler(BaseSampler):
     def reader(self) -> "StudySampler":
         """Return a sampler like this one that knows no study, to read beside other threads."""
         reader = copy(self)
-        reader._studies = Studies(reader._new)
+        reader._studies = Studies(reader._new, self._settings, self.kind.notes())
         return reader
 
     def objection_to(self, study: optuna.Study) -> str:
         """Return why the sampler cannot run the study, and what to do; "" if it can."""
         check_instance("study", study, optuna.Study, "an optuna.Study")
-        name = type(self).__name__
-        objection = self._kind.objection_to(study)
-        if objection:
-            return objection
-        if self._kind.has_one_objective and len(study.directions) > 1:
-            return (
-                f"{name} is for one objective, and the study is multi-objective: it has "
-                f"{len(study.directions)} directions. If each objective is that of a player, use "
-                f"NashSampler; else return one number, such as a weighted sum of the objectives, "
-                f"and make the study with direction=."
+        own = self.kind.objection_to(study)
+        return own or objection_of_samplers(self.kind, type(self).__name__, study)
+
+    def _begun(self, study: optuna.Study, consequence: str) -> StudyExperiment:
+        """Return what is known about a study; ValueError if that is nothing yet."""
+        known, fidelity = self.known(study), self.kind.fidelity
+        if known.policy is None and fidelity is not None:
+            raise ValueError(
+                f"study {study.study_name!r} has no finished trial that asked for the fidelity "
+                f"{fidelity.name!r}, so {consequence}"
             )
-        if isinstance(study.pruner, HyperbandPruner):
-            return (
-                f"{name} does not go with HyperbandPruner, which shows a sampler one bracket's "
-                f"trials only. The sampler itself decides which trials go up to the target: make "
-                f"the study with pruner=optuna.pruners.NopPruner()."
-            )
-        return ""
+        return known
 
     # What Optuna calls.
 
@@ -173,22 +132,26 @@ class StudySampler(BaseSampler):
             note = known.claim_of(trial.number)
             if self._arm_sampler is None or note is None:
                 return {}
+            if known.is_resumed:
+                # A seeded sampler would repeat the draws that an earlier process made.
+                self._arm_sampler.reseed_rng()
+                known.is_resumed = False
             values = known.trials.values
             if values.is_declared or values[note.arm].params:
                 return {}  # another trial has decided what the arm is
-            view = arms_only_study(study, known, self._kind)
+            view = arms_only_study(study, known, self.kind)
             space = self._arm_sampler.infer_relative_search_space(view, trial)
-            return {name: d for name, d in space.items() if name not in self._kind.owned}
+            return {name: d for name, d in space.items() if name not in self.kind.owned}
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """Return values of the parameters in the search space."""
-        self._check_study(study)
         if not search_space:
             return {}
         if self._arm_sampler is not None:
-            view = self._arms_only(study)
+            with self._lock:
+                view = arms_only_study(study, self._of(study), self.kind)
             return self._arm_sampler.sample_relative(view, trial, search_space)
         return {
             name: self.sample_independent(study, trial, name, distribution)
@@ -203,10 +166,8 @@ class StudySampler(BaseSampler):
         param_distribution: BaseDistribution,
     ) -> Any:
         """Return the value of a parameter: the configuration's, or what the sampler decides."""
-        self._check_study(study)
         check_choices(param_name, param_distribution)
-        refusal = self._joining.refusal(study, trial)
-        if refusal:
+        if refusal := self._studies.refusal(study, trial):
             raise ValueError(refusal)
         with self._lock:
             return self._value_for(study, trial, param_name, param_distribution)
@@ -224,7 +185,7 @@ class StudySampler(BaseSampler):
         except ValueError as error:  # raising here would leave the trial running
             refusal = str(error)
         if refusal:
-            self._joining.refuse(study, trial, refusal)
+            self._studies.refuse(study, trial, refusal)
             return
         if isinstance(reply, Done):
             self._end(study, trial)
@@ -248,22 +209,20 @@ class StudySampler(BaseSampler):
             return
         mark_if_spoilt(study, trial, state)
         with self._lock:
-            if self._joining.refusal(study, trial):
+            if self._studies.refusal(study, trial):
                 self._mark_as_no_answer(study, trial)
                 return
             known = self._read(study)
             with self._studies.whole(study):
-                is_single = known.end(study, trial, state, values)
-            if is_single:
-                self._mark_as_no_answer(study, trial)
-            self._kind.check(known, trial, state)
+                if known.end(study, trial, state, values):
+                    self._mark_as_no_answer(study, trial)
+            self.kind.check(known, trial, state)
             known.give_up_lost(study)
             if known.policy is None:
                 self._stop_if_hopeless(study, known)
                 return
-            self._progress.show(lambda: self._kind.progress(known))
-            is_over = known.is_over
-            if not is_over:
+            self._progress.show(lambda: self.kind.progress(known))
+            if not (is_over := known.is_over):
                 self._answers.add_so_far(study, known)
         if is_over:
             self._conclude(study, trial)
@@ -283,11 +242,15 @@ class StudySampler(BaseSampler):
                 known = self._read(study)
                 known.give_up_lost(study)
                 reply = known.reply_to(trial)
+                may_wait = study._thread_local.in_optimize_loop and parameters_before(trial) is None
                 if isinstance(reply, Assignment):
-                    self._claim(study, known, trial, reply)
+                    known.waits_since = None
+                    with self._studies.whole(study):
+                        if not known.claim(study, trial, reply) and may_wait:
+                            known.withdraw(study, trial)
                     return reply
                 now = known.under_way.clock()
-                if not isinstance(reply, Wait) or not self._may_wait(study, trial):
+                if not isinstance(reply, Wait) or not may_wait:
                     self._set_aside(study, known, trial, reply)
                     return reply
                 if not known.is_worth_waiting:
@@ -302,38 +265,18 @@ class StudySampler(BaseSampler):
                     return reply
             self._sleep(_PERIOD)
 
-    def _may_wait(self, study: optuna.Study, trial: FrozenTrial) -> bool:
-        return study._thread_local.in_optimize_loop and parameters_before(trial) is None
-
-    def _claim(
-        self,
-        study: optuna.Study,
-        known: StudyExperiment,
-        trial: FrozenTrial,
-        assignment: Assignment,
-    ) -> None:
-        known.waits_since = None
-        if self._arm_sampler is not None and known.is_resumed:
-            # A seeded sampler would repeat the draws that an earlier process made.
-            self._arm_sampler.reseed_rng()
-            known.is_resumed = False
-        with self._studies.whole(study):
-            stands = known.claim(study, trial, assignment, self._joining.signature)
-            if not stands and self._may_wait(study, trial):
-                known.withdraw(study, trial)
-
     def _set_aside(
         self, study: optuna.Study, known: StudyExperiment, trial: FrozenTrial, reply: Reply
     ) -> None:
         """Let a trial that begins count for nothing, and say why under ask and tell."""
-        for key, value in self._kind.attributes_outside(known, trial).items():
+        for key, value in self.kind.attributes_outside(known, trial).items():
             write_attribute(study, trial, key, value)
         in_loop = study._thread_local.in_optimize_loop
         if isinstance(reply, Wait) or (isinstance(reply, Done) and not in_loop):
             warnings.warn(
                 f"trial {trial.number} has nothing to evaluate, because "
                 f"{reply.why}: it runs, but does not count. Stop asking when "
-                f"sampler.{self._kind.answered_by}(study).finished.",
+                f"sampler.{self.kind.answered_by}(study).finished.",
                 stacklevel=5,
             )
 
@@ -358,65 +301,30 @@ class StudySampler(BaseSampler):
         self, study: optuna.Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
     ) -> Any:
         known = self._of(study)
-        note = known.claim_of(trial.number)
         if trial.number in known.over:
             raise optuna.TrialPruned("the race is over; see sampler.recommendation(study)")
         if trial.number in known.idle:
             raise optuna.TrialPruned("there was nothing to evaluate; the next trial goes on")
-        if note is None:
-            return self._anything(trial, name, distribution)
-        fidelity, values = self._kind.fidelity, known.trials.values
-        if fidelity is not None and name == fidelity.name:
-            return level_for(known, trial, distribution)
-        if name == self._kind.replicate:
-            if note.block is None:  # it began when the study had none, and does not count
-                return self._anything(trial, name, distribution)
-            return replicate_for(known, trial, distribution)
-        arm = known.trials.arm_of(note)
-        assert arm is not None
-        params = values[arm].params
-        if self._kind.is_whole and name not in params:
-            return self._kind.value_outside(known, trial, arm, name, None, distribution)
-        if self._arm_sampler is not None and name not in params:
-            view = arms_only_study(study, known, self._kind)
-            params[name] = self._arm_sampler.sample_independent(view, trial, name, distribution)
-        value = values.suggest(arm, name, distribution, note.point)
-        if contains(distribution, value):
-            return own_value(distribution, value)
-        return self._kind.value_outside(known, trial, arm, name, value, distribution)
-
-    def _anything(self, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:
-        return drawn(self._seed or 0, trial.number, name, distribution)
-
-    def _arms_only(self, study: optuna.Study) -> ArmsOnlyStudy:
-        with self._lock:
-            return arms_only_study(study, self._of(study), self._kind)
+        note, kind = known.claim_of(trial.number), self.kind
+        # Without a block, it began when the study had no replicate, and does not count.
+        if note is None or (name == kind.replicate and note.block is None):
+            return drawn(self._seed or 0, trial.number, name, distribution)
+        return value_for(study, known, kind, trial, note, name, distribution, self._arm_sampler)
 
     # Answering.
 
-    @property
-    def _answers(self) -> AnswerTrials:
-        return AnswerTrials(self._kind)
-
     def _conclude(self, study: optuna.Study, trial: FrozenTrial) -> None:
-        """Add the trial that ``study.best_trial`` is to show, unless another worker has done so.
-
-        It is not waited for these under the lock.
-        """
+        """Add the trial that ``study.best_trial`` is to show, unless another worker has done so."""
         with self._lock:
-            known = self._read(study)
-            is_said = self._answers.is_said(known)
-        if not is_said:
-            try:
+            is_said = self._answers.is_said(self._read(study))
+        try:
+            if not is_said:
                 self._answers.wait_for_others(study, trial, self._sleep)
-            except KeyboardInterrupt:
-                with self._lock:
-                    self._answers.add(study, self._read(study))
-                raise
-        with self._lock:
-            known = self._read(study)
-            self._answers.add(study, known)
-            self._progress.show(lambda: self._kind.progress(known), is_last=True)
+        finally:  # also after Ctrl-C
+            with self._lock:
+                known = self._read(study)
+                self._answers.add(study, known)
+                self._progress.show(lambda: self.kind.progress(known), is_last=True)
 
     def _mark_as_no_answer(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Keep a single noisy value from being the best trial, which must break no constraint."""
@@ -432,29 +340,26 @@ class StudySampler(BaseSampler):
             )
 
     def _ended(self, study: optuna.Study, error: BaseException | None) -> None:
+        """End what is shown; say once what is left, if an `optimize` ended before the end."""
         with self._lock:
             self._progress.end()
             # Until the next one, others may run the study, with other arguments.
-            self._joining.leave(study)
+            self._studies.leave(study)
             # An error of the objective says more than what would have been left.
             is_told = error is None or isinstance(error, KeyboardInterrupt)
-            if is_told and self._studies.has(study):
-                self._say_if_cut_short(self._of(study))
-
-    def _say_if_cut_short(self, known: StudyExperiment) -> None:
-        """Say once what is left and what is known, if an `optimize` ended before the end."""
-        if known.policy is None or known.is_over or _CUT_SHORT in known.trials.warned:
-            return
-        progress = self._kind.progress(known)
-        if progress.has_end:
-            known.trials.warned.add(_CUT_SHORT)
-            _logger.warning(self._kind.cut_short(known, progress))
+            known = self._of(study) if is_told and self._studies.has(study) else None
+            if known is None or known.policy is None or known.is_over:
+                return
+            progress = self.kind.progress(known)
+            if progress.has_end and "cut short" not in known.trials.warned:
+                known.trials.warned.add("cut short")
+                _logger.warning(self.kind.cut_short(known, progress))
 
     # Studies.
 
     def _leave_median_pruner(self, study: optuna.Study) -> None:
         """Switch off the pruner of a study for which nobody asked for one."""
-        if type(study.pruner) is MedianPruner and self._kind.replaces_pruner:
+        if type(study.pruner) is MedianPruner and self.kind.replaces_pruner:
             study.pruner = NopPruner()
             _logger.info(
                 f"study {study.study_name!r} goes on without Optuna's MedianPruner: its sampler "
@@ -462,32 +367,12 @@ class StudySampler(BaseSampler):
             )
 
     def _check_study(self, study: optuna.Study) -> None:
-        objection = self.objection_to(study)
-        if objection:
+        if objection := self.objection_to(study):
             raise ValueError(objection)
-
-    def _check_begun(self, study: optuna.Study, known: StudyExperiment) -> None:
-        fidelity = self._kind.fidelity
-        if known.policy is None and fidelity is not None:
-            raise ValueError(
-                f"study {study.study_name!r} has no finished trial that asked for the fidelity "
-                f"{fidelity.name!r}, so there is nothing to recommend yet."
-            )
-
-    @cached_property
-    def _joining(self) -> Joining:
-        settings = Settings(self, self._arguments)
-        return Joining(settings, self._kind.notes(), self._chosen_by)
-
-    def _chosen_by(
-        self, study: optuna.Study, trial_number: int
-    ) -> list[tuple[int, str | None, str | None]]:
-        with self._lock:
-            return self._read(study).under_way.chosen_by(trial_number)
 
     def objection_to_others(self, study: optuna.Study, trial_number: int = -1) -> str:
         """Return why this worker must not run a study beside others; else note how it is run."""
-        return self._joining.objection_to_others(study, trial_number, self._sleep)
+        return self._studies.objection_to_others(study, trial_number, self._sleep)
 
     def _of(self, study: optuna.Study) -> StudyExperiment:
         """Return what is known about a study, as last read; the lock is held."""
@@ -495,38 +380,17 @@ class StudySampler(BaseSampler):
 
     def _read(self, study: optuna.Study) -> StudyExperiment:
         """Return what is known about a study, with its news; the lock is held."""
-        self._check_study(study)
         known = self._studies.read(study)
         if known.policy is not None and not known.announced:
             known.announced = True
-            words = self._kind.announcement(known)
-            if words:
+            if words := self.kind.announcement(known):
                 _logger.info("study %r: %s.", study.study_name, words)
         return known
 
     def _new(self, study: optuna.Study) -> StudyExperiment:
-        objection = objection_to_version(read_attribute(study, SAMPLER_KEY))
-        if objection:
-            raise ValueError(f"study {study.study_name!r} {objection}")
-        digest = self._joining.settings.digest
-        return self._experiment(study, self._kind, self._seed_of(study), self._lease, digest)
-
-    def _seed_of(self, study: optuna.Study) -> int:
+        self._check_study(study)
         # Without a seed, the study's name gives one that all its workers agree on.
-        return zlib.crc32(study.study_name.encode()) if self._seed is None else self._seed
+        seed = zlib.crc32(study.study_name.encode()) if self._seed is None else self._seed
+        return self._experiment(study, self.kind, seed, self._lease, self._settings.digest)
 
     _sleep: Callable[[float], None] = staticmethod(time.sleep)
-
-
-def _check_arm_sampler(arm_sampler: BaseSampler | None, drawn_by: str) -> None:
-    if arm_sampler is not None and not isinstance(arm_sampler, BaseSampler):
-        raise TypeError(
-            f"{drawn_by} must be a sampler of Optuna such as TPESampler() or None, got "
-            f"{shown(arm_sampler)}."
-        )
-    if isinstance(arm_sampler, (GridSampler, BruteForceSampler)):
-        raise TypeError(
-            f"{drawn_by}={type(arm_sampler).__name__} enumerates a whole space and cannot draw "
-            f"single configurations; give another one such as RandomSampler(), or, to a sampler "
-            f"with arms, arms={{name: distribution}}: all of a small space."
-        )

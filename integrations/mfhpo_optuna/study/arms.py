@@ -37,10 +37,10 @@ _DEFAULT_NUMBER = 32
 def draw_arms(
     distributions: Mapping[str, BaseDistribution], n: int = _DEFAULT_NUMBER, seed: int = 0
 ) -> list[Params]:
-    """Draw different configurations that fill the space evenly.
+    """Draw different configurations that fill the space evenly: those of a Latin hypercube.
 
-    Those of a Latin hypercube: each parameter takes a value from each of `n` equally likely parts
-    of its range. Raises TypeError if anything but a distribution is given.
+    Each parameter takes a value from each of `n` equally likely parts of its range. Raises
+    TypeError if anything but a distribution is given.
 
     Parameters
     ----------
@@ -78,12 +78,11 @@ def _drawn(
     grid_size = math.prod(_size(distribution) for distribution in distributions.values())
     if grid_size <= n:
         return _grid(distributions, int(grid_size))
-    hypercube = LatinHypercube(n, seed)
-    drawn = [
-        {name: hypercube.draw(arm, name, value) for name, value in distributions.items()}
-        for arm in range(n)
-    ]
-    return list({repr(params): params for params in drawn}.values())
+    hypercube, drawn = LatinHypercube(n, seed), {}
+    for arm in range(n):
+        params = {name: hypercube.draw(arm, name, value) for name, value in distributions.items()}
+        drawn[repr(params)] = params
+    return list(drawn.values())
 
 
 def given_arms(arms: ArmsLike, owned: Collection[str], seed: int) -> int | list[Params]:
@@ -132,16 +131,12 @@ def _grid(distributions: Mapping[str, BaseDistribution], size: int) -> list[Para
         for name, distribution in distributions.items():
             choices = int(_size(distribution))
             index, choice = divmod(index, choices)
-            params[name] = from_unit((choice + 0.5) / choices, _linear(distribution))
+            if isinstance(distribution, IntDistribution) and distribution.log:
+                # The same values with equal weights, so that the grid meets each of them.
+                distribution = IntDistribution(distribution.low, distribution.high)
+            params[name] = from_unit((choice + 0.5) / choices, distribution)
         arms.append(params)
     return arms
-
-
-def _linear(distribution: BaseDistribution) -> BaseDistribution:
-    """Return the same values with equal weights, so that a grid meets each of them."""
-    if isinstance(distribution, IntDistribution) and distribution.log:
-        return IntDistribution(distribution.low, distribution.high)
-    return distribution
 
 
 class LatinHypercube:

@@ -12,7 +12,7 @@ from optuna.distributions import BaseDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo.experiment import Begun, Concluded, Ended, Event, Found, Lost, key_of
+from mfhpo.experiment import Assignment, Begun, Concluded, Ended, Event, Found, Lost, key_of
 from mfhpo.search import Point
 from mfhpo_optuna.study.arms import Params
 from mfhpo_optuna.study.declared import Declared
@@ -22,21 +22,23 @@ from mfhpo_optuna.study.places import kind_of, point_of
 from mfhpo_optuna.study.trials.attributes import (
     ARM_KEY,
     CONCLUDED_KEY,
-    LOST_KEY,
     MEMORY_KEY,
     parameters_before,
     pull_note,
     read_attribute,
     warn_of_attribute,
 )
-from mfhpo_optuna.study.trials.ends import End
-from mfhpo_optuna.study.trials.notes import EndNote, PullNote
+from mfhpo_optuna.study.trials.ends import End, lost_of
+from mfhpo_optuna.study.trials.notes import PullNote
+from mfhpo_optuna.study.trials.processes import worker_name
 from mfhpo_optuna.study.trials.under_way import limit_of
 from mfhpo_optuna.study.values import Values, is_in_range
 
 # Arms and blocks are numbered as they are begun, a few at once by each worker. Larger numbers than
 # these, at the study's beginning and for each trial since, are none that a sampler has chosen.
 _AT_FIRST, _FOR_EACH_TRIAL = 10_000, 100
+
+_NONE = -1  # in place of an arm
 
 
 class Translation:
@@ -52,9 +54,10 @@ class Translation:
         given = kind.given(seed)
         self.given = [] if isinstance(given, int) else given
         self.values = Values(given, kind.owned, seed)
-        self._by_key = {
-            short_key(params): arm for arm, params in reversed([*enumerate(self.given)])
-        }
+        # Of each entry of a list its key, and what claims say in place of it.
+        self._keys = [key_of(params, described) for params in self.given]
+        self._short = {key: hashlib.sha256(key.encode()).hexdigest()[:12] for key in self._keys}
+        self._by_key = {self._short[key]: arm for arm, key in reversed([*enumerate(self._keys)])}
         self.levels = tuple(kind.fidelity.levels or ()) if kind.fidelity else ()
         self.fidelity_distribution: BaseDistribution | None = None
         self.replicates = None if kind.replicate is None else Replicates(kind.replicate, seed)
@@ -100,28 +103,39 @@ class Translation:
         warn_of_attribute(trial, ARM_KEY)
         return None
 
-    def arm_of(self, note: PullNote) -> int | None:
-        """Return the number of a claimed configuration; None if it is none of these."""
+    def note_for(self, trial: FrozenTrial, assignment: Assignment, order: int) -> PullNote:
+        """Return the note that claims an assignment for a trial."""
+        arm, key, is_retry = assignment.draw, None, assignment.origin == "retry"
+        shortlist: list[int | str] = [self._short.get(of, of) for of in assignment.shortlist]
+        if arm is None:  # of a list
+            key = self._short[key_of(assignment.configuration, described)]
+            arm = self._by_key[key]
+        else:
+            shortlist = [int(of.removeprefix("draw ")) for of in assignment.shortlist]
+        return PullNote(
+            trial=trial.number,
+            study=self.name,
+            order=order,
+            arm=arm,
+            key=key,
+            fidelity=None if assignment.level < 0 else assignment.level,
+            block=assignment.block,
+            purpose=assignment.purpose,
+            origin=assignment.origin,
+            shortlist=tuple(shortlist),
+            point=assignment.point or None,
+            chooses=self.kind.chooses,
+            retry_of=trial.system_attrs.get("failed_trial") if is_retry else None,
+            worker=worker_name(),
+            arguments=self._arguments,
+        )
+
+    def arm_of(self, note: PullNote) -> int:
+        """Return the number of a claimed configuration; -1 if it is none of these."""
         if note.key is not None:
-            return self._by_key.get(note.key)
-        n_even = len(self.values.even_draws())
-        is_another = self.values.is_declared or 0 < n_even <= note.arm
-        return None if is_another else note.arm
-
-    def number_of(self, configuration: Mapping[str, Any]) -> int | None:
-        """Return the place of a configuration in the list; None if it is not there."""
-        return self._by_key.get(short_key(configuration))
-
-    def short_key_of(self, arm: int) -> str | None:
-        """Return what a claim says about an entry of a list; None for a draw."""
-        return short_key(self.given[arm]) if self.values.is_declared else None
-
-    def shortlist_of(self, keys: tuple[str, ...]) -> tuple[int | str, ...]:
-        """Return the arms that an assignment names by keys, as a note names them."""
-        if not self.values.is_declared:
-            return tuple(int(key.removeprefix("draw ")) for key in keys)
-        short = {key_of(params, described): short_key(params) for params in self.given}
-        return tuple(short[key] for key in keys)
+            return self._by_key.get(note.key, _NONE)
+        is_another = self.values.is_declared or 0 < self.values.n_even <= note.arm
+        return _NONE if is_another else note.arm
 
     def begun(self, trial: FrozenTrial, note: PullNote) -> Begun | None:
         """Return the claim of a trial as an event; None if it is none of this experiment's.
@@ -132,12 +146,16 @@ class Translation:
         if self.kind.fidelity is not None and note.arguments not in (None, self._arguments):
             level = self.level_of(trial)
         if self.replicates is not None and note.block is None:
-            self._warn_of_no_replicate(trial)
+            self.warn(
+                "replicate",
+                f"trial {trial.number} was begun without replicate={self.kind.replicate!r}: it "
+                f"does not count, nor does any other such trial.",
+            )
             return None
-        if arm is None or (level is not None and level >= max(1, len(self.levels))):
+        if arm == _NONE or (level is not None and level >= max(1, len(self.levels))):
             return None
         shortlist = [
-            f"draw {of}" if isinstance(of, int) else key_of(self.given[self._by_key[of]], described)
+            f"draw {of}" if isinstance(of, int) else self._keys[self._by_key[of]]
             for of in note.shortlist
             if isinstance(of, int) or of in self._by_key
         ]
@@ -161,29 +179,26 @@ class Translation:
         """Return the configuration that is claimed: of a draw, what was known when it began."""
         if self.values.is_declared:
             return dict(self.given[arm])
-        if (trial.number, note.order) not in self._begun_as:
+        claim = trial.number, note.order
+        if claim not in self._begun_as:
             enqueued = self.values.configuration(trial.system_attrs.get("fixed_params") or {})
             self.values.expect(arm, enqueued)
-            known = {**self.values[arm].params, **enqueued}
-            self._begun_as[trial.number, note.order] = known
-        return dict(self._begun_as[trial.number, note.order])
+            self._begun_as[claim] = {**self.values[arm].params, **enqueued}
+        return dict(self._begun_as[claim])
 
     def found(self, trial: FrozenTrial, note: PullNote) -> list[Event]:
         """Return what a trial tells about levels and replicates that nobody had declared."""
         events: list[Event] = []
-        fidelity, order = self.kind.fidelity, note.order
-        asked = None if fidelity is None else trial.distributions.get(fidelity.name)
-        if asked is not None and self.fidelity_distribution is None:
-            assert fidelity is not None
-            self.fidelity_distribution = asked
+        fidelity, replicate, asked = self.kind.fidelity, self.kind.replicate, trial.distributions
+        if fidelity and self.fidelity_distribution is None and fidelity.name in asked:
+            self.fidelity_distribution = asked[fidelity.name]
             if not self.levels:
-                self.levels = levels_in(fidelity, asked)
-                events.append(Found(id="levels", order=order, levels=self.levels))
-        name = self.kind.replicate
-        if self.replicates is not None and name in trial.distributions and not self._has_replicates:
+                self.levels = levels_in(fidelity, self.fidelity_distribution)
+                events.append(Found(id="levels", order=note.order, levels=self.levels))
+        if self.replicates is not None and replicate in asked and not self._has_replicates:
             self._has_replicates = True
-            count = self.replicates.count(trial.distributions[name])
-            events.append(Found(id="replicates", order=order, replicates=count))
+            count = self.replicates.count(asked[replicate])
+            events.append(Found(id="replicates", order=note.order, replicates=count))
         return events
 
     # Ends.
@@ -195,51 +210,52 @@ class Translation:
         says so. Whoever fails it need not have noted a counter: it counts from its beginning then.
         """
         id, order = str(trial.number), note.order + 1 if end.order is None else end.order
-        arm, withdrawn = self.arm_of(note), lost_of(trial)
+        withdrawn = lost_of(trial)
         if withdrawn is not None and withdrawn.is_withdrawn and not trial.params:
             return withdrawn
-        if arm is not None and not end.values:  # whoever evaluates it again evaluates the same
-            self.values.see(arm, trial, trial.params)
-        is_lost = end.state == TrialState.FAIL and (end.worker is None or end.worker != note.worker)
+        if not end.values:  # whoever evaluates it again evaluates the same
+            self.values.see(self.arm_of(note), trial, trial.params)
         if is_spoilt(trial, end.state):
             return Lost(id=id, order=order, why="its storage failed", cost=None)
-        if is_lost:
-            will_retry = trial.number in self.retried
-            order += end.order is None and will_retry  # what is known later holds
-            return Lost(
-                id=id, order=order, why="its process died", cost=None, will_retry=will_retry
-            )
-        if end.values and not self._has_asked_for_fidelity(trial):
-            self._warn_of_no_fidelity(trial)
+        if end.state == TrialState.FAIL and (end.worker is None or end.worker != note.worker):
+            retry, why = trial.number in self.retried, "its process died"
+            order += end.order is None and retry  # what is known later holds
+            return Lost(id=id, order=order, why=why, cost=None, will_retry=retry)
+        fidelity = self.kind.fidelity
+        if end.values and fidelity is not None and fidelity.name not in trial.params:
+            self._warn_of_no_fidelity(fidelity.name, trial)
             if self.fidelity_distribution is None:  # nobody may ever ask: it is no evaluation
                 why = "it asked for no fidelity"
                 return Lost(id=id, order=order, why=why, is_withdrawn=True)
         return self._ended(trial, note, end, order)
 
     def _ended(self, trial: FrozenTrial, note: PullNote, end: End, order: int) -> Ended:
-        arm = self.arm_of(note)
-        assert arm is not None
+        arm, level = self.arm_of(note), self.level_of(trial)
         stopped_at = self.kind.stopped_at(trial, end, self.warn)
-        if end.state == TrialState.PRUNED and stopped_at is None:
-            self._warn_of_pruning(trial)
-        level = self.level_of(trial)
-        value = end.values[0] if end.values else None
+        is_pruned = end.state == TrialState.PRUNED and stopped_at is None
+        if is_pruned and read_attribute(trial, MEMORY_KEY) is None:
+            self.warn(
+                "pruning",
+                f"trial {trial.number} was pruned: it gave no value, was not stopped at a limit, "
+                f"and counts as failed. {self.kind.about_pruning}",
+            )
         configuration: Mapping[str, Any] | None = None
         parameters, points = self._learn(arm, trial)
-        is_as_claimed = stopped_at is None or self.values.is_of(arm, trial)
-        if value is not None:
+        if end.values:
             is_as_claimed = self._is_as_claimed(trial, note, arm, level)
             if level != note.fidelity and None not in (level, note.fidelity):
                 configuration = trial.params
             elif not self.values.is_declared:
                 configuration = self.values.configuration(trial.params)
+        else:
+            is_as_claimed = stopped_at is None or self.values.is_of(arm, trial)
         if not is_as_claimed:
             level = max(1, len(self.levels))  # one that there is not: it is paid, and no value
             configuration = trial.params
         return Ended(
             id=str(trial.number),
             order=order,
-            value=value if stopped_at is None else None,
+            value=end.values[0] if end.values and stopped_at is None else None,
             cost=end.seconds if self.kind.in_seconds else None,
             stopped_at=stopped_at,
             level=level,
@@ -256,30 +272,36 @@ class Translation:
         fidelity = self.kind.fidelity
         if fidelity is None or fidelity.name not in trial.params or not self.levels:
             return None
-        known, level = [described(each) for each in self.levels], trial.params[fidelity.name]
-        return known.index(described(level)) if described(level) in known else len(known)
+        known, level = [*map(described, self.levels)], described(trial.params[fidelity.name])
+        return known.index(level) if level in known else len(known)
 
     def _is_as_claimed(
         self, trial: FrozenTrial, note: PullNote, arm: int, level: int | None
     ) -> bool:
         """Tell whether a trial with a value evaluated what it claimed; else say so once."""
-        if not self._has_asked_for_fidelity(trial):
+        number, target, fidelity = trial.number, len(self.levels) - 1, self.kind.fidelity
+        if fidelity is not None and fidelity.name not in trial.params:
             return False
         if self.kind.is_whole:
-            self.not_asked = sorted(self.values.named(arm) - trial.params.keys())
+            self.not_asked = sorted(self.values[arm].given - trial.params.keys())
             if self.not_asked:
                 return False
-        target = len(self.levels) - 1
-        if level is not None and level > target:
+        if fidelity is not None and level is not None and level > target:
+            asked = f"{fidelity.name}={trial.params[fidelity.name]!r}"
             self.warn(
-                f"level of trial {trial.number}",
-                f"trial {trial.number} was evaluated at "
-                f"{self._level_in_words(trial)}, which is none of the levels "
+                f"level of trial {number}",
+                f"trial {number} was evaluated at {asked}, which is none of the levels "
                 f"{list(self.levels)}: it does not count. Suggest the fidelity with a range that "
                 f"contains all levels.",
             )
             return False
-        if self.replicates is not None and not self._is_of_block(trial, note):
+        if self.replicates is not None and not self.replicates.is_of(note.block or 0, trial):
+            name = self.replicates.name
+            self.warn(
+                f"replicate of trial {number}",
+                f"trial {number} was evaluated with {name}={trial.params[name]!r}, which is not "
+                f"what the sampler chose: it does not count. Do not fix the replicate.",
+            )
             return False
         if self.values.end(arm, -1 if level is None else level, trial):
             self._warn_of_names(arm, trial, level in (None, target))
@@ -288,20 +310,13 @@ class Translation:
         if not is_in_range(trial):
             instead = "which is outside the objective's ranges"
         self.warn(
-            f"arm of trial {trial.number}",
-            f"trial {trial.number} evaluated {trial.params}, {instead}: it does not count. "
-            f"Suggest each parameter with the same range in every trial, and do not fix "
-            f"parameters of a race.",
+            f"arm of trial {number}",
+            f"trial {number} evaluated {trial.params}, {instead}: it does not count. Suggest each "
+            f"parameter with the same range in every trial, and do not fix parameters of a race.",
         )
         return False
 
-    def _has_asked_for_fidelity(self, trial: FrozenTrial) -> bool:
-        fidelity = self.kind.fidelity
-        return fidelity is None or fidelity.name in trial.params
-
-    def _warn_of_no_fidelity(self, trial: FrozenTrial) -> None:
-        assert self.kind.fidelity is not None
-        name = self.kind.fidelity.name
+    def _warn_of_no_fidelity(self, name: str, trial: FrozenTrial) -> None:
         self.n_without_fidelity += 1
         self.missing_fidelity = (
             f"fidelity={name!r}, but the objective did not ask for it in trial {trial.number}; it "
@@ -311,26 +326,6 @@ class Translation:
         )
         self.warn("no fidelity", self.missing_fidelity)
 
-    def _warn_of_no_replicate(self, trial: FrozenTrial) -> None:
-        self.warn(
-            "replicate",
-            f"trial {trial.number} was begun without replicate={self.kind.replicate!r}: it does "
-            f"not count, nor does any other such trial.",
-        )
-
-    def _is_of_block(self, trial: FrozenTrial, note: PullNote) -> bool:
-        assert self.replicates is not None
-        assert note.block is not None
-        name = self.replicates.name
-        if self.replicates.is_of(note.block, trial):
-            return True
-        self.warn(
-            f"replicate of trial {trial.number}",
-            f"trial {trial.number} was evaluated with {name}={trial.params[name]!r}, which is not "
-            f"what the sampler chose: it does not count. Do not fix the replicate.",
-        )
-        return False
-
     def _warn_of_names(self, arm: int, trial: FrozenTrial, is_at_target: bool) -> None:
         """Say once that an objective did not ask for names that it was given values for.
 
@@ -339,8 +334,8 @@ class Translation:
         asked = set(trial.params) if is_at_target else {*trial.params, *self.names()}
         option = self.kind.arms_option
         enqueued = f"trial {trial.number} was enqueued with", parameters_before(trial) or {}
-        for what, given in ((f"{option} contain", self.values.named(arm)), enqueued):
-            missing = sorted({name for name in given if name not in self.values.owned} - asked)
+        for what, given in ((f"{option} contain", self.values[arm].given), enqueued):
+            missing = sorted(set(given) - self.values.owned - asked)
             if missing and (is_at_target or not self.values.is_declared):
                 self.warn(
                     "names",
@@ -349,20 +344,6 @@ class Translation:
                     f"there, or suggest it in the objective."
                     f"{did_you_mean(missing[0], trial.params)}",
                 )
-
-    def _warn_of_pruning(self, trial: FrozenTrial) -> None:
-        if read_attribute(trial, MEMORY_KEY) is not None:
-            return
-        self.warn(
-            "pruning",
-            f"trial {trial.number} was pruned: it gave no value, was not stopped at a limit, and "
-            f"counts as failed. {self.kind.about_pruning}",
-        )
-
-    def _level_in_words(self, trial: FrozenTrial) -> str:
-        assert self.kind.fidelity is not None
-        name = self.kind.fidelity.name
-        return f"{name}={trial.params[name]!r}"
 
     # What a model learns.
 
@@ -380,9 +361,7 @@ class Translation:
         self._told |= new
         points = {arm: point_of(self.values[arm].params, asked)}
         if new:
-            points |= {
-                each: self._planned(each) for each in self.values.even_draws() if each != arm
-            }
+            points |= {n: self._planned(n) for n in range(self.values.n_even) if n != arm}
         return new, points
 
     def _planned(self, arm: int) -> Point:
@@ -407,23 +386,3 @@ def concluded_by(trial: FrozenTrial, study: str) -> Concluded | None:
         return None
     open = tuple(map(str, note["open"]))
     return Concluded(id=str(trial.number), order=note["order"], open=open)
-
-
-def lost_of(trial: FrozenTrial) -> Lost | None:
-    """Return that a trial was given up, as somebody has noted on it."""
-    note: EndNote | None = read_attribute(trial, LOST_KEY)
-    if note is None or note.trial != trial.number:
-        return None
-    return Lost(
-        id=str(trial.number),
-        order=note.order,
-        why=note.why,
-        cost=0.0 if note.is_withdrawn else None,
-        is_sure=note.is_sure,
-        is_withdrawn=note.is_withdrawn,
-    )
-
-
-def short_key(params: Mapping[str, Any]) -> str:
-    """Return a short text that tells a configuration of a list from the others."""
-    return hashlib.sha256(key_of(params, described).encode()).hexdigest()[:12]

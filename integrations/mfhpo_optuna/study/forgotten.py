@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Collection, Mapping
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
@@ -54,7 +54,12 @@ class ForgottenReplicate:
         for name in (name for name in params if name not in self._owned):
             seen = self._seen(name, params[name], distributions[name], level, result)
             if seen:
-                self.notice = _in_words(name, seen)
+                self.notice = (
+                    f"{name!r} looks like a seed, a split or a fold ({seen}), and it is not the "
+                    f"replicate. Each configuration keeps one value of it for ever, and its "
+                    f"interval says nothing about the others. Declare replicate={name!r}; or draw "
+                    f"it with mfhpo_optuna.seed_of(trial), and leave it out of the parameters"
+                )
                 return
 
     def _seen(
@@ -68,7 +73,10 @@ class ForgottenReplicate:
         """Return why a parameter looks like a replicate, or nothing."""
         if self._first.setdefault(name, value) != value and _is_named(name, distribution):
             return "by its name"
-        if name in self._looked_at or not _is_wide(distribution):
+        if name in self._looked_at or not isinstance(distribution, IntDistribution):
+            return ""
+        is_wide = distribution.step == 1 and distribution.high - distribution.low > _WIDE
+        if distribution.log or not is_wide:
             return ""
         results = self._results.setdefault((name, level), {})
         if result is not None and math.isfinite(result):
@@ -91,12 +99,6 @@ def _is_named(name: str, distribution: BaseDistribution) -> bool:
     return isinstance(distribution, IntDistribution) and not distribution.log
 
 
-def _is_wide(distribution: BaseDistribution) -> TypeGuard[IntDistribution]:
-    if not isinstance(distribution, IntDistribution) or distribution.log:
-        return False
-    return distribution.step == 1 and distribution.high - distribution.low > _WIDE
-
-
 def _depends_on_place(results: FloatArray) -> bool:
     """Return whether results depend on the place of their values, in whose order they come.
 
@@ -113,12 +115,3 @@ def _depends_on_place(results: FloatArray) -> bool:
     ratio = float(np.square(np.diff(ranks)).sum()) / squares
     is_monotone = monotone * math.sqrt(n - 1) > _MONOTONE
     return is_monotone or (2.0 - ratio) * math.sqrt(n) / 2.0 > _NEIGHBOURS
-
-
-def _in_words(name: str, seen: str) -> str:
-    return (
-        f"{name!r} looks like a seed, a split or a fold ({seen}), and it is not the replicate. "
-        f"Each configuration keeps one value of it for ever, and its interval says nothing about "
-        f"the others. Declare replicate={name!r}; or draw it with mfhpo_optuna.seed_of(trial), and "
-        f"leave it out of the parameters"
-    )

@@ -28,7 +28,13 @@ def did_you_mean(name: str, others: Iterable[str], option: str = "") -> str:
 def levels_in(fidelity: Fidelity, distribution: BaseDistribution) -> tuple[Any, ...]:
     """Return the levels for an objective that asks with this distribution."""
     if fidelity.levels is None:
-        levels = _derived(distribution)
+        if isinstance(distribution, CategoricalDistribution):
+            levels = tuple(distribution.choices)
+        else:
+            assert isinstance(distribution, (IntDistribution, FloatDistribution))
+            low, high = distribution.low, distribution.high
+            whole = isinstance(distribution, IntDistribution)
+            levels = geometric_levels(low, high, whole=whole, step=distribution.step)
         fidelity.check_levels(levels)
         return levels
     for level in fidelity.levels:
@@ -96,18 +102,6 @@ def own_value(distribution: BaseDistribution, value: Any) -> Any:
     if not isinstance(distribution, CategoricalDistribution):
         return value
     return next(own for own in distribution.choices if described(own) == described(value))
-
-
-def _derived(distribution: BaseDistribution) -> tuple[Any, ...]:
-    if isinstance(distribution, CategoricalDistribution):
-        return tuple(distribution.choices)
-    assert isinstance(distribution, (IntDistribution, FloatDistribution))
-    return geometric_levels(
-        distribution.low,
-        distribution.high,
-        whole=isinstance(distribution, IntDistribution),
-        step=distribution.step,
-    )
 
 
 @dataclass(frozen=True)

@@ -67,13 +67,7 @@ def _stepwise(distribution: IntDistribution | FloatDistribution) -> Numeric:
 
 
 def place_of(value: Any, distribution: BaseDistribution) -> float:
-    """Return where a value lies in its range, from 0 to 1, or the index of a choice.
-
-    Examples
-    --------
-    >>> place_of(10.0, FloatDistribution(1.0, 100.0, log=True))
-    0.5
-    """
+    """Return where a value lies in its range, from 0 to 1, or the index of a choice."""
     if isinstance(distribution, CategoricalDistribution):
         return float(distribution.to_internal_repr(value))
     if isinstance(distribution, (IntDistribution, FloatDistribution)):

@@ -41,6 +41,7 @@ class StudyShortlist(Shortlist):
     first_number: int  # what the study's next trial would be called
     name: str  # of the study that records the evaluations
     replicate: str | None  # the parameter that sets the split or the seed, of no candidate
+    fidelity: str | None  # the parameter that is at its target
 
 
 @dataclass
@@ -48,17 +49,12 @@ class _Configuration:
     """A configuration and its trials, the fidelity and the replicate left out."""
 
     params: dict[str, Any]
-    trials: list[FrozenTrial] = field(default_factory=list)
-    levels: list[Any] = field(default_factory=list)
+    trials: list[tuple[Any, FrozenTrial]] = field(default_factory=list)  # with their levels
 
     def values(self) -> list[float]:
         """Return its values at the highest level at which it has any."""
-        highest = max(self.levels)
-        return [
-            _value(trial)
-            for trial, level in zip(self.trials, self.levels, strict=True)
-            if level == highest
-        ]
+        highest = max(level for level, _ in self.trials)
+        return [_value(trial) for level, trial in self.trials if level == highest]
 
     def claim(self) -> float:
         values = self.values()
@@ -94,37 +90,34 @@ def shortlist_of(
     # Sorting keeps the order of equals: the first trial comes first, as in `study.best_trial`.
     ranked = sorted(configurations, key=lambda configuration: -sign * configuration.claim())
     best = max(eligible, key=lambda trial: sign * _value(trial))
-    [first] = [k for k, one in enumerate(ranked) if any(trial is best for trial in one.trials)]
+    [first] = [k for k, one in enumerate(ranked) if any(best is t for _, t in one.trials)]
     kept, luckiest = best_of(ranked, first, top)
     candidates = []
     for place, configuration in enumerate(kept):
-        trial = max(configuration.trials, key=lambda trial: sign * _value(trial))
+        trial = max((t for _, t in configuration.trials), key=lambda trial: sign * _value(trial))
         promise = sign * max(sign * value for value in configuration.values())
+        name, best_value = f"trial {trial.number}", promise if place == luckiest else None
         candidates.append(
-            Candidate(
-                f"trial {trial.number}",
-                configuration.params,
-                configuration.claim(),
-                best_value=promise if place == luckiest else None,
-            )
+            Candidate(name, configuration.params, configuration.claim(), best_value=best_value)
         )
     searched = [trial for trial in trials if certificate_of(trial) is None]
     at = "" if chosen is None else f" at {chosen.name}={kept[0].params[chosen.name]!r}"
     by = "" if replicate is None else f" by {replicate}"
+    why = "pruned, failed or infeasible"
+    if any(pull_note(trial) for trial in eligible):
+        why = "at lower levels, failed or infeasible"
+    n_outside = sum(_has_value(trial) and not is_in_range(trial) for trial in searched)
+    if n_outside:
+        why += f"; {n_outside} of them outside the objective's ranges"
     return StudyShortlist(
         candidates=tuple(candidates),
         luckiest=luckiest,
         about=f"the {len(kept)} best of {len(eligible)} completed trials{at}",
-        words=_words(
-            len(searched),
-            len(eligible),
-            len(configurations),
-            sum(_has_value(trial) and not is_in_range(trial) for trial in searched),
-            any(pull_note(trial) for trial in eligible),
-        ),
+        words=chosen_in_words("search", len(searched), len(eligible), len(configurations), why),
         first_number=len(trials),
         name=f"{study.study_name}: best {len(kept)} of {len(eligible)}{at}{by}",
         replicate=replicate,
+        fidelity=None if chosen is None else chosen.name,
     )
 
 
@@ -140,16 +133,14 @@ def _eligible(trials: Sequence[FrozenTrial], fidelity: Fidelity | None) -> list[
             broken.discard(NO_ANSWER)
         if broken or (is_race and certificate_of(trial)):
             continue
-        if not is_race or fidelity is None or _is_at_target(trial, fidelity):
-            eligible.append(trial)
+        if is_race and fidelity is not None:
+            if fidelity.name not in trial.params:
+                continue
+            target = _target(fidelity, trial.distributions[fidelity.name])
+            if described(trial.params[fidelity.name]) != described(target):
+                continue
+        eligible.append(trial)
     return eligible
-
-
-def _is_at_target(trial: FrozenTrial, fidelity: Fidelity) -> bool:
-    if fidelity.name not in trial.params:
-        return False
-    target = _target(fidelity, trial.distributions[fidelity.name])
-    return bool(described(trial.params[fidelity.name]) == described(target))
 
 
 def _has_value(trial: FrozenTrial) -> bool:
@@ -190,8 +181,7 @@ def _group(
                 level = [*map(described, distribution.choices)].index(described(level))
             params[fidelity.name] = _target(fidelity, distribution)
         group = groups.setdefault(key_of(params, described), _Configuration(params))
-        group.trials.append(trial)
-        group.levels.append(level)
+        group.trials.append((level, trial))
     if fidelity is not None:
         found = [group.params[fidelity.name] for group in groups.values()]
         targets = sorted({repr(described(target)): repr(target) for target in found}.values())
@@ -218,14 +208,3 @@ def _target(fidelity: Fidelity, distribution: BaseDistribution) -> Any:
             f"study's {distribution}; give levels whose last one is."
         )
     return target
-
-
-def _words(
-    n_trials: int, n_completed: int, n_configurations: int, n_outside: int, is_race: bool
-) -> str:
-    why = "pruned, failed or infeasible"
-    if is_race:
-        why = "at lower levels, failed or infeasible"
-    if n_outside:
-        why += f"; {n_outside} of them outside the objective's ranges"
-    return chosen_in_words("search", n_trials, n_completed, n_configurations, why)

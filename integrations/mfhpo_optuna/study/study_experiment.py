@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -10,17 +10,16 @@ import optuna
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo import Observation, Pull
+from mfhpo import Observation
 from mfhpo.experiment import Answer, Assignment, Done, Event, Experiment, Lost, Refused, Wait
 from mfhpo.knowledge.statistics import PullStatistics
 from mfhpo.search import BudgetedSearch
 from mfhpo_optuna.study.declared import Declared
-from mfhpo_optuna.study.events import Translation, concluded_by, lost_of
+from mfhpo_optuna.study.events import Translation, concluded_by
 from mfhpo_optuna.study.forgotten import ForgottenReplicateWarning
 from mfhpo_optuna.study.levels import described, did_you_mean
 from mfhpo_optuna.study.trials.attributes import (
     ARM_KEY,
-    CONCLUDED_KEY,
     END_KEY,
     LIMIT_KEY,
     LOST_KEY,
@@ -31,48 +30,33 @@ from mfhpo_optuna.study.trials.attributes import (
     read_attribute,
     write_attribute,
 )
-from mfhpo_optuna.study.trials.ends import End, end_of, values_of
+from mfhpo_optuna.study.trials.ends import End, end_of, lost_of, values_of
 from mfhpo_optuna.study.trials.news import TrialNews
 from mfhpo_optuna.study.trials.notes import EndNote, PullNote
 from mfhpo_optuna.study.trials.processes import worker_name
 from mfhpo_optuna.study.trials.under_way import UnderWay, limit_of
+from mfhpo_optuna.study.values import Known
 
 Reply: TypeAlias = Assignment | Wait | Done | Refused
 
 _CHOICES = 8  # of a trial that other workers get in the way of
 
-FORGOTTEN = "forgotten replicate"  # among what the user was warned about
-
 
 class StudyExperiment:
     """Reads a study's trials into an experiment, and writes claims and ends to them.
 
-    Parameters
-    ----------
-    study
-        The study.
-    kind
-        What is run on it.
-    seed
-        Of what is drawn; the same for all workers.
-    lease
-        Seconds after which a running trial is given up; None: never.
-    arguments
-        A digest of the sampler's, by which others know its trials.
+    All workers have the same `seed` of what is drawn. After `lease` seconds a running trial is
+    given up. By the digest of its sampler's `arguments` others know its trials.
     """
 
     translation: type[Translation] = Translation  # makes events of its trials
 
     def __init__(
-        self,
-        study: optuna.Study,
-        kind: Declared,
-        seed: int,
-        lease: float | None,
-        arguments: str | None,
+        self, study: optuna.Study, kind: Declared, seed: int, lease: float | None, arguments: str
     ) -> None:
         self.kind = kind
         self.trials = self.translation(study, kind, seed, arguments)
+        self.sign = self.trials.sign  # -1 where the study minimises, whose values are mirrored
         self.experiment = Experiment(kind.settings(study, seed, lease))
         self.certificates: list[FrozenTrial] = []  # the trials that the sampler added as answers
         self.at_target = PullStatistics(1, 1)  # of all values there, maximised
@@ -85,17 +69,16 @@ class StudyExperiment:
         self.shown: tuple[int, list[FrozenTrial]] | None = None  # to the sampler of the arms
         self.n_outside = 0  # trials with a value that are none of this experiment's
         self.forgotten = kind.forgotten()
-        if self.forgotten.notice:
-            self.trials.warned.add(FORGOTTEN)
+        self.levels_of: dict[int, int] = {}  # of claims made before levels were known
         self._looks: dict[int, object] = {}
         self._ended: dict[int, End] = {}  # told here before the study says so
-        self._is_stale = False
-        self._is_new = True
         self._lost: dict[int, tuple[FrozenTrial, PullNote, End]] = {}  # whom others may repeat
-        self._news = TrialNews()
-        self.under_way = UnderWay(self._news, lease, self._cost_of)
+        self._is_stale, self._is_new = False, True
         self._n_counted = 0  # results that `at_target` has
-        self.levels_of: dict[int, int] = {}  # of claims made before levels were known
+        self._news = TrialNews()
+        self.under_way = UnderWay(
+            self._news, lease, lambda note: kind.cost_of(note.fidelity, self.trials.levels)
+        )
 
     # Reading.
 
@@ -132,22 +115,18 @@ class StudyExperiment:
         """Return what trials tell about levels and replicates, which all claims are read by."""
         events: list[Event] = []
         for trial in news:
-            if self.trials.knows_all:
-                break
-            note = self.trials.note_of(trial) if trial.distributions else None
-            events += [] if note is None else self.trials.found(trial, note)
+            if trial.distributions and not self.trials.knows_all:
+                note = self.trials.note_of(trial)
+                events += [] if note is None else self.trials.found(trial, note)
         return events
 
     def _retried_in(self, news: list[FrozenTrial]) -> list[Event]:
         """Return the losses that were read before the trials which take their place."""
-        numbers: set[int] = set()
-        for trial in news:
-            numbers.update(trial.system_attrs.get("retry_history") or ())
-            if "failed_trial" in trial.system_attrs:
-                numbers.add(trial.system_attrs["failed_trial"])
+        noted = [trial.system_attrs for trial in news]
+        numbers = {each["failed_trial"] for each in noted if "failed_trial" in each}
+        numbers.update(*(each.get("retry_history") or () for each in noted))
         self.trials.retried |= numbers
-        lost = (self._lost.pop(number, None) for number in sorted(numbers))
-        return [self.trials.outcome(*those) for those in lost if those is not None]
+        return [self.trials.outcome(*self._lost.pop(n)) for n in sorted(numbers) if n in self._lost]
 
     def _is_still_right(self, news: list[FrozenTrial]) -> bool:
         """Return false if news tell what kind of experiment it is, after all."""
@@ -163,13 +142,14 @@ class StudyExperiment:
 
     def _events_of(self, trial: FrozenTrial) -> list[Event]:
         if trial.state == TrialState.RUNNING:
-            look = self._look_at(trial)
+            keys = ARM_KEY, QUERY_KEY, LIMIT_KEY, LOST_KEY
+            look = len(trial.params), repr([trial.user_attrs.get(key) for key in keys])
             if self._looks.get(trial.number) == look:
                 return []
             self._looks[trial.number] = look
         elif not trial.state.is_finished():
             return []
-        if certificate_of(trial) is not None:
+        elif certificate_of(trial) is not None:
             self.certificates.append(trial)
             concluded = concluded_by(trial, self.trials.name)
             return [] if concluded is None else [concluded]
@@ -178,53 +158,38 @@ class StudyExperiment:
         if note is None or begun is None:
             self.n_outside += trial.state == TrialState.COMPLETE
             return []
-        events: list[Event] = [begun, *self.trials.found(trial, note)]
         lost = lost_of(trial)
-        if lost is not None:
-            events.append(lost)
-        if not trial.state.is_finished():
-            self.under_way.see(trial, note)
-            self.trials.values.see(self._arm_of(note), trial, trial.params)
-            return events
-        return [*events, *self._end(trial, note, end_of(trial))]
+        events: list[Event] = [begun] if lost is None else [begun, lost]
+        if trial.state.is_finished():
+            return [*events, *self._end(trial, note, end_of(trial))]
+        self.under_way.see(trial, note)
+        self.trials.values.see(self.trials.arm_of(note), trial, trial.params)
+        return [*events, *self.trials.found(trial, note)]
 
     def _end(self, trial: FrozenTrial, note: PullNote, end: End) -> list[Event]:
         self._looks.pop(trial.number, None)
         self.under_way.end(trial, note, end.seconds)
-        known = self.trials.values[self._arm_of(note)]
+        known = self.trials.values[self.trials.arm_of(note)]
         known.first = known.first or trial
-        self._look_for_replicate(trial, end)
+        if self.kind.replicate is None and self.kind.has_one_objective:
+            before, value = self.forgotten.notice, end.values[0] if end.values else None
+            self.forgotten.learn(trial.params, trial.distributions, value)
+            if self.forgotten.notice != before:
+                self.trials.warn(
+                    "forgotten replicate", self.forgotten.notice, ForgottenReplicateWarning
+                )
+        found = self.trials.found(trial, note)
         outcome = self.trials.outcome(trial, note, end)
         if isinstance(outcome, Lost) and not outcome.will_retry:
             self._lost[trial.number] = trial, note, end
         self._is_stale |= self.trials.values.is_overturned
-        return [*self.trials.found(trial, note), outcome]
-
-    def _cost_of(self, note: PullNote) -> float:
-        return self.kind.cost_of(note.fidelity, self.trials.levels)
-
-    def _arm_of(self, note: PullNote) -> int:
-        arm = self.trials.arm_of(note)
-        assert arm is not None
-        return arm
-
-    def _look_at(self, trial: FrozenTrial) -> object:
-        noted = (trial.user_attrs.get(key) for key in (ARM_KEY, QUERY_KEY, LIMIT_KEY, LOST_KEY))
-        return len(trial.params), *map(repr, noted)
-
-    def _look_for_replicate(self, trial: FrozenTrial, end: End) -> None:
-        if self.kind.replicate is None and self.kind.has_one_objective:
-            value = end.values[0] if end.values else None
-            self.forgotten.learn(trial.params, trial.distributions, value)
-            if self.forgotten.notice:
-                self.trials.warn(FORGOTTEN, self.forgotten.notice, ForgottenReplicateWarning)
+        return [*found, outcome]
 
     # Choosing what a trial evaluates.
 
     def reply_to(self, trial: FrozenTrial) -> Reply:
         """Return what a trial that begins is to do."""
-        inherited = self._inherited(trial)
-        return self._next(trial) if inherited is None else inherited
+        return self._inherited(trial) or self._next(trial)
 
     def _next(self, trial: FrozenTrial, moving: str | None = None) -> Reply:
         fixed = parameters_before(trial)
@@ -232,8 +197,7 @@ class StudyExperiment:
             return self.experiment.next(moving=moving)
         fidelity, level = self.kind.fidelity, None
         if fidelity is not None and fidelity.name in fixed and self.trials.levels:
-            levels = [described(each) for each in self.trials.levels]
-            asked = fixed[fidelity.name]
+            levels, asked = [*map(described, self.trials.levels)], fixed[fidelity.name]
             if described(asked) not in levels:
                 return Refused(
                     f"{fidelity.name}={asked!r} is none of the levels {list(self.trials.levels)}; "
@@ -248,36 +212,19 @@ class StudyExperiment:
         return replace(reply, limit=own)
 
     def _inherited(self, trial: FrozenTrial) -> Assignment | None:
-        """Return what a lost trial was to evaluate that this one repeats; None for others.
-
-        It has that trial's parameters, so that it can evaluate nothing else.
-        """
-        note, earlier = self.trials.read_note(trial), trial.system_attrs.get("failed_trial")
-        if note is None or earlier is None or note.study != self.trials.name:
+        """Return what a lost trial was to evaluate, if this one repeats it with its parameters."""
+        note = self.trials.read_note(trial)
+        if note is None or "failed_trial" not in trial.system_attrs:
             return None
-        begun = self.trials.begun(trial, note)
+        begun = self.trials.begun(trial, note) if note.study == self.trials.name else None
         if begun is None:
             return None
-        return Assignment(
-            configuration=begun.configuration,
-            draw=begun.draw,
-            level=-1 if begun.levels is None else begun.levels[0],
-            replicate=0,
-            point=begun.point,
-            block=begun.block,
-            limit=begun.limit,
-            purpose=begun.purpose,
-            shortlist=begun.shortlist,
-            origin="retry",
-        )
+        names = "configuration", "draw", "point", "block", "limit", "purpose", "shortlist"
+        level = -1 if begun.levels is None else begun.levels[0]
+        same = {name: getattr(begun, name) for name in names}
+        return Assignment(level=level, replicate=0, origin="retry", **same)
 
-    def claim(
-        self,
-        study: optuna.Study,
-        trial: FrozenTrial,
-        assignment: Assignment,
-        signature: Mapping[str, str],
-    ) -> bool:
+    def claim(self, study: optuna.Study, trial: FrozenTrial, assignment: Assignment) -> bool:
         """Write down what a trial evaluates, and move it while another claim is equal.
 
         Others may have chosen the same meanwhile: what they wrote before is earlier, and what they
@@ -287,7 +234,7 @@ class StudyExperiment:
         for _ in range(_CHOICES):
             if _may_be_equal(assignment):
                 self.read(study)
-            self._write_claim(study, trial, assignment, signature)
+            self._write_claim(study, trial, assignment)
             self.read(study)
             id = str(trial.number)
             if id not in self.experiment.open:
@@ -305,41 +252,11 @@ class StudyExperiment:
 
     def withdraw(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Note that a trial evaluates nothing, since others do what it claims."""
-        order = self.experiment.order
-        mark = EndNote(
-            trial.number, order, worker_name(), why="others evaluate the same", is_withdrawn=True
-        )
-        write_attribute(study, trial, LOST_KEY, mark.to_dict())
-        lost = lost_of(trial)
-        assert lost is not None
-        self.experiment.apply(lost)
+        self._note_loss(study, trial, "others evaluate the same", is_withdrawn=True)
         self.idle.add(trial.number)
 
-    def _write_claim(
-        self,
-        study: optuna.Study,
-        trial: FrozenTrial,
-        assignment: Assignment,
-        signature: Mapping[str, str],
-    ) -> None:
-        arm = self._number_of(assignment)
-        retry = trial.system_attrs.get("failed_trial") if assignment.origin == "retry" else None
-        note = PullNote(
-            trial=trial.number,
-            study=self.trials.name,
-            order=self.experiment.order,
-            arm=arm,
-            key=self.trials.short_key_of(arm),
-            fidelity=None if assignment.level < 0 else assignment.level,
-            block=assignment.block,
-            purpose=assignment.purpose,
-            origin=assignment.origin,
-            shortlist=self.trials.shortlist_of(assignment.shortlist),
-            point=assignment.point or None,
-            chooses=self.kind.chooses,
-            retry_of=retry,
-            **signature,
-        )
+    def _write_claim(self, study: optuna.Study, trial: FrozenTrial, assignment: Assignment) -> None:
+        note = self.trials.note_for(trial, assignment, self.experiment.order)
         # Whoever sees the claim is to see the limit, too.
         if assignment.limit is not None:
             write_attribute(study, trial, LIMIT_KEY, assignment.limit)
@@ -349,18 +266,11 @@ class StudyExperiment:
         for event in self._events_of(trial):
             self.experiment.apply(event)
 
-    def _number_of(self, assignment: Assignment) -> int:
-        if assignment.draw is not None:
-            return assignment.draw
-        arm = self.trials.number_of(assignment.configuration)
-        assert arm is not None
-        return arm
-
     def hint_at(self, trial: FrozenTrial) -> str:
         """Return a question about a misspelt name of what a trial was enqueued with, or nothing."""
         known = self.trials.names()
-        foreign = [name for name in parameters_before(trial) or {} if name not in known]
-        return did_you_mean(foreign[0], known) if foreign and known else ""
+        foreign = (name for name in parameters_before(trial) or {} if name not in known)
+        return did_you_mean(next(foreign, ""), known)
 
     def claim_of(self, trial_number: int) -> PullNote | None:
         """Return what a running trial evaluates; None if it counts for nothing."""
@@ -368,22 +278,15 @@ class StudyExperiment:
 
     # Ends.
 
-    def end(
-        self,
-        study: optuna.Study,
-        trial: FrozenTrial,
-        state: TrialState,
-        values: Any,
-    ) -> bool:
+    def end(self, study: optuna.Study, trial: FrozenTrial, state: TrialState, values: Any) -> bool:
         """Take in a trial that ends now; return whether it was an evaluation, and so no answer."""
         self.over.discard(trial.number)
-        note = self.trials.note_of(trial)
-        if note is None or self.trials.begun(trial, note) is None:
+        note = self.claim_of(trial.number)
+        if note is None:
             return self.kind.counts_as_single(trial)
-        seconds = self.seconds_of(study, trial)
-        order, worker = self.experiment.order, worker_name()
-        end = End(state, values_of(state, values), order, worker, seconds)
-        mark = EndNote(trial.number, order, worker, state.name)
+        seconds = self._seconds_of(study, trial)
+        mark = EndNote(trial.number, self.experiment.order, worker_name(), state.name)
+        end = End(state, values_of(state, values), mark.order, mark.worker, seconds)
         write_attribute(study, trial, END_KEY, mark.to_dict())
         self._is_stale |= trial.number in self._ended  # its end could not be stored before
         self._ended[trial.number] = end
@@ -391,7 +294,7 @@ class StudyExperiment:
             self.experiment.apply(event)
         return self.kind.counts_as_single(trial)
 
-    def seconds_of(self, study: optuna.Study, trial: FrozenTrial) -> float | None:
+    def _seconds_of(self, study: optuna.Study, trial: FrozenTrial) -> float | None:
         """Return how long a trial that ends now took, and note it where seconds are the cost."""
         seconds: float | None = read_attribute(trial, SECONDS_KEY)
         if seconds is not None and self.kind.trusts_seconds(trial):
@@ -405,39 +308,27 @@ class StudyExperiment:
     def give_up_lost(self, study: optuna.Study) -> None:
         """Note on trials that their workers are dead, or that their leases are over."""
         for trial, why, is_sure in self.under_way.lost(self.experiment.runner.counts_late):
-            if str(trial.number) not in self.experiment.open:
-                continue
-            order = self.experiment.order
-            mark = EndNote(trial.number, order, worker_name(), why=why, is_sure=is_sure)
-            try:
-                write_attribute(study, trial, LOST_KEY, mark.to_dict())
-            except UpdateFinishedTrialError:
-                continue  # it has ended after all
-            lost = lost_of(trial)
-            assert lost is not None
+            if str(trial.number) in self.experiment.open:
+                with suppress(UpdateFinishedTrialError):  # it has ended after all
+                    self._note_loss(study, trial, why, is_sure=is_sure)
+
+    def _note_loss(self, study: optuna.Study, trial: FrozenTrial, why: str, **how: Any) -> None:
+        mark = EndNote(trial.number, self.experiment.order, worker_name(), why=why, **how)
+        write_attribute(study, trial, LOST_KEY, mark.to_dict())
+        if (lost := lost_of(trial)) is not None:
             self.experiment.apply(lost)
 
     @property
     def is_worth_waiting(self) -> bool:
         """True if a trial is under way whose worker is not dead for all that is known."""
-        return self.under_way.any_waited_for(list(map(int, self.experiment.open)))
+        return any(str(number) in self.experiment.open for number in self.under_way.waited_for())
 
     # Answers.
-
-    @property
-    def certifies(self) -> bool:
-        """True if the policy is after a certificate."""
-        return bool(getattr(self.policy, "certifies", True))
 
     @property
     def searches(self) -> bool:
         """True if cheap levels choose which configurations are compared."""
         return isinstance(self.policy, BudgetedSearch)
-
-    @property
-    def sign(self) -> float:
-        """-1 where the study minimises, whose values are mirrored."""
-        return self.trials.sign
 
     @property
     def is_over(self) -> bool:
@@ -446,15 +337,14 @@ class StudyExperiment:
 
     def answer(self) -> Answer:
         """Return the best answer so far."""
-        answer = self.experiment.answer()
+        answer, notices = self.experiment.answer(), [self.forgotten.notice]
         if answer.arm is not None:
             answer = replace(answer, params=self.params_of(answer))
-        notices = [self.forgotten.notice] if self.forgotten.notice else []
         if self.n_outside:
             which = "1 trial does" if self.n_outside == 1 else f"{self.n_outside} trials do"
-            notices.append(
-                f"{which} not count, because this experiment has not chosen what they are"
-            )
+            why = "because this experiment has not chosen what they are"
+            notices.append(f"{which} not count, {why}")
+        notices = [notice for notice in notices if notice]
         if not notices:
             return answer
         certificate = answer.certificate
@@ -462,32 +352,21 @@ class StudyExperiment:
             certificate = replace(certificate, notices=(*certificate.notices, *notices))
         return replace(answer, notices=(*answer.notices, *notices), certificate=certificate)
 
-    def concluding(self, answer: Answer) -> dict[str, Any]:
-        """Return what the trial notes that shows a certified answer: what had not ended then."""
-        if not answer.certified:
-            return {}
-        order, open = self.experiment.order, sorted(map(int, self.experiment.open))
-        return {CONCLUDED_KEY: {"study": self.trials.name, "order": order, "open": open}}
-
     def params_of(self, answer: Answer) -> dict[str, Any]:
         """Return all that is known about the configuration of an answer."""
         if answer.arm is None:
             return {}
         what = self.values_of(answer.arm)
-        named = self.trials.values.named(self.number_of_arm(answer.arm)) | what.distributions.keys()
+        named = what.given | what.distributions.keys()
         return {name: value for name, value in what.params.items() if name in named}
 
-    def values_of(self, arm: int) -> Any:
-        """Return what is known about an arm of the experiment."""
-        return self.trials.values[self.number_of_arm(arm)]
-
-    def number_of_arm(self, arm: int) -> int:
-        """Return the number in its list, or of its draw, that an arm of the experiment has."""
+    def values_of(self, arm: int) -> Known:
+        """Return what is known about an arm of the experiment: an entry of its list, or a draw."""
         configurations = self.experiment.runner.configurations
         if self.trials.values.is_declared:
-            return configurations.entries.index(arm)
+            return self.trials.values[configurations.entries.index(arm)]
         number = configurations.draw_of(arm)
-        return arm if number is None else number
+        return self.trials.values[arm if number is None else number]
 
     @property
     def policy(self) -> Any:
@@ -497,17 +376,14 @@ class StudyExperiment:
     @property
     def n_told(self) -> int:
         """Number of results that were learned; `at_target` is brought up to date."""
-        history = self.experiment.history()
+        history, target = self.experiment.history(), self.experiment.runner.n_levels - 1
         for result in history[self._n_counted :]:
-            self._count(result.pull, result.observation)
+            seen = result.observation
+            value = seen.value if isinstance(seen, Observation) and seen.has_value else None
+            if value is not None and result.pull.fidelity == target:
+                self.at_target.add(0, 0, float(value))
         self._n_counted = len(history)
         return self._n_counted
-
-    def _count(self, pull: Pull, observation: Any) -> None:
-        if not isinstance(observation, Observation) or not observation.has_value:
-            return
-        if pull.fidelity == self.experiment.runner.n_levels - 1 and observation.value is not None:
-            self.at_target.add(0, 0, float(observation.value))
 
 
 def _is_same(one: Assignment, other: Assignment) -> bool:
@@ -517,7 +393,6 @@ def _is_same(one: Assignment, other: Assignment) -> bool:
 
 def _may_be_equal(assignment: Assignment) -> bool:
     """Return whether others may claim the same at this moment, and one of them has to move."""
-    if assignment.origin == "retry":
-        return False
     is_of_draw = assignment.origin == "enqueued" and assignment.draw is not None
-    return is_of_draw or assignment.block is not None or assignment.purpose != "given"
+    is_new = is_of_draw or assignment.block is not None or assignment.purpose != "given"
+    return is_new and assignment.origin != "retry"

@@ -19,6 +19,7 @@ class Known:
     """A configuration, as far as it is known."""
 
     params: Params = field(default_factory=dict)
+    given: frozenset[str] = frozenset()  # names of what a list has said
     distributions: dict[str, BaseDistribution] = field(default_factory=dict)
     first: FrozenTrial | None = None  # the first trial that evaluated it and ended
     expected: set[str] = field(default_factory=set)  # names of what was enqueued, and not yet told
@@ -30,50 +31,26 @@ class Known:
 class Values:
     """The values of configurations; a number stands for one of a list, or for a draw.
 
-    Parameters
-    ----------
-    given
-        The list, or how many are to be drawn so that they fill the space evenly.
-    owned
-        Names of the parameters that the sampler decides, of no configuration.
-    seed
-        Of what is drawn.
+    `given` is the list, or how many draws fill the space evenly. The sampler decides the `owned`
+    parameters, which are part of no configuration.
     """
 
     def __init__(self, given: int | list[Params], owned: Collection[str], seed: int) -> None:
         self.is_declared = not isinstance(given, int)
         self.owned = frozenset(owned)
         self._seed = seed
-        self._n_even = given if isinstance(given, int) else 0
-        self._hypercube = LatinHypercube(self._n_even, seed)
-        self._known: dict[int, Known] = {}
-        if not isinstance(given, int):
-            self._known = {arm: Known(dict(params)) for arm, params in enumerate(given)}
+        self.n_even = given if isinstance(given, int) else 0  # the first draws fill the space
+        self._hypercube = LatinHypercube(self.n_even, seed)
+        listed = [] if isinstance(given, int) else given
+        self._known = {arm: Known(dict(p), frozenset(p)) for arm, p in enumerate(listed)}
         self.is_overturned = False  # whether what was judged by is not the first trial's any more
-        self._given = {arm: frozenset(known.params) for arm, known in self._known.items()}
 
     def __getitem__(self, arm: int) -> Known:
         """Return what is known about a configuration."""
         return self._known.setdefault(arm, Known())
 
-    def __iter__(self) -> Any:
-        """Yield the numbers of all configurations that anything is known about."""
-        return iter(self._known)
-
-    def even_draws(self) -> range:
-        """Return the numbers of the draws that fill the space evenly."""
-        return range(self._n_even)
-
-    def named(self, arm: int) -> frozenset[str]:
-        """Return the names that were given for a configuration of a list."""
-        return self._given.get(arm, frozenset())
-
     def suggest(
-        self,
-        arm: int,
-        name: str,
-        distribution: BaseDistribution,
-        point: Mapping[str, float] | None,
+        self, arm: int, name: str, distribution: BaseDistribution, point: Mapping[str, float] | None
     ) -> Any:
         """Return a configuration's value of a parameter, drawn now if it was never asked for."""
         value = self.planned(arm, name, distribution, point)
@@ -93,7 +70,7 @@ class Values:
             del known.params[name]
         if name in known.params:
             return known.params[name]
-        if arm < self._n_even:
+        if arm < self.n_even:
             return self._hypercube.draw(arm, name, distribution)
         place = (point or {}).get(name)
         if place is None:
@@ -118,7 +95,7 @@ class Values:
         known.expected -= {*outside, *told}
         if told and (known.told_by is None or trial.number < known.told_by):
             known.told_by = trial.number
-            known.params |= {n: v for n, v in told.items() if n not in self.named(arm)}
+            known.params |= {n: v for n, v in told.items() if n not in known.given}
         for name, value in told.items():
             known.params.setdefault(name, value)
         for name in told.keys() & trial.distributions.keys():

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import optuna
 import pytest
-from optuna.trial import TrialState
+from optuna.trial import TrialState, create_trial
 
 from mfhpo import NoNoiseWarning
 from mfhpo_optuna import Fidelity, IISESampler, SearchSampler, certify, time_limited, training_of
@@ -22,9 +22,8 @@ def bowl(trial):
 
 
 def searched(objective=bowl, n_trials=30, direction="minimize", **options):
-    study = optuna.create_study(
-        direction=direction, sampler=optuna.samplers.TPESampler(seed=0), **options
-    )
+    sampler = optuna.samplers.TPESampler(seed=0)
+    study = optuna.create_study(direction=direction, sampler=sampler, **options)
     study.optimize(objective, n_trials=n_trials, catch=(ZeroDivisionError,))
     return study
 
@@ -32,15 +31,10 @@ def searched(objective=bowl, n_trials=30, direction="minimize", **options):
 def points(values, direction="minimize", keys=range(99)):
     """A study whose k-th trial has the k-th key and value; None is a pruned trial."""
     study = optuna.create_study(direction=direction)
-    distribution = optuna.distributions.IntDistribution(0, 99)
     for k, value in zip(keys, values, strict=False):
-        study.add_trial(
-            optuna.create_trial(
-                params={"k": k},
-                distributions={"k": distribution},
-                **({"state": TrialState.PRUNED} if value is None else {"value": value}),
-            )
-        )
+        end = {"state": TrialState.PRUNED} if value is None else {"value": value}
+        distributions = {"k": optuna.distributions.IntDistribution(0, 99)}
+        study.add_trial(create_trial(params={"k": k}, distributions=distributions, **end))
     return study
 
 
@@ -129,9 +123,8 @@ def test_each_evaluation_has_a_training_of_its_own():
         return x**2 + noise(trial.number)
 
     certifying = False
-    study = optuna.create_study(
-        sampler=SearchSampler("epochs", budget=300, checkpoints=True, seed=0)
-    )
+    sampler = SearchSampler("epochs", budget=300, checkpoints=True, seed=0)
+    study = optuna.create_study(sampler=sampler)
     study.optimize(trained)
     of_search, certifying = len(done), True
     for name in ("first", "second"):
@@ -161,10 +154,8 @@ def test_fixed_seed_is_noticed_and_a_mended_objective_begins_anew():
     with pytest.warns(NoNoiseWarning, match=r"seed_of\(trial\)") as caught:
         answer = certify(study, lambda trial: trial.suggest_float("x", -1, 1) ** 2, top=4)
     assert any("sigma=0" in str(warning.message) for warning in caught)
-    assert answer.finished
-    assert not answer.certified
+    assert (answer.finished, answer.certified, answer.evaluations) == (True, False, 8)
     assert math.isinf(answer.within)
-    assert answer.evaluations == 8
     assert answer.interval == (-math.inf, math.inf)
     assert "exactly the same value" in str(answer)
     with pytest.raises(ValueError, match="feasible"):
@@ -205,12 +196,10 @@ def test_exceptions_end_the_call_unless_they_are_caught_and_it_goes_on_afterward
     with pytest.raises(ZeroDivisionError):
         certify(study, objective, top=3)
     answer = certify(study, objective, top=3)
-    assert answer.certified
-    assert answer.evaluations == len(calls)
+    assert (answer.certified, answer.evaluations) == (True, len(calls))
     calls.clear()
     caught = certify(study, objective, top=3, catch=iter([ZeroDivisionError]), name="again")
-    assert caught.certified
-    assert caught.evaluations == len(calls)
+    assert (caught.certified, caught.evaluations) == (True, len(calls))
 
 
 def test_larger_budget_goes_on_and_a_timeout_of_zero_only_looks():
@@ -253,17 +242,13 @@ def test_fidelity_is_at_its_target_and_claims_are_those_of_the_highest_level():
     certify(study, objective, top=3, budget=6)
     assert set(asked) <= {trial.params["epochs"] for trial in study.trials}
     study = optuna.create_study()
+    distributions = {
+        "x": optuna.distributions.IntDistribution(0, 1),
+        "size": optuna.distributions.CategoricalDistribution(["few", "all"]),
+    }
     for x, size, value in ((0, "few", 9.0), (0, "all", 0.5), (0, "all", 0.7), (1, "few", 0.9)):
-        study.add_trial(
-            optuna.create_trial(
-                params={"x": x, "size": size},
-                distributions={
-                    "x": optuna.distributions.IntDistribution(0, 1),
-                    "size": optuna.distributions.CategoricalDistribution(["few", "all"]),
-                },
-                value=value,
-            )
-        )
+        params = {"x": x, "size": size}
+        study.add_trial(create_trial(params=params, distributions=distributions, value=value))
     answer = certify(study, objective, fidelity="size", timeout=0)
     assert [round(result.claim, 9) for result in answer.candidates] == [0.6, 0.9]
 

@@ -3,6 +3,7 @@ import math
 import numpy as np
 import optuna
 import pytest
+from optuna.trial import create_trial
 
 from mfhpo_optuna import certify
 from tests.optuna.workers import certified_in_blocks, kill, start, wait
@@ -31,12 +32,8 @@ def searched(storage=None, splits=range(8)):
     """Two trials of each configuration, with different splits."""
     study = optuna.create_study(direction="maximize", storage=storage, study_name="searched")
     for number, split in enumerate(splits):
-        params = {"k": number % 4, "split": split}
-        study.add_trial(
-            optuna.create_trial(
-                params=params, distributions=DISTRIBUTIONS, value=WORTH[number % 4] + number / 100
-            )
-        )
+        params, value = {"k": number % 4, "split": split}, WORTH[number % 4] + number / 100
+        study.add_trial(create_trial(params=params, distributions=DISTRIBUTIONS, value=value))
     return study
 
 
@@ -57,12 +54,7 @@ def test_what_a_split_does_to_all_is_no_noise():
     answer = certify(study, on_split, replicate="split", epsilon=0.05)
     assert (answer.certified, answer.params) == (True, {"k": 3})
     assert answer.evaluations < 100
-    assert [result.name for result in answer.candidates] == [
-        "trial 7",
-        "trial 6",
-        "trial 5",
-        "trial 4",
-    ]
+    assert [each.name for each in answer.candidates] == [f"trial {k}" for k in (7, 6, 5, 4)]
     assert answer.candidates[0].claim == pytest.approx(np.mean([WORTH[3] + 0.03, WORTH[3] + 0.07]))
     assert any("the mean over replicates" in words for words in answer.assumptions)
     plain = optuna.create_study(direction="maximize")
@@ -114,15 +106,9 @@ def test_it_goes_on_where_it_was_stopped(tmp_path):
 
 def evaluated(study, answer):
     """Candidate, block and split of each evaluation with a value."""
-    return [
-        (
-            trial.user_attrs["mfhpo:pull"]["arm"],
-            trial.user_attrs["mfhpo:pull"]["block"],
-            trial.params["split"],
-        )
-        for trial in evaluations(study, answer)
-        if trial.values
-    ]
+    done = [trial for trial in evaluations(study, answer) if trial.values]
+    noted = [trial.user_attrs["mfhpo:pull"] for trial in done]
+    return [(n["arm"], n["block"], t.params["split"]) for n, t in zip(noted, done, strict=True)]
 
 
 @pytest.mark.slow

@@ -19,20 +19,8 @@ from mfhpo_optuna import (
 from mfhpo_optuna.study.forgotten import ForgottenReplicate
 
 NAMES = [
-    "split",
-    "fold",
-    "seed",
-    "random_state",
-    "rng",
-    "cv",
-    "replicate",
-    "repeat",
-    "data_split",
-    "fold_2",
-    "Seed",
-    "splitSeed",
-    "model__random_state",
-    "cv_fold",
+    *("split", "fold", "seed", "random_state", "rng", "cv", "replicate", "repeat", "data_split"),
+    *("fold_2", "Seed", "splitSeed", "model__random_state", "cv_fold"),
 ]
 SEED = IntDistribution(0, 2**31 - 1)
 N = 60
@@ -43,10 +31,7 @@ def notice(space, result, n=N, seed=0, owned=()):
     rng = np.random.default_rng(seed)
     forgotten = ForgottenReplicate(owned)
     for _ in range(n):
-        params = {
-            name: distribution.to_external_repr(drawn(distribution, rng))
-            for name, distribution in space.items()
-        }
+        params = {name: each.to_external_repr(drawn(each, rng)) for name, each in space.items()}
         forgotten.learn(params, space, result(params, rng))
     return forgotten.notice
 
@@ -69,8 +54,7 @@ def test_a_name_is_enough(name):
         found = notice({"x": FloatDistribution(0, 1), name: distribution}, only_noise, n=20)
         assert found.startswith(f"{name!r} looks like a seed, a split or a fold (by its name)")
     assert f"replicate={name!r}" in found
-    assert "seed_of(trial)" in found
-    assert "says nothing about" in found
+    assert all(words in found for words in ("seed_of(trial)", "says nothing about"))
 
 
 ORDINARY = {
@@ -133,12 +117,7 @@ def test_the_places_of_results_at_other_levels_are_looked_at_apart():
 
 
 @pytest.mark.parametrize(
-    "effect",
-    [
-        lambda place: place,
-        lambda place: np.exp(-5.0 * place),
-        lambda place: 2.0 * np.abs(place - 0.5),
-    ],
+    "effect", [lambda p: p, lambda p: np.exp(-5.0 * p), lambda p: 2.0 * np.abs(p - 0.5)]
 )
 def test_a_wide_range_on_which_results_depend_is_no_replicate(effect):
     space = {"x": FloatDistribution(0, 1), "steps": IntDistribution(1, 100_000)}

@@ -186,4 +186,4 @@ def test_a_clock_that_was_set_forward_makes_no_lease_longer():
     study.tell(trial, values)
     known = study.sampler._read(study)
     assert known.under_way.is_expired(0)
-    assert known.under_way.chosen_by(-1) == []
+    assert known.under_way.waited_for() == {}

@@ -117,8 +117,7 @@ def test_a_worker_that_knows_less_adds_no_answer(known_to_the_other, stays):
     content = {"arm": 3, "certified": False}
     study.add_trial(
         create_trial(
-            value=leader.value - 1e-6,
-            user_attrs={CERTIFICATE: content, SO_FAR: known_to_the_other},
+            value=leader.value - 1e-6, user_attrs={CERTIFICATE: content, SO_FAR: known_to_the_other}
         )
     )
     other = study.best_trial

@@ -68,7 +68,7 @@ def test_who_comes_later_adds_no_answer(over, waits):
     trial, other = claim(over), worker(over._storage, iise())
 
     def answer_and_end():
-        AnswerTrials(other.sampler._kind).add(other, other.sampler.known(other))
+        AnswerTrials(other.sampler.kind).add(other, other.sampler.known(other))
         other.tell(trial.number, state=TrialState.PRUNED)
 
     happens += [lambda: None, answer_and_end]

@@ -237,8 +237,7 @@ TestBlocks = machine(
 )
 TestSearch = machine("Search", lambda: SearchSampler("epochs", budget=90, seed=0), Enqueueing)
 TestLimits = machine(
-    "Limits",
-    lambda: RCUCBSampler(4, [20.0, 80.0], reward_range=(0.0, 1.0), horizon=30, seed=0),
+    "Limits", lambda: RCUCBSampler(4, [20.0, 80.0], reward_range=(0.0, 1.0), horizon=30, seed=0)
 )
 TestLeases = machine(
     "Leases", lambda: IISESampler("epochs", 4, epsilon=0.1, lease=60.0, seed=0), examples=4

@@ -14,14 +14,7 @@ from optuna.distributions import FloatDistribution
 from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
-from mfhpo_optuna import (
-    Fidelity,
-    IISESampler,
-    MFLUCBSampler,
-    NashSampler,
-    SearchSampler,
-    certify,
-)
+from mfhpo_optuna import Fidelity, IISESampler, MFLUCBSampler, NashSampler, SearchSampler, certify
 from mfhpo_optuna.arguments import STATE_VERSION, Settings
 from mfhpo_optuna.study.trials.attributes import CERTIFICATE_KEY, SAMPLER_KEY
 from mfhpo_optuna.study.trials.processes import worker_name
@@ -204,7 +197,7 @@ def test_notes_that_nobody_can_read_break_nothing(note, storage):
 def test_of_two_that_begin_at_the_same_moment_the_one_that_is_noted_goes_on(storage):
     one, other = worker(storage, iise(epsilon=0.1)), worker(storage, iise(epsilon=0.3))
     begun_elsewhere(one)
-    one.set_user_attr(SAMPLER_KEY, other.sampler._joining.settings.note)
+    one.set_user_attr(SAMPLER_KEY, other.sampler._settings.note)
     other.optimize(bowl, n_trials=1)
     begun_elsewhere(other)
     with pytest.raises(ValueError, match=r"It has epsilon=0\.3, and this one epsilon=0\.1"):

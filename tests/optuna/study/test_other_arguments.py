@@ -66,15 +66,17 @@ def on_a_split(trial):
     return loss(trial) + 0.01 * rng.normal()
 
 
+def made(kind, **options):
+    options |= {"budget": 2000} if kind is SearchSampler else {"arms": 6, "measure": 30}
+    return kind(Fidelity("epochs", levels=[1, 9, 27]), seed=0, progress=False, **options)
+
+
 @pytest.mark.parametrize("kind", [IISESampler, SearchSampler])
 @pytest.mark.parametrize("before", [noisy_loss, on_a_split])
 def test_trials_from_before_there_was_a_replicate_count_for_nothing(kind, before):
-    options = {"budget": 2000} if kind is SearchSampler else {"arms": 6, "measure": 30}
-    fidelity = Fidelity("epochs", levels=[1, 9, 27])
-    options |= {"seed": 0, "progress": False}
-    study = optuna.create_study(sampler=kind(fidelity, **options))
+    study = optuna.create_study(sampler=made(kind))
     study.optimize(before, n_trials=60)
-    study.sampler = kind(fidelity, replicate="seed", **options)
+    study.sampler = made(kind, replicate="seed")
     with pytest.warns(UserWarning, match="was begun without replicate='seed': it does not count"):
         study.optimize(on_a_split, n_trials=3)
     answer = study.sampler.recommendation(study)
@@ -88,12 +90,9 @@ def test_trials_from_before_there_was_a_replicate_count_for_nothing(kind, before
 @pytest.mark.parametrize("kind", [IISESampler, SearchSampler])
 @pytest.mark.filterwarnings("ignore:trial .* was begun without replicate='seed'")
 def test_a_trial_that_was_asked_for_before_there_was_a_replicate_comes_to_its_end(kind):
-    options = {"budget": 2000} if kind is SearchSampler else {"arms": 6, "measure": 30}
-    fidelity = Fidelity("epochs", levels=[1, 9, 27])
-    options |= {"seed": 0, "progress": False}
-    study = optuna.create_study(sampler=kind(fidelity, **options))
+    study = optuna.create_study(sampler=made(kind))
     trial = study.ask()
-    study.sampler = kind(fidelity, replicate="seed", **options)
+    study.sampler = made(kind, replicate="seed")
     study.optimize(on_a_split, n_trials=3)
     study.tell(trial, on_a_split(trial))
     assert 0 <= trial.params["seed"] <= 1000

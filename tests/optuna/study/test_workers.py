@@ -5,13 +5,7 @@ import optuna
 import pytest
 from optuna.storages import InMemoryStorage
 
-from mfhpo_optuna import (
-    Fidelity,
-    IISESampler,
-    MFSampler,
-    NashSampler,
-    RCUCBSampler,
-)
+from mfhpo_optuna import Fidelity, IISESampler, MFSampler, NashSampler, RCUCBSampler
 from tests.optuna.games.nash_games import PLAYERS, QUERY, tracking
 from tests.optuna.samplers.races import (
     ARMS,

@@ -1,8 +1,16 @@
-"""What is to be done when ``study.optimize`` ends, however it ends."""
+"""What is done when ``study.optimize`` ends, however it ends; trials left running end with it.
 
+Optuna stores no end of a trial whose objective calls `sys.exit` or returns an integer beyond all
+floats, nor if Ctrl-C comes while it stores one. In a notebook the process lives on, so that
+everybody would wait for such a trial.
+"""
+
+import os
 import sys
+import threading
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from types import FrameType
 from typing import TypeAlias
 from weakref import WeakKeyDictionary
@@ -10,6 +18,10 @@ from weakref import WeakKeyDictionary
 import optuna
 from optuna.study._optimize import _run_trial
 from optuna.study.study import _ThreadLocalStudyAttribute
+from optuna.trial import FrozenTrial, TrialState
+
+from mfhpo_optuna.study.loop.storage_errors import is_of_storage
+from mfhpo_optuna.study.trials.attributes import STORAGE_FAILED_KEY, write_attribute
 
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
@@ -38,10 +50,9 @@ def _call_each(functions: Iterable[AtEnd], error: BaseException | None) -> BaseE
         try:
             then(error)
         except Exception as failure:
-            if leaving is None:
-                leaving = failure
-            else:
+            if leaving is not None:
                 _logger.warning(f"At the end of optimize(), this failed too: {failure!r}")
+            leaving = leaving or failure
     return leaving
 
 
@@ -79,3 +90,57 @@ def call_at_end(study: optuna.Study, owner: object, then: AtEnd) -> bool:
     mark.__class__ = _Watched
     _then.setdefault(mark, {})[owner] = then
     return True
+
+
+@dataclass
+class _Begun:
+    """A trial that a thread has begun."""
+
+    trial_id: int
+    process: int
+    thread: threading.Thread
+    end: tuple[TrialState, Sequence[float] | None] | None = None  # what its sampler was told
+
+    @property
+    def is_left(self) -> bool:
+        """True if its thread has left it; what a child does that it has forked says nothing."""
+        is_here = self.thread is threading.current_thread()
+        return self.process == os.getpid() and (is_here or not self.thread.is_alive())
+
+
+# The trials of each study's `optimize` by number; those that have ended in order may be among them.
+_begun: WeakKeyDictionary[object, dict[int, _Begun]] = WeakKeyDictionary()
+
+
+def end_with_optimize(study: optuna.Study, trial: FrozenTrial) -> None:
+    """Have a trial ended with `optimize` if that leaves it running: first in `before_trial`."""
+    if not call_at_end(study, end_with_optimize, lambda error: _end_those_left(study, error)):
+        return
+    begun, here = _begun.setdefault(study._thread_local, {}), threading.current_thread()
+    for number, earlier in list(begun.items()):
+        if earlier.thread is here and earlier.end is not None:
+            del begun[number]
+    begun[trial.number] = _Begun(trial._trial_id, os.getpid(), here)
+
+
+def note_end(
+    study: optuna.Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
+) -> None:
+    """Note how a trial ends, in case that it is not stored: first in `after_trial`."""
+    begun = _begun.get(study._thread_local, {}).get(trial.number)
+    if begun is not None:
+        begun.end = state, values
+
+
+def _end_those_left(study: optuna.Study, error: BaseException | None) -> None:
+    storage = study._storage
+    for number, begun in _begun.pop(study._thread_local, {}).items():
+        if not begun.is_left or (error is None and begun.end is not None):
+            continue
+        trial = storage.get_trial(begun.trial_id)
+        if trial.state == TrialState.RUNNING and begun.end is not None:
+            storage.set_trial_state_values(begun.trial_id, *begun.end)
+        elif trial.state == TrialState.RUNNING:
+            if is_of_storage(error, storage):
+                write_attribute(study, trial, STORAGE_FAILED_KEY, number)
+            study.tell(number, state=TrialState.FAIL)

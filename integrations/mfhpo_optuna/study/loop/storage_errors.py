@@ -43,18 +43,14 @@ def mark_if_spoilt(study: optuna.Study, trial: FrozenTrial, state: TrialState) -
     if not is_of_storage(_error_of_objective(), study._storage):
         return
     until = time.monotonic() + _PATIENCE
-    while not _is_written(study, trial, until):
+    while True:
+        try:
+            write_attribute(study, trial, STORAGE_FAILED_KEY, trial.number)
+            return
+        except Exception as error:
+            if not is_of_storage(error, study._storage) or time.monotonic() > until:
+                raise
         time.sleep(_PERIOD)
-
-
-def _is_written(study: optuna.Study, trial: FrozenTrial, until: float) -> bool:
-    try:
-        write_attribute(study, trial, STORAGE_FAILED_KEY, trial.number)
-    except Exception as error:
-        if not is_of_storage(error, study._storage) or time.monotonic() > until:
-            raise
-        return False
-    return True
 
 
 def is_of_storage(error: BaseException | None, storage: BaseStorage) -> bool:

@@ -7,15 +7,15 @@ wrong counts as not there. `write_attribute` keeps to what databases hold.
 import json
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, ValuesView
 from dataclasses import fields
-from typing import Any, TypeGuard, get_args
+from typing import Any, TypeAlias, TypeGuard, get_args
 
 import optuna
 from optuna.trial import BaseTrial, FrozenTrial, TrialState
 
 from mfhpo.experiment.events import Origin, Purpose
-from mfhpo_optuna.arguments import OLD_NAMES, may_be_arms
+from mfhpo_optuna.arguments import may_be_arms
 from mfhpo_optuna.study.trials.notes import EndNote, PullNote
 
 # Attributes of trials: the pull that one evaluates, and in it the process that does so, and the
@@ -60,6 +60,8 @@ _PIECES = "pieces"
 # deep lists and mappings lie in each other.
 _MOST, _LONGEST_NAME, _MOST_ENTRIES, _DEEPEST = 2**31, 10_000, 1_000_000, 50
 
+Check: TypeAlias = Callable[[Any], bool]
+
 
 def read_attribute(of: optuna.Study | BaseTrial, key: str) -> Any:
     """Return an attribute of ours, or None if there is none or it is not what we write.
@@ -74,7 +76,7 @@ def read_attribute(of: optuna.Study | BaseTrial, key: str) -> Any:
         return None
     try:
         value = _CHECKS[key](_whole(attributes, key))
-    except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
         value = None
     if value is None:
         warn_of_attribute(of, key)
@@ -169,7 +171,7 @@ def _whole(attributes: Mapping[str, Any], key: str) -> Any:
     value = attributes[key]
     if not isinstance(value, Mapping) or _PIECES not in value:
         return value
-    if not _is_whole(value[_PIECES], _MOST_ENTRIES):
+    if not _is_whole(value[_PIECES]) or value[_PIECES] > _MOST_ENTRIES:
         return None
     text = "".join(attributes[f"{key}:{number}"] for number in range(value[_PIECES]))
     rest = json.loads(text)
@@ -181,20 +183,22 @@ def _is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _is_whole(value: Any, most: int = _MOST) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST
 
 
-def _is_text(value: Any) -> TypeGuard[str]:
-    return isinstance(value, str) and value != ""
-
-
-def _is_name(value: Any) -> TypeGuard[str]:
+def _is_name(value: Any) -> bool:
     return isinstance(value, str) and 0 < len(value) <= _LONGEST_NAME
 
 
-def _are(check: Callable[..., bool], values: Any) -> bool:
+def _are(check: Check, values: Any) -> bool:
     return isinstance(values, (list, tuple)) and all(map(check, values))
+
+
+def _is_point(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(
+        _is_number(place) and 0.0 <= place <= 1e6 for place in value.values()
+    )
 
 
 def _is_plain(value: Any) -> bool:
@@ -204,31 +208,15 @@ def _is_plain(value: Any) -> bool:
         seen += len(level)
         if seen > _MOST_ENTRIES or any(isinstance(of, int) and abs(of) > 1e300 for of in level):
             return False
-        level = [item for of in level for item in _items_of(of)]
+        held = [of.values() if isinstance(of, Mapping) else of for of in level]
+        level = [item for of in held if isinstance(of, (list, tuple, ValuesView)) for item in of]
         if not level:
             return True
     return False
 
 
-def _items_of(value: Any) -> Iterable[Any]:
-    if isinstance(value, Mapping):
-        return value.values()
-    return value if isinstance(value, (list, tuple)) else ()
-
-
-def _has(content: Any, **checks: Callable[..., bool]) -> bool:
-    """Return whether a value is a mapping whose fields, those that it has, are as they should."""
-    if not isinstance(content, Mapping):
-        return False
-    return all(check(content[name]) for name, check in checks.items() if name in content)
-
-
-def _name(value: Any) -> str | None:
-    return value if _is_name(value) else None
-
-
-def _count(value: Any) -> int | None:
-    return value if _is_whole(value) else None
+def _only(check: Check) -> Callable[[Any], Any]:
+    return lambda value: value if check(value) else None
 
 
 def _positive(value: Any) -> float | None:
@@ -236,158 +224,122 @@ def _positive(value: Any) -> float | None:
 
 
 def _seconds(value: Any) -> float | None:
-    if not _is_number(value) or not math.isfinite(value):
-        return None
-    return max(0.0, float(value))  # the clock may have been set back
+    # The clock may have been set back.
+    return max(0.0, float(value)) if _is_number(value) and math.isfinite(value) else None
 
 
-_SIGNED = {WORKER: _is_name, ARGUMENTS: _is_name}
+def _fields(needed: str, note: type | None = None, /, **checks: Check) -> Callable[[Any], Any]:
+    """Return what reads a mapping that has all `needed` fields, and each as it should be.
+
+    It is returned as it is, or as a note.
+    """
+    needs = set(needed.split())
+
+    def read(value: Any) -> Any:
+        if not isinstance(value, Mapping) or not needs <= value.keys():
+            return None
+        if not all(check(value[name]) for name, check in checks.items() if name in value):
+            return None
+        if note is None:
+            return value if _is_plain(value) else None
+        known = {name: value[name] for name in checks.keys() & value.keys()}
+        return note(**{n: tuple(of) if isinstance(of, list) else of for n, of in known.items()})
+
+    return read
 
 
-def _pull(value: Any) -> PullNote | None:
-    is_right = _has(
-        value,
-        trial=_is_whole,
-        study=_is_name,
-        order=_is_whole,
-        arm=_is_whole,
-        key=_is_name,
-        fidelity=_is_whole,
-        block=_is_whole,
-        purpose=lambda purpose: purpose in get_args(Purpose),
-        origin=lambda origin: origin in get_args(Origin),
-        shortlist=lambda those: _are(lambda of: _is_whole(of) or _is_name(of), those),
-        point=_is_point,
-        chooses=_is_name,
-        retry_of=_is_whole,
-        **_SIGNED,
-    )
-    if not is_right or not {"trial", "study", "order", "arm"} <= value.keys():
-        return None
-    known = {each.name: value[each.name] for each in fields(PullNote) if each.name in value}
-    return PullNote(**known | {"shortlist": tuple(known.get("shortlist", ()))})
+_BY_TYPE: dict[str, Check] = {
+    "int": _is_whole,
+    "str": _is_name,
+    "bool": lambda value: isinstance(value, bool),
+    "Purpose": lambda value: value in get_args(Purpose),
+    "Origin": lambda value: value in get_args(Origin),
+    "Mapping[str, float]": _is_point,
+    "tuple[int | str, ...]": lambda those: _are(lambda of: _is_whole(of) or _is_name(of), those),
+}
 
 
-def _is_point(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(
-        _is_number(place) and 0.0 <= place <= 1e6 for place in value.values()
-    )
+def _checks_of(note: type) -> dict[str, Check]:
+    """Return what the fields of a note must be, by their types."""
+    return {of.name: _BY_TYPE[str(of.type).removesuffix(" | None")] for of in fields(note)}
 
 
-def _end(value: Any) -> EndNote | None:
-    is_right = _has(
-        value,
-        trial=_is_whole,
-        order=_is_whole,
-        state=lambda state: isinstance(state, str),
-        why=lambda why: isinstance(why, str),
-        is_sure=lambda is_sure: isinstance(is_sure, bool),
-        is_withdrawn=lambda is_withdrawn: isinstance(is_withdrawn, bool),
-        worker=_is_name,
-    )
-    if not is_right or not {"trial", "order"} <= value.keys():
-        return None
-    known = {each.name: value[each.name] for each in fields(EndNote) if each.name in value}
-    return EndNote(**known)
+_as_end = _fields("trial order", EndNote, **_checks_of(EndNote))
 
 
-def _query(value: Any) -> Mapping[str, Any] | None:
-    is_right = _has(
-        value,
-        trial=_is_whole,
-        study=_is_name,
-        order=_is_whole,
-        origin=lambda origin: origin in get_args(Origin),
-        retry_of=_is_whole,
-        levels=lambda levels: _are(_is_whole, levels),
-        profile=lambda profile: (
-            isinstance(profile, Mapping) and all(0.0 <= place <= 1e6 for place in profile.values())
-        ),
-        **_SIGNED,
-    )
-    return value if is_right else None
+def _is_candidate(value: Any) -> bool:
+    return isinstance(value, Mapping) and isinstance(value["name"], str) and value["name"] != ""
 
 
-def _concluded(value: Any) -> Mapping[str, Any] | None:
-    is_right = _has(
-        value, study=_is_name, order=_is_whole, open=lambda those: _are(_is_whole, those)
-    )
-    return value if is_right and {"study", "order", "open"} <= value.keys() else None
+_as_certificate = _fields(
+    "arm",
+    arm=lambda arm: arm is None or _is_whole(arm),
+    certified=lambda value: isinstance(value, bool),
+    trials=_is_whole,
+    evaluations=_is_whole,
+    candidates=lambda those: _are(_is_candidate, those),
+)
 
 
-def _certificate(value: Any) -> Mapping[str, Any] | None:
-    is_right = _is_plain(value) and _has(
-        value,
-        arm=lambda arm: arm is None or _is_whole(arm),
-        certified=lambda certified: isinstance(certified, bool),
-        trials=_is_whole,
-        evaluations=_is_whole,
-        candidates=lambda those: _are(
-            lambda one: "name" in one and _has(one, name=_is_text), those
-        ),
-    )
-    if not is_right or "arm" not in value:
-        return None
-    has_claim = all(_is_number(value.get(name, 0.0)) for name in ("delta", "epsilon"))
-    return value if has_claim or not value.get("certified") else None
-
-
-def _sampler(value: Any) -> Mapping[str, Any] | None:
-    is_right = _is_plain(value) and _has(
-        value,
-        sampler=_is_name,
-        arguments=lambda given: _has(given, arms=may_be_arms, candidates=may_be_arms),
-        digest=_is_name,
-        version=_is_whole,
-        **{WORKER: _is_name},
-    )
-    if not is_right or not {"sampler", "arguments"} <= value.keys():
-        return None
-    return {**value, "sampler": OLD_NAMES.get(value["sampler"], value["sampler"])}
-
-
-def _shortlist(value: Any) -> Mapping[str, Any] | None:
-    is_right = _is_plain(value) and _has(
-        value,
-        study=_is_text,
-        direction=_is_name,
-        candidates=lambda those: _are(lambda of: _are(lambda _: True, of) and len(of) == 2, those),
-        replicate=lambda name: name is None or _is_text(name),
-        first_number=_is_whole,
-    )
-    return value if is_right and {"study", "candidates", "first_number"} <= value.keys() else None
-
-
-def _game(value: Any) -> Mapping[str, Any] | None:
-    is_right = _is_plain(value) and _has(
-        value,
-        players=lambda players: (
-            isinstance(players, Mapping)
-            and all(_are(_is_name, names) for names in players.values())
-        ),
-        fidelity=lambda names: _are(_is_name, names),
-    )
-    return value if is_right and {"players", "fidelity"} <= value.keys() else None
+def _certificate(value: Any) -> Any:
+    content = _as_certificate(value) or {}
+    has_claim = all(_is_number(content.get(name, 0.0)) for name in ("delta", "epsilon"))
+    return content if content and (has_claim or not content.get("certified")) else None
 
 
 _CHECKS: dict[str, Callable[[Any], Any]] = {
-    ARM_KEY: _pull,
-    QUERY_KEY: _query,
-    GAME_KEY: _game,
-    ANSWERING_KEY: _name,
+    ARM_KEY: _fields("trial study order arm", PullNote, **_checks_of(PullNote)),
+    QUERY_KEY: _fields(
+        "",
+        levels=lambda levels: _are(_is_whole, levels),
+        profile=_is_point,
+        **_checks_of(PullNote),
+    ),
+    GAME_KEY: _fields(
+        "players fidelity",
+        players=lambda players: all(_are(_is_name, names) for names in players.values()),
+        fidelity=lambda names: _are(_is_name, names),
+    ),
+    ANSWERING_KEY: _only(_is_name),
     CERTIFICATE_KEY: _certificate,
-    SO_FAR_KEY: _count,
-    CONCLUDED_KEY: _concluded,
-    FIDELITY_KEY: _name,
-    SAMPLER_KEY: _sampler,
-    SHORTLIST_KEY: _shortlist,
+    SO_FAR_KEY: _only(_is_whole),
+    CONCLUDED_KEY: _fields(
+        "study order open",
+        study=_is_name,
+        order=_is_whole,
+        open=lambda those: _are(_is_whole, those),
+    ),
+    FIDELITY_KEY: _only(_is_name),
+    SAMPLER_KEY: _fields(
+        "sampler arguments",
+        sampler=_is_name,
+        digest=_is_name,
+        worker=_is_name,
+        version=_is_whole,
+        arguments=lambda given: all(
+            may_be_arms(given.get(name, 0)) for name in ("arms", "candidates")
+        ),
+    ),
+    SHORTLIST_KEY: _fields(
+        "study candidates first_number",
+        study=_is_name,
+        direction=_is_name,
+        first_number=_is_whole,
+        candidates=lambda those: _are(
+            lambda of: isinstance(of, (list, tuple)) and len(of) == 2, those
+        ),
+        replicate=lambda name: name is None or _is_name(name),
+    ),
     LIMIT_KEY: _positive,
     SECONDS_KEY: _seconds,
-    END_KEY: _end,
-    LOST_KEY: _end,
+    END_KEY: _as_end,
+    LOST_KEY: _as_end,
     CENSORED_KEY: _positive,
     MEMORY_KEY: _positive,
-    STORAGE_FAILED_KEY: _count,
-    ENFORCER_KEY: _name,
+    STORAGE_FAILED_KEY: _only(_is_whole),
+    ENFORCER_KEY: _only(_is_name),
 }
-"""Of each attribute what makes of its value what is read, or None if it is wrong."""
+"""Of each attribute what makes of its value what is read, or None if it is wrong.
+
+It may raise what `read_attribute` catches.
+"""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo_optuna.study.trials.attributes import END_KEY, read_attribute
-from mfhpo_optuna.study.trials.news import seconds_of
+from mfhpo.experiment import Lost
+from mfhpo_optuna.study.trials.attributes import END_KEY, LOST_KEY, SECONDS_KEY, read_attribute
 from mfhpo_optuna.study.trials.notes import EndNote
 
 
@@ -28,19 +28,33 @@ class End:
 
 def end_of(trial: FrozenTrial) -> End:
     """Return how a finished trial has ended."""
-    note: EndNote | None = read_attribute(trial, END_KEY)
+    state, note = trial.state, read_attribute(trial, END_KEY)
     # It may have been copied to the one that repeats it, or another state was stored after all.
-    if note is not None and (note.trial, note.state) != (trial.number, trial.state.name):
-        note = None
-    return End(
-        trial.state,
-        values_of(trial.state, trial.values),
-        None if note is None else note.order,
-        None if note is None else note.worker,
-        seconds_of(trial),
-    )
+    is_own = note is not None and (note.trial, note.state) == (trial.number, state.name)
+    order, worker = (note.order, note.worker) if is_own else (None, None)
+    seconds: float | None = read_attribute(trial, SECONDS_KEY)
+    begun, ended = trial.datetime_start, trial.datetime_complete
+    # A trial whose worker died is failed when somebody notices, maybe days later.
+    if seconds is None and state != TrialState.FAIL and begun and ended:
+        seconds = max(0.0, (ended - begun).total_seconds())  # the clock may have been set back
+    return End(state, values_of(state, trial.values), order, worker, seconds)
 
 
 def values_of(state: TrialState, values: Sequence[float] | None) -> tuple[float, ...] | None:
     """Return the values of a trial that ends; pruned ones have reported some only."""
     return tuple(values) if values is not None and state == TrialState.COMPLETE else None
+
+
+def lost_of(trial: FrozenTrial) -> Lost | None:
+    """Return that a trial was given up, as somebody has noted on it."""
+    note: EndNote | None = read_attribute(trial, LOST_KEY)
+    if note is None or note.trial != trial.number:
+        return None
+    return Lost(
+        id=str(trial.number),
+        order=note.order,
+        why=note.why,
+        cost=0.0 if note.is_withdrawn else None,
+        is_sure=note.is_sure,
+        is_withdrawn=note.is_withdrawn,
+    )

@@ -1,18 +1,16 @@
 """Reads each trial of a study while it is under way, and once when it has ended."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from itertools import count, takewhile
+from itertools import count
 from typing import TypeGuard, TypeVar
 
 import optuna
 from optuna.storages import BaseStorage, InMemoryStorage, JournalStorage
 from optuna.storages._cached_storage import _CachedStorage
 from optuna.trial import FrozenTrial, TrialState
-
-from mfhpo_optuna.study.trials.attributes import SECONDS_KEY, read_attribute
 
 StorageT = TypeVar("StorageT", bound=BaseStorage)
 
@@ -27,17 +25,16 @@ class TrialNews:
         # reading, as they had begun before. The dictionary is None until then.
         self._seen: dict[int, float | None] | None = None
 
-    @property
-    def is_new(self) -> bool:
-        """True before the first reading."""
-        return self._seen is None
-
     def read(self, study: optuna.Study) -> list[FrozenTrial] | None:
         """Return the new trials and those that had not ended; None if the study lost trials.
 
         It was deleted and made again then, and has not as many yet.
         """
-        news = _read(study, self._n_read, sorted(self._open))
+        try:
+            with _trials_in_place(study) as trial_at:
+                news = self._chosen(trial_at)
+        except AttributeError:  # a version of Optuna whose storages are made otherwise
+            news = self._chosen(_in_list(study.get_trials(deepcopy=False)))
         if news is None:
             return None
         self._n_read += len(news) - len(self._open)
@@ -50,43 +47,31 @@ class TrialNews:
             self._seen = {number: self._seen.get(number, now) for number in running}
         return news
 
+    def _chosen(self, trial_at: "TrialAt") -> list[FrozenTrial] | None:
+        """Return the trials to be read, as they were at one moment; no other one is looked at."""
+        if self._n_read > 0 and trial_at(self._n_read - 1) is None:
+            return None
+        before = [trial for trial in map(trial_at, sorted(self._open)) if trial is not None]
+        numbers = count(self._n_read)
+        return [*before, *iter(lambda: trial_at(next(numbers)), None)]
+
     def take_over(self, earlier: "TrialNews") -> None:
         """Know since when trials run, as an earlier reader did."""
         self._seen = earlier._seen
 
-    def seconds_under_way(self, number: int, since: datetime | None) -> float:
-        """Return how long a trial has been running; `since` is what the study says.
+    def seconds_under_way(self, trial: FrozenTrial) -> float:
+        """Return how long a trial has been running.
 
-        That counts only for trials that ran when the study was first read, because another
-        machine's clock may have written it.
+        The time that the study says counts only for trials that ran when it was first read, because
+        another machine's clock may have written it.
         """
-        seen = None if self._seen is None else self._seen.get(number)
+        seen, since = (self._seen or {}).get(trial.number), trial.datetime_start
         if seen is not None:
             return time.monotonic() - seen
         return 0.0 if since is None else (datetime.now() - since).total_seconds()
 
 
 TrialAt = Callable[[int], FrozenTrial | None]  # the trial of a number, if there is any
-
-
-def _read(study: optuna.Study, first: int, before: Iterable[int]) -> list[FrozenTrial] | None:
-    """Return some trials before the first new one, and all from it on; None if some are missing.
-
-    All are as they were at one moment. With Optuna's storages, no other trial is looked at.
-    """
-    try:
-        with _trials_in_place(study) as trial_at:
-            return _chosen(trial_at, first, before)
-    except AttributeError:  # a version of Optuna whose storages are made otherwise
-        return _chosen(_in_list(study.get_trials(deepcopy=False)), first, before)
-
-
-def _chosen(trial_at: TrialAt, first: int, before: Iterable[int]) -> list[FrozenTrial] | None:
-    if first > 0 and trial_at(first - 1) is None:
-        return None
-    known = [trial_at(number) for number in before]
-    new = takewhile(lambda trial: trial is not None, map(trial_at, count(first)))
-    return [trial for trial in (*known, *new) if trial is not None]
 
 
 @contextmanager
@@ -122,15 +107,3 @@ def _reads_as(storage: BaseStorage, kind: type[StorageT]) -> TypeGuard[StorageT]
 
 def _in_list(trials: Sequence[FrozenTrial]) -> TrialAt:
     return lambda number: trials[number] if number < len(trials) else None
-
-
-def seconds_of(trial: FrozenTrial) -> float | None:
-    """Return how long a finished trial took; None if nobody knows.
-
-    A trial whose worker died is failed by the storage when somebody notices, maybe days later.
-    """
-    seconds: float | None = read_attribute(trial, SECONDS_KEY)
-    begun, ended = trial.datetime_start, trial.datetime_complete
-    if seconds is None and trial.state != TrialState.FAIL and begun and ended:
-        seconds = (ended - begun).total_seconds()
-    return None if seconds is None else max(0.0, seconds)  # the clock may have been set back

@@ -15,10 +15,12 @@ class _Note:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the note as it is written."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        usual = {each.name: each.default for each in fields(self)}
-        kept = {name: value for name, value in values.items() if value != usual[name]}
-        return {n: list(value) if isinstance(value, tuple) else value for n, value in kept.items()}
+        noted: dict[str, Any] = {}
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if value != each.default:
+                noted[each.name] = list(value) if isinstance(value, tuple) else value
+        return noted
 
 
 @dataclass(frozen=True)
@@ -43,16 +45,6 @@ class PullNote(_Note):
     retry_of: int | None = None
     worker: str | None = None
     arguments: str | None = None
-
-    @property
-    def certifies(self) -> bool:
-        """True for an evaluation that a certificate rests on: it begins anew."""
-        return self.purpose == "certificate"
-
-    @property
-    def of(self) -> int | str:
-        """The configuration: a key or a number."""
-        return self.arm if self.key is None else self.key
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ def worker_name() -> str:
 @lru_cache(maxsize=1)
 def _name_of(number: int) -> str:
     _, began = _state_and_beginning(number)
-    return f"{_machine()} {number}@{began}"
+    return f"{_machine_of(number)} {number}@{began}"
 
 
 def described(name: Any) -> str:
@@ -43,7 +43,7 @@ def _runs(name: Any) -> bool | None:
     """Return whether a process runs; None if it is on another machine, or nobody's."""
     machine, _, process = (name if isinstance(name, str) else "").rpartition(" ")
     number, _, began = process.partition("@")
-    if machine != _machine() or os.name != "posix" or not number.isdecimal():
+    if machine != _machine_of(os.getpid()) or os.name != "posix" or not number.isdecimal():
         return None
     try:
         os.kill(int(number), 0)
@@ -68,17 +68,13 @@ def _state_and_beginning(number: int) -> tuple[str, str]:
     return fields[0], fields[_BEGINNING]
 
 
-def _machine() -> str:
-    """Return what no other machine has since its start, with its namespace of processes.
-
-    Machines may share their names, and containers that of the machine, but not the numbers.
-    """
-    return _machine_of(os.getpid())
-
-
 @lru_cache(maxsize=1)
 def _machine_of(number: int) -> str:
-    """Return the machine of this process; a forked one may have another namespace."""
+    """Return what no other machine has since its start, with its namespace of processes.
+
+    Machines may share their names, and containers that of the machine, but not the numbers. A
+    forked process may have another namespace.
+    """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
         namespace = str(Path("/proc/self/ns/pid").readlink())

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator
-from typing import TypeAlias
+from collections.abc import Callable, Iterator
 
 from optuna.trial import FrozenTrial
 
@@ -16,29 +15,20 @@ from mfhpo_optuna.study.trials.processes import is_surely_alive, is_surely_dead,
 # Seconds that a running trial is waited for at least, and how many times the slowest one so far.
 _LEAST_LEASE, _LEASE_FACTOR = 60.0, 10.0
 
-CostOf: TypeAlias = Callable[[PullNote], float]
-
 
 class UnderWay:
     """The claims of trials that have not ended.
 
-    Parameters
-    ----------
-    news
-        Knows since when trials run.
-    lease
-        Seconds after which a trial is waited for no longer; None: ten times as long as the slowest
-        one would have taken, and at least a minute, or a minute and twice its limit.
-    cost_of
-        Returns the declared cost of a claim.
+    A trial is waited for `lease` seconds. None: ten times as long as the slowest one would have
+    taken, by the declared cost of claims, and at least a minute; or a minute and twice its limit.
     """
 
-    def __init__(self, news: TrialNews, lease: float | None, cost_of: CostOf) -> None:
+    def __init__(
+        self, news: TrialNews, lease: float | None, cost_of: Callable[[PullNote], float]
+    ) -> None:
         self.claims: dict[int, PullNote] = {}
         self.begun_here: dict[int, float] = {}  # when trials began, by a clock that nobody sets
-        self._news = news
-        self._lease = lease
-        self._cost_of = cost_of
+        self._news, self._lease, self._cost_of = news, lease, cost_of
         self._trials: dict[int, FrozenTrial] = {}  # as last seen
         self._seconds_per_cost = 0.0  # of the slowest trial
 
@@ -62,23 +52,18 @@ class UnderWay:
         """Return how long a trial has been running."""
         if trial.number in self.begun_here:
             return self.clock() - self.begun_here[trial.number]
-        return max(0.0, self._news.seconds_under_way(trial.number, trial.datetime_start))
+        return max(0.0, self._news.seconds_under_way(trial))
 
     def is_expired(self, number: int) -> bool:
         """Return whether a trial is no longer waited for: a dead worker, or a lease over."""
-        claim = self.claims[number]
+        claim, trial, lease = self.claims[number], self._trials[number], self._lease
         if _is_dead(claim):
             return True
-        lease = self._lease
+        if lease is None and (limit := limit_of(trial)) is not None:
+            lease = _LEAST_LEASE + 2.0 * limit
         if lease is None:
             lease = max(_LEAST_LEASE, _LEASE_FACTOR * self._seconds_per_cost * self._cost_of(claim))
-            limit = limit_of(self._trials[number])
-            if limit is not None:
-                lease = _LEAST_LEASE + 2.0 * limit
-        return self._seconds(number) > lease
-
-    def _seconds(self, number: int) -> float:
-        return self._news.seconds_under_way(number, self._trials[number].datetime_start)
+        return self._news.seconds_under_way(trial) > lease
 
     def lost(self, promises_nothing: bool) -> Iterator[tuple[FrozenTrial, str, bool]]:
         """Yield the trials that are given up, why, and whether that is sure.
@@ -87,30 +72,23 @@ class UnderWay:
         answer, and where nothing depends on the order of results.
         """
         for number, claim in list(self.claims.items()):
+            trial = self._trials[number]
             unordered = promises_nothing or claim.purpose == "search"
             if _is_dead(claim):
-                yield self._trials[number], "its process died", True
+                yield trial, "its process died", True
             elif (self._lease is not None or unordered) and self.is_expired(number):
-                yield self._trials[number], f"it ran for {self._seconds(number):.0f} seconds", False
+                yield trial, f"it ran for {self._news.seconds_under_way(trial):.0f} seconds", False
 
-    def any_waited_for(self, numbers: Collection[int]) -> bool:
-        """Return whether the worker of one of some trials lives, for all that is known."""
-        return any(number in self.claims and not self.is_expired(number) for number in numbers)
-
-    def chosen_by(self, trial_number: int) -> list[tuple[int, str | None, str | None]]:
-        """Return the other trials that are waited for, with workers and digests of arguments."""
-        return [
-            (number, claim.worker, claim.arguments)
-            for number, claim in self.claims.items()
-            if number != trial_number and not self.is_expired(number)
-        ]
+    def waited_for(self) -> dict[int, PullNote]:
+        """Return the claims of the trials that are waited for."""
+        return {n: claim for n, claim in self.claims.items() if not self.is_expired(n)}
 
     @property
     def goes_on(self) -> bool:
         """True if trials are under way whose process surely runs."""
         return any(
-            number in self.begun_here or is_surely_alive(worker)
-            for number, worker, _ in self.chosen_by(-1)
+            number in self.begun_here or is_surely_alive(claim.worker)
+            for number, claim in self.waited_for().items()
         )
 
     clock: Callable[[], float] = staticmethod(time.monotonic)

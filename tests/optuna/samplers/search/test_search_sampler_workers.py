@@ -10,13 +10,7 @@ from optuna.trial import TrialState
 from mfhpo.search import Replicate
 from mfhpo_optuna import Fidelity, SearchSampler
 from mfhpo_optuna.study.trials import news
-from tests.optuna.samplers.races import (
-    PULL,
-    configurations,
-    pulls,
-    valley,
-    worker,
-)
+from tests.optuna.samplers.races import PULL, configurations, pulls, valley, worker
 
 SHORT = Fidelity("epochs", levels=[1, 3, 9])
 

@@ -18,24 +18,22 @@ class Watching(RandomSampler):
         self.ends = []
 
     def before_trial(self, study, trial):
-        self.is_watched = call_at_end(
-            study,
-            self,
-            lambda error: self.ends.append((len(study.trials), threading.get_ident(), error)),
-        )
+        def then(error):
+            self.ends.append((len(study.trials), threading.get_ident(), error))
+
+        self.is_watched = call_at_end(study, self, then)
 
 
-def watched(sampler):
-    return optuna.create_study(sampler=sampler)
+def drawn(trial):
+    return trial.suggest_float("x", 0, 1)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 3])
 def test_it_is_called_once_after_the_last_trial(n_jobs):
-    sampler = Watching()
-    study = watched(sampler)
-    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=7, n_jobs=n_jobs)
+    study = optuna.create_study(sampler=(sampler := Watching()))
+    study.optimize(drawn, n_trials=7, n_jobs=n_jobs)
     assert sampler.ends == [(7, threading.get_ident(), None)]
-    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2, n_jobs=n_jobs)
+    study.optimize(drawn, n_trials=2, n_jobs=n_jobs)
     assert [trials for trials, *_ in sampler.ends] == [7, 9]
     assert not study._thread_local.in_optimize_loop
 
@@ -43,8 +41,7 @@ def test_it_is_called_once_after_the_last_trial(n_jobs):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("error", [KeyboardInterrupt, LookupError])
 def test_it_is_called_after_an_error(error, n_jobs):
-    sampler = Watching()
-    study = watched(sampler)
+    study = optuna.create_study(sampler=(sampler := Watching()))
 
     def fails(trial):
         raise error
@@ -57,8 +54,7 @@ def test_it_is_called_after_an_error(error, n_jobs):
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_an_error_that_the_caller_handles_has_not_ended_it(n_jobs):
-    sampler = Watching()
-    study = watched(sampler)
+    study = optuna.create_study(sampler=(sampler := Watching()))
 
     def fails(trial):
         raise LookupError
@@ -66,14 +62,14 @@ def test_an_error_that_the_caller_handles_has_not_ended_it(n_jobs):
     try:
         study.optimize(fails)
     except LookupError:
-        study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2, n_jobs=n_jobs)
+        study.optimize(drawn, n_trials=2, n_jobs=n_jobs)
     assert isinstance(sampler.ends[0][2], LookupError)
     assert sampler.ends[1][2] is None
 
 
 @pytest.mark.parametrize("own_error", [None, LookupError("own")])
 def test_all_are_called_and_the_first_failure_is_raised(own_error, log):
-    study, called = watched(RandomSampler(seed=0)), []
+    study, called = optuna.create_study(), []
 
     def fail_at_end(name):
         def then(error):
@@ -99,8 +95,7 @@ def test_all_are_called_and_the_first_failure_is_raised(own_error, log):
 
 
 def test_ask_and_tell_have_no_end():
-    sampler = Watching()
-    study = watched(sampler)
+    study = optuna.create_study(sampler=(sampler := Watching()))
     study.tell(study.ask(), 0.0)
     assert sampler.ends == []
     assert not sampler.is_watched

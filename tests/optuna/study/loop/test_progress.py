@@ -8,8 +8,7 @@ from optuna.samplers import RandomSampler
 
 from mfhpo_optuna import IISESampler, NashSampler, SearchSampler
 from mfhpo_optuna.study.loop import report
-from mfhpo_optuna.study.loop.report import ProgressReport
-from mfhpo_optuna.study.loop.state import Progress
+from mfhpo_optuna.study.loop.report import Progress, ProgressReport
 from tests.optuna.games.nash_games import PLAYERS, tracking
 from tests.optuna.visualization.figures import quadratic
 

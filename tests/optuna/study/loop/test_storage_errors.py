@@ -173,8 +173,7 @@ def passed_on(trial):
 
 
 @pytest.mark.parametrize(
-    ("objective", "counts"),
-    [(caught, True), (its_own_cause, True), (passed_on, False)],
+    ("objective", "counts"), [(caught, True), (its_own_cause, True), (passed_on, False)]
 )
 @pytest.mark.parametrize("limited", [False, True])
 def test_what_counts_is_the_error_by_which_the_objective_ends(objective, counts, limited):
@@ -217,11 +216,7 @@ def test_who_does_not_wait_for_the_storage_interrupts_the_study(while_it, catch,
 
 
 @pytest.mark.parametrize(
-    (
-        "known",
-        "before",
-        "restarts",
-    ),  # a search has a model at 20
+    ("known", "before", "restarts"),  # a search has a model at 20
     [(0, 0, True), (1, 3, False), (2, 3, True), (0, 20, False), (1, 20, True)],
 )
 @pytest.mark.parametrize(

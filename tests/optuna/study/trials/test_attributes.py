@@ -68,7 +68,7 @@ WRONG = {
     "CERTIFICATE_KEY": [
         1,
         {},
-        {"arm": 1, "certified": "yes"},
+        {"arm": 1, "certified": "?"},
         {"certified": True, "arm": -1},
         deep(),
     ],
@@ -215,10 +215,8 @@ def test_a_certificate_of_many_candidates_fits_into_a_database_and_goes_on():
 
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     study.optimize(objective, n_trials=110)
-    calls = [
-        certify(study, objective, top=100, budget=104, epsilon=0.5, progress=False)
-        for _ in range(2)
-    ]
+    options = {"top": 100, "budget": 104, "epsilon": 0.5, "progress": False}
+    calls = [certify(study, objective, **options) for _ in range(2)]
     assert calls[0].to_dict() == calls[1].to_dict()
     record = optuna.load_study(study_name=calls[0].study_name, storage=study._storage)
     lengths = [len(json.dumps(v)) for t in record.trials for v in t.user_attrs.values()]

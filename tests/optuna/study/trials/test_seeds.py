@@ -8,12 +8,8 @@ from mfhpo_optuna import MFSampler, SearchSampler, certify, seed_of, time_limite
 N = 200
 
 
-def study_called(name, **options):
-    return optuna.create_study(study_name=name, **options)
-
-
 def seeds(name, n=N):
-    study = study_called(name)
+    study = optuna.create_study(study_name=name)
     return [seed_of(study.ask()) for _ in range(n)]
 
 
@@ -29,12 +25,8 @@ def test_seeds_are_a_function_of_the_name_and_the_number():
 def test_configurations_in_turn_meet_all_folds(n_configurations):
     n_folds = 5
     folds = np.array(seeds("folds", 100 * n_configurations)) % n_folds
-    counts = np.array(
-        [
-            np.bincount(folds[k::n_configurations], minlength=n_folds)
-            for k in range(n_configurations)
-        ]
-    )
+    starts = range(n_configurations)
+    counts = np.array([np.bincount(folds[k::n_configurations], minlength=n_folds) for k in starts])
     # Each of the cells has 20 on average, with a standard deviation of 4.
     assert counts.min() >= 4
     assert counts.max() <= 36
@@ -42,7 +34,7 @@ def test_configurations_in_turn_meet_all_folds(n_configurations):
 
 def test_workers_agree_and_nothing_is_written(tmp_path):
     storage = f"sqlite:///{tmp_path / 'study.db'}"
-    study = study_called("shared", storage=storage)
+    study = optuna.create_study(study_name="shared", storage=storage)
     asked = study.ask()
     other = optuna.load_study(study_name="shared", storage=storage)
     again = optuna.trial.Trial(other, asked._trial_id)
@@ -52,14 +44,14 @@ def test_workers_agree_and_nothing_is_written(tmp_path):
 
 
 def test_a_trial_in_another_process_has_the_same_seed():
-    study = study_called("limited")
+    study = optuna.create_study(study_name="limited")
     study.optimize(time_limited(seed_of, limit=60.0), n_trials=2)
     assert [trial.value for trial in study.trials] == seeds("limited", 2)
 
 
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 def test_a_retried_trial_has_a_seed_of_its_own():
-    study = study_called("retried")
+    study = optuna.create_study(study_name="retried")
     lost = study.ask()
     callback = optuna.storages.RetryHeartbeatStaleTrialCallback(max_retry=1)
     study.tell(lost, state=TrialState.FAIL)
@@ -93,7 +85,7 @@ def evaluated(study):
     ],
 )
 def test_configurations_of_a_replicate_share_its_seed(sampler):
-    study = study_called("replicates", sampler=sampler)
+    study = optuna.create_study(study_name="replicates", sampler=sampler)
     study.optimize(on_split)
     of_split = {}
     for trial in evaluated(study):
@@ -106,7 +98,7 @@ def test_configurations_of_a_replicate_share_its_seed(sampler):
 @pytest.mark.parametrize("replicate", [None, "split"])
 def test_a_certificate_has_other_seeds_than_its_search(replicate):
     objective = noisy if replicate is None else on_split
-    study = study_called("search", sampler=optuna.samplers.RandomSampler(seed=0))
+    study = optuna.create_study(study_name="search", sampler=optuna.samplers.RandomSampler(seed=0))
     study.optimize(objective, n_trials=20)
     answer = certify(study, objective, top=3, epsilon=0.2, replicate=replicate)
     record = optuna.load_study(study_name=answer.study_name, storage=study._storage)

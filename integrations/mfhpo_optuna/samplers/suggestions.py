@@ -1,0 +1,146 @@
+"""What a trial gets when its objective asks for a parameter, also from another sampler."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Container
+from typing import Any
+
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler
+from optuna.trial import FrozenTrial, TrialState, create_trial
+
+from mfhpo_optuna.kinds.kind import Kind
+from mfhpo_optuna.study.levels import contains, described, levels_in, own_value
+from mfhpo_optuna.study.study_experiment import StudyExperiment
+from mfhpo_optuna.study.trials.notes import PullNote
+
+
+def value_for(
+    study: optuna.Study,
+    known: StudyExperiment,
+    kind: Kind,
+    trial: FrozenTrial,
+    note: PullNote,
+    name: str,
+    distribution: BaseDistribution,
+    arm_sampler: BaseSampler | None,
+) -> Any:
+    """Return the value of a parameter: the configuration's, or what the sampler decides."""
+    if name in kind.owned:
+        asked = _as_asked(trial, name, distribution)
+        if name == kind.replicate:
+            return _replicate_for(known, asked, note)
+        return _level_for(known, asked, note)
+    values, arm = known.trials.values, known.trials.arm_of(note)
+    params = values[arm].params
+    if kind.is_whole and name not in params:
+        return kind.value_outside(known, trial, arm, name, None, distribution)
+    if arm_sampler is not None and name not in params:
+        view = arms_only_study(study, known, kind)
+        params[name] = arm_sampler.sample_independent(view, trial, name, distribution)
+    value = values.suggest(arm, name, distribution, note.point)
+    if contains(distribution, value):
+        return own_value(distribution, value)
+    return kind.value_outside(known, trial, arm, name, value, distribution)
+
+
+def _level_for(known: StudyExperiment, asked: FrozenTrial, note: PullNote) -> Any:
+    """Return the level for a trial; ValueError if the levels were others before."""
+    fidelity, earlier = known.kind.fidelity, known.trials.levels
+    assert fidelity is not None
+    distribution = asked.distributions[fidelity.name]
+    levels = levels_in(fidelity, distribution)
+    if earlier and described(earlier) != described(levels):
+        raise ValueError(
+            f"the objective suggests {fidelity.name!r} as {distribution} in trial "
+            f"{asked.number}, with the levels {list(levels)}, but did so with the levels "
+            f"{list(earlier)} before; their values must not be mixed. Suggest it with the same "
+            f"range in every trial, give Fidelity({fidelity.name!r}, levels=[...]), or begin "
+            f"another study."
+        )
+    if not earlier:
+        _find_out(known, asked, note)
+    index, number = note.fidelity, asked.number
+    if index is None:
+        if number not in known.levels_of:
+            known.levels_of[number] = known.experiment.level_of(str(number))
+        index = known.levels_of[number]
+    level = levels[index]
+    if not contains(distribution, level):
+        raise ValueError(
+            f"the race needs {fidelity.name}={level!r}, which the objective's {distribution} "
+            f"does not allow; suggest {fidelity.name!r} with the same range in every trial, "
+            f"one that contains all levels {list(levels)}."
+        )
+    return level
+
+
+def _replicate_for(known: StudyExperiment, asked: FrozenTrial, note: PullNote) -> Any:
+    replicates = known.trials.replicates
+    assert replicates is not None
+    assert note.block is not None
+    _find_out(known, asked, note)
+    return replicates.of(note.block, asked.distributions[replicates.name])
+
+
+def _find_out(known: StudyExperiment, asked: FrozenTrial, note: PullNote) -> None:
+    for event in known.trials.found(asked, note):
+        known.experiment.apply(event)
+
+
+def _as_asked(trial: FrozenTrial, name: str, distribution: BaseDistribution) -> FrozenTrial:
+    """Return a trial as it will be once a parameter is suggested that is being asked for."""
+    seen = copy.copy(trial)
+    seen._distributions = {**trial.distributions, name: distribution}
+    return seen
+
+
+class ArmsOnlyStudy(optuna.Study):
+    """A study with one finished trial per arm: no repeats, no fidelity, no constraint.
+
+    Samplers read trials by `get_trials` or by `_get_trials`, so both are overridden.
+    """
+
+    def __init__(self, study: optuna.Study, trials: list[FrozenTrial]) -> None:
+        self.__setstate__(study.__getstate__())
+        self._arm_trials = trials
+
+    def get_trials(
+        self, deepcopy: bool = True, states: Container[TrialState] | None = None
+    ) -> list[FrozenTrial]:
+        """Return the arms' trials."""
+        return self._get_trials(deepcopy, states)
+
+    def _get_trials(
+        self,
+        deepcopy: bool = True,
+        states: Container[TrialState] | None = None,
+        use_cache: bool = False,
+    ) -> list[FrozenTrial]:
+        chosen = [t for t in self._arm_trials if states is None or t.state in states]
+        return copy.deepcopy(chosen) if deepcopy else chosen
+
+
+def arms_only_study(study: optuna.Study, known: StudyExperiment, kind: Kind) -> ArmsOnlyStudy:
+    """Return a study with one trial for each of some configurations, with its value.
+
+    The trials are made anew only when something was told: each parameter of a trial asks for them.
+    """
+    if known.shown is None or known.shown[0] != known.n_told:
+        trials = [_trial_of(known, arm, value) for arm, value in kind.values_of_draws(known)]
+        known.shown = known.n_told, trials
+    return ArmsOnlyStudy(study, known.shown[1])
+
+
+def _trial_of(known: StudyExperiment, arm: int, value: float) -> FrozenTrial:
+    what = known.values_of(arm)
+    params = {name: what.params[name] for name in what.distributions}
+    trial = create_trial(value=value, params=params, distributions=what.distributions)
+    trial.number = arm
+    if what.first is not None:
+        # On it a proposer has noted what it will want to know.
+        trial._trial_id, noted = what.first._trial_id, what.first.system_attrs
+        trial.system_attrs = {key: noted[key] for key in noted if not key.startswith("constraints")}
+    return trial
