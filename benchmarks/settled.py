@@ -42,7 +42,7 @@ from benchmarks.hpo.tasks import judged_tasks
 from benchmarks.parallel import mapped
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, progress, write
-from mfhpo.certification.settling import FIRST, IN_A_ROW, Settling
+from mfhpo.certification.settling import N_FIRST, N_IN_A_ROW, Settling
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo_optuna import SearchSampler
 from mfhpo_optuna.study.trials.attributes import CERTIFICATE_KEY
@@ -79,10 +79,10 @@ def settled(values: FloatArray, sigma: float, epsilons: float | None, delta: flo
     """Cut a study as `StopWhenSettled` does, if 50 trials are left to look at."""
     rule = Settling(None if epsilons is None else epsilons * sigma, AHEAD, delta)
     row = 0
-    for n in range(FIRST, len(values) - AHEAD + 1):
+    for n in range(N_FIRST, len(values) - AHEAD + 1):
         found = rule.outlook(values[:n])
         row = row + 1 if found.chance <= rule.delta else 0
-        if row == IN_A_ROW:
+        if row == N_IN_A_ROW:
             return Stop(n, found.epsilon, found.chance)
     return Stop(len(values), rule.outlook(values).epsilon)
 

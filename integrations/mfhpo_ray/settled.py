@@ -1,10 +1,10 @@
 """A stopper that ends an experiment once its next trials are unlikely to find something better."""
 
 import logging
-import math
 from typing import Any
 
 from ray.tune import Stopper
+from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import check_choice, check_name
 from mfhpo.certification.settling import Settling
@@ -34,8 +34,9 @@ class StopWhenSettled(Stopper):
     Notes
     -----
     A trial counts from its first report, with its last value; one that ends before it reports does
-    not count. Trials that run when the experiment stops are ended by Tune. A restored experiment
-    counts anew. For what the estimate can and cannot tell, see `mfhpo_optuna.StopWhenSettled`.
+    not count. Trials that run when the experiment stops are ended by Tune. Each experiment needs a
+    stopper of its own, and a restored one counts anew. For what the estimate can and cannot tell,
+    see `mfhpo_optuna.StopWhenSettled`.
 
     Examples
     --------
@@ -60,7 +61,7 @@ class StopWhenSettled(Stopper):
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
         """Note what a trial reports; none is stopped alone."""
-        value = value_in(result, self._metric)
+        value = value_in(flatten_dict(result), self._metric)
         if value is not None:
             is_new = trial_id not in self._values
             self._values[trial_id] = self._sign * value
@@ -74,7 +75,6 @@ class StopWhenSettled(Stopper):
 
     def _look(self) -> None:
         values = list(self._values.values())
-        values[-1] = math.nan  # it has only begun
         self._is_settled = self._settling.is_settled(values)
         if self._is_settled:
             _logger.info(

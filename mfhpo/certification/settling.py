@@ -8,10 +8,10 @@ from numpy.typing import ArrayLike
 from mfhpo._validation import check_count, check_nonnegative, check_probability
 from mfhpo.knowledge.arrays import FloatArray
 
-FIRST = 20
-"""The trials by whose median it is told what was gained since, and the fewest to judge by."""
+N_FIRST = 20
+"""The values by whose median it is told what was gained, and the fewest trials to judge by."""
 
-IN_A_ROW = 10
+N_IN_A_ROW = 10
 """An estimate is believed once it has been small after so many trials."""
 
 GAIN_SHARE = 0.05
@@ -62,7 +62,7 @@ class Settling:
     ----------
     epsilon
         How much better is worth going on for, in units of the value. None: a twentieth of what was
-        gained, from the median of the first 20 trials to the best one.
+        gained, from the median of the first 20 values to the best one.
     trials
         How many more trials there would be.
     delta
@@ -104,8 +104,8 @@ class Settling:
         """
         found = np.asarray(values, dtype=float)
         n = len(found)
-        return n >= FIRST + IN_A_ROW - 1 and all(
-            self.outlook(found[: n - back]).chance <= self.delta for back in range(IN_A_ROW)
+        return n >= N_FIRST + N_IN_A_ROW - 1 and all(
+            self.outlook(found[: n - back]).chance <= self.delta for back in range(N_IN_A_ROW)
         )
 
     def outlook(self, values: ArrayLike, sign: float = 1.0) -> Outlook:
@@ -125,13 +125,12 @@ class Settling:
         to be exponential with the mean that was seen, and the next trials to be like those so far.
         """
         every = np.asarray(values, dtype=float)
-        first, found = every[:FIRST], every[np.isfinite(every)]
-        epsilon = self.epsilon or 0.0
+        found = every[np.isfinite(every)]
         if not len(found):
-            return Outlook(len(every), np.nan, epsilon, self.trials, 1.0)
-        best, first = float(found.max()), first[np.isfinite(first)]
-        if self.epsilon is None and len(first):
-            epsilon = GAIN_SHARE * (best - float(np.median(first)))
+            return Outlook(len(every), np.nan, self.epsilon or 0.0, self.trials, 1.0)
+        best, epsilon = float(found.max()), self.epsilon
+        if epsilon is None:
+            epsilon = GAIN_SHARE * (best - float(np.median(found[:N_FIRST])))
         chance = _chance_of_better(found, epsilon, self.trials, len(every))
         return Outlook(len(every), sign * best, epsilon, self.trials, chance)
 
@@ -142,7 +141,7 @@ def _chance_of_better(values: FloatArray, epsilon: float, trials: int, n_ended: 
         return 1.0
     threshold, *tail = np.sort(values)[-n_best - 1 :]
     excess = float(np.mean(tail) - threshold)
-    if excess <= 0.0:
+    if not excess > 0.0:
         # The best are all equal, which tells nothing. This is the chance of a new record among
         # independent trials, whatever their values.
         return trials / (n_ended + trials)

@@ -24,10 +24,18 @@ def test_it_stops_as_the_rule_says(mode):
     values = np.random.default_rng(1).normal(size=400)
     sign = 1.0 if mode == "max" else -1.0
     stops = told(StopWhenSettled("loss", mode, epsilon=1.0), values)
-    ended = sign * values[: stops - 1]  # the newest has only begun
     rule = Settling(epsilon=1.0)
-    assert rule.is_settled([*ended, np.nan])
-    assert not rule.is_settled([*ended[:-1], np.nan])
+    seen = sign * values[:stops] - [*[0.0] * (stops - 1), sign]  # the newest has reported once
+    assert rule.is_settled(seen)
+    seen = sign * values[: stops - 1] - [*[0.0] * (stops - 2), sign]
+    assert not rule.is_settled(seen)
+
+
+def test_a_metric_within_another():
+    stopper = StopWhenSettled("eval/loss", "min", epsilon=100.0)
+    for n in range(29):
+        stopper(f"trial {n}", {"training_iteration": 1, "eval": {"loss": float(n)}})
+    assert stopper.stop_all()
 
 
 def test_what_reports_no_value_is_no_trial():

@@ -7,7 +7,13 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo.certification.settling import Outlook, Settling
-from mfhpo_optuna.study.trials.attributes import CERTIFICATE_KEY, FIDELITY_KEY, read_attribute
+from mfhpo_optuna.study.trials.attributes import (
+    ARM_KEY,
+    CERTIFICATE_KEY,
+    FIDELITY_KEY,
+    NO_ANSWER,
+    read_attribute,
+)
 
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
@@ -32,10 +38,13 @@ class StopWhenSettled:
     Notes
     -----
     The estimate sees the best quarter of the study's values, and supposes that the next trials are
-    like those so far. Samplers that change their ways have no guarantee, and CMA-ES, which narrows
-    its search late, breaks it: take a `delta` of .02 there, or count trials. Failed and pruned
-    trials count as trials that found nothing. Where one of mfhpo's samplers chooses levels, values
-    at the largest level count.
+    like those so far. It cannot foresee a rare good region or a heavy tail, and has no guarantee
+    for samplers that change their ways: CMA-ES, which narrows its search late, breaks it. Trials
+    that failed, were pruned or break a constraint count as trials that found nothing. Where one of
+    mfhpo's samplers chooses levels, values at the largest level count.
+
+    Each worker looks after its own trials, so the last few end one after the other. A study that
+    is settled already runs one more trial.
 
     A settled study says nothing about how good its best configuration is: its value is the luckiest
     one. See `certify`.
@@ -56,12 +65,22 @@ class StopWhenSettled:
 
     def __call__(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Stop the study if it is settled; Optuna calls this after each trial."""
-        if self._settling.is_settled(_values(study)):
+        if self.is_settled(study):
             _logger.info(
                 f"The study stops: {self.outlook(study)}. That is an estimate from its values, "
                 f"without a guarantee."
             )
             study.stop()
+
+    def is_settled(self, study: optuna.Study) -> bool:
+        """Return whether to stop; ask it where trials are asked for and told.
+
+        Raises
+        ------
+        ValueError
+            If the study has several objectives.
+        """
+        return self._settling.is_settled(_values(study))
 
     def outlook(self, study: optuna.Study) -> Outlook:
         """Return what the values of a study say about its next trials.
@@ -96,12 +115,26 @@ def _values(study: optuna.Study) -> list[float]:
         for trial in study.get_trials(deepcopy=False, states=states)
         if CERTIFICATE_KEY not in trial.user_attrs
     ]
-    level = read_attribute(study, FIDELITY_KEY)
-    target = max((trial.params[level] for trial in ended if level in trial.params), default=None)
-    sign = _sign(study)
+    fidelity = read_attribute(study, FIDELITY_KEY)
+    levels = [_level(trial, fidelity) for trial in ended]
+    sign, target = _sign(study), max(levels, default=0.0)
     return [
-        sign * trial.values[0]
-        if trial.state == TrialState.COMPLETE and trial.params.get(level, target) == target
-        else math.nan
-        for trial in ended
+        sign * trial.values[0] if level == target and _has_value(trial) else math.nan
+        for trial, level in zip(ended, levels, strict=True)
     ]
+
+
+def _level(trial: FrozenTrial, fidelity: str | None) -> float:
+    """Return the level of a trial, or its place among choices."""
+    if fidelity is None or fidelity not in trial.params:
+        return 0.0
+    return trial.distributions[fidelity].to_internal_repr(trial.params[fidelity])
+
+
+def _has_value(trial: FrozenTrial) -> bool:
+    if trial.state != TrialState.COMPLETE:
+        return False
+    broken = {name for name, value in trial.constraints.items() if value > 0.0}
+    if ARM_KEY in trial.user_attrs:  # single evaluations break a constraint of mfhpo's own
+        broken.discard(NO_ANSWER)
+    return not broken

@@ -5,6 +5,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.pool import RemoteTraceback  # type: ignore[attr-defined]
 from typing import Any, TypeAlias
 
@@ -15,26 +16,33 @@ from mfhpo_optuna.study.loop.storage_errors import OF_STORAGE, with_causes
 class PackedError:
     """What was raised: the exception itself or, where that cannot cross, its class and message."""
 
-    pickled: bytes  # an exception, or a pair
+    pickled: bytes  # of no exception if it cannot cross
+    pickled_class: bytes
     message: str
     traceback: str
     of_storage: bool  # it came out of the trial's storage, or was raised from what did
 
     def error(self) -> BaseException:
         """Return the exception, or the nearest to it that this process knows."""
-        try:
-            found = pickle.loads(self.pickled)
-            if isinstance(found, tuple):
-                kind, message = found
-                found = kind.__new__(kind)
-                found.args = (message,)
-            error: BaseException = found
-            # What was made without its __init__ may not be able to show itself.
-            str(error), repr(error)
-        except Exception:
-            error = RuntimeError(self.message)
+        error = self._nearest()
         if self.of_storage:
             setattr(error, OF_STORAGE, True)
+        return error
+
+    def _nearest(self) -> BaseException:
+        for make in (partial(pickle.loads, self.pickled), self._of_its_class):
+            with suppress(Exception):
+                error = make()
+                # What was made without its __init__ may not be able to show itself.
+                str(error), repr(error)
+                if isinstance(error, BaseException):
+                    return error
+        return RuntimeError(self.message)
+
+    def _of_its_class(self) -> Any:
+        kind = pickle.loads(self.pickled_class)
+        error = kind.__new__(kind)
+        error.args = (self.message,)
         return error
 
 
@@ -94,17 +102,18 @@ def pack_error(error: BaseException, of_storage: bool = False) -> PackedError:
     of_storage |= any(getattr(each, OF_STORAGE, False) for each in with_causes(error))
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     message = _text(str, error)
-    try:
-        pickled = pickle.dumps(error)
-        pickle.loads(pickled)  # an __init__ of its own may not take the arguments back
-    except Exception:
-        name = type(error).__qualname__
-        for kind in type(error).__mro__:
-            said = message if kind is type(error) else f"{name}: {message}"
-            with suppress(Exception):
-                pickled = pickle.dumps((kind, said))
-                break
-    return PackedError(pickled, message, text, of_storage)
+    pickled = b""
+    with suppress(Exception):
+        crossing = pickle.dumps(error)
+        pickle.loads(crossing)  # an __init__ of its own may not take the arguments back
+        pickled = crossing
+    for kind in type(error).__mro__:
+        with suppress(Exception):
+            pickled_class = pickle.dumps(kind)
+            break
+    if kind is not type(error):
+        message = f"{type(error).__qualname__}: {message}"
+    return PackedError(pickled, pickled_class, message, text, of_storage)
 
 
 def _text(show: Callable[[Any], str], value: Any) -> str:

@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun, Ended
@@ -40,12 +38,19 @@ def number_of(levels: Sequence[int], sizes: Sequence[int]) -> int:
     >>> number_of((1, 2), (2, 3)), levels_of(5, (2, 3))
     (5, (1, 2))
     """
-    return int(np.ravel_multi_index(tuple(levels), tuple(sizes)))
+    number = 0  # of any size, which NumPy's are not
+    for level, size in zip(levels, sizes, strict=True):
+        number = number * size + level
+    return number
 
 
 def levels_of(number: int, sizes: Sequence[int]) -> tuple[int, ...]:
     """Return each player's level, by the number that they have together."""
-    return tuple(int(level) for level in np.unravel_index(number, tuple(sizes)))
+    levels: list[int] = []
+    for size in reversed(sizes):
+        number, level = divmod(number, size)
+        levels.insert(0, level)
+    return tuple(levels)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from mfhpo.certification.settling import FIRST, IN_A_ROW, Outlook, Settling
+from mfhpo.certification.settling import N_FIRST, N_IN_A_ROW, Outlook, Settling
 
 VALUES = arrays(float, st.integers(0, 60), elements=st.integers(-50, 50).map(float))
 
@@ -38,7 +38,7 @@ def test_equal_values_do_not_settle_it():
 
 
 def test_epsilon_is_a_share_of_what_was_gained():
-    first, later = [float(n) for n in range(FIRST)], [29.5] * 20
+    first, later = [float(n) for n in range(N_FIRST)], [29.5] * 20
     assert Settling().outlook([*first, *later]).epsilon == pytest.approx(0.05 * (29.5 - 9.5))
 
 
@@ -55,7 +55,8 @@ def test_it_is_settled_after_ten_in_a_row():
     few = [rule.outlook(values[:n]).chance <= rule.delta for n in range(len(values))]
     assert any(settled)
     assert settled == [
-        n >= FIRST + IN_A_ROW - 1 and all(few[n - IN_A_ROW + 1 : n + 1]) for n in range(len(values))
+        n >= N_FIRST + N_IN_A_ROW - 1 and all(few[n - N_IN_A_ROW + 1 : n + 1])
+        for n in range(len(values))
     ]
 
 

@@ -21,6 +21,7 @@ from mfhpo.experiment import (
     Wait,
     event_of,
 )
+from mfhpo.experiment.kinds.games import levels_of, number_of
 from mfhpo.games import MFUCBPNE, UCBPNE
 from mfhpo.knowledge.space import Numeric, OneOf
 from mfhpo.search import DeclaredSearch
@@ -223,3 +224,8 @@ def test_an_answer_has_in_json_what_belongs_to_its_kind():
         assert {"params", "reason", "trials"} < content.keys()
         own = {"compared", "tried"} if kind == "tried" else {kind}
         assert kinds.keys() & content.keys() == own
+
+
+def test_levels_of_many_players_have_numbers():
+    sizes, levels = [100] * 12, list(range(12))
+    assert levels_of(number_of(levels, sizes), sizes) == tuple(levels)

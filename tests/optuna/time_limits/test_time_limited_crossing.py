@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import optuna
@@ -287,3 +288,9 @@ def test_global_generators_differ_between_trials_and_repeat_when_seeded():
     finally:
         random.setstate(states[0])
         legacy.set_state(states[1])
+
+
+def test_an_error_that_only_the_other_process_can_load_is_of_its_class():
+    packed = replace(pack_error(KeyError("lr")), pickled=b"of something that is not here")
+    error = packed.error()
+    assert (type(error), error.args) == (KeyError, ("'lr'",))

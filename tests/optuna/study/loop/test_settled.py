@@ -28,6 +28,7 @@ def test_it_ends_a_study_that_finds_nothing_better(direction, monkeypatch):
     found = stop.outlook(study)
     assert found.best == study.best_value
     assert found.chance <= 0.1
+    assert stop.is_settled(study)
     assert said[0].startswith(f"The study stops: {found}.")
     again = len(study.trials)
     study.optimize(lambda t: sign * parabola(t), n_trials=300, callbacks=[stop])
@@ -71,6 +72,28 @@ def test_values_at_the_largest_level_count():
     assert (found.n_ended, found.best) == (60, 1.0)
     each = 8 / 60 * math.exp(-16 / 9)  # the smallest odd numbers: 1, 3, ..., 15 below 17
     assert found.chance == pytest.approx(1 - (1 - each) ** 50)
+
+
+def test_levels_are_ordered_as_they_were_given():
+    sizes = optuna.distributions.CategoricalDistribution(["small", "medium", "all"])
+    study = optuna.create_study(direction="maximize")
+    study.set_user_attr(FIDELITY_KEY, "data")
+    for size, value in (("all", 1.0), ("small", 9.0), ("medium", 5.0)):
+        params, distributions = {"data": size}, {"data": sizes}
+        study.add_trial(create_trial(params=params, distributions=distributions, value=value))
+    assert StopWhenSettled().outlook(study).best == 1.0
+
+
+def test_what_breaks_a_constraint_is_not_the_best():
+    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=0))
+
+    def objective(trial):
+        x = trial.suggest_float("x", 0.0, 1.0)
+        trial.set_constraint("half", x - 0.5)
+        return x
+
+    study.optimize(objective, n_trials=30)
+    assert StopWhenSettled().outlook(study).best == study.best_value < 0.5
 
 
 def test_beside_a_sampler_that_chooses_levels():
