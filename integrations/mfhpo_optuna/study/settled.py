@@ -40,8 +40,9 @@ class StopWhenSettled:
     The estimate sees the best quarter of the study's values, and supposes that the next trials are
     like those so far. It cannot foresee a rare good region or a heavy tail, and has no guarantee
     for samplers that change their ways: CMA-ES, which narrows its search late, breaks it. Trials
-    that failed, were pruned or break a constraint count as trials that found nothing. Where one of
-    mfhpo's samplers chooses levels, values at the largest level count.
+    that were pruned or break a constraint count as trials that found nothing; failed ones do not
+    count, as they may fail for another reason. Where one of mfhpo's samplers chooses levels, values
+    at the largest level count.
 
     Each worker looks after its own trials, so the last few end one after the other. A study that
     is settled already runs one more trial.
@@ -103,13 +104,13 @@ def _sign(study: optuna.Study) -> float:
 
 
 def _values(study: optuna.Study) -> list[float]:
-    """Return the values of trials that have ended, the larger the better; NaN without one."""
+    """Return the values of trials that did not fail, the larger the better; NaN without one."""
     if len(study.directions) > 1:
         raise ValueError(
             f"study {study.study_name!r} has {len(study.directions)} objectives, and so no best "
             f"value; StopWhenSettled needs a single one."
         )
-    states = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
+    states = (TrialState.COMPLETE, TrialState.PRUNED)
     ended = [
         trial
         for trial in study.get_trials(deepcopy=False, states=states)
