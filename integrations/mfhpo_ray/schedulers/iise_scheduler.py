@@ -13,9 +13,9 @@ from mfhpo.experiment.kinds.race import DeclaredRace
 from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import EstimatedNoise
-from mfhpo.racing.options import runs, with_defaults
+from mfhpo.racing.options import IISEOptions, runs, with_defaults
 from mfhpo_ray.experiment.encoding import described
-from mfhpo_ray.experiment.options import IISESchedulerOptions
+from mfhpo_ray.experiment.options import LevelOptions
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Config
 from mfhpo_ray.schedulers.levels import Meter, levels_of
 
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-@runs(IISE, IISESchedulerOptions, epsilon=None, measure=None, replicate="seed")
+class _IISE(IISEOptions, LevelOptions): ...
+
+
+@runs(IISE, _IISE, epsilon=None, measure=None, replicate="seed")
 class IISEScheduler(ArmScheduler):
     """Races configurations over replicates, short runs first, and certifies the best.
 
@@ -79,7 +82,7 @@ class IISEScheduler(ArmScheduler):
         costs: Sequence[float] | Literal["measured"] | None = None,
         prices: Mapping[str, float] | None = None,
         seed: int = 0,
-        **options: Unpack[IISESchedulerOptions],
+        **options: Unpack[_IISE],
     ) -> None:
         own = with_defaults(type(self), options)
         super().__init__(own)
