@@ -65,16 +65,11 @@ class Journal:
         return [cls(filesystem, folder) for folder in sorted(folders)]
 
     def to_record(self) -> dict[str, Any] | None:
-        """Return where the journal is, as plain JSON values; None if that cannot be saved."""
+        """Return its encoded arguments as plain JSON values; None if they cannot be saved."""
         try:
             return encode([self._filesystem, self.folder])
         except Exception:  # file systems of users may be of any kind
             return None
-
-    @classmethod
-    def at(cls, record: dict[str, Any]) -> Journal:
-        """Return the journal at a place that `to_record` gave."""
-        return cls(*decode(record))
 
     def write(self, name: str, record: Mapping[str, Any]) -> None:
         """Write a record, in place of an earlier one of that name."""
@@ -272,6 +267,7 @@ def stored_in(journal: Journal) -> dict[str, dict[str, Any]]:
     return records
 
 
-def events_in(record: Mapping[str, Any]) -> list[Event]:
-    """Return the events of a record, in the order in which they were told."""
-    return [event_of(decode(one)) for one in record[EVENTS]]
+def events_in(record: Mapping[str, Any] | None) -> list[Event]:
+    """Return the events of a record, in the order in which they were told; none without one."""
+    with of_this_version("the journal in the experiment's storage"):
+        return [] if record is None else [event_of(decode(one)) for one in record[EVENTS]]

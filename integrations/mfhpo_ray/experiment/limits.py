@@ -216,16 +216,11 @@ def _note(trial: Trial, note: Mapping[str, Any]) -> None:
     """Add to the last result, so that Tune does not ask a process that hangs."""
     result = trial.run_metadata.last_result
     if not result.keys() - {TRIAL_ID}:
-        result = {"config": trial.config, **_first_result(trial)}
+        known = trial._default_result_or_future  # such as its host
+        try:
+            known = ray.get(known, timeout=0) if isinstance(known, ray.ObjectRef) else known
+        except RayError:  # it is not there yet, or never will be
+            known = None
+        result = {"config": trial.config, **(known or {})}
     # Assigned, not changed in place, which would not reach the experiment's state on disk.
     trial.run_metadata.last_result = {**result, TRIAL_ID: trial.trial_id, **note}
-
-
-def _first_result(trial: Trial) -> dict[str, Any]:
-    """Return what Tune knows about a trial before its first report, such as its host."""
-    known = trial._default_result_or_future
-    try:
-        known = ray.get(known, timeout=0) if isinstance(known, ray.ObjectRef) else known
-    except RayError:  # it is not there yet, or never will be
-        known = None
-    return dict(known or {})

@@ -18,10 +18,10 @@ from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
 from mfhpo._validation import check_names
-from mfhpo.experiment.answer import Answer
+from mfhpo.experiment import Answer
 from mfhpo.experiment.kinds.settings import Settings
 from mfhpo_ray.experiment.checkpoints import can_be_saved, check_reuse, is_tried_again, was_lost
-from mfhpo_ray.experiment.journal import EventLog, Journal, stored_in
+from mfhpo_ray.experiment.journal import EventLog, Journal, events_in, stored_in
 from mfhpo_ray.experiment.limits import is_over_memory, unwrapped
 from mfhpo_ray.experiment.metric import check_aim
 from mfhpo_ray.experiment.recommendation import in_terms_of_tune
@@ -41,7 +41,6 @@ from mfhpo_ray.schedulers.runs import (
     n_arms_in,
     slots_for,
     suggests,
-    told_in,
 )
 from mfhpo_ray.schedulers.stops import stopped_by
 
@@ -143,7 +142,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         if trial.is_finished():
             run.is_over = True
             self._slots.hold(trial)
-        elif self._closed or is_over(told_in(record), len(self._meter.levels) - 1):
+        elif self._closed or is_over(events_in(record), len(self._meter.levels) - 1):
             end_unstarted(search, trial, str(self._metric))
             run.is_over = True
         elif is_known or not suggests(search):

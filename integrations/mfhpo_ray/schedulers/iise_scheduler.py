@@ -97,22 +97,15 @@ class IISEScheduler(ArmScheduler):
         self._race.rehearse(fidelity.levels or (), (1.0, -1.0))
         self._seed = check_seed(seed)
 
-    def _undeclared(self) -> list[str]:
-        """Return the names of what has to be estimated from replicates."""
-        declared = self._race.declaration
-        needs_bias = self._race.options["variant"] not in ("se", "mfe")
-        missing = {
-            "sigma": isinstance(declared.noise, EstimatedNoise),
-            "bias": needs_bias and declared.bias is None,
-        }
-        return [name for name, is_missing in missing.items() if is_missing]
-
     def _settings(self, candidates: Sequence[Config], n_arms: int) -> Settings:
         race, declared = self._race, self._race.declaration
         if len(candidates) == n_arms:
             replicates = self._runs.n_replicates
             is_to_promote = 2 * replicates.count(1) >= len(replicates)
-            undeclared = self._undeclared()
+            # What has to be estimated from replicates.
+            undeclared = ["sigma"] if isinstance(declared.noise, EstimatedNoise) else []
+            if declared.bias is None and race.options["variant"] not in ("se", "mfe"):
+                undeclared.append("bias")
             if is_to_promote and "bias" in undeclared:
                 options = {**race.options, "seed": self._seed}
                 return self._promoted(candidates, race.fidelity, declared.noise, **options)

@@ -14,9 +14,7 @@ from ray.tune.experiment import Trial
 from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import shown
-from mfhpo.experiment.answer import Answer
-from mfhpo.experiment.configurations import Configurations
-from mfhpo.experiment.kinds.search import SearchSettings
+from mfhpo.experiment import Answer, Configurations, SearchSettings
 from mfhpo.experiment.kinds.settings import numbered
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import EstimatedNoise, Noise, SubGaussian

@@ -10,7 +10,7 @@ from ray.tune.experiment import Trial
 
 from mfhpo import RCUCB
 from mfhpo.censored.options import RCUCBOptions, check_limits
-from mfhpo.experiment.kinds.limits import LimitSettings
+from mfhpo.experiment import LimitSettings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import runs, with_defaults
 from mfhpo_ray.experiment.checkpoints import is_tried_again
@@ -85,16 +85,13 @@ class RCUCBScheduler(ArmScheduler):
         """Start nothing more, and end the experiment once the trials that run have ended."""
         tune_controller.search_alg.set_finished()
         for run in self._runs:
-            if not run.trial.is_finished() and not self._may_end(run):
+            has_limit = run.begun is not None and run.begun.limit is not None
+            may_end = has_limit and run.trial.status == Trial.RUNNING
+            if not (run.trial.is_finished() or may_end):
                 self._doom(run)
         self._slots.stop_doomed(tune_controller, self._leave)
         if not self._slots.busy:
             super()._close(tune_controller)
-
-    def _may_end(self, run: Run) -> bool:
-        """Return whether a trial runs with a limit; one without might never end."""
-        has_limit = run.begun is not None and run.begun.limit is not None
-        return has_limit and run.trial.status == Trial.RUNNING
 
 
 class _LimitRace(LevelRace):

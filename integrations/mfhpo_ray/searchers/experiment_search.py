@@ -111,7 +111,8 @@ class ExperimentSearch(Searcher):
         check_dictionaries("config", [config], "a search space of Tune")
         self._take("metric", metric)
         self._take("mode", mode)
-        stop = spec.get("stop") if self._trials.is_cut_by_a_stop else None
+        # Without levels, a criterion of RunConfig(stop=...) may be the end of all trials.
+        stop = spec.get("stop") if self._trials.has_levels else None
         self._stop = stop if isinstance(stop, Mapping) else {}
         if stop:
             self.warn_of_stop(repr(stop))
@@ -262,7 +263,7 @@ class ExperimentSearch(Searcher):
             self._candidates.tuner_space = decode(state["space"])
         if (saved := state["events"]) is not None:
             at = saved["at"]
-            records = saved["records"] if at is None else stored_in(Journal.at(at))
+            records = saved["records"] if at is None else stored_in(Journal(*decode(at)))
             self._begin(records, saved["run"])
             self.evaluations.await_open()
 

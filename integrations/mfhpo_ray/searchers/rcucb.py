@@ -47,7 +47,7 @@ class _LimitTrials(Trials):
         check_name("limit_key", limit_key, "a key of the configuration such as 'time_limit_s'")
         fidelity = Fidelity(limit_key, levels=(None,), costs="measured")
         super().__init__(fidelity, host)
-        self.is_cut_by_a_stop = False
+        self.has_levels = False
         self._options = own
         self._policy_class = search._policy_class
         self._make(2, (), **own)
@@ -55,9 +55,6 @@ class _LimitTrials(Trials):
     def settings(self, source: Source, **common: Any) -> LimitSettings:
         assert isinstance(source, list)
         return LimitSettings(candidates=source, options=self._options, make=self._make, **common)
-
-    def look_up(self, space: Mapping[str, Any]) -> None:
-        """Find nothing: limits are not in the search space."""
 
     def scheduler(self, limit: float | None, memory_limit: float | None) -> PullScheduler:
         if limit is not None:

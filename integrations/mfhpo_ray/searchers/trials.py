@@ -68,8 +68,7 @@ class Trials(abc.ABC):
         self.levels, self.replicate = tuple(fidelity.levels or ()), replicate
         self.replicates: Sequence[Any] = ()
         self._seed_key, self._fidelity, self._training = seed_key, fidelity, training
-        # Without levels, a criterion of RunConfig(stop=...) may be the end of all trials.
-        self.is_cut_by_a_stop = has_levels(fidelity)
+        self.has_levels = has_levels(fidelity)
         self._prices = check_prices(host.get("prices"), fidelity.costs)
 
     # The experiment, as it is declared.
@@ -92,7 +91,7 @@ class Trials(abc.ABC):
 
     def look_up(self, space: Mapping[str, Any]) -> None:
         """Find the levels and the replicates in the search space."""
-        if has_levels(self._fidelity):
+        if self.has_levels:
             levels = levels_of(self._fidelity, space)
             self._fidelity.costs_of(levels)  # raises for levels that are no numbers, without costs
             self.levels = levels
@@ -133,7 +132,7 @@ class Trials(abc.ABC):
         return config
 
     def _set_level(self, config: Config, wanted: Assignment) -> None:
-        if has_levels(self._fidelity):
+        if self.has_levels:
             assign(config, self.keys[0], self.levels[wanted.level])
 
     def _seed_of(self, wanted: Assignment, arm: int, n_arms: int, seed: int) -> int:
