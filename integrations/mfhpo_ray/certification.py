@@ -29,7 +29,7 @@ from mfhpo.experiment import ShortlistSettings, key_of
 from mfhpo.racing.declaration import SigmaLike
 from mfhpo.search.declared import ONE_LEVEL
 from mfhpo_ray.experiment.encoding import described
-from mfhpo_ray.experiment.journal import Journal, stored_in
+from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.experiment.metric import as_number, check_aim
 from mfhpo_ray.experiment.space import Config, find, fingerprint, without
@@ -221,7 +221,7 @@ class ShortlistSearch(ExperimentSearch):
         """Begin, with what earlier runs have recorded; each had taken over what was before it."""
         records: dict[str, dict[str, Any]] = {}
         for journal in journals:
-            records |= stored_in(journal)  # the last run was perhaps killed while it took over
+            records |= journal.read()  # the last run was perhaps killed while it took over
         self._begin(*((records, journals[-1].run) if records else ()))
         self.evaluations.leave_run()  # Tune begins another one
 

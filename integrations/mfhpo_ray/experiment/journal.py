@@ -84,12 +84,12 @@ class Journal:
         self._filesystem.move(draft, path)
 
     def read(self) -> dict[str, dict[str, Any]]:
-        """Return all records, by name."""
-        return {
-            posixpath.basename(entry.path)[: -len(_SUFFIX)]: self._read(entry.path)
-            for entry in _listed(self._filesystem, self.folder)
-            if entry.is_file and entry.path.endswith(_SUFFIX)
-        }
+        """Return all records but the answer, by name."""
+        files = (each for each in _listed(self._filesystem, self.folder) if each.is_file)
+        paths = {posixpath.basename(each.path): each.path for each in files}
+        paths.pop(RECOMMENDATION + _SUFFIX, None)
+        names = [name.removesuffix(_SUFFIX) for name in paths if name.endswith(_SUFFIX)]
+        return {name: self._read(paths[name + _SUFFIX]) for name in names}
 
     def read_one(self, name: str) -> dict[str, Any] | None:
         """Return the record of that name, or None."""
@@ -205,7 +205,7 @@ class EventLog:
         earlier = self.run
         self.journal = journal
         self._unwritten.clear()  # another experiment's
-        stored = stored_in(journal)
+        stored = journal.read()
         n = self.take_over(stored)
         last = self._last_begun
         if earlier not in (None, journal.run):
@@ -258,13 +258,6 @@ class EventLog:
                     f"saved. Restore it with what it was begun with, or begin a new experiment, "
                     f"RunConfig(name=...)."
                 )
-
-
-def stored_in(journal: Journal) -> dict[str, dict[str, Any]]:
-    """Return the records of a journal, but for the answer."""
-    records = journal.read()
-    records.pop(RECOMMENDATION, None)
-    return records
 
 
 def events_in(record: Mapping[str, Any] | None) -> list[Event]:

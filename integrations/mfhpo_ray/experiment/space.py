@@ -264,10 +264,10 @@ def draw_configs(space: Mapping[str, Any], n: int, seed: int) -> list[Config]:
             yield config
 
     rest = [(path, domain) for path, domain in [*domains, *grids] if not domain.is_function()]
-    values = [(path, _values(domain)) for path, domain in rest]
-    finite = [(path, found) for path, found in values if found is not None]
-    if len(finite) == len(values) and math.prod(len(found) for _, found in finite) <= n:
-        for path, found in finite:
+    values = [_values(domain) for _, domain in rest]
+    finite = [found for found in values if found is not None]
+    if len(finite) == len(rest) and math.prod(map(len, finite)) <= n:
+        for (path, _), found in zip(rest, finite, strict=True):
             assign_value(spec, path, grid_search(list(found)))
         return list({fingerprint(config): config for config in variants()}.values())
     for path, grid in grids:

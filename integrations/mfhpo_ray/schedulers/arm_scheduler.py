@@ -21,7 +21,7 @@ from mfhpo._validation import check_names
 from mfhpo.experiment import Answer
 from mfhpo.experiment.kinds.settings import Settings
 from mfhpo_ray.experiment.checkpoints import can_be_saved, check_reuse, is_tried_again, was_lost
-from mfhpo_ray.experiment.journal import EventLog, Journal, events_in, stored_in
+from mfhpo_ray.experiment.journal import EventLog, Journal, events_in
 from mfhpo_ray.experiment.limits import is_over_memory, unwrapped
 from mfhpo_ray.experiment.metric import check_aim
 from mfhpo_ray.experiment.recommendation import in_terms_of_tune
@@ -165,7 +165,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         if course is None or run.begun is None or not course.take(run, result):
             return str(TrialScheduler.CONTINUE)
         self._judge()
-        self._note_news(course)
+        self._note_answer(urgent=False)
         is_at_end = run.reached == len(self._meter.levels) - 1
         if run.has_failed or run.doomed or is_at_end or self._over:
             return str(TrialScheduler.STOP)
@@ -218,7 +218,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         course = self._course or self._opened(search)
         if course is None:
             return None
-        self._note_news(course)
+        self._note_answer(urgent=False)
         self._slots.stop_doomed(tune_controller, self._leave)
         if not self._complete and search.is_finished():
             self._complete = True
@@ -258,7 +258,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         """Connect to the experiment's journal, which must be the same for all trials."""
         if not self._runs.n_arms:
             self._journal = journal
-            self._records = {} if journal is None else stored_in(journal)
+            self._records = {} if journal is None else journal.read()
         elif journal and self._journal and journal.folder != self._journal.folder:
             raise ValueError(f"this {owner} has run another experiment; make a new one.")
 
@@ -357,17 +357,15 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._slots.stop_doomed(tune_controller, self._leave)
         self._note_answer()
 
-    def _note_news(self, course: LevelRace) -> None:
-        """Note the answer if anything was told since it was noted, but not all the time."""
-        if self._clock() >= self._noted_until and course.experiment.order > self._noted:
-            self._note_answer()
-
-    def _note_answer(self) -> None:
+    def _note_answer(self, urgent: bool = True) -> None:
+        """Note the answer; if that is not urgent, only where it is news, and not all the time."""
         assert self._course is not None
-        begun, self._noted = self._clock(), self._course.experiment.order
+        begun, order = self._clock(), self._course.experiment.order
+        if not urgent and (begun < self._noted_until or order <= self._noted):
+            return
         if self._journal is not None:
             self._course.log.write_answer(self.recommendation())
-        self._noted_until = begun + (self._clock() - begun) / _NOTE_SHARE
+        self._noted, self._noted_until = order, begun + (self._clock() - begun) / _NOTE_SHARE
 
     def _now(self) -> float:  # a simulation has another clock
         return self._clock()

@@ -195,8 +195,7 @@ class _CurveRunner(BlindRunner):
     def __init__(self, settings: _CurveSettings) -> None:
         arms = Configurations(settings.candidates, settings.describe)
         super().__init__(arms, "level", in_blocks=False)
-        self.n_levels = settings.n_levels
-        self.sign = settings.sign
+        self.n_levels, self.sign = settings.n_levels, settings.sign
 
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
         return None

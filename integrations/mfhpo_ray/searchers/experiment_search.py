@@ -15,7 +15,7 @@ from mfhpo import Observation
 from mfhpo._validation import MOST_SEED, check_count, check_dictionaries, shown
 from mfhpo.experiment import Answer, Assignment, Done, Found, Wait
 from mfhpo_ray.experiment.encoding import decode, described, encode
-from mfhpo_ray.experiment.journal import SHARED, EventLog, Journal, Records, check_state, stored_in
+from mfhpo_ray.experiment.journal import SHARED, EventLog, Journal, Records, check_state
 from mfhpo_ray.experiment.metric import as_number, check_aim, scalars
 from mfhpo_ray.experiment.recommendation import in_terms_of_tune
 from mfhpo_ray.experiment.space import fingerprint, placeholders_in
@@ -164,9 +164,8 @@ class ExperimentSearch(Searcher):
             if wanted.is_held_up and about not in self._told:
                 self._told.add(about)
                 _logger.warning(
-                    "The race waits for %s. Values count in the order in which their trials began, "
-                    "so no more of this configuration is begun at this level until that trial "
-                    "ends. If it hangs, stop it; search.scheduler(limit=...) does so by itself.",
+                    "The race waits for %s, as values count in the order in which trials began. "
+                    "If it hangs, stop it; search.scheduler(limit=...) does so by itself.",
                     wanted.why,
                 )
             return None
@@ -211,7 +210,7 @@ class ExperimentSearch(Searcher):
         """Write each event to the experiment's journal, and learn from what is there."""
         self.evaluations.is_watched = True
         if self.evaluations.log is None:
-            records = stored_in(journal)
+            records = journal.read()
             if not records:
                 self._journal = journal
                 return
@@ -263,7 +262,7 @@ class ExperimentSearch(Searcher):
             self._candidates.tuner_space = decode(state["space"])
         if (saved := state["events"]) is not None:
             at = saved["at"]
-            records = saved["records"] if at is None else stored_in(Journal(*decode(at)))
+            records = saved["records"] if at is None else Journal(*decode(at)).read()
             self._begin(records, saved["run"])
             self.evaluations.await_open()
 

@@ -93,15 +93,12 @@ class RCUCBSearch(ExperimentSearch):
     configurations with a good limit are played more and more often. To find the best configuration
     only, use `MFSearch`. To keep an ordinary experiment from hanging, use `PullScheduler` alone.
 
-    The limit is in the configuration of each trial, and kept by the search's scheduler, which stops
-    any trial, also one that hangs::
-
-        tune.TuneConfig(search_alg=search, scheduler=search.scheduler(), num_samples=-1)
-
-    With any other scheduler trials run to their end, which a warning says, and those that took
-    longer count as stopped. The search maximises the sum of all gains: RCUCB
-    (Bengs and Hüllermeier, Multi-Armed Bandits with Censored Consumption of Resources, 2023). See
-    `mfhpo.censored.options.LimitOptions` for what a gain is; the seconds are ``time_total_s``.
+    It is given to a Tuner as `IISESearch` is. The limit is in the configuration of each trial, and
+    kept by the search's scheduler, which stops any trial, also one that hangs. With any other one,
+    trials run to their end, which a warning says, and those that took longer count as stopped. The
+    search maximises the sum of all gains: RCUCB (Bengs and Hüllermeier, Multi-Armed Bandits with
+    Censored Consumption of Resources, 2023). See `mfhpo.censored.options.LimitOptions` for what a
+    gain is; the seconds are ``time_total_s``.
 
     Parameters
     ----------

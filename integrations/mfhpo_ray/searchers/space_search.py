@@ -50,7 +50,7 @@ class SpaceSearch(ExperimentSearch):
         tune.loguniform(0.1, 10)}, {"kind": "tree"}])``: the model knows what applies to which. What
         the model cannot place, as what ``tune.sample_from`` gives, is drawn at random.
     seed_key
-        As in `SearchOptions`, but trials of one training share a seed, so that a split that is
+        As in `IISESearch`, but trials of one training share a seed, so that a split that is
         drawn from it stays the same.
     **options
         See `mfhpo.search.SearchOptions`. Trials under way are counted at what they are expected to
