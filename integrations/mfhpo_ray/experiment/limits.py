@@ -57,11 +57,9 @@ class Limits:
     """Ends trials that run for longer than they may, or hold more memory.
 
     The last result of a trial that is ended stays, and gets a note: `CENSORED_KEY`, `MEMORY_KEY`.
-
-    A trial's clock starts whenever the loop sees it RUNNING; the start of its process, with the
-    ``setup`` of a class, is free. Each report sets the clock to what the trial says that it has
-    trained in this run (``time_since_restore``), so that a slow driver is not charged. A trial
-    whose last result is there is not ended. Without a `memory_limit` nothing is measured.
+    A trial's clock starts whenever the loop sees it RUNNING. Each report sets it to what the trial
+    says that it has trained in this run (``time_since_restore``), so that a slow driver is not
+    charged. A trial whose last result is there is not ended.
     """
 
     def __init__(

@@ -39,7 +39,6 @@ from mfhpo_ray.schedulers.runs import (
     is_over,
     live_trials,
     n_arms_in,
-    slots_for,
     suggests,
 )
 from mfhpo_ray.schedulers.stops import stopped_by
@@ -72,7 +71,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._replicate_keys = check_names("replicate", keys, "a key of the configuration or more")
         self._runs = Runs((*self._replicate_keys, "__trial_index__"))  # Tune's Repeater's key
         limits = own.pop("limit", None), own.pop("memory_limit")
-        self._slots = Slots(self._now, self._count, *limits)
+        self._slots = Slots(self._now, *limits)
         self._journal: Journal | None = None
         self._records: dict[str, dict[str, Any]] = {}  # of the journal, from before a restart
         self._course: LevelRace | None = None  # from the first choice on
@@ -81,7 +80,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._noted, self._noted_until = -1, -math.inf  # how many events; when others may be
         self._idle_at: tuple[Any, ...] = ()  # how things stood when nothing could be started
         self._clock = time.monotonic
-        self._count_slots = slots_for
 
     def recommendation(self) -> Answer:
         """Return the best answer so far; ValueError before any trial."""
@@ -369,6 +367,3 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     def _now(self) -> float:  # a simulation has another clock
         return self._clock()
-
-    def _count(self, trial: Trial) -> float:
-        return self._count_slots(trial)

@@ -219,7 +219,7 @@ def live_trials(search: Any) -> set[str]:
 
 
 def slots_for(trial: Trial) -> float:
-    """Return how many trials like this one fit into the cluster, at least one."""
+    """Return how many trials like this one fit into the cluster; infinite if nobody knows."""
     if not ray.is_initialized():
         return math.inf
     there = ray.cluster_resources()
@@ -250,22 +250,18 @@ def end_unstarted(search: Any, trial: Trial, metric: str) -> None:
 class Slots:
     """The runs that were started, with their limits, and those that are to be stopped.
 
-    `count` returns how many trials like this one the cluster can run; infinite if that is not
-    known. Each may take `limit` seconds and `memory_limit` bytes; None for no limit.
+    Each may take `limit` seconds and `memory_limit` bytes; None for no limit.
     """
 
     def __init__(
-        self,
-        clock: Callable[[], float],
-        count: Callable[[Trial], float],
-        limit: float | None,
-        memory_limit: float | None,
+        self, clock: Callable[[], float], limit: float | None, memory_limit: float | None
     ) -> None:
         self.limit = finite_limit("limit", limit)
         self.limits = Limits(clock, memory_limit)
         self.busy: dict[str, Run] = {}
         self.doomed: list[Run] = []
-        self._clock, self._count = clock, count
+        self.count: Callable[[Trial], float] = slots_for  # a simulation has its own
+        self._clock = clock
         self._patience_ends: dict[str, float] = {}
         self._held: Trial | None = None
 
@@ -318,7 +314,7 @@ class Slots:
 
     def number(self) -> float:
         """Return how many trials the cluster can run at once; infinite if that is not known."""
-        return self._count(next(iter(self.busy.values())).trial)
+        return self.count(next(iter(self.busy.values())).trial)
 
     def stop_doomed(self, tune_controller: Any, leave: Callable[[Run], None]) -> None:
         """Stop the doomed; a trial that runs is killed if it does not report within a second."""

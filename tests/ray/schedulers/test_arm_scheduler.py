@@ -49,7 +49,7 @@ def controller_of(search):
 
 def gains(**options):
     scheduler = RCUCBScheduler([5.0], reward_range=(0, 1), metric="value", mode="max", **options)
-    scheduler._count_slots = lambda trial: 8.0
+    scheduler._slots.count = lambda trial: 8.0
     return scheduler
 
 
