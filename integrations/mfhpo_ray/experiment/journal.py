@@ -114,17 +114,6 @@ def of_this_version(what: str) -> Iterator[None]:
         ) from error
 
 
-def check_state(state: Mapping[str, Any], version: int, search: str) -> None:
-    """Raise ValueError if a search's state is of another version, or of another class."""
-    if state.get("version") != version:
-        raise ValueError(
-            "the saved state of the search is of another version of mfhpo, such as 0.1.4, which "
-            "alone reads it; or begin the experiment anew, under another RunConfig(name=...)."
-        )
-    if state["search"] != search:
-        raise ValueError(f"the state is that of a {state['search']}, but this is a {search}.")
-
-
 def _listed(filesystem: pyarrow.fs.FileSystem, folder: str) -> list[pyarrow.fs.FileInfo]:
     selector = pyarrow.fs.FileSelector(folder, allow_not_found=True)
     return list(filesystem.get_file_info(selector))

@@ -23,7 +23,7 @@ from mfhpo_ray.experiment.limits import (
 from mfhpo_ray.experiment.prices import required_resources
 from mfhpo_ray.experiment.space import find
 from mfhpo_ray.schedulers.runs import searchers_of
-from mfhpo_ray.schedulers.stops import stoppers_in
+from mfhpo_ray.schedulers.stops import early_stop
 
 Result: TypeAlias = dict[str, Any]
 
@@ -143,8 +143,8 @@ class PullScheduler(FIFOScheduler):
             return
         self._search, self._folder = search.evaluations, folder
         # Tune tells a search only of conditions in a dictionary. A time budget is a stopper, too.
-        for name in stoppers_in(getattr(unwrapped(tune_controller), "_stopper", None)):
-            search.warn_of_stop(name)
+        if what := early_stop(getattr(unwrapped(tune_controller), "_stopper", None)):
+            search.warn_of_stop(what)
         if journal is not None:
             search.connect(journal)
 

@@ -15,7 +15,7 @@ from mfhpo import Observation
 from mfhpo._validation import MOST_SEED, check_count, check_dictionaries, shown
 from mfhpo.experiment import Answer, Assignment, Done, Found, Wait
 from mfhpo_ray.experiment.encoding import decode, described, encode
-from mfhpo_ray.experiment.journal import SHARED, EventLog, Journal, Records, check_state
+from mfhpo_ray.experiment.journal import SHARED, EventLog, Journal, Records
 from mfhpo_ray.experiment.metric import as_number, check_aim, scalars
 from mfhpo_ray.experiment.recommendation import in_terms_of_tune
 from mfhpo_ray.experiment.space import fingerprint, placeholders_in
@@ -115,7 +115,7 @@ class ExperimentSearch(Searcher):
         stop = spec.get("stop") if self._trials.has_levels else None
         self._stop = stop if isinstance(stop, Mapping) else {}
         if stop:
-            self.warn_of_stop(repr(stop))
+            self.warn_of_stop(f"RunConfig(stop={stop!r})")
         if spec.get("num_samples") == 1:
             self._warn_once(
                 "num_samples",
@@ -226,8 +226,7 @@ class ExperimentSearch(Searcher):
         """Warn about the ``stop`` of the ``RunConfig``, named by `what`."""
         self._warn_once(
             "stop",
-            f"RunConfig(stop={what}) may end trials early, which are paid and do not count. "
-            f"{_DROP_IT}",
+            f"{what} may end trials early, which are paid and do not count. {_DROP_IT}",
         )
 
     @property
@@ -252,7 +251,13 @@ class ExperimentSearch(Searcher):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from what `get_state` gave, in a search made with the same arguments."""
-        check_state(state, _STATE_VERSION, type(self).__name__)
+        if state.get("version") != _STATE_VERSION:
+            raise ValueError(
+                "the saved state of the search is of another version of mfhpo, such as 0.1.4, "
+                "which alone reads it; begin the experiment anew, with another RunConfig(name=...)."
+            )
+        if state["search"] != (name := type(self).__name__):
+            raise ValueError(f"the state is that of a {state['search']}, but this is a {name}.")
         self._take("metric", state["metric"])
         self._take("mode", state["mode"])
         self._seed = int(state["seed"])
