@@ -95,8 +95,7 @@ def simulate(
     ----------
     scheduler
         Any scheduler that decides about trials only. Where the scheduler or the searcher has an
-        attribute ``_clock``, it is set to the virtual clock; ``_count_slots``, where the scheduler
-        has it, to the number of slots.
+        attribute ``_clock``, it is set to the virtual clock; so is what counts a scheduler's slots.
     trials
         The configurations, in their order, or a searcher that suggests them.
     curves
@@ -173,8 +172,8 @@ class Controller:
         for part in with_clock:
             part._clock = self._now
         self._poll_seconds = options.poll_seconds or (_LOOP_SECONDS if with_clock else math.inf)
-        if hasattr(self._scheduler_alg, "_count_slots"):
-            self._scheduler_alg._count_slots = self._count_slots
+        if hasattr(self._scheduler_alg, "_slots"):
+            self._scheduler_alg._slots.count = self._count_slots
         self._tell_metric()
 
     # What schedulers use.

@@ -29,10 +29,10 @@ from mfhpo.experiment import ShortlistSettings, key_of
 from mfhpo.racing.declaration import SigmaLike
 from mfhpo.search.declared import ONE_LEVEL
 from mfhpo_ray.experiment.encoding import described
-from mfhpo_ray.experiment.journal import Journal, stored_in
+from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.experiment.metric import as_number, check_aim
-from mfhpo_ray.experiment.space import Config, find, fingerprint, has, without
+from mfhpo_ray.experiment.space import Config, find, fingerprint, without
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
 from mfhpo_ray.searchers.trials import Source, Trials
 
@@ -156,8 +156,9 @@ def certify(
         name = f"{of}-best-{len(compared)}-{digest:08x}"
     options: dict[str, Any] = {"delta": delta, "epsilon": epsilon, "budget": budget, "sigma": sigma}
     options |= {"measure": measure, "max_failures": max_failures}
-    host = {"metric": metric, "mode": mode, "seed": zlib.crc32(name.encode())}
-    search = ShortlistSearch(shortlist, options, replicate, seed_key, **host)
+    seed = zlib.crc32(name.encode())
+    host = {"metric": metric, "mode": mode, "seed": seed, "seed_key": seed_key}
+    search = ShortlistSearch(shortlist, options, replicate, **host)
     folder = posixpath.join(parent, name)
     search.go_on(Journal.of_runs(results.filesystem, folder))
     if search.finished:
@@ -206,26 +207,21 @@ class ShortlistSearch(ExperimentSearch):
     """
 
     def __init__(
-        self,
-        shortlist: Shortlist,
-        options: Mapping[str, Any],
-        replicate: str | None,
-        seed_key: str | None,
-        **host: Any,
+        self, shortlist: Shortlist, options: Mapping[str, Any], replicate: str | None, **host: Any
     ) -> None:
-        in_blocks = {**options, "blocks": replicate is not None}
-        settings = ShortlistSettings(shortlist=shortlist, options=in_blocks)
-        settings.runner()  # raises for wrong options
-        own = None if seed_key == replicate else seed_key
-        trials = _ShortlistTrials(ONE_LEVEL, replicate=replicate, seed_key=own)
-        trials.declared, trials.host = settings, {"space": None, **host}
+        if host["seed_key"] == replicate:
+            host["seed_key"] = None
+        trials = _ShortlistTrials(ONE_LEVEL, {**host, "space": None}, replicate)
+        options = {**options, "blocks": replicate is not None}
+        trials.declared = ShortlistSettings(shortlist=shortlist, options=options)
+        trials.declared.runner()  # raises for wrong options
         super().__init__(trials, [candidate.params for candidate in shortlist.candidates])
 
     def go_on(self, journals: Sequence[Journal]) -> None:
         """Begin, with what earlier runs have recorded; each had taken over what was before it."""
         records: dict[str, dict[str, Any]] = {}
         for journal in journals:
-            records |= stored_in(journal)  # the last run was perhaps killed while it took over
+            records |= journal.read()  # the last run was perhaps killed while it took over
         self._begin(*((records, journals[-1].run) if records else ()))
         self.evaluations.leave_run()  # Tune begins another one
 
@@ -317,7 +313,7 @@ def shortlist_of(
 def _level_of(name: str, config: Mapping[str, Any], fidelity: str | None) -> float:
     if fidelity is None:
         return 0.0
-    level = as_number(find(config, fidelity)) if has(config, fidelity) else None
+    level = as_number(find(config, fidelity))
     if level is None:
         raise ValueError(
             f"fidelity={shown(fidelity)} is no number in the configuration of {name}, "

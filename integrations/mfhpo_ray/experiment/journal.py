@@ -65,16 +65,11 @@ class Journal:
         return [cls(filesystem, folder) for folder in sorted(folders)]
 
     def to_record(self) -> dict[str, Any] | None:
-        """Return where the journal is, as plain JSON values; None if that cannot be saved."""
+        """Return its encoded arguments as plain JSON values; None if they cannot be saved."""
         try:
             return encode([self._filesystem, self.folder])
         except Exception:  # file systems of users may be of any kind
             return None
-
-    @classmethod
-    def at(cls, record: dict[str, Any]) -> Journal:
-        """Return the journal at a place that `to_record` gave."""
-        return cls(*decode(record))
 
     def write(self, name: str, record: Mapping[str, Any]) -> None:
         """Write a record, in place of an earlier one of that name."""
@@ -89,12 +84,12 @@ class Journal:
         self._filesystem.move(draft, path)
 
     def read(self) -> dict[str, dict[str, Any]]:
-        """Return all records, by name."""
-        return {
-            posixpath.basename(entry.path)[: -len(_SUFFIX)]: self._read(entry.path)
-            for entry in _listed(self._filesystem, self.folder)
-            if entry.is_file and entry.path.endswith(_SUFFIX)
-        }
+        """Return all records but the answer, by name."""
+        files = (each for each in _listed(self._filesystem, self.folder) if each.is_file)
+        paths = {posixpath.basename(each.path): each.path for each in files}
+        paths.pop(RECOMMENDATION + _SUFFIX, None)
+        names = [name.removesuffix(_SUFFIX) for name in paths if name.endswith(_SUFFIX)]
+        return {name: self._read(paths[name + _SUFFIX]) for name in names}
 
     def read_one(self, name: str) -> dict[str, Any] | None:
         """Return the record of that name, or None."""
@@ -117,17 +112,6 @@ def of_this_version(what: str) -> Iterator[None]:
             f"{what} is of an earlier version of mfhpo: it has no {error}. Begin the experiment "
             f"anew, under another RunConfig(name=...)."
         ) from error
-
-
-def check_state(state: Mapping[str, Any], version: int, search: str) -> None:
-    """Raise ValueError if a search's state is of another version, or of another class."""
-    if state.get("version") != version:
-        raise ValueError(
-            "the saved state of the search is of another version of mfhpo, such as 0.1.4, which "
-            "alone reads it; or begin the experiment anew, under another RunConfig(name=...)."
-        )
-    if state["search"] != search:
-        raise ValueError(f"the state is that of a {state['search']}, but this is a {search}.")
 
 
 def _listed(filesystem: pyarrow.fs.FileSystem, folder: str) -> list[pyarrow.fs.FileInfo]:
@@ -210,7 +194,7 @@ class EventLog:
         earlier = self.run
         self.journal = journal
         self._unwritten.clear()  # another experiment's
-        stored = stored_in(journal)
+        stored = journal.read()
         n = self.take_over(stored)
         last = self._last_begun
         if earlier not in (None, journal.run):
@@ -265,13 +249,7 @@ class EventLog:
                 )
 
 
-def stored_in(journal: Journal) -> dict[str, dict[str, Any]]:
-    """Return the records of a journal, but for the answer."""
-    records = journal.read()
-    records.pop(RECOMMENDATION, None)
-    return records
-
-
-def events_in(record: Mapping[str, Any]) -> list[Event]:
-    """Return the events of a record, in the order in which they were told."""
-    return [event_of(decode(one)) for one in record[EVENTS]]
+def events_in(record: Mapping[str, Any] | None) -> list[Event]:
+    """Return the events of a record, in the order in which they were told; none without one."""
+    with of_this_version("the journal in the experiment's storage"):
+        return [] if record is None else [event_of(decode(one)) for one in record[EVENTS]]

@@ -57,11 +57,9 @@ class Limits:
     """Ends trials that run for longer than they may, or hold more memory.
 
     The last result of a trial that is ended stays, and gets a note: `CENSORED_KEY`, `MEMORY_KEY`.
-
-    A trial's clock starts whenever the loop sees it RUNNING; the start of its process, with the
-    ``setup`` of a class, is free. Each report sets the clock to what the trial says that it has
-    trained in this run (``time_since_restore``), so that a slow driver is not charged. A trial
-    whose last result is there is not ended. Without a `memory_limit` nothing is measured.
+    A trial's clock starts whenever the loop sees it RUNNING. Each report sets it to what the trial
+    says that it has trained in this run (``time_since_restore``), so that a slow driver is not
+    charged. A trial whose last result is there is not ended.
     """
 
     def __init__(
@@ -216,16 +214,11 @@ def _note(trial: Trial, note: Mapping[str, Any]) -> None:
     """Add to the last result, so that Tune does not ask a process that hangs."""
     result = trial.run_metadata.last_result
     if not result.keys() - {TRIAL_ID}:
-        result = {"config": trial.config, **_first_result(trial)}
+        known = trial._default_result_or_future  # such as its host
+        try:
+            known = ray.get(known, timeout=0) if isinstance(known, ray.ObjectRef) else known
+        except RayError:  # it is not there yet, or never will be
+            known = None
+        result = {"config": trial.config, **(known or {})}
     # Assigned, not changed in place, which would not reach the experiment's state on disk.
     trial.run_metadata.last_result = {**result, TRIAL_ID: trial.trial_id, **note}
-
-
-def _first_result(trial: Trial) -> dict[str, Any]:
-    """Return what Tune knows about a trial before its first report, such as its host."""
-    known = trial._default_result_or_future
-    try:
-        known = ray.get(known, timeout=0) if isinstance(known, ray.ObjectRef) else known
-    except RayError:  # it is not there yet, or never will be
-        known = None
-    return dict(known or {})

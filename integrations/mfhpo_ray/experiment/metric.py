@@ -41,9 +41,5 @@ def as_number(value: Any) -> float | None:
 
 def scalars(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return the numbers and texts of a flat result, without the configuration."""
-    plain = {name: native(value) for name, value in result.items()}
-    return {
-        name: value
-        for name, value in plain.items()
-        if isinstance(value, (bool, int, float, str)) and not name.startswith("config/")
-    }
+    plain = {name: native(result[name]) for name in result if not name.startswith("config/")}
+    return {name: plain[name] for name in plain if isinstance(plain[name], (int, float, str))}

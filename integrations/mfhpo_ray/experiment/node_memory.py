@@ -48,16 +48,13 @@ class NodeMemory:
         seen: dict[_Run, int] = {}
         for node in self._nodes.values():
             seen |= node.seen()
-        self._ask(runs)
-        # A process may have been given to another trial, or a trial to another process.
-        return {run[0]: used for run, used in seen.items() if run in runs}
-
-    def _ask(self, runs: Sequence[_Run]) -> None:
         places = {run: self._places.get(run) or _place_of(run[1]) for run in runs}
         self._places = {run: place for run, place in places.items() if place is not None}
         for name in {node for node, _ in self._places.values()}:
             here = {run: pid for run, (node, pid) in self._places.items() if node == name}
             self._nodes.setdefault(name, _Node(name)).ask(here, self._limit)
+        # A process may have been given to another trial, or a trial to another process.
+        return {run[0]: used for run, used in seen.items() if run in runs}
 
 
 @dataclass

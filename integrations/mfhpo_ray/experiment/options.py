@@ -1,13 +1,9 @@
-"""Options of searches and schedulers by name: those of their policy, and their own."""
+"""Options of searches and schedulers by name, besides those of their policies."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypedDict
-
-from mfhpo.censored.options import RCUCBOptions, ZoomingRCUCBOptions
-from mfhpo.racing.options import IISEOptions
-from mfhpo.search import SearchOptions as BudgetOptions
 
 
 class AimOptions(TypedDict, total=False):
@@ -72,18 +68,6 @@ class LimitSearchOptions(SearchOptions, total=False):
     limit_key: str
 
 
-class SpaceSearchOptions(BudgetOptions, FidelitySearchOptions):
-    """Options of `SpaceSearch`."""
-
-
-class RCUCBSearchOptions(RCUCBOptions, LimitSearchOptions):
-    """Options of `RCUCBSearch`."""
-
-
-class ZoomingRCUCBSearchOptions(ZoomingRCUCBOptions, LimitSearchOptions):
-    """Options of `ZoomingRCUCBSearch`."""
-
-
 class SchedulerOptions(AimOptions, total=False):
     """Options of every scheduler whose trials are replicates of arms.
 
@@ -121,11 +105,3 @@ class LevelOptions(SchedulerOptions, total=False):
     reduction_factor: float | None
     levels: Sequence[float] | None
     limit: float | None
-
-
-class IISESchedulerOptions(IISEOptions, LevelOptions):
-    """Options of `IISEScheduler`."""
-
-
-class RCUCBSchedulerOptions(RCUCBOptions, SchedulerOptions):
-    """Options of `RCUCBScheduler`."""

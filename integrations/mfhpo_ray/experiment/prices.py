@@ -8,32 +8,26 @@ from ray.tune.experiment import Trial
 from mfhpo._validation import check_instance, check_nonnegative, shown
 
 
-class Prices:
-    """The cost of a second: see `mfhpo_ray.experiment.options.FidelitySearchOptions`.
+def check_prices(prices: Mapping[str, float] | None, costs: Any) -> dict[str, float] | None:
+    """Return prices; ValueError if costs are not measured, or all prices are 0."""
+    if prices is None:
+        return None
+    check_instance("prices", prices, Mapping, "a dictionary by resource or None")
+    if costs != "measured":
+        raise ValueError(
+            f"prices={shown(prices)} are for costs='measured', not for costs={costs!r}."
+        )
+    checked = {name: check_nonnegative(f"prices[{name!r}]", prices[name]) for name in prices}
+    if not any(checked.values()):
+        raise ValueError(f"prices={shown(prices)} make everything free; give one above 0.")
+    return checked
 
-    ValueError if prices are given but costs are not measured, or all prices are 0.
-    """
 
-    def __init__(self, prices: Mapping[str, float] | None, costs: Any) -> None:
-        self._prices: dict[str, float] | None = None
-        if prices is None:
-            return
-        check_instance("prices", prices, Mapping, "a dictionary by resource or None")
-        if costs != "measured":
-            raise ValueError(
-                f"prices={shown(prices)} are for costs='measured', not for costs={costs!r}."
-            )
-        self._prices = {
-            name: check_nonnegative(f"prices[{name!r}]", price) for name, price in prices.items()
-        }
-        if not any(self._prices.values()):
-            raise ValueError(f"prices={shown(prices)} make everything free; give one above 0.")
-
-    def of(self, resources: Mapping[str, float]) -> float:
-        """Return the price of a second with these resources."""
-        if self._prices is None:
-            return 1.0
-        return float(sum(self._prices.get(name, 0.0) * n for name, n in resources.items()))
+def price_of(prices: Mapping[str, float] | None, resources: Mapping[str, float]) -> float:
+    """Return the price of a second with these resources; 1 without prices."""
+    if prices is None:
+        return 1.0
+    return float(sum(prices.get(name, 0.0) * n for name, n in resources.items()))
 
 
 def required_resources(trial: Trial) -> dict[str, float]:

@@ -57,23 +57,17 @@ def recommendation(what: Any) -> Answer:
 
 
 def _of_results(results: ResultGrid) -> Answer:
-    journal = _journal_of(results)
+    path = results.experiment_path
+    # Several runs may share a name: that of the trials, or else the newest.
+    trials = getattr(getattr(results, "_experiment_analysis", None), "trials", ())
+    journal = next(filter(None, map(Journal.of, trials)), None)
+    journal = journal or next(reversed(Journal.of_runs(results.filesystem, path)), None)
     record = None if journal is None else journal.read_one(RECOMMENDATION)
     if record is None:
         raise ValueError(
-            f"no answer is stored in {results.experiment_path}: nothing was observed yet, or "
+            f"no answer is stored in {path}: nothing was observed yet, or "
             f"TuneConfig(scheduler=search.scheduler()) was missing. Then ask the searcher itself."
         )
-    with of_this_version(f"the answer in {results.experiment_path}"):
+    with of_this_version(f"the answer in {path}"):
         answer: Answer = decode(record["answer"])
     return answer
-
-
-def _journal_of(results: ResultGrid) -> Journal | None:
-    """Return the journal of the run that gave these results; several may share its name."""
-    analysis = getattr(results, "_experiment_analysis", None)
-    for trial in analysis.trials if analysis is not None else ():
-        if trial.storage is not None:
-            return Journal.of(trial)
-    runs = Journal.of_runs(results.filesystem, results.experiment_path)
-    return runs[-1] if runs else None

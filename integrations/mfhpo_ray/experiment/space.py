@@ -24,6 +24,7 @@ from mfhpo_ray.experiment.encoding import described
 Config: TypeAlias = dict[str, Any]
 Number: TypeAlias = Float | Integer
 
+_MISSING = object()  # no value of a key
 _N_SEEDS = 2**31  # seeds are from 0 to one less
 _MOST_REPEATS = 1000  # in a row, and a space is taken to have no more configurations
 
@@ -37,25 +38,20 @@ _PLACEHOLDERS = (*FUNCTIONS, "__ref_ph")
 # "a/b".
 
 
-def find(config: Mapping[str, Any], name: str) -> Any:
-    """Return the value of a key; nested keys are joined by ``"/"``."""
+def find(config: Any, name: str, default: Any = None) -> Any:
+    """Return the value of a key, or else the default; nested keys are joined by ``"/"``."""
     if name in config:
         return config[name]
-    found: Any = config
     for key in name.split("/"):
-        if not isinstance(found, Mapping) or key not in found:
-            raise KeyError(name)
-        found = found[key]
-    return found
+        if not isinstance(config, Mapping) or key not in config:
+            return default
+        config = config[key]
+    return config
 
 
 def has(config: Mapping[str, Any], name: str) -> bool:
     """Return whether there is such a key."""
-    try:
-        find(config, name)
-    except KeyError:
-        return False
-    return True
+    return find(config, name, _MISSING) is not _MISSING
 
 
 def assign(config: Config, name: str, value: Any) -> None:
@@ -143,11 +139,16 @@ def check_grids(space: Mapping[str, Any]) -> None:
             )
 
 
+def domains_in(space: Mapping[str, Any]) -> list[tuple[tuple[Any, ...], Domain]]:
+    """Return the domains by their paths, also those of grids and expressions."""
+    _, domains, grids = parse_spec_vars(dict(space))
+    return [*domains, *grids]
+
+
 def _open_in(space: Mapping[str, Any]) -> dict[tuple[Any, ...], Any]:
     """Return what is open by its path; lists and tuples are whole."""
-    _, domains, grids = parse_spec_vars(dict(space))
     found: dict[tuple[Any, ...], Any] = {}
-    for path, _ in [*domains, *grids]:
+    for path, _ in domains_in(space):
         at: Any = space
         for depth, key in enumerate(path, start=1):
             at = at[key]
@@ -167,7 +168,7 @@ def _grid(domain: Any) -> Sequence[Any] | None:
 
 def levels_of(fidelity: Fidelity, space: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the declared levels of a fidelity, or geometric ones of a range, or categories."""
-    domain = find(space, fidelity.name) if has(space, fidelity.name) else None
+    domain = find(space, fidelity.name)
     categories = list(domain.categories) if isinstance(domain, Categorical) else _grid(domain)
     for level in fidelity.levels or ():
         if not _allows(domain, categories, level):
@@ -190,7 +191,7 @@ def levels_of(fidelity: Fidelity, space: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def replicates_of(name: str, space: Mapping[str, Any]) -> Sequence[Any]:
     """Return the values of a replicate in the space, or seeds if there is no end of them."""
-    domain = find(space, name) if has(space, name) else None
+    domain = find(space, name)
     values = _values(domain) if isinstance(domain, Domain) else _grid(domain)
     return range(_N_SEEDS) if values is None else values
 
@@ -263,10 +264,10 @@ def draw_configs(space: Mapping[str, Any], n: int, seed: int) -> list[Config]:
             yield config
 
     rest = [(path, domain) for path, domain in [*domains, *grids] if not domain.is_function()]
-    values = [(path, _values(domain)) for path, domain in rest]
-    finite = [(path, found) for path, found in values if found is not None]
-    if len(finite) == len(values) and math.prod(len(found) for _, found in finite) <= n:
-        for path, found in finite:
+    values = [_values(domain) for _, domain in rest]
+    finite = [found for found in values if found is not None]
+    if len(finite) == len(rest) and math.prod(map(len, finite)) <= n:
+        for (path, _), found in zip(rest, finite, strict=True):
             assign_value(spec, path, grid_search(list(found)))
         return list({fingerprint(config): config for config in variants()}.values())
     for path, grid in grids:

@@ -18,10 +18,10 @@ from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
 from mfhpo._validation import check_names
-from mfhpo.experiment.answer import Answer
+from mfhpo.experiment import Answer
 from mfhpo.experiment.kinds.settings import Settings
 from mfhpo_ray.experiment.checkpoints import can_be_saved, check_reuse, is_tried_again, was_lost
-from mfhpo_ray.experiment.journal import EventLog, Journal, stored_in
+from mfhpo_ray.experiment.journal import EventLog, Journal, events_in
 from mfhpo_ray.experiment.limits import is_over_memory, unwrapped
 from mfhpo_ray.experiment.metric import check_aim
 from mfhpo_ray.experiment.recommendation import in_terms_of_tune
@@ -39,9 +39,7 @@ from mfhpo_ray.schedulers.runs import (
     is_over,
     live_trials,
     n_arms_in,
-    slots_for,
     suggests,
-    told_in,
 )
 from mfhpo_ray.schedulers.stops import stopped_by
 
@@ -73,7 +71,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._replicate_keys = check_names("replicate", keys, "a key of the configuration or more")
         self._runs = Runs((*self._replicate_keys, "__trial_index__"))  # Tune's Repeater's key
         limits = own.pop("limit", None), own.pop("memory_limit")
-        self._slots = Slots(self._now, self._count, *limits)
+        self._slots = Slots(self._now, *limits)
         self._journal: Journal | None = None
         self._records: dict[str, dict[str, Any]] = {}  # of the journal, from before a restart
         self._course: LevelRace | None = None  # from the first choice on
@@ -82,7 +80,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._noted, self._noted_until = -1, -math.inf  # how many events; when others may be
         self._idle_at: tuple[Any, ...] = ()  # how things stood when nothing could be started
         self._clock = time.monotonic
-        self._count_slots = slots_for
 
     def recommendation(self) -> Answer:
         """Return the best answer so far; ValueError before any trial."""
@@ -143,7 +140,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         if trial.is_finished():
             run.is_over = True
             self._slots.hold(trial)
-        elif self._closed or is_over(told_in(record), len(self._meter.levels) - 1):
+        elif self._closed or is_over(events_in(record), len(self._meter.levels) - 1):
             end_unstarted(search, trial, str(self._metric))
             run.is_over = True
         elif is_known or not suggests(search):
@@ -166,7 +163,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         if course is None or run.begun is None or not course.take(run, result):
             return str(TrialScheduler.CONTINUE)
         self._judge()
-        self._note_news(course)
+        self._note_answer(urgent=False)
         is_at_end = run.reached == len(self._meter.levels) - 1
         if run.has_failed or run.doomed or is_at_end or self._over:
             return str(TrialScheduler.STOP)
@@ -219,7 +216,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         course = self._course or self._opened(search)
         if course is None:
             return None
-        self._note_news(course)
+        self._note_answer(urgent=False)
         self._slots.stop_doomed(tune_controller, self._leave)
         if not self._complete and search.is_finished():
             self._complete = True
@@ -259,7 +256,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         """Connect to the experiment's journal, which must be the same for all trials."""
         if not self._runs.n_arms:
             self._journal = journal
-            self._records = {} if journal is None else stored_in(journal)
+            self._records = {} if journal is None else journal.read()
         elif journal and self._journal and journal.folder != self._journal.folder:
             raise ValueError(f"this {owner} has run another experiment; make a new one.")
 
@@ -358,20 +355,15 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._slots.stop_doomed(tune_controller, self._leave)
         self._note_answer()
 
-    def _note_news(self, course: LevelRace) -> None:
-        """Note the answer if anything was told since it was noted, but not all the time."""
-        if self._clock() >= self._noted_until and course.experiment.order > self._noted:
-            self._note_answer()
-
-    def _note_answer(self) -> None:
+    def _note_answer(self, urgent: bool = True) -> None:
+        """Note the answer; if that is not urgent, only where it is news, and not all the time."""
         assert self._course is not None
-        begun, self._noted = self._clock(), self._course.experiment.order
+        begun, order = self._clock(), self._course.experiment.order
+        if not urgent and (begun < self._noted_until or order <= self._noted):
+            return
         if self._journal is not None:
             self._course.log.write_answer(self.recommendation())
-        self._noted_until = begun + (self._clock() - begun) / _NOTE_SHARE
+        self._noted, self._noted_until = order, begun + (self._clock() - begun) / _NOTE_SHARE
 
     def _now(self) -> float:  # a simulation has another clock
         return self._clock()
-
-    def _count(self, trial: Trial) -> float:
-        return self._count_slots(trial)

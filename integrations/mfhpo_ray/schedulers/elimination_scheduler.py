@@ -17,9 +17,8 @@ from mfhpo._validation import (
     check_nonnegative,
     check_number,
 )
-from mfhpo.experiment.answer import Answer, losses_in_words
-from mfhpo.experiment.configurations import Configurations
-from mfhpo.experiment.events import Begun
+from mfhpo.experiment import Answer, Begun, Configurations
+from mfhpo.experiment.answer import losses_in_words
 from mfhpo.experiment.kinds.blind import BlindRunner
 from mfhpo.experiment.kinds.runner import Wanted
 from mfhpo.experiment.kinds.settings import Settings
@@ -108,7 +107,7 @@ class MFEliminationScheduler(ArmScheduler):
             bounds = checked_bounds(bias, lambda level: check_number("bias: level", level))
         self._bias = bias if callable(bias) else bounds
         levels = levels_of(max_t, own, bounds)
-        self._levels = [check_number("levels", level) for level in levels]
+        self._levels = list(map(float, levels))
         check_increasing("levels", self._levels)
         if self._levels[0] <= 0.0 or len(self._levels) < 2:
             raise ValueError(
@@ -196,8 +195,7 @@ class _CurveRunner(BlindRunner):
     def __init__(self, settings: _CurveSettings) -> None:
         arms = Configurations(settings.candidates, settings.describe)
         super().__init__(arms, "level", in_blocks=False)
-        self.n_levels = settings.n_levels
-        self.sign = settings.sign
+        self.n_levels, self.sign = settings.n_levels, settings.sign
 
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
         return None

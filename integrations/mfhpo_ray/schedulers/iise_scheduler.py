@@ -13,9 +13,9 @@ from mfhpo.experiment.kinds.race import DeclaredRace
 from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import EstimatedNoise
-from mfhpo.racing.options import runs, with_defaults
+from mfhpo.racing.options import IISEOptions, runs, with_defaults
 from mfhpo_ray.experiment.encoding import described
-from mfhpo_ray.experiment.options import IISESchedulerOptions
+from mfhpo_ray.experiment.options import LevelOptions
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Config
 from mfhpo_ray.schedulers.levels import Meter, levels_of
 
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-@runs(IISE, IISESchedulerOptions, epsilon=None, measure=None, replicate="seed")
+class _IISE(IISEOptions, LevelOptions): ...
+
+
+@runs(IISE, _IISE, epsilon=None, measure=None, replicate="seed")
 class IISEScheduler(ArmScheduler):
     """Races configurations over replicates, short runs first, and certifies the best.
 
@@ -79,7 +82,7 @@ class IISEScheduler(ArmScheduler):
         costs: Sequence[float] | Literal["measured"] | None = None,
         prices: Mapping[str, float] | None = None,
         seed: int = 0,
-        **options: Unpack[IISESchedulerOptions],
+        **options: Unpack[_IISE],
     ) -> None:
         own = with_defaults(type(self), options)
         super().__init__(own)
@@ -94,22 +97,15 @@ class IISEScheduler(ArmScheduler):
         self._race.rehearse(fidelity.levels or (), (1.0, -1.0))
         self._seed = check_seed(seed)
 
-    def _undeclared(self) -> list[str]:
-        """Return the names of what has to be estimated from replicates."""
-        declared = self._race.declaration
-        needs_bias = self._race.options["variant"] not in ("se", "mfe")
-        missing = {
-            "sigma": isinstance(declared.noise, EstimatedNoise),
-            "bias": needs_bias and declared.bias is None,
-        }
-        return [name for name, is_missing in missing.items() if is_missing]
-
     def _settings(self, candidates: Sequence[Config], n_arms: int) -> Settings:
         race, declared = self._race, self._race.declaration
         if len(candidates) == n_arms:
             replicates = self._runs.n_replicates
             is_to_promote = 2 * replicates.count(1) >= len(replicates)
-            undeclared = self._undeclared()
+            # What has to be estimated from replicates.
+            undeclared = ["sigma"] if isinstance(declared.noise, EstimatedNoise) else []
+            if declared.bias is None and race.options["variant"] not in ("se", "mfe"):
+                undeclared.append("bias")
             if is_to_promote and "bias" in undeclared:
                 options = {**race.options, "seed": self._seed}
                 return self._promoted(candidates, race.fidelity, declared.noise, **options)

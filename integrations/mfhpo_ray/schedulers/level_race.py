@@ -90,11 +90,11 @@ class LevelRace:
         if value is None or stage < run.level:
             return False
         self._tell(run, value, stage)
-        if self._promotion is not None and run.reached < self._last:
-            resumes = loses_nothing_by_a_pause(run.trial, result)
-            if not self._knows_resumption:  # the plan depends on it
-                order, budget = self.experiment.order, self._promotion.budget(resumes)
-                self._record(Found(id=_RESUMPTION, order=order, resumes=resumes, budget=budget))
+        promotion, is_last = self._promotion, run.reached == self._last
+        if promotion is not None and not (is_last or self._knows_resumption):
+            resumes = loses_nothing_by_a_pause(run.trial, result)  # the plan depends on it
+            order, budget = self.experiment.order, promotion.budget(resumes)
+            self._record(Found(id=_RESUMPTION, order=order, resumes=resumes, budget=budget))
         return True
 
     def goes_on(self, run: Run, result: Mapping[str, Any]) -> bool:

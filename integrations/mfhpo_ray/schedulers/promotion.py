@@ -14,15 +14,14 @@ from ray.tune.experiment import Trial
 from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import shown
-from mfhpo.experiment.answer import Answer
-from mfhpo.experiment.configurations import Configurations
-from mfhpo.experiment.kinds.search import SearchSettings
+from mfhpo.experiment import Answer, Configurations, SearchSettings
 from mfhpo.experiment.kinds.settings import numbered
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import EstimatedNoise, Noise, SubGaussian
 from mfhpo.racing.declaration import SigmaLike
 from mfhpo.search import DeclaredSearch
 from mfhpo_ray.experiment.encoding import described
+from mfhpo_ray.experiment.space import assign
 from mfhpo_ray.schedulers.runs import ADDED, Run, Runs
 
 # The budget where none is declared: so many trainings to the end, and so many for each trial; so
@@ -143,10 +142,6 @@ def _with_seed(first: Trial, key: str, seed: int) -> Trial:
     trial.restore_path = None
     # What Ray resolves again when the trial is added: objects have placeholders in it.
     config = copy.deepcopy(first._Trial__unresolved_config)  # type: ignore[attr-defined]
-    *parents, name = key.split("/")
-    inner = config
-    for parent in parents:
-        inner = inner[parent]
-    inner[name] = seed
+    assign(config, key, seed)
     trial.config = trial._Trial__unresolved_config = config  # type: ignore[attr-defined]
     return trial

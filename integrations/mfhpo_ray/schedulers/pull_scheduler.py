@@ -21,9 +21,9 @@ from mfhpo_ray.experiment.limits import (
     unwrapped,
 )
 from mfhpo_ray.experiment.prices import required_resources
-from mfhpo_ray.experiment.space import find, has
+from mfhpo_ray.experiment.space import find
 from mfhpo_ray.schedulers.runs import searchers_of
-from mfhpo_ray.schedulers.stops import stoppers_in
+from mfhpo_ray.schedulers.stops import early_stop
 
 Result: TypeAlias = dict[str, Any]
 
@@ -143,8 +143,8 @@ class PullScheduler(FIFOScheduler):
             return
         self._search, self._folder = search.evaluations, folder
         # Tune tells a search only of conditions in a dictionary. A time budget is a stopper, too.
-        for name in stoppers_in(getattr(unwrapped(tune_controller), "_stopper", None)):
-            search.warn_of_stop(name)
+        if what := early_stop(getattr(unwrapped(tune_controller), "_stopper", None)):
+            search.warn_of_stop(what)
         if journal is not None:
             search.connect(journal)
 
@@ -163,10 +163,8 @@ class PullScheduler(FIFOScheduler):
         return True
 
     def _limit_of(self, trial: Trial) -> float | None:
-        limit = self._limit
-        if has(trial.config, self._limit_key):
-            found = find(trial.config, self._limit_key)
-            limit = finite_limit(f"config[{self._limit_key!r}] of trial {trial.trial_id}", found)
+        found = find(trial.config, self._limit_key, self._limit)
+        limit = finite_limit(f"config[{self._limit_key!r}] of trial {trial.trial_id}", found)
         chosen = None if self._search is None else self._search.limit_of(trial.trial_id)
         return min((one for one in (limit, chosen) if one is not None), default=None)
 

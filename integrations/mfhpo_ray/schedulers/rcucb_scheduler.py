@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 from ray.tune.experiment import Trial
 
 from mfhpo import RCUCB
-from mfhpo.censored.options import check_limits
-from mfhpo.experiment.kinds.limits import LimitSettings
+from mfhpo.censored.options import RCUCBOptions, check_limits
+from mfhpo.experiment import LimitSettings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import runs, with_defaults
 from mfhpo_ray.experiment.checkpoints import is_tried_again
 from mfhpo_ray.experiment.encoding import described
 from mfhpo_ray.experiment.limits import Limits
 from mfhpo_ray.experiment.metric import value_in
-from mfhpo_ray.experiment.options import RCUCBSchedulerOptions
+from mfhpo_ray.experiment.options import SchedulerOptions
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Config
 from mfhpo_ray.schedulers.level_race import LevelRace
 from mfhpo_ray.schedulers.levels import Meter
@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-@runs(RCUCB, RCUCBSchedulerOptions, reward_range=None, replicate="seed")
+class _RCUCB(RCUCBOptions, SchedulerOptions): ...
+
+
+@runs(RCUCB, _RCUCB, reward_range=None, replicate="seed")
 class RCUCBScheduler(ArmScheduler):
     """Chooses which trial to start next, and the time limit that it runs with.
 
@@ -51,7 +54,7 @@ class RCUCBScheduler(ArmScheduler):
     def __init__(
         self,
         limits: Sequence[float] | int | None = None,
-        **options: Unpack[RCUCBSchedulerOptions],
+        **options: Unpack[_RCUCB],
     ) -> None:
         own = with_defaults(type(self), options)
         super().__init__(own)
@@ -82,16 +85,13 @@ class RCUCBScheduler(ArmScheduler):
         """Start nothing more, and end the experiment once the trials that run have ended."""
         tune_controller.search_alg.set_finished()
         for run in self._runs:
-            if not run.trial.is_finished() and not self._may_end(run):
+            has_limit = run.begun is not None and run.begun.limit is not None
+            may_end = has_limit and run.trial.status == Trial.RUNNING
+            if not (run.trial.is_finished() or may_end):
                 self._doom(run)
         self._slots.stop_doomed(tune_controller, self._leave)
         if not self._slots.busy:
             super()._close(tune_controller)
-
-    def _may_end(self, run: Run) -> bool:
-        """Return whether a trial runs with a limit; one without might never end."""
-        has_limit = run.begun is not None and run.begun.limit is not None
-        return has_limit and run.trial.status == Trial.RUNNING
 
 
 class _LimitRace(LevelRace):

@@ -14,11 +14,10 @@ from ray.tune.experiment import Trial
 from ray.tune.search import BasicVariantGenerator, ConcurrencyLimiter
 from ray.tune.utils import flatten_dict
 
-from mfhpo.experiment.configurations import Configurations
-from mfhpo.experiment.events import Begun, Ended, Event, Joined, Lost
+from mfhpo.experiment import Begun, Configurations, Ended, Event, Joined, Lost
 from mfhpo.problem import Observation
 from mfhpo_ray.experiment.encoding import described, encode
-from mfhpo_ray.experiment.journal import EVENTS, SHARED, events_in, of_this_version
+from mfhpo_ray.experiment.journal import EVENTS, SHARED, events_in
 from mfhpo_ray.experiment.limits import Limits, finite_limit, give_folder, stop_at_once
 from mfhpo_ray.experiment.prices import required_resources
 from mfhpo_ray.experiment.space import without
@@ -148,15 +147,9 @@ class Runs:
 # What the journal tells after a restart.
 
 
-def told_in(record: Mapping[str, Any] | None) -> list[Event]:
-    """Return the events in a record of the journal; none without a record."""
-    with of_this_version("the journal in the experiment's storage"):
-        return [] if record is None else events_in(record)
-
-
 def n_arms_in(records: Mapping[str, Mapping[str, Any]]) -> int | None:
     """Return the number of arms that a race was begun with; None if it was not begun."""
-    joined = [event for event in told_in(records.get(SHARED)) if isinstance(event, Joined)]
+    joined = [event for event in events_in(records.get(SHARED)) if isinstance(event, Joined)]
     return int(json.loads(joined[0].digest)["n_arms"]) if joined else None
 
 
@@ -179,7 +172,7 @@ def adapt(records: Mapping[str, dict[str, Any]], runs: Runs) -> int:
     runs.sort()
     n_known = runs.n_arms
     for name, record in records.items():
-        run, events = runs.find(name), told_in(record)
+        run, events = runs.find(name), events_in(record)
         if run is not None and events:
             events = _as_restored(events, run, runs.configurations[run.arm])
             record[EVENTS] = [encode(event.to_dict()) for event in events]
@@ -226,7 +219,7 @@ def live_trials(search: Any) -> set[str]:
 
 
 def slots_for(trial: Trial) -> float:
-    """Return how many trials like this one fit into the cluster, at least one."""
+    """Return how many trials like this one fit into the cluster; infinite if nobody knows."""
     if not ray.is_initialized():
         return math.inf
     there = ray.cluster_resources()
@@ -257,22 +250,18 @@ def end_unstarted(search: Any, trial: Trial, metric: str) -> None:
 class Slots:
     """The runs that were started, with their limits, and those that are to be stopped.
 
-    `count` returns how many trials like this one the cluster can run; infinite if that is not
-    known. Each may take `limit` seconds and `memory_limit` bytes; None for no limit.
+    Each may take `limit` seconds and `memory_limit` bytes; None for no limit.
     """
 
     def __init__(
-        self,
-        clock: Callable[[], float],
-        count: Callable[[Trial], float],
-        limit: float | None,
-        memory_limit: float | None,
+        self, clock: Callable[[], float], limit: float | None, memory_limit: float | None
     ) -> None:
         self.limit = finite_limit("limit", limit)
         self.limits = Limits(clock, memory_limit)
         self.busy: dict[str, Run] = {}
         self.doomed: list[Run] = []
-        self._clock, self._count = clock, count
+        self.count: Callable[[Trial], float] = slots_for  # a simulation has its own
+        self._clock = clock
         self._patience_ends: dict[str, float] = {}
         self._held: Trial | None = None
 
@@ -325,7 +314,7 @@ class Slots:
 
     def number(self) -> float:
         """Return how many trials the cluster can run at once; infinite if that is not known."""
-        return self._count(next(iter(self.busy.values())).trial)
+        return self.count(next(iter(self.busy.values())).trial)
 
     def stop_doomed(self, tune_controller: Any, leave: Callable[[Run], None]) -> None:
         """Stop the doomed; a trial that runs is killed if it does not report within a second."""

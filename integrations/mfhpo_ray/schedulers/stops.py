@@ -16,12 +16,12 @@ from ray.tune.stopper import CombinedStopper, NoopStopper, Stopper, TimeoutStopp
 from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY, unwrapped
 
 
-def stoppers_in(stopper: Stopper | None) -> list[str]:
-    """Return the classes of stoppers that may end trials early; a time budget ends all of them."""
+def early_stop(stopper: Stopper | None) -> str | None:
+    """Return a stopper that may end trials early, in words; a time budget ends all of them."""
     if isinstance(stopper, CombinedStopper):
-        return [name for part in stopper._stoppers for name in stoppers_in(part)]
+        return next(filter(None, map(early_stop, stopper._stoppers)), None)
     is_harmless = isinstance(stopper, NoopStopper | TimeoutStopper | None)
-    return [] if is_harmless else [type(stopper).__name__]
+    return None if is_harmless else f"RunConfig(stop={type(stopper).__name__})"
 
 
 def stopped_by(
@@ -34,7 +34,7 @@ def stopped_by(
     if result.get(TRAINING_ITERATION) == iteration:
         return None
     stopper = getattr(unwrapped(tune_controller), "_stopper", None)
-    return _criterion_met(trial.stopping_criterion, result) or _in_words(stopper)
+    return _criterion_met(trial.stopping_criterion, result) or early_stop(stopper)
 
 
 def cut_by(result: Mapping[str, Any] | None, iteration: Any, stop: Mapping[str, Any]) -> str | None:
@@ -66,7 +66,7 @@ def _who_stops() -> str | None:
             continue
         if type(scheduler) is not FIFOScheduler and getattr(scheduler, "ends_early", True):
             return type(scheduler).__name__
-        return _in_words(getattr(caller, "_stopper", None))
+        return early_stop(getattr(caller, "_stopper", None))
     return None
 
 
@@ -74,9 +74,3 @@ def _criterion_met(stop: Mapping[str, Any], result: Mapping[str, Any]) -> str | 
     """Return the criterion of ``RunConfig(stop={...})`` that a result meets, in words, or None."""
     met = (name for name, value in stop.items() if name in result and result[name] >= value)
     return next((f"RunConfig(stop={{{name!r}: {stop[name]!r}}})" for name in met), None)
-
-
-def _in_words(stopper: Stopper | None) -> str | None:
-    """Return a stopper that may end trials early, in words, or None."""
-    names = stoppers_in(stopper)
-    return f"RunConfig(stop={names[0]})" if names else None

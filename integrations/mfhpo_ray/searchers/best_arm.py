@@ -240,10 +240,7 @@ class _RaceTrials(Trials):
         compares = "" if chooses else policy.__name__
         self.race = DeclaredRace.of(fidelity, own, given, making, compares)
         self.race.rehearse(self.race.fidelity.levels or (), signs)
-        paid, seeded = host.pop("prices"), host.pop("seed_key")
-        replicate = self.race.replicate
-        super().__init__(self.race.fidelity, prices=paid, replicate=replicate, seed_key=seeded)
-        self.host = host
+        super().__init__(self.race.fidelity, host, self.race.replicate)
 
     def settings(self, source: Source, **common: Any) -> Settings:
         assert isinstance(source, list)

@@ -20,7 +20,7 @@ from ray.tune.search.sample import (
     Quantized,
     Sampler,
 )
-from ray.tune.search.variant_generator import assign_value, parse_spec_vars
+from ray.tune.search.variant_generator import assign_value
 from scipy.special import ndtr, ndtri
 
 from mfhpo._validation import (
@@ -43,6 +43,7 @@ from mfhpo_ray.experiment.space import (
     bounds_of,
     check_grids,
     copied,
+    domains_in,
     draw_configs,
     fingerprint,
     has,
@@ -221,7 +222,7 @@ class Parameters:
 
         def built(part: Any, name: str, above: tuple[Any, ...]) -> Any:
             whole = {name: copied(part)}
-            for path, domain in _open_in(whole):
+            for path, domain in domains_in(whole):
                 assign_value(whole, path, value_of(domain, _named(path), (*above, *path[1:])))
             return whole[name]
 
@@ -255,17 +256,11 @@ class Parameters:
 
 def _domains(part: Any, name: str) -> Iterator[tuple[str, Domain]]:
     """Return the domains of a space by name, those below choices included."""
-    for path, domain in _open_in({name: part}):
+    for path, domain in domains_in({name: part}):
         yield _named(path), domain
         if isinstance(domain, Categorical):
             for index, category in enumerate(domain.categories):
                 yield from _domains(category, f"{_named(path)}[{index}]")
-
-
-def _open_in(space: Mapping[str, Any]) -> list[tuple[tuple[Any, ...], Domain]]:
-    """Return the domains by their paths, also those of grids and expressions."""
-    _, domains, grids = parse_spec_vars(dict(space))
-    return [*domains, *grids]
 
 
 def _named(path: tuple[Any, ...]) -> str:

@@ -48,6 +48,7 @@ class Evaluations:
         self.log: EventLog | None = None  # until the experiment begins
         self.is_over = False  # nothing is left to evaluate
         self.is_watched = False  # the search's scheduler tells what its trials do
+        self.stops_surplus = trials.stops_surplus
         self._trials = trials
         self._clock = clock
         self._running: dict[str, _Running] = {}
@@ -111,11 +112,6 @@ class Evaluations:
     def finished(self) -> bool:
         """True if the experiment is over."""
         return self.is_over or (self.log is not None and self.log.experiment.finished)
-
-    @property
-    def stops_surplus(self) -> bool:
-        """True if trials that still run when the experiment is over are stopped."""
-        return self._trials.stops_surplus
 
     def note_resources(self, trial_id: str, resources: Mapping[str, float]) -> None:
         """Note what a trial holds while it runs: number of CPUs, GPUs and others, by name."""

@@ -15,7 +15,7 @@ from mfhpo import Observation
 from mfhpo._validation import MOST_SEED, check_count, check_dictionaries, shown
 from mfhpo.experiment import Answer, Assignment, Done, Found, Wait
 from mfhpo_ray.experiment.encoding import decode, described, encode
-from mfhpo_ray.experiment.journal import SHARED, EventLog, Journal, Records, check_state, stored_in
+from mfhpo_ray.experiment.journal import SHARED, EventLog, Journal, Records
 from mfhpo_ray.experiment.metric import as_number, check_aim, scalars
 from mfhpo_ray.experiment.recommendation import in_terms_of_tune
 from mfhpo_ray.experiment.space import fingerprint, placeholders_in
@@ -111,10 +111,11 @@ class ExperimentSearch(Searcher):
         check_dictionaries("config", [config], "a search space of Tune")
         self._take("metric", metric)
         self._take("mode", mode)
-        stop = spec.get("stop") if self._trials.is_cut_by_a_stop else None
+        # Without levels, a criterion of RunConfig(stop=...) may be the end of all trials.
+        stop = spec.get("stop") if self._trials.has_levels else None
         self._stop = stop if isinstance(stop, Mapping) else {}
         if stop:
-            self.warn_of_stop(repr(stop))
+            self.warn_of_stop(f"RunConfig(stop={stop!r})")
         if spec.get("num_samples") == 1:
             self._warn_once(
                 "num_samples",
@@ -163,9 +164,8 @@ class ExperimentSearch(Searcher):
             if wanted.is_held_up and about not in self._told:
                 self._told.add(about)
                 _logger.warning(
-                    "The race waits for %s. Values count in the order in which their trials began, "
-                    "so no more of this configuration is begun at this level until that trial "
-                    "ends. If it hangs, stop it; search.scheduler(limit=...) does so by itself.",
+                    "The race waits for %s, as values count in the order in which trials began. "
+                    "If it hangs, stop it; search.scheduler(limit=...) does so by itself.",
                     wanted.why,
                 )
             return None
@@ -210,7 +210,7 @@ class ExperimentSearch(Searcher):
         """Write each event to the experiment's journal, and learn from what is there."""
         self.evaluations.is_watched = True
         if self.evaluations.log is None:
-            records = stored_in(journal)
+            records = journal.read()
             if not records:
                 self._journal = journal
                 return
@@ -226,8 +226,7 @@ class ExperimentSearch(Searcher):
         """Warn about the ``stop`` of the ``RunConfig``, named by `what`."""
         self._warn_once(
             "stop",
-            f"RunConfig(stop={what}) may end trials early, which are paid and do not count. "
-            f"{_DROP_IT}",
+            f"{what} may end trials early, which are paid and do not count. {_DROP_IT}",
         )
 
     @property
@@ -252,7 +251,13 @@ class ExperimentSearch(Searcher):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from what `get_state` gave, in a search made with the same arguments."""
-        check_state(state, _STATE_VERSION, type(self).__name__)
+        if state.get("version") != _STATE_VERSION:
+            raise ValueError(
+                "the saved state of the search is of another version of mfhpo, such as 0.1.4, "
+                "which alone reads it; begin the experiment anew, with another RunConfig(name=...)."
+            )
+        if state["search"] != (name := type(self).__name__):
+            raise ValueError(f"the state is that of a {state['search']}, but this is a {name}.")
         self._take("metric", state["metric"])
         self._take("mode", state["mode"])
         self._seed = int(state["seed"])
@@ -262,7 +267,7 @@ class ExperimentSearch(Searcher):
             self._candidates.tuner_space = decode(state["space"])
         if (saved := state["events"]) is not None:
             at = saved["at"]
-            records = saved["records"] if at is None else stored_in(Journal.at(at))
+            records = saved["records"] if at is None else Journal(*decode(at)).read()
             self._begin(records, saved["run"])
             self.evaluations.await_open()
 

@@ -7,17 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from mfhpo._validation import check_name, shown
 from mfhpo.censored import RCUCB, CensoredPolicy, ZoomingRCUCB
-from mfhpo.censored.options import check_limits
+from mfhpo.censored.options import RCUCBOptions, ZoomingRCUCBOptions, check_limits
 from mfhpo.experiment import Assignment, Begun, LimitSettings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import runs
 from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.experiment.metric import as_number
-from mfhpo_ray.experiment.options import (
-    RCUCBSearchOptions,
-    SearchOptions,
-    ZoomingRCUCBSearchOptions,
-)
+from mfhpo_ray.experiment.options import LimitSearchOptions, SearchOptions
 from mfhpo_ray.experiment.space import Config, assign
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.searchers.candidates import ArmsLike
@@ -26,6 +22,12 @@ from mfhpo_ray.searchers.trials import Source, Trials, own_and_host
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+
+class _RCUCB(RCUCBOptions, LimitSearchOptions): ...
+
+
+class _ZoomingRCUCB(ZoomingRCUCBOptions, LimitSearchOptions): ...
 
 
 class _LimitTrials(Trials):
@@ -39,13 +41,13 @@ class _LimitTrials(Trials):
     stops_surplus = False
 
     def __init__(self, search: Any, options: Mapping[str, Any], **explicit: Any) -> None:
-        own, self.host = own_and_host(search, options, SearchOptions)
+        own, host = own_and_host(search, options, SearchOptions)
         own |= explicit
         limit_key = own.pop("limit_key")
         check_name("limit_key", limit_key, "a key of the configuration such as 'time_limit_s'")
         fidelity = Fidelity(limit_key, levels=(None,), costs="measured")
-        super().__init__(fidelity, seed_key=self.host.pop("seed_key"))
-        self.is_cut_by_a_stop = False
+        super().__init__(fidelity, host)
+        self.has_levels = False
         self._options = own
         self._policy_class = search._policy_class
         self._make(2, (), **own)
@@ -53,9 +55,6 @@ class _LimitTrials(Trials):
     def settings(self, source: Source, **common: Any) -> LimitSettings:
         assert isinstance(source, list)
         return LimitSettings(candidates=source, options=self._options, make=self._make, **common)
-
-    def look_up(self, space: Mapping[str, Any]) -> None:
-        """Find nothing: limits are not in the search space."""
 
     def scheduler(self, limit: float | None, memory_limit: float | None) -> PullScheduler:
         if limit is not None:
@@ -85,7 +84,7 @@ class _LimitTrials(Trials):
         return policy
 
 
-@runs(RCUCB, RCUCBSearchOptions, reward_range=None, seed_key="seed", limit_key="time_limit_s")
+@runs(RCUCB, _RCUCB, reward_range=None, seed_key="seed", limit_key="time_limit_s")
 class RCUCBSearch(ExperimentSearch):
     """Chooses a configuration and a time limit for every trial: for the gain of the trials.
 
@@ -94,15 +93,12 @@ class RCUCBSearch(ExperimentSearch):
     configurations with a good limit are played more and more often. To find the best configuration
     only, use `MFSearch`. To keep an ordinary experiment from hanging, use `PullScheduler` alone.
 
-    The limit is in the configuration of each trial, and kept by the search's scheduler, which stops
-    any trial, also one that hangs::
-
-        tune.TuneConfig(search_alg=search, scheduler=search.scheduler(), num_samples=-1)
-
-    With any other scheduler trials run to their end, which a warning says, and those that took
-    longer count as stopped. The search maximises the sum of all gains: RCUCB
-    (Bengs and Hüllermeier, Multi-Armed Bandits with Censored Consumption of Resources, 2023). See
-    `mfhpo.censored.options.LimitOptions` for what a gain is; the seconds are ``time_total_s``.
+    It is given to a Tuner as `IISESearch` is. The limit is in the configuration of each trial, and
+    kept by the search's scheduler, which stops any trial, also one that hangs. With any other one,
+    trials run to their end, which a warning says, and those that took longer count as stopped. The
+    search maximises the sum of all gains: RCUCB (Bengs and Hüllermeier, Multi-Armed Bandits with
+    Censored Consumption of Resources, 2023). See `mfhpo.censored.options.LimitOptions` for what a
+    gain is; the seconds are ``time_total_s``.
 
     Parameters
     ----------
@@ -119,18 +115,12 @@ class RCUCBSearch(ExperimentSearch):
         self,
         arms: ArmsLike = 32,
         limits: Sequence[float] | int | None = None,
-        **options: Unpack[RCUCBSearchOptions],
+        **options: Unpack[_RCUCB],
     ) -> None:
         super().__init__(_LimitTrials(self, options, limits=check_limits(limits)), arms)
 
 
-@runs(
-    ZoomingRCUCB,
-    ZoomingRCUCBSearchOptions,
-    reward_range=None,
-    seed_key="seed",
-    limit_key="time_limit_s",
-)
+@runs(ZoomingRCUCB, _ZoomingRCUCB, reward_range=None, seed_key="seed", limit_key="time_limit_s")
 class ZoomingRCUCBSearch(ExperimentSearch):
     """Chooses a configuration and any time limit up to a longest one for every trial.
 
@@ -145,7 +135,5 @@ class ZoomingRCUCBSearch(ExperimentSearch):
         The largest limit, in seconds.
     """
 
-    def __init__(
-        self, arms: ArmsLike, longest: float, **options: Unpack[ZoomingRCUCBSearchOptions]
-    ) -> None:
+    def __init__(self, arms: ArmsLike, longest: float, **options: Unpack[_ZoomingRCUCB]) -> None:
         super().__init__(_LimitTrials(self, options, longest=longest), arms)

@@ -10,8 +10,8 @@ from mfhpo.experiment import SearchSettings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import Declaration
 from mfhpo.racing.options import runs
-from mfhpo.search import BudgetedSearch, DeclaredSearch
-from mfhpo_ray.experiment.options import FidelitySearchOptions, SpaceSearchOptions
+from mfhpo.search import BudgetedSearch, DeclaredSearch, SearchOptions
+from mfhpo_ray.experiment.options import FidelitySearchOptions
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
 from mfhpo_ray.searchers.trials import Source, Trials, own_and_host
 
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 _TRAINING = "training"  # the key of the configuration that names a training with checkpoints
 
 
-@runs(BudgetedSearch, SpaceSearchOptions, checkpoints=False, seed_key="seed")
+class _Space(SearchOptions, FidelitySearchOptions): ...
+
+
+@runs(BudgetedSearch, _Space, checkpoints=False, seed_key="seed")
 class SpaceSearch(ExperimentSearch):
     """Searches a space with cheap and dear evaluations, then certifies the best it has found.
 
@@ -47,7 +50,7 @@ class SpaceSearch(ExperimentSearch):
         tune.loguniform(0.1, 10)}, {"kind": "tree"}])``: the model knows what applies to which. What
         the model cannot place, as what ``tune.sample_from`` gives, is drawn at random.
     seed_key
-        As in `SearchOptions`, but trials of one training share a seed, so that a split that is
+        As in `IISESearch`, but trials of one training share a seed, so that a split that is
         drawn from it stays the same.
     **options
         See `mfhpo.search.SearchOptions`. Trials under way are counted at what they are expected to
@@ -79,9 +82,7 @@ class SpaceSearch(ExperimentSearch):
     _draws = True
     _arms_name = "candidates"
 
-    def __init__(
-        self, fidelity: str | Fidelity | None = None, **options: Unpack[SpaceSearchOptions]
-    ) -> None:
+    def __init__(self, fidelity: str | Fidelity | None = None, **options: Unpack[_Space]) -> None:
         trials = _SpaceTrials(self, fidelity, options)
         super().__init__(trials, trials.listed)
 
@@ -92,25 +93,19 @@ class _SpaceTrials(Trials):
     def __init__(
         self, search: Any, fidelity: str | Fidelity | None, options: Mapping[str, Any]
     ) -> None:
-        own, self.host = own_and_host(search, options, FidelitySearchOptions)
-        prices, seed_key = self.host.pop("prices"), self.host.pop("seed_key")
-        seconds = own["seconds"]
+        own, host = own_and_host(search, options, FidelitySearchOptions)
+        seconds, prices = own["seconds"], host["prices"]
         if seconds is not None and prices is not None:
             raise ValueError(
                 f"seconds={shown(seconds)} counts seconds alone, prices={shown(prices)} what they "
                 f"cost; leave prices out, or give budget=... for a fidelity with costs='measured'."
             )
         declared = self._declared = DeclaredSearch.of(fidelity, **own)
-        keys = (declared.fidelity.name, seed_key, declared.replicate)
+        keys = (declared.fidelity.name, host["seed_key"], declared.replicate)
         if declared.checkpoints and _TRAINING in keys:
             raise ValueError(f"{_TRAINING!r} is what checkpoints are kept under; rename that key.")
-        super().__init__(
-            declared.fidelity,
-            prices=prices,
-            replicate=declared.replicate,
-            training=_TRAINING if declared.checkpoints else None,
-            seed_key=seed_key,
-        )
+        training = _TRAINING if declared.checkpoints else None
+        super().__init__(declared.fidelity, host, declared.replicate, training)
         if declared.fidelity.costs == "measured":
             self.hangs = "a trial that hangs is waited for"
         self.listed = declared.candidates if isinstance(declared.candidates, list) else None

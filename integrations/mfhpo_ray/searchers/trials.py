@@ -20,7 +20,7 @@ from mfhpo.racing.options import with_defaults
 from mfhpo.search.declared import has_levels
 from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.experiment.metric import as_number
-from mfhpo_ray.experiment.prices import Prices
+from mfhpo_ray.experiment.prices import check_prices, price_of
 from mfhpo_ray.experiment.space import Config, assign, fingerprint, levels_of, replicates_of
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.searchers.candidates import Parameters
@@ -44,23 +44,21 @@ def own_and_host(
 class Trials(abc.ABC):
     """Each trial evaluates a configuration at a level, or fully where there is no fidelity.
 
-    Evaluations of a block share the value of the key `replicate`; `training` names a training with
-    checkpoints.
+    The `host` are the options of all searches. Evaluations of a block share the value of the key
+    `replicate`; `training` names a training with checkpoints.
     """
 
-    host: dict[str, Any]  # what the search itself is given: metric, mode, space, seed
     hangs = ""  # what happens without the search's scheduler, in words; empty: nothing
     stops_surplus = True  # trials that still run when the experiment is over
 
     def __init__(
         self,
         fidelity: Fidelity,
-        *,
-        prices: Mapping[str, float] | None = None,
+        host: Mapping[str, Any],
         replicate: str | None = None,
         training: str | None = None,
-        seed_key: str | None = None,
     ) -> None:
+        self.host, seed_key = host, host["seed_key"]
         if seed_key is not None:
             check_name("seed_key", seed_key, "a key of the configuration or None")
         if seed_key == fidelity.name:
@@ -70,10 +68,8 @@ class Trials(abc.ABC):
         self.levels, self.replicate = tuple(fidelity.levels or ()), replicate
         self.replicates: Sequence[Any] = ()
         self._seed_key, self._fidelity, self._training = seed_key, fidelity, training
-        # Without levels, a criterion of RunConfig(stop=...) may be the end of all trials.
-        self.is_cut_by_a_stop = has_levels(fidelity)
-        self._prices = Prices(prices, fidelity.costs)
-        self._has_prices = prices is not None
+        self.has_levels = has_levels(fidelity)
+        self._prices = check_prices(host.get("prices"), fidelity.costs)
 
     # The experiment, as it is declared.
 
@@ -95,7 +91,7 @@ class Trials(abc.ABC):
 
     def look_up(self, space: Mapping[str, Any]) -> None:
         """Find the levels and the replicates in the search space."""
-        if has_levels(self._fidelity):
+        if self.has_levels:
             levels = levels_of(self._fidelity, space)
             self._fidelity.costs_of(levels)  # raises for levels that are no numbers, without costs
             self.levels = levels
@@ -104,7 +100,7 @@ class Trials(abc.ABC):
 
     def without_companion(self) -> str:
         """Return what happens without the search's scheduler; RuntimeError if it is needed."""
-        if self._has_prices:
+        if self._prices is not None:
             raise RuntimeError(
                 "prices=... need to know which resources a trial holds, which only the search's "
                 "own scheduler tells: TuneConfig(search_alg=search, scheduler=search.scheduler())."
@@ -136,7 +132,7 @@ class Trials(abc.ABC):
         return config
 
     def _set_level(self, config: Config, wanted: Assignment) -> None:
-        if has_levels(self._fidelity):
+        if self.has_levels:
             assign(config, self.keys[0], self.levels[wanted.level])
 
     def _seed_of(self, wanted: Assignment, arm: int, n_arms: int, seed: int) -> int:
@@ -166,11 +162,11 @@ class Trials(abc.ABC):
         """Return what so many seconds have cost; None where costs are declared."""
         if self._fidelity.costs != "measured":
             return None
-        return seconds * self._prices.of(resources)
+        return seconds * price_of(self._prices, resources)
 
     def limit_of(self, begun: Begun, resources: Mapping[str, float]) -> float | None:
         """Return the seconds after which another trial is worth more; None for no limit."""
-        price = self._prices.of(resources)
+        price = price_of(self._prices, resources)
         if begun.limit is None or price <= 0.0 or begun.purpose == "given":
             return None  # that of a given configuration is in it
         return begun.limit / price

@@ -18,8 +18,8 @@ def search_of(replicate=None, seed_key="seed", **options):
     owned = [key for key in (seed_key, replicate) if key]
     given = {"metric": "acc", "mode": "max", "fidelity": None, "time_attr": "training_iteration"}
     shortlist, _ = shortlist_of(grid, 4, owned=owned, **given)
-    host = {"metric": "loss", "mode": "max", "seed": 7}
-    return ShortlistSearch(shortlist, {"epsilon": 0.1, **options}, replicate, seed_key, **host)
+    host = {"metric": "loss", "mode": "max", "seed": 7, "seed_key": seed_key}
+    return ShortlistSearch(shortlist, {"epsilon": 0.1, **options}, replicate, **host)
 
 
 def value(config):

@@ -3,7 +3,7 @@
 from ray.tune import PlacementGroupFactory
 
 from benchmarks.tune_clock.cluster import SimulatedTrial
-from mfhpo_ray.experiment.prices import Prices, required_resources
+from mfhpo_ray.experiment.prices import price_of, required_resources
 
 
 def test_all_bundles_of_a_trial_count_and_what_is_not_named_is_free():
@@ -14,6 +14,6 @@ def test_all_bundles_of_a_trial_count_and_what_is_not_named_is_free():
     )
     trial.create_placement_group_factory()
     held = required_resources(trial)
-    assert Prices({"CPU": 1, "GPU": 20}, "measured").of(held) == 23.0
-    assert Prices(None, "measured").of(held) == 1.0
-    assert Prices({"GPU": 20}, "measured").of(held) == 20.0
+    assert price_of({"CPU": 1, "GPU": 20}, held) == 23.0
+    assert price_of(None, held) == 1.0
+    assert price_of({"GPU": 20}, held) == 20.0

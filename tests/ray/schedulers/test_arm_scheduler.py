@@ -49,7 +49,7 @@ def controller_of(search):
 
 def gains(**options):
     scheduler = RCUCBScheduler([5.0], reward_range=(0, 1), metric="value", mode="max", **options)
-    scheduler._count_slots = lambda trial: 8.0
+    scheduler._slots.count = lambda trial: 8.0
     return scheduler
 
 
@@ -162,9 +162,9 @@ def test_a_storage_that_fails_loses_nothing_but_time(tmp_path, monkeypatch, capl
     scheduler = RCUCBScheduler([20.0], reward_range=(0, 1), horizon=6)
     note = scheduler._note_answer
 
-    def mended_at_the_end():
+    def mended_at_the_end(urgent=True):
         broken[0] = not scheduler._closed
-        note()
+        note(urgent)
 
     scheduler._note_answer = mended_at_the_end
     simulate(scheduler, grid(2, 4), Ten(), slots=2, storage=storage)

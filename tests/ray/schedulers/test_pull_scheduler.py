@@ -171,9 +171,9 @@ FUNCTION = FunctionStopper(lambda trial_id, result: False)
     [
         (None, []),
         (TIMEOUT, []),
-        (THREE_EPOCHS, [("stop", "MaximumIterationStopper")]),
-        (FUNCTION, [("stop", "FunctionStopper")]),
-        (CombinedStopper(FUNCTION, TIMEOUT), [("stop", "FunctionStopper")]),
+        (THREE_EPOCHS, [("stop", "RunConfig(stop=MaximumIterationStopper)")]),
+        (FUNCTION, [("stop", "RunConfig(stop=FunctionStopper)")]),
+        (CombinedStopper(FUNCTION, TIMEOUT), [("stop", "RunConfig(stop=FunctionStopper)")]),
         (CombinedStopper(TIMEOUT, NoopStopper()), []),
     ],
 )

@@ -16,7 +16,7 @@ from ray import tune
 import mfhpo_ray
 from mfhpo.experiment import Begun
 from mfhpo_ray import IISEScheduler
-from mfhpo_ray.experiment.journal import RECOMMENDATION, SHARED, Journal
+from mfhpo_ray.experiment.journal import SHARED, Journal
 from tests.ray.experiments import kill_driver, tuner_of
 from tests.ray.schedulers.races import events_of
 
@@ -70,8 +70,7 @@ def journal_of(folder):
 
     journals = Journal.of_runs(pyarrow.fs.LocalFileSystem(), str(folder / "storage/race"))
     records = journals[-1].read() if journals else {}
-    for name in (RECOMMENDATION, SHARED):
-        records.pop(name, None)
+    records.pop(SHARED, None)
     return records
 
 

@@ -8,6 +8,7 @@ from ray import cloudpickle, tune
 from mfhpo import Fidelity
 from mfhpo.censored import Linear
 from mfhpo_ray import IISESearch, MFGradSearch, MFLUCBSearch, MFSearch, RCUCBSearch
+from mfhpo_ray.experiment.journal import RECOMMENDATION
 
 EPOCHS = Fidelity("epochs", levels=[1, 3, 9])
 ARMS = [{"x": x} for x in (-0.9, -0.5, 0.0, 0.6)]
@@ -29,7 +30,10 @@ class Memory:
         self.files[name] = json.dumps(record)
 
     def read(self):
-        return {name: json.loads(text) for name, text in self.files.items()}
+        return {name: self.read_one(name) for name in self.files if name != RECOMMENDATION}
+
+    def read_one(self, name):
+        return json.loads(self.files[name])
 
 
 def bowl(config, scale=0.05):

@@ -99,7 +99,8 @@ class Searchers(Host):
         options = {"epsilon": task.epsilon, "budget": task.budget}
         options["max_failures"] = task.max_failures
         if task.certifies:
-            return ShortlistSearch(task.shortlist, options, "split", "seed", **tune_options)
+            tune_options["seed_key"] = "seed"
+            return ShortlistSearch(task.shortlist, options, "split", **tune_options)
         options |= {"sigma": task.sigma, "replicate": "split" if task.shares else None}
         if task.space is not None:
             space = {name: tune.choice(values) for name, values in task.space.items()}
