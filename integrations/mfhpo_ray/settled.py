@@ -22,14 +22,8 @@ class StopWhenSettled(Stopper):
     ----------
     metric, mode
         What is optimised, and whether "max" or "min" is best.
-    epsilon
-        How much better is worth going on for, in units of the metric. None: a twentieth of what was
-        gained, from the median of the first 20 trials to the best one.
-    trials
-        How many more trials you would run.
-    delta
-        Stop when they find something better with an estimated probability of at most this, after
-        each of ten trials in a row.
+    epsilon, trials, delta
+        See `mfhpo_optuna.StopWhenSettled`.
 
     Notes
     -----

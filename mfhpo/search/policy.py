@@ -16,6 +16,7 @@ from mfhpo._validation import (
     check_instance,
     check_seed,
 )
+from mfhpo._validation.hooks import hook
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.space import Point, SearchSpace
 from mfhpo.problem import Observation, Pull
@@ -311,10 +312,12 @@ class SearchPolicy(abc.ABC):
         by_values = sorted(finished, key=lambda arm: (-self.mean(arm, self.target), arm))
         return (self.likely_best() or by_values)[:most]
 
+    @hook
     def likely_best(self) -> list[int]:
         """Return finished arms that may be the best by a model, the best first; none without it."""
         return []
 
+    @hook
     def chance(
         self,
         arm: int,

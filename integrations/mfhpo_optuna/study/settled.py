@@ -6,6 +6,7 @@ import optuna
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
+from mfhpo._validation import check_instance
 from mfhpo.certification.settling import Outlook, Settling
 from mfhpo_optuna.study.trials.attributes import (
     ARM_KEY,
@@ -81,6 +82,7 @@ class StopWhenSettled:
         ValueError
             If the study has several objectives.
         """
+        check_instance("study", study, optuna.Study, "an optuna.Study")
         return self._settling.is_settled(_values(study))
 
     def outlook(self, study: optuna.Study) -> Outlook:
@@ -96,6 +98,7 @@ class StopWhenSettled:
         ValueError
             If it has several objectives.
         """
+        check_instance("study", study, optuna.Study, "an optuna.Study")
         return self._settling.outlook(_values(study), _sign(study))
 
 

@@ -239,6 +239,11 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         live_trials(search).add(chosen.trial.trial_id)
         return chosen.trial
 
+    def debug_string(self) -> str:
+        """Return the scheduler's line in Tune's report."""
+        n_busy = len(self._slots.busy)
+        return f"Using {type(self).__name__}: {self._runs.n_arms} arms, {n_busy} busy"
+
     # What is known.
 
     @property

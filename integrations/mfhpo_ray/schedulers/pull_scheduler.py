@@ -127,6 +127,11 @@ class PullScheduler(FIFOScheduler):
             give_folder(trial)
             stop_at_once(tune_controller, trial)
 
+    def debug_string(self) -> str:
+        """Return the scheduler's line in Tune's report."""
+        limit = "without a limit" if self._limit is None else f"for {self._limit:g} s"
+        return f"First in, first out; trials may run {limit}."
+
     def _now(self) -> float:
         return self._clock()
 

@@ -278,7 +278,8 @@ class ExperimentSearch(Searcher):
 
     def restore(self, checkpoint_path: str) -> None:
         """Go on from a file that `save` has written (see `set_state`)."""
-        self.set_state(json.loads(Path(checkpoint_path).read_text(encoding="utf-8")))
+        text = Path(checkpoint_path).read_text(encoding="utf-8")
+        self.set_state(json.loads(text.partition("\n")[0]))  # earlier versions wrote a second line
 
     def __getstate__(self) -> dict[str, Any]:
         log = self.evaluations.log

@@ -65,16 +65,7 @@ class SpaceSearch(ExperimentSearch):
 
     With `checkpoints`, ``config["training"]`` is the name of the training that a trial goes on
     with. Trials of one configuration at rising levels share it; each evaluation for the certificate
-    has its own. Keep checkpoints under that name, in a folder of the experiment that all nodes
-    reach, and go on from whatever there is::
-
-        def train(config):
-            path = Path("/shared/my_experiment", config["training"])
-            model, done = load(path) if path.exists() else (Model(config), 0)
-            for epoch in range(done, config["epochs"]):
-                model.train_one_epoch()
-            save(path, model, config["epochs"])
-            tune.report({"accuracy": model.accuracy()})
+    has its own. The page on Ray has a trainable that does so.
 
     On stops by others, restoring and the order in which trials count, see `IISESearch`.
     """

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mfhpo._validation.hooks import hook
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.assignment import Available
 from mfhpo.experiment.configurations import Configurations
@@ -64,11 +65,13 @@ class Runner(abc.ABC):
     unlearned_cost: float = 0.0  # that, and the cost of results that wait
 
     @property
+    @hook
     def finished(self) -> bool:
         """True if the experiment is over, whatever is under way."""
         return bool(self.policy.finished)
 
     @property
+    @hook
     def is_spent(self) -> bool:
         """True if nothing is left to begin, which may be known before it is over."""
         return self.finished
@@ -80,18 +83,22 @@ class Runner(abc.ABC):
         Nothing changes by asking.
         """
 
+    @hook
     def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
         """Tell whether the budget pays for what a user has enqueued, beside what is under way."""
         return True
 
+    @hook
     def open_block(self, arm: int, pending: Sequence[Pull]) -> int | None:
         """Return the block of what a user has enqueued; None if it needs none."""
         return None
 
+    @hook
     def limited(self, pull: Pull, pending: Sequence[Pull]) -> Pull:
         """Return what a user has enqueued with the limit that it gets, if there are any."""
         return pull
 
+    @hook
     def adopt(self, begun: Begun) -> Pull | None:
         """Return the pull of a claim, at the target where no level is known.
 
@@ -107,6 +114,7 @@ class Runner(abc.ABC):
         level = begun.levels[0] if begun.levels else self.n_levels - 1
         return Pull(arm, level, begun.limit, begun.block)
 
+    @hook
     def observe(self, ended: Ended) -> Any:
         """Return what a claim gave, as it is learned."""
         value = None if ended.value is None else self.sign * ended.value
@@ -116,20 +124,24 @@ class Runner(abc.ABC):
     def learn(self, pull: Pull, observation: Any, purpose: str) -> None:
         """Learn a result whose turn it is."""
 
+    @hook
     def find(self, found: Found) -> None:
         """Take note of what was found out, besides levels and replicates."""
         return
 
+    @hook
     def inform(
         self, parameters: Mapping[str, Numeric | OneOf], points: Mapping[int, Point]
     ) -> None:
         """Learn what parameters and draws are to a model (see `mfhpo.experiment.Ended`)."""
         return
 
+    @hook
     def cost_of(self, pull: Pull, observation: Any) -> float:
         """Return what an evaluation has cost, if that is known."""
         return observation.cost or 0.0
 
+    @hook
     def charge(self, lost: float, held: float) -> None:
         """Take note of what was paid for losses and the like, and for results that wait."""
         self.lost_cost, self.unlearned_cost = lost, lost + held

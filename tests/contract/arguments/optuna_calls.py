@@ -196,6 +196,15 @@ def _write(study: Any, path: Any, sampler: Any = None) -> Any:
 CALLS: dict[str, Call] = core_calls._of(
     "mfhpo_optuna",
     IISEPruner=Call(mfhpo_optuna.IISEPruner, use=_prune, kinds={"n_startup_trials": may.count(0)}),
+    StopWhenSettled={
+        "": Call(mfhpo_optuna.StopWhenSettled, use=lambda stop: stop.outlook(_study())),
+        ".outlook": Call.of_method(
+            mfhpo_optuna.StopWhenSettled, "outlook", lambda: {"study": _study()}
+        ),
+        ".is_settled": Call.of_method(
+            mfhpo_optuna.StopWhenSettled, "is_settled", lambda: {"study": _study()}
+        ),
+    },
     MFEliminationPruner=Call(
         mfhpo_optuna.MFEliminationPruner,
         use=_prune,
@@ -205,7 +214,7 @@ CALLS: dict[str, Call] = core_calls._of(
             "final_step": may.optional(may.count(1)),
         },
     ),
-    IISESampler=_sampler(mfhpo_optuna.IISESampler, ("recommendation", "searches")),
+    IISESampler=_sampler(mfhpo_optuna.IISESampler),
     MFEliminationSampler=_sampler(mfhpo_optuna.MFEliminationSampler),
     MFGradSampler=_sampler(mfhpo_optuna.MFGradSampler),
     MFLUCBSampler=_sampler(mfhpo_optuna.MFLUCBSampler),

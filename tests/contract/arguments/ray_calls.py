@@ -136,6 +136,11 @@ CALLS: dict[str, Call] = core_calls._of(
     MFSearch=_search(mfhpo_ray.MFSearch, **_FIDELITY),
     MFUCBSearch=_search(mfhpo_ray.MFUCBSearch, **_FIDELITY),
     PullScheduler=Call(PullScheduler),
+    StopWhenSettled=Call(
+        mfhpo_ray.StopWhenSettled,
+        lambda: {"metric": "loss", "mode": "min"},
+        lambda stop: stop("trial", {"loss": 1.0}),
+    ),
     RCUCBScheduler=Call(
         mfhpo_ray.RCUCBScheduler,
         lambda: {"metric": "loss", "mode": "min"},

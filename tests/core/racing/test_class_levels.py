@@ -54,6 +54,12 @@ def methods(cls):
     }
 
 
+def is_declared(member):
+    """Tell whether a method is abstract, or a hook with a default."""
+    is_hook = getattr(getattr(member, "fget", member), "is_hook", False)
+    return is_hook or getattr(member, "__isabstractmethod__", False)
+
+
 def overridden(cls):
     """Return methods that a class replaces although no contract declares them."""
     bases = [base for base in cls.__mro__[1:] if is_ours(base)]
@@ -61,7 +67,7 @@ def overridden(cls):
         f"{cls.__name__}.{name} is {base.__name__}'s"
         for name in methods(cls)
         for base in bases
-        if name in methods(base) and not getattr(vars(base)[name], "__isabstractmethod__", False)
+        if name in methods(base) and not is_declared(vars(base)[name])
     ]
 
 
