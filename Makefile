@@ -165,7 +165,7 @@ certify: $(VENV)/.for-benchmarks | $(RESULTS) ## what certify finds out about 21
 	$(RUN) -m benchmarks.certify --data "$(DATA)/yahpo" --output $(RESULTS)/certify.json $(ARGS)
 
 when-settled: $(VENV)/.for-benchmarks | $(RESULTS) ## when StopWhenSettled ends studies of seven samplers, what that saves and loses; needs make data
-	$(RUN) -m benchmarks.settled --tasks judged --data "$(DATA)/yahpo" --output $(RESULTS)/settled.json $(ARGS)
+	$(RUN) -m benchmarks.settled --tasks judged --seeds 2 --data "$(DATA)/yahpo" --output $(RESULTS)/settled.json $(ARGS)
 
 sklearn-search: $(VENV)/.for-benchmarks | $(RESULTS) ## SpaceSearchCV beside scikit-learn's searches on five data sets
 	$(RUN) -m benchmarks.sklearn_search --output $(RESULTS)/sklearn_search.json $(ARGS)

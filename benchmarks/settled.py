@@ -186,7 +186,6 @@ def _mean(records: Sequence[dict[str, Any]], name: str) -> float:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Play the studies and print the table."""
-    given = sys.argv[1:] if arguments is None else list(arguments)
     parser = argparse.ArgumentParser(prog="python -m benchmarks.settled", description=__doc__)
     parser.add_argument("--tasks", choices=("development", "judged"), default="development")
     parser.add_argument("--samplers", nargs="+", choices=SAMPLERS, default=list(SAMPLERS))
@@ -194,7 +193,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--output", type=Path)
-    options = parser.parse_args(given)
+    options = parser.parse_args(arguments)
     judged = options.tasks == "judged"
     tasks = judged_tasks(options.data) if judged else DEVELOPMENT_TASKS
     runs = [
@@ -219,8 +218,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"{row['saved']:.2f} | {row['lost']:.3f} | {' | '.join(told)} |"
         )
     if options.output is not None:
+        asked = [f"--tasks={options.tasks}", f"--seeds={options.seeds}", "--data=$MFHPO_DATA/yahpo"]
         report = {
-            **provenance("benchmarks.settled", given, "optuna"),
+            **provenance("benchmarks.settled", asked, "optuna"),
             "trials": N_TRIALS,
             "tasks": list(tasks),
             "seconds": round(time.monotonic() - began, 1),

@@ -76,6 +76,13 @@ BENCHMARKS = (
     Benchmark("hpo_recorded", "benchmarks.hpo", "--recorded --seeds=1 --minutes 3", "--recorded"),
     Benchmark("small_spaces", "benchmarks.hpo.small_spaces", "--seeds 2"),
     Benchmark(
+        "settled",
+        "benchmarks.settled",
+        "--seeds 1 --samplers random",
+        "--tasks judged --seeds 2",
+        data="yahpo",
+    ),
+    Benchmark(
         "search_limits",
         "benchmarks.hpo.clock.limits",
         "--seeds 1 --tasks 'lcbench 3945'",
