@@ -54,10 +54,7 @@ def cut_by(result: Mapping[str, Any] | None, iteration: Any, stop: Mapping[str, 
 
 
 def _who_stops() -> str | None:
-    """Return the class of the scheduler or stopper that may end trials early; None without one.
-
-    Tune does not tell searchers: its controller is among the callers.
-    """
+    """Return who may end trials early, or None; Tune's controller is among the callers."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         caller, frame = frame.f_locals.get("self"), frame.f_back

@@ -100,11 +100,8 @@ class IISESearch(ExperimentSearch):
     Evaluations of one configuration at one level count in the order in which they began, failures
     included: else the quick ones would bias their mean. So the race waits for slow ones, and names
     them. Give trials a limit, ``search.scheduler(limit=...)``: one that is stopped there counts in
-    its turn. A trial whose process or node dies is left out. One that another scheduler or a stop
-    of the ``RunConfig`` has ended early is paid, and gives neither a value nor a failure.
-
-    After ``Tuner.restore(...).fit()`` with its scheduler, nothing is lost. With another scheduler,
-    the last ten seconds or so are evaluated again.
+    its turn. A trial whose process or node dies is left out; one that another scheduler or a stop
+    of the ``RunConfig`` ends is paid. After ``Tuner.restore(...).fit()``, nothing is lost.
     """
 
     def __init__(
