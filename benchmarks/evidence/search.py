@@ -281,7 +281,7 @@ def small_spaces() -> str:
 
 
 def settled() -> str:
-    """What rules that stop studies save and lose, over all samplers."""
+    """Tell what rules that stop studies save and lose, over all samplers."""
     rows = [
         [row["rule"], percent(row["saved"]), percent(row["lost"]), *_promise(row)]
         for row in result("settled")["rows"]
@@ -291,7 +291,7 @@ def settled() -> str:
 
 
 def settled_by_sampler() -> str:
-    """What `StopWhenSettled` saves, loses and promises with an epsilon of twice the noise."""
+    """Tell what `StopWhenSettled` saves, loses and promises at an epsilon of twice the noise."""
     rows = [
         [
             row["sampler"],

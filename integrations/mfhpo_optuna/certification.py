@@ -55,7 +55,8 @@ class Replicate(optuna.Trial):
         self._first_number = first_number
 
     @property
-    def number(self) -> int:  # noqa: D102
+    def number(self) -> int:
+        """The trial's number, after all those of the study that is certified."""
         return self._first_number + super().number
 
 

@@ -8,5 +8,5 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 def hook(method: _Method) -> _Method:
     """Mark a method that a class may replace; no other method of a base is ever replaced."""
-    method.is_hook = True  # type: ignore[attr-defined]
+    vars(method)["is_hook"] = True
     return method

@@ -1,4 +1,4 @@
-"""What answers about arms and limits rest on, and why a race is over, in words."""
+"""In words: the grounds of answers about arms and limits, and why a race is over."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Whether further trials are likely to find something better, by the values of those so far."""
+"""The chance that further trials find something better, by the values of those so far."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ N_IN_A_ROW = 10
 """An estimate is believed once it has been small after so many trials."""
 
 GAIN_SHARE = 0.05
-"""What epsilon is, if it is not given, as a share of what was gained."""
+"""The default of epsilon, as a share of what was gained."""
 
 _FEWEST_BEST = 8
 _TAIL_SHARE = 0.25  # of the values: so many are looked at
@@ -23,7 +23,7 @@ _TAIL_SHARE = 0.25  # of the values: so many are looked at
 
 @dataclass(frozen=True)
 class Outlook:
-    """What the values of trials say about further ones.
+    """Prospects of further trials, by the values of those so far.
 
     Parameters
     ----------

@@ -81,7 +81,7 @@ class Wait:
 
 @dataclass(frozen=True)
 class Refused:
-    """What a user has enqueued can never count; `why` says in words what it is not, or exceeds."""
+    """A refusal of what a user has enqueued; `why` says in words what it is not, or exceeds."""
 
     why: str
 

@@ -1,4 +1,4 @@
-"""Who leads, for an answer at any time, and what the leader is worth at least."""
+"""The leader, for an answer at any time, and what it is worth at least."""
 
 import numpy as np
 

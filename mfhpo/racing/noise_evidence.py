@@ -1,4 +1,4 @@
-"""What the race's own values say about the noise, and whether a declared scale holds."""
+"""The noise by the race's own values, and whether a declared scale holds."""
 
 import math
 import warnings

@@ -236,7 +236,7 @@ class Race(Policy):
 
     @property
     def _awaited(self) -> bool:
-        """Whether the race goes on although it has a winner."""
+        """True if the race goes on although it has a winner."""
         known, winner = self.known, self.known.winner
         if winner is None:
             return False

@@ -60,7 +60,7 @@ class MeasuredCosts:
 
     @property
     def any_known(self) -> bool:
-        """Whether anything was paid, so that costs are in the right unit."""
+        """True if anything was paid, so that costs are in the right unit."""
         return bool(self._paid)
 
     def count(self, level: int) -> int:

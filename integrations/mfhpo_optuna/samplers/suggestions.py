@@ -1,4 +1,4 @@
-"""What a trial gets when its objective asks for a parameter, also from another sampler."""
+"""Values that a trial gets when its objective asks for a parameter, also by another sampler."""
 
 from __future__ import annotations
 

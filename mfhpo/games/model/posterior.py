@@ -1,4 +1,4 @@
-"""How well hyperparameters go with what was observed, and with what was believed before."""
+"""The posterior of hyperparameters, by what was observed and what was believed before."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _APART = 3.0  # standard deviations within levels, from which on each has a mean
 
 @dataclass(frozen=True, eq=False)
 class Assumptions:
-    """What a fit leaves as it is."""
+    """The parts that a fit leaves as they are."""
 
     n_levels: int
     groups: IntArray  # parameter of each feature, (d,); features of one share their length scale

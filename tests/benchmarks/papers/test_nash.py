@@ -34,7 +34,7 @@ def test_the_profile_of_the_largest_probability(monkeypatch):
 
 @pytest.mark.slow
 def test_random_access_ends_at_its_equilibrium():
-    """Of three games the middle one: which queries one makes may hang on a rounding error."""
+    """The middle one of three games: which queries one makes may hang on a rounding error."""
     games = [access(seed=seed) for seed in range(3)]
     assert np.median([found["largest error"] for found in games]) <= 0.02
     assert all(found["evaluations"] * 100.0 <= found["budget"] for found in games)

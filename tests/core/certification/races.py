@@ -12,7 +12,7 @@ from mfhpo.identification.group_sequential import GroupSequential
 
 PATTERN = (-2.0, -1.0, 0.0, 1.0, 2.0)  # mean 0, variance 10 / 4 = 2.5; twice over, 20 / 9
 EFFECTS = np.random.default_rng(0).normal(0.0, 100.0, 200)
-"""What a block does to all arms."""
+"""The effect of a block on all arms."""
 
 in_blocks = partial(Certification, blocks=True)
 by_looks = partial(Certification, first_look=5)

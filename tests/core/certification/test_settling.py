@@ -14,7 +14,7 @@ VALUES = arrays(float, st.integers(0, 60), elements=st.integers(-50, 50).map(flo
 
 
 def test_the_tail_by_hand():
-    """Of 36 values nine are the tail, 1 to 9 above the next one: their mean excess is 5."""
+    """Nine of 36 values are the tail, 1 to 9 above the next one: their mean excess is 5."""
     values = [*range(-27, 0), *range(9)]
     each = 9 / 36 * math.exp(-(9 + 1) / 5)
     found = Settling(epsilon=1.0, trials=50).outlook(values)

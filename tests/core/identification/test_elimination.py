@@ -33,7 +33,7 @@ def tapes_of(means, sigma, seed, length=400):
 
 
 def judged(values, active, margin, radius, epsilon):
-    """Who leaves by the values at a fidelity, {arm: values}, and the arm to end with, or None."""
+    """Return who leaves by the values at a fidelity, and the arm to end with, or None."""
     low, high = dict.fromkeys(active, -math.inf), dict.fromkeys(active, math.inf)
     for arm in active:
         if seen := values.get(arm, []):

@@ -18,7 +18,7 @@ from mfhpo.knowledge.studentised import (
 
 
 def log_average(sigma, compared, means, others, rho):
-    """Of the values of arms with given means, and of other arms, at a standard deviation."""
+    """Draw values of arms with given means, and of other arms, at a standard deviation."""
     logs = LOG_WEIGHTS.copy()
     for k, scale in enumerate(SCALES):
         for values, mean in zip(compared, means, strict=True):

@@ -258,7 +258,7 @@ def test_an_early_arm_that_is_by_far_the_best_leads_however_many_follow():
 
 
 def from_scratch(search):
-    """What is kept up to date, worked out of all arms."""
+    """Work out anew, from all arms, what is else kept up to date."""
     return (
         sorted(search._values[search.target].keys() - search._out - search._merged),
         {arm for arm, _, _ in search._history} - search._points.keys(),

@@ -1,4 +1,4 @@
-"""What is done when ``study.optimize`` ends, however it ends; trials left running end with it.
+"""The end of ``study.optimize``, however it comes; trials left running end with it.
 
 Optuna stores no end of a trial whose objective calls `sys.exit` or returns an integer beyond all
 floats, nor if Ctrl-C comes while it stores one. In a notebook the process lives on, so that

@@ -339,7 +339,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     STORAGE_FAILED_KEY: _only(_is_whole),
     ENFORCER_KEY: _only(_is_name),
 }
-"""Of each attribute what makes of its value what is read, or None if it is wrong.
+"""By attribute, a function that makes of its value what is read, or None if it is wrong.
 
 It may raise what `read_attribute` catches.
 """
