@@ -43,8 +43,7 @@ from mfhpo_optuna import (
     SearchSampler,
 )
 from mfhpo_optuna.samplers.study_sampler import StudySampler
-from mfhpo_optuna.study.trials.attributes import ARM_KEY, CERTIFICATE_KEY
-from mfhpo_optuna.study.trials.notes import PullNote
+from mfhpo_optuna.study.trials.attributes import ARM_KEY, CERTIFICATE_KEY, PullNote
 
 _PARAMETERS = 10
 _ARMS = 32

@@ -20,12 +20,12 @@ from mfhpo_optuna.study.study_experiment import Reply, StudyExperiment
 from mfhpo_optuna.study.trials.attributes import (
     GAME_KEY,
     QUERY_KEY,
+    PullNote,
     parameters_before,
     write_attribute,
     write_note,
 )
-from mfhpo_optuna.study.trials.ends import End
-from mfhpo_optuna.study.trials.notes import PullNote
+from mfhpo_optuna.study.trials.under_way import End
 
 _PROMISED = "the budget is spent, or promised to trials under way"
 

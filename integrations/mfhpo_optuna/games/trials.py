@@ -28,11 +28,11 @@ from mfhpo_optuna.study.trials.attributes import (
     GAME_KEY,
     QUERY_KEY,
     WORKER,
+    PullNote,
     read_attribute,
     warn_of_attribute,
 )
-from mfhpo_optuna.study.trials.ends import End
-from mfhpo_optuna.study.trials.notes import PullNote
+from mfhpo_optuna.study.trials.under_way import End
 
 _ROUNDING = 1e-9  # of places
 _NOTED = ("trial", "study", "order", "origin", "retry_of", WORKER, ARGUMENTS)

@@ -23,8 +23,7 @@ from mfhpo_optuna.study.trials.attributes import (
     LIMIT_KEY,
     read_attribute,
 )
-from mfhpo_optuna.study.trials.ends import End
-from mfhpo_optuna.study.trials.under_way import limit_of
+from mfhpo_optuna.study.trials.under_way import End, limit_of
 
 if TYPE_CHECKING:
     from mfhpo_optuna.study.study_experiment import StudyExperiment

@@ -23,7 +23,7 @@ from mfhpo.identification.curves.curves import (
     read_curve,
 )
 from mfhpo.knowledge.arrays import FloatArray
-from mfhpo_optuna.study.trials.news import TrialNews
+from mfhpo_optuna.study.trials.under_way import TrialNews
 
 # COMPLETE trials that show how long curves are, and how many of them are long.
 _ENOUGH, _MANY = 3, 20

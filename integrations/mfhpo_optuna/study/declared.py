@@ -17,7 +17,7 @@ from mfhpo_optuna.study.arms import Params
 from mfhpo_optuna.study.forgotten import ForgottenReplicate
 from mfhpo_optuna.study.levels import described
 from mfhpo_optuna.study.trials.attributes import CENSORED_KEY, MEMORY_KEY, read_attribute
-from mfhpo_optuna.study.trials.ends import End
+from mfhpo_optuna.study.trials.under_way import End
 
 Warn: TypeAlias = Callable[[str, str], None]
 """Warns about something with a message, unless that was said before."""

@@ -23,15 +23,13 @@ from mfhpo_optuna.study.trials.attributes import (
     ARM_KEY,
     CONCLUDED_KEY,
     MEMORY_KEY,
+    PullNote,
     parameters_before,
-    pull_note,
     read_attribute,
     warn_of_attribute,
 )
-from mfhpo_optuna.study.trials.ends import End, lost_of
-from mfhpo_optuna.study.trials.notes import PullNote
 from mfhpo_optuna.study.trials.processes import worker_name
-from mfhpo_optuna.study.trials.under_way import limit_of
+from mfhpo_optuna.study.trials.under_way import End, limit_of, lost_of
 from mfhpo_optuna.study.values import Values, is_in_range
 
 # Arms and blocks are numbered as they are begun, a few at once by each worker. Larger numbers than
@@ -85,7 +83,8 @@ class Translation:
 
     def read_note(self, trial: FrozenTrial) -> PullNote | None:
         """Return the claim that is noted on a trial, perhaps of the one that it repeats."""
-        return pull_note(trial)
+        note: PullNote | None = read_attribute(trial, ARM_KEY)
+        return note
 
     def note_of(self, trial: FrozenTrial) -> PullNote | None:
         """Return the claim of a trial; None if it has none, or one that was copied to it."""

@@ -25,16 +25,23 @@ from mfhpo_optuna.study.trials.attributes import (
     LOST_KEY,
     QUERY_KEY,
     SECONDS_KEY,
+    EndNote,
+    PullNote,
     certificate_of,
     parameters_before,
     read_attribute,
     write_attribute,
 )
-from mfhpo_optuna.study.trials.ends import End, end_of, lost_of, values_of
-from mfhpo_optuna.study.trials.news import TrialNews
-from mfhpo_optuna.study.trials.notes import EndNote, PullNote
 from mfhpo_optuna.study.trials.processes import worker_name
-from mfhpo_optuna.study.trials.under_way import UnderWay, limit_of
+from mfhpo_optuna.study.trials.under_way import (
+    End,
+    TrialNews,
+    UnderWay,
+    end_of,
+    limit_of,
+    lost_of,
+    values_of,
+)
 from mfhpo_optuna.study.values import Known
 
 Reply: TypeAlias = Assignment | Wait | Done | Refused

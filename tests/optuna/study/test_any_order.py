@@ -41,7 +41,7 @@ class Uptime:
         return time.monotonic() + Clock.ahead.total_seconds()
 
 
-READERS_OF_THE_CLOCK = ("optuna.storages._in_memory", "mfhpo_optuna.study.trials.news")
+READERS_OF_THE_CLOCK = ("optuna.storages._in_memory", "mfhpo_optuna.study.trials.under_way")
 
 
 class Study(RuleBasedStateMachine):
@@ -60,7 +60,7 @@ class Study(RuleBasedStateMachine):
         Clock.ahead = timedelta(0)
         for module in READERS_OF_THE_CLOCK:
             self.patched.enter_context(patch(f"{module}.datetime", Clock))
-        self.patched.enter_context(patch("mfhpo_optuna.study.trials.news.time", Uptime))
+        self.patched.enter_context(patch("mfhpo_optuna.study.trials.under_way.time", Uptime))
         self.storage = InMemoryStorage()
         self.workers = [self.worker(), self.worker()]
         self.under_way = []

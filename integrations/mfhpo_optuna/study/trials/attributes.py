@@ -4,19 +4,73 @@ Whoever may write to a storage may write them, so `read_attribute` checks each o
 wrong counts as not there. `write_attribute` keeps to what databases hold.
 """
 
+from __future__ import annotations
+
 import json
 import math
 import warnings
-from collections.abc import Callable, Mapping, ValuesView
-from dataclasses import fields
-from typing import Any, TypeAlias, TypeGuard, get_args
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypeAlias, get_args
 
 import optuna
 from optuna.trial import BaseTrial, FrozenTrial, TrialState
 
+from mfhpo._validation import is_number
 from mfhpo.experiment.events import Origin, Purpose
 from mfhpo_optuna.arguments import may_be_arms
-from mfhpo_optuna.study.trials.notes import EndNote, PullNote
+
+
+@dataclass(frozen=True)
+class _Note:
+    """A note that is written as plain JSON values, without those that are as usual."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the note as it is written."""
+        noted: dict[str, Any] = {}
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if value != each.default:
+                noted[each.name] = list(value) if isinstance(value, tuple) else value
+        return noted
+
+
+@dataclass(frozen=True)
+class PullNote(_Note):
+    """A trial's note about the evaluation that it claims; see `ARM_KEY`.
+
+    `arm` is the place in a list, whose entries are known by their `key`, or the number of a draw.
+    """
+
+    trial: int
+    study: str
+    order: int
+    arm: int
+    key: str | None = None
+    fidelity: int | None = None  # None: not known when it began
+    block: int | None = None
+    purpose: Purpose = "given"
+    origin: Origin = "chosen"
+    shortlist: tuple[int | str, ...] = ()  # arms that a certificate compares: keys or numbers
+    point: Mapping[str, float] | None = None  # where a draw is to lie
+    chooses: str = "levels of a fidelity"  # what its sampler chooses besides configurations
+    retry_of: int | None = None
+    worker: str | None = None
+    arguments: str | None = None
+
+
+@dataclass(frozen=True)
+class EndNote(_Note):
+    """A trial's note about its end, or about the loss of its worker; see `END_KEY`, `LOST_KEY`."""
+
+    trial: int
+    order: int
+    worker: str | None = None
+    state: str = ""  # of the trial, as it was to be stored
+    why: str = ""
+    is_sure: bool = True
+    is_withdrawn: bool = False
+
 
 # Attributes of trials: the pull that one evaluates, and in it the process that does so, and the
 # digest of the arguments (`mfhpo_optuna.arguments.Settings`) of the sampler that has chosen it.
@@ -179,10 +233,6 @@ def _whole(attributes: Mapping[str, Any], key: str) -> Any:
     return {**short, **rest} if isinstance(rest, Mapping) else rest
 
 
-def _is_number(value: Any) -> TypeGuard[float]:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
 def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST
 
@@ -197,7 +247,7 @@ def _are(check: Check, values: Any) -> bool:
 
 def _is_point(value: Any) -> bool:
     return isinstance(value, Mapping) and all(
-        _is_number(place) and 0.0 <= place <= 1e6 for place in value.values()
+        is_number(place) and 0.0 <= place <= 1e6 for place in value.values()
     )
 
 
@@ -206,12 +256,15 @@ def _is_plain(value: Any) -> bool:
     level, seen = [value], 0
     for _ in range(_DEEPEST):
         seen += len(level)
-        if seen > _MOST_ENTRIES or any(isinstance(of, int) and abs(of) > 1e300 for of in level):
-            return False
-        held = [of.values() if isinstance(of, Mapping) else of for of in level]
-        level = [item for of in held if isinstance(of, (list, tuple, ValuesView)) for item in of]
-        if not level:
-            return True
+        inner: list[Any] = []
+        for of in level:
+            if isinstance(of, int) and abs(of) > 1e300:
+                return False
+            if isinstance(of, (Mapping, list, tuple)):
+                inner += of.values() if isinstance(of, Mapping) else of
+        if not inner or seen > _MOST_ENTRIES:
+            return not inner
+        level = inner
     return False
 
 
@@ -220,12 +273,12 @@ def _only(check: Check) -> Callable[[Any], Any]:
 
 
 def _positive(value: Any) -> float | None:
-    return float(value) if _is_number(value) and value > 0.0 else None
+    return float(value) if is_number(value) and value > 0.0 else None
 
 
 def _seconds(value: Any) -> float | None:
     # The clock may have been set back.
-    return max(0.0, float(value)) if _is_number(value) and math.isfinite(value) else None
+    return max(0.0, float(value)) if is_number(value) and math.isfinite(value) else None
 
 
 def _fields(needed: str, note: type | None = None, /, **checks: Check) -> Callable[[Any], Any]:
@@ -238,12 +291,14 @@ def _fields(needed: str, note: type | None = None, /, **checks: Check) -> Callab
     def read(value: Any) -> Any:
         if not isinstance(value, Mapping) or not needs <= value.keys():
             return None
-        if not all(check(value[name]) for name, check in checks.items() if name in value):
-            return None
-        if note is None:
-            return value if _is_plain(value) else None
-        known = {name: value[name] for name in checks.keys() & value.keys()}
-        return note(**{n: tuple(of) if isinstance(of, list) else of for n, of in known.items()})
+        known: dict[str, Any] = {}
+        for name in checks.keys() & value.keys():
+            if not checks[name](value[name]):
+                return None
+            known[name] = tuple(value[name]) if isinstance(value[name], list) else value[name]
+        if note is not None:
+            return note(**known)
+        return value if _is_plain(value) else None
 
     return read
 
@@ -252,8 +307,8 @@ _BY_TYPE: dict[str, Check] = {
     "int": _is_whole,
     "str": _is_name,
     "bool": lambda value: isinstance(value, bool),
-    "Purpose": lambda value: value in get_args(Purpose),
-    "Origin": lambda value: value in get_args(Origin),
+    "Purpose": get_args(Purpose).__contains__,
+    "Origin": get_args(Origin).__contains__,
     "Mapping[str, float]": _is_point,
     "tuple[int | str, ...]": lambda those: _are(lambda of: _is_whole(of) or _is_name(of), those),
 }
@@ -283,7 +338,7 @@ _as_certificate = _fields(
 
 def _certificate(value: Any) -> Any:
     content = _as_certificate(value) or {}
-    has_claim = all(_is_number(content.get(name, 0.0)) for name in ("delta", "epsilon"))
+    has_claim = all(is_number(content.get(name, 0.0)) for name in ("delta", "epsilon"))
     return content if content and (has_claim or not content.get("certified")) else None
 
 

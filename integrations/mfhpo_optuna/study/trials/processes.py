@@ -31,7 +31,7 @@ def described(name: Any) -> str:
 
 def is_surely_dead(name: Any) -> bool:
     """Return whether a process of this machine runs no longer; False if nobody can tell."""
-    return _runs(name) is False
+    return name != worker_name() and _runs(name) is False
 
 
 def is_surely_alive(name: Any) -> bool:

@@ -1,19 +1,126 @@
-"""Trials under way: who runs them, for how long, and which are waited for no longer."""
+"""Trials as they run and end: which have news, which are under way, and how each has ended."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import count
+from typing import TypeAlias
 
-from optuna.trial import FrozenTrial
+import optuna
+from optuna.storages import InMemoryStorage, JournalStorage
+from optuna.storages._cached_storage import _CachedStorage
+from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo_optuna.study.trials.attributes import LIMIT_KEY, read_attribute
-from mfhpo_optuna.study.trials.news import TrialNews
-from mfhpo_optuna.study.trials.notes import PullNote
-from mfhpo_optuna.study.trials.processes import is_surely_alive, is_surely_dead, worker_name
+from mfhpo.experiment import Lost
+from mfhpo_optuna.study.trials.attributes import (
+    END_KEY,
+    LIMIT_KEY,
+    LOST_KEY,
+    SECONDS_KEY,
+    EndNote,
+    PullNote,
+    read_attribute,
+)
+from mfhpo_optuna.study.trials.processes import is_surely_alive, is_surely_dead
+
+TrialAt: TypeAlias = Callable[[int], FrozenTrial]
+"""Returns the trial of a number; LookupError if there is none."""
 
 # Seconds that a running trial is waited for at least, and how many times the slowest one so far.
 _LEAST_LEASE, _LEASE_FACTOR = 60.0, 10.0
+
+
+class TrialNews:
+    """Reads each trial of a study while it is under way, and once when it has ended."""
+
+    def __init__(self) -> None:
+        self._n_read = 0
+        self._open: set[int] = set()
+        # When trials were first seen running, by a clock that nobody sets; None at the first
+        # reading, as they had begun before. The dictionary is None until then.
+        self._seen: dict[int, float | None] | None = None
+
+    def read(self, study: optuna.Study) -> list[FrozenTrial] | None:
+        """Return the new trials and those that had not ended; None if the study lost trials.
+
+        It was deleted and made again then, and has not as many yet.
+        """
+        try:
+            with _trials_in_place(study) as trial_at:
+                news = self._chosen(trial_at)
+        except AttributeError:  # a version of Optuna whose storages are made otherwise
+            news = self._chosen(study.get_trials(deepcopy=False).__getitem__)
+        if news is None:
+            return None
+        self._n_read += len(news) - len(self._open)
+        now, before = None if self._seen is None else time.monotonic(), self._seen or {}
+        self._open, self._seen = set(), {}
+        for trial in news:
+            if not trial.state.is_finished():
+                self._open.add(trial.number)
+            if trial.state == TrialState.RUNNING:
+                self._seen[trial.number] = before.get(trial.number, now)
+        return news
+
+    def _chosen(self, trial_at: TrialAt) -> list[FrozenTrial] | None:
+        """Return the trials to be read, as they were at one moment; no other one is looked at."""
+        try:
+            if self._n_read > 0:
+                trial_at(self._n_read - 1)
+            news = list(map(trial_at, sorted(self._open)))
+        except LookupError:
+            return None
+        with suppress(LookupError):
+            for number in count(self._n_read):
+                news.append(trial_at(number))
+        return news
+
+    def take_over(self, earlier: TrialNews) -> None:
+        """Know since when trials run, as an earlier reader did."""
+        self._seen = earlier._seen
+
+    def seconds_under_way(self, trial: FrozenTrial) -> float:
+        """Return how long a trial has been running.
+
+        The time that the study says counts only for trials that ran when it was first read, because
+        another machine's clock may have written it.
+        """
+        seen, since = (self._seen or {}).get(trial.number), trial.datetime_start
+        if seen is not None:
+            return time.monotonic() - seen
+        return 0.0 if since is None else (datetime.now() - since).total_seconds()
+
+
+@contextmanager
+def _trials_in_place(study: optuna.Study) -> Iterator[TrialAt]:
+    """Yield access to a study's trials where its storage keeps them, brought up to date.
+
+    Optuna's own methods copy, sort or filter all trials, which is slow in a long study. They are
+    used with a storage that is not Optuna's, or reads trials in its own way.
+    """
+    storage, study_id = study._storage, study._study_id
+    reads: object = type(storage).get_all_trials
+    if isinstance(storage, InMemoryStorage) and reads is InMemoryStorage.get_all_trials:
+        with storage._lock:
+            yield storage._studies[study_id].trials.__getitem__
+    elif isinstance(storage, _CachedStorage) and reads is _CachedStorage.get_all_trials:
+        storage._read_trials_from_remote_storage(study_id)
+        with storage._lock:
+            yield storage._studies[study_id].trials.__getitem__
+    elif isinstance(storage, JournalStorage) and reads is JournalStorage.get_all_trials:
+        with storage._thread_lock:
+            storage._sync_with_backend()
+            replay = storage._replay_result
+            if study_id not in replay._studies:
+                raise KeyError(study_id)
+            trials, ids = replay._trials, replay._study_id_to_trial_ids[study_id]
+            yield lambda number: trials[ids[number]]
+    else:
+        yield study.get_trials(deepcopy=False).__getitem__
 
 
 class UnderWay:
@@ -57,7 +164,7 @@ class UnderWay:
     def is_expired(self, number: int) -> bool:
         """Return whether a trial is no longer waited for: a dead worker, or a lease over."""
         claim, trial, lease = self.claims[number], self._trials[number], self._lease
-        if _is_dead(claim):
+        if is_surely_dead(claim.worker):
             return True
         if lease is None and (limit := limit_of(trial)) is not None:
             lease = _LEAST_LEASE + 2.0 * limit
@@ -74,7 +181,7 @@ class UnderWay:
         for number, claim in list(self.claims.items()):
             trial = self._trials[number]
             unordered = promises_nothing or claim.purpose == "search"
-            if _is_dead(claim):
+            if is_surely_dead(claim.worker):
                 yield trial, "its process died", True
             elif (self._lease is not None or unordered) and self.is_expired(number):
                 yield trial, f"it ran for {self._news.seconds_under_way(trial):.0f} seconds", False
@@ -100,5 +207,49 @@ def limit_of(trial: FrozenTrial) -> float | None:
     return None if limit == float("inf") else limit
 
 
-def _is_dead(claim: PullNote) -> bool:
-    return claim.worker != worker_name() and is_surely_dead(claim.worker)
+@dataclass(frozen=True)
+class End:
+    """The end of a trial, as the storage says or as it is told at this moment.
+
+    `order` and `worker` are what whoever ended it has noted; None if nobody did.
+    """
+
+    state: TrialState
+    values: tuple[float, ...] | None  # None unless it is COMPLETE
+    order: int | None = None
+    worker: str | None = None
+    seconds: float | None = None
+
+
+def end_of(trial: FrozenTrial) -> End:
+    """Return how a finished trial has ended."""
+    state, note = trial.state, read_attribute(trial, END_KEY)
+    # It may have been copied to the one that repeats it, or another state was stored after all.
+    is_own = note is not None and (note.trial, note.state) == (trial.number, state.name)
+    order, worker = (note.order, note.worker) if is_own else (None, None)
+    seconds: float | None = read_attribute(trial, SECONDS_KEY)
+    begun, ended = trial.datetime_start, trial.datetime_complete
+    # A trial whose worker died is failed when somebody notices, maybe days later.
+    if seconds is None and state != TrialState.FAIL and begun and ended:
+        seconds = max(0.0, (ended - begun).total_seconds())  # the clock may have been set back
+    return End(state, values_of(state, trial.values), order, worker, seconds)
+
+
+def values_of(state: TrialState, values: Sequence[float] | None) -> tuple[float, ...] | None:
+    """Return the values of a trial that ends; pruned ones have reported some only."""
+    return tuple(values) if values is not None and state == TrialState.COMPLETE else None
+
+
+def lost_of(trial: FrozenTrial) -> Lost | None:
+    """Return that a trial was given up, as somebody has noted on it."""
+    note: EndNote | None = read_attribute(trial, LOST_KEY)
+    if note is None or note.trial != trial.number:
+        return None
+    return Lost(
+        id=str(trial.number),
+        order=note.order,
+        why=note.why,
+        cost=0.0 if note.is_withdrawn else None,
+        is_sure=note.is_sure,
+        is_withdrawn=note.is_withdrawn,
+    )

@@ -9,7 +9,7 @@ from optuna.trial import TrialState
 
 from mfhpo.search import Replicate
 from mfhpo_optuna import Fidelity, SearchSampler
-from mfhpo_optuna.study.trials import news
+from mfhpo_optuna.study.trials import under_way
 from tests.optuna.samplers.races import PULL, configurations, pulls, valley, worker
 
 SHORT = Fidelity("epochs", levels=[1, 3, 9])
@@ -50,17 +50,17 @@ def test_two_that_begin_an_arm_at_once_begin_two(make, told, monkeypatch):
     one.optimize(valley, n_trials=told)
     readings = [two.get_trials(deepcopy=False)]
     first = one.ask()
-    now = news._trials_in_place
+    now = under_way._trials_in_place
 
     @contextmanager
     def as_it_was(study):
         if study is two and readings:
-            yield news._in_list(readings.pop())
+            yield readings.pop().__getitem__
         else:
             with now(study) as trial_at:
                 yield trial_at
 
-    monkeypatch.setattr(news, "_trials_in_place", as_it_was)
+    monkeypatch.setattr(under_way, "_trials_in_place", as_it_was)
     trial = two.ask()
     assert not readings
     for study, asked in ((one, first), (two, trial)):

@@ -4,7 +4,7 @@ from optuna.storages import InMemoryStorage, JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
-from mfhpo_optuna.study.trials.news import TrialNews
+from mfhpo_optuna.study.trials.under_way import TrialNews
 
 IN_PLACE = ["memory", "journal", "database"]  # where nothing goes through all trials
 
