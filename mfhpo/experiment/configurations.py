@@ -11,17 +11,20 @@ Describe: TypeAlias = Callable[[Any], Any]
 Candidates: TypeAlias = Sequence[Mapping[str, Any]] | int
 
 
-def described(value: Any) -> Any:
+def described(value: Any, as_stored: bool = False) -> Any:
     """Return what tells a value from others in its `repr`: type and representation.
 
-    1, 1.0 and True differ; NaN equals NaN; a NumPy number is the Python number.
+    1, 1.0 and True differ; NaN equals NaN; a NumPy number is the Python number. With `as_stored`,
+    values are equal of which a storage as JSON makes the same: a tuple is a list.
     """
     value = native(value)
     kind = type(value)
+    if as_stored and isinstance(value, (list, tuple, dict)):
+        kind = dict if isinstance(value, dict) else list
     if kind in (list, tuple):
-        return kind.__name__, [described(part) for part in value]
+        return kind.__name__, [described(part, as_stored) for part in value]
     if kind is dict:
-        parts = ((described(name), described(part)) for name, part in value.items())
+        parts = ((described(n, as_stored), described(v, as_stored)) for n, v in value.items())
         return "dict", sorted(parts, key=repr)  # a storage may bring them in another order
     return f"{kind.__qualname__} {value!r}"
 

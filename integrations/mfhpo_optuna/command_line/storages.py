@@ -12,7 +12,7 @@ from sqlalchemy import URL, create_engine, inspect, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from mfhpo_optuna.command_line.output import fail
-from mfhpo_optuna.study.levels import did_you_mean
+from mfhpo_optuna.study.distributions import did_you_mean
 
 StorageArgument = Annotated[
     str,

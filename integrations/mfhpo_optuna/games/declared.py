@@ -8,7 +8,7 @@ from optuna.distributions import BaseDistribution
 from mfhpo._validation import shown
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import as_fidelity
-from mfhpo_optuna.study.levels import levels_in
+from mfhpo_optuna.study.distributions import levels_in
 
 FidelityLike: TypeAlias = str | Fidelity
 

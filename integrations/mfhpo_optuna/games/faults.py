@@ -7,7 +7,7 @@ from optuna.trial import FrozenTrial
 
 from mfhpo_optuna.games.declared import GameFidelity, Players
 from mfhpo_optuna.games.space import GameSpace
-from mfhpo_optuna.study.levels import did_you_mean
+from mfhpo_optuna.study.distributions import did_you_mean
 
 
 def fault_of(trial: FrozenTrial, players: Players, fidelity: GameFidelity, space: GameSpace) -> str:

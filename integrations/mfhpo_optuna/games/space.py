@@ -7,8 +7,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 
 from mfhpo.search import Numeric, OneOf, Point
 from mfhpo_optuna.games.declared import Players
-from mfhpo_optuna.study.levels import contains, described
-from mfhpo_optuna.study.places import kind_of, place_of, value_at
+from mfhpo_optuna.study.distributions import contains, described, kind_of, place_of, value_at
 
 _ALONE = OneOf(1)  # stands for all parameters of a player that has nothing to choose
 

@@ -14,8 +14,7 @@ from mfhpo.experiment import Answer, Assignment, Done, Event, Experiment, Lost, 
 from mfhpo.games import Dissatisfaction, Equilibrium
 from mfhpo_optuna.games.faults import unowned
 from mfhpo_optuna.games.trials import GameTrials
-from mfhpo_optuna.study.levels import levels_in
-from mfhpo_optuna.study.places import drawn
+from mfhpo_optuna.study.distributions import drawn, levels_in
 from mfhpo_optuna.study.study_experiment import Reply, StudyExperiment
 from mfhpo_optuna.study.trials.attributes import (
     GAME_KEY,

@@ -15,8 +15,8 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo.experiment import Answer
 from mfhpo.search.declared import has_levels
 from mfhpo_optuna.study.declared import Declared
+from mfhpo_optuna.study.distributions import drawn
 from mfhpo_optuna.study.loop.report import Progress
-from mfhpo_optuna.study.places import drawn
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.study.trials.attributes import FIDELITY_KEY
 

@@ -12,7 +12,7 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from mfhpo_optuna.kinds.kind import Kind
-from mfhpo_optuna.study.levels import contains, described, levels_in, own_value
+from mfhpo_optuna.study.distributions import contains, described, levels_in, own_value
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.study.trials.attributes import PullNote
 

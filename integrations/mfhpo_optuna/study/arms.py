@@ -26,7 +26,7 @@ from mfhpo._validation import (
     shown,
 )
 from mfhpo.knowledge.fidelity import native
-from mfhpo_optuna.study.places import from_unit
+from mfhpo_optuna.study.distributions import from_unit
 
 Params: TypeAlias = dict[str, Any]
 ArmsLike: TypeAlias = int | Sequence[Mapping[str, Any]] | Mapping[str, BaseDistribution]

@@ -14,8 +14,8 @@ from mfhpo.experiment import Assignment
 from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo_optuna.study.arms import Params
+from mfhpo_optuna.study.distributions import described
 from mfhpo_optuna.study.forgotten import ForgottenReplicate
-from mfhpo_optuna.study.levels import described
 from mfhpo_optuna.study.trials.attributes import CENSORED_KEY, MEMORY_KEY, read_attribute
 from mfhpo_optuna.study.trials.under_way import End
 

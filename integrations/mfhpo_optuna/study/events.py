@@ -16,9 +16,15 @@ from mfhpo.experiment import Assignment, Begun, Concluded, Ended, Event, Found, 
 from mfhpo.search import Point
 from mfhpo_optuna.study.arms import Params
 from mfhpo_optuna.study.declared import Declared
-from mfhpo_optuna.study.levels import Replicates, described, did_you_mean, levels_in
+from mfhpo_optuna.study.distributions import (
+    Replicates,
+    described,
+    did_you_mean,
+    kind_of,
+    levels_in,
+    point_of,
+)
 from mfhpo_optuna.study.loop.storage_errors import is_spoilt
-from mfhpo_optuna.study.places import kind_of, point_of
 from mfhpo_optuna.study.trials.attributes import (
     ARM_KEY,
     CONCLUDED_KEY,

@@ -20,7 +20,7 @@ from mfhpo.certification.candidates import Candidate, Shortlist, best_of, chosen
 from mfhpo.experiment import key_of
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import as_fidelity
-from mfhpo_optuna.study.levels import contains, described, did_you_mean
+from mfhpo_optuna.study.distributions import contains, described, did_you_mean
 from mfhpo_optuna.study.trials.attributes import (
     FIDELITY_KEY,
     NO_ANSWER,

@@ -15,9 +15,9 @@ from mfhpo.experiment import Answer, Assignment, Done, Event, Experiment, Lost, 
 from mfhpo.knowledge.statistics import PullStatistics
 from mfhpo.search import BudgetedSearch
 from mfhpo_optuna.study.declared import Declared
+from mfhpo_optuna.study.distributions import described, did_you_mean
 from mfhpo_optuna.study.events import Translation, concluded_by
 from mfhpo_optuna.study.forgotten import ForgottenReplicateWarning
-from mfhpo_optuna.study.levels import described, did_you_mean
 from mfhpo_optuna.study.trials.attributes import (
     ARM_KEY,
     END_KEY,

@@ -10,8 +10,7 @@ from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial
 
 from mfhpo_optuna.study.arms import LatinHypercube, Params
-from mfhpo_optuna.study.levels import contains, described
-from mfhpo_optuna.study.places import drawn, value_at
+from mfhpo_optuna.study.distributions import contains, described, drawn, value_at
 
 
 @dataclass

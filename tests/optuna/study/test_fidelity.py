@@ -6,7 +6,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 
 from mfhpo import Bias
 from mfhpo_optuna import Fidelity, IISESampler
-from mfhpo_optuna.study.levels import levels_in
+from mfhpo_optuna.study.distributions import levels_in
 from tests.optuna.samplers.races import ARMS, noise, run
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from mfhpo_optuna import draw_arms
-from mfhpo_optuna.study.places import from_unit, kind_of, place_of, value_at
+from mfhpo_optuna.study.distributions import from_unit, kind_of, place_of, value_at
 
 COLOURS = CategoricalDistribution(["red", "green", None])
 

@@ -256,14 +256,16 @@ def _is_plain(value: Any) -> bool:
     level, seen = [value], 0
     for _ in range(_DEEPEST):
         seen += len(level)
+        if seen > _MOST_ENTRIES:
+            return False
         inner: list[Any] = []
         for of in level:
             if isinstance(of, int) and abs(of) > 1e300:
                 return False
             if isinstance(of, (Mapping, list, tuple)):
                 inner += of.values() if isinstance(of, Mapping) else of
-        if not inner or seen > _MOST_ENTRIES:
-            return not inner
+        if not inner:
+            return True
         level = inner
     return False
 
