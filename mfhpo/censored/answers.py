@@ -5,7 +5,7 @@ import numpy as np
 from mfhpo.censored.history import RewardRange
 from mfhpo.censored.limits import SharedLimits
 from mfhpo.problem import Labels
-from mfhpo.racing.roster import Roster
+from mfhpo.racing.rule import Roster
 
 
 def estimated_in_words(rewards: RewardRange, limits: SharedLimits) -> str:

@@ -36,7 +36,7 @@ from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.statistics import SurvivalPoint
 from mfhpo.problem import Observation, Policy, Pull, Recommendation
 from mfhpo.racing.race import ArmWithdrawnWarning
-from mfhpo.racing.roster import Roster
+from mfhpo.racing.rule import Roster
 
 Confidence: TypeAlias = Literal["kl", "kl+", "bernstein", "printed", "published curves"]
 

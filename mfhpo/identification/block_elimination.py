@@ -20,8 +20,8 @@ from mfhpo.identification.likelihood.blocks import (
 from mfhpo.knowledge.arrays import IntArray
 from mfhpo.knowledge.noise import Gaussian
 from mfhpo.problem import Problem, Pull, check_pulls
-from mfhpo.racing.answer import surest_at_target
-from mfhpo.racing.parts.measuring import lacking, usually_lacking
+from mfhpo.racing.evidence import surest_at_target
+from mfhpo.racing.extra_pulls import lacking, usually_lacking
 from mfhpo.racing.race import Race
 from mfhpo.racing.rule import Expected, Known, Needs, Verdict, Words
 

@@ -32,7 +32,7 @@ from mfhpo.identification.explore import (
 )
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.problem import Problem, Pull
-from mfhpo.racing.answer import surest_arm, surest_by
+from mfhpo.racing.evidence import surest_arm, surest_by
 from mfhpo.racing.options import EstimatedBias, Explore
 from mfhpo.racing.race import Race, only_steers
 from mfhpo.racing.rule import Expected, Known, Needs, Verdict, Words

@@ -37,14 +37,12 @@ from mfhpo.problem import (
     check_pull,
     check_pulls,
 )
+from mfhpo.racing.course import ArmWithdrawnWarning, Course, Pilot
 from mfhpo.racing.evidence import Evidence
+from mfhpo.racing.extra_pulls import lacking, next_pull, pull_to_audit
 from mfhpo.racing.options import EstimatedBias, only_steers
-from mfhpo.racing.parts.bias_audits import pull_to_audit
-from mfhpo.racing.parts.course import ArmWithdrawnWarning, Course, Pilot
-from mfhpo.racing.parts.measuring import lacking, next_pull
-from mfhpo.racing.parts.words import answer, hides_noise
-from mfhpo.racing.roster import Roster
-from mfhpo.racing.rule import Costs, Expected, Known, Rule
+from mfhpo.racing.rule import Costs, Expected, Known, Roster, Rule
+from mfhpo.racing.words import answer, hides_noise
 
 # Of delta, the share that pays for bias bounds that are estimated by the pilot.
 _BIAS_SHARE = 0.5

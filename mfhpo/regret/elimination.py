@@ -11,7 +11,7 @@ import numpy as np
 
 from mfhpo._validation import check_instance, check_limit, check_nonnegative
 from mfhpo.problem import Problem, Pull
-from mfhpo.racing.answer import surest_arm
+from mfhpo.racing.evidence import surest_arm
 from mfhpo.racing.race import Race
 from mfhpo.racing.rule import Expected, Known, Needs, Verdict
 from mfhpo.regret.reward import needs_pilot, radii, scale_of, words

@@ -12,7 +12,7 @@ import numpy as np
 from mfhpo._validation import check_instance, check_positive
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.problem import Problem, Pull
-from mfhpo.racing.answer import surest_at_target
+from mfhpo.racing.evidence import surest_at_target
 from mfhpo.racing.race import Race
 from mfhpo.racing.rule import Expected, Known, Needs, Verdict
 from mfhpo.regret.reward import needs_pilot, radii, scale_of, words

@@ -115,7 +115,7 @@ class NashSampler(StudySampler):
         values yet.
         """
         check_instance("params", params, Mapping, "a dictionary of parameters")
-        with self._lock:
+        with self._studies.lock:
             self._read(study)
             return self._of(study).deviations(params)
 
@@ -146,7 +146,7 @@ class NashSampler(StudySampler):
 
     def _conclude(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Show the end; no trial is added, as no trial is an equilibrium."""
-        with self._lock:
+        with self._studies.lock:
             game = self._read(study)
             self._progress.show(lambda: self.kind.progress(game), is_last=True)
             if game.policy is not None and not game.policy.finished:
@@ -156,6 +156,6 @@ class NashSampler(StudySampler):
         """Do nothing: each trial is a profile of its own."""
 
     def _of(self, study: optuna.Study) -> NashStudy:
-        game = super()._of(study)
+        game = self._studies.of(study)
         assert isinstance(game, NashStudy)
         return game

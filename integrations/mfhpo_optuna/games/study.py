@@ -155,7 +155,7 @@ class NashStudy(StudyExperiment):
         change = trials.space.change(name, distribution)
         if change:
             raise ValueError(f"trial {trial.number}: {change}")
-        note = self.claim_of(trial.number)
+        note = self.under_way.claims.get(trial.number)
         if name in measured.names:
             position = measured.names.index(name)
             levels = levels_in(measured.fidelities[position], distribution)

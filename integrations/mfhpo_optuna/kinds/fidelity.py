@@ -18,7 +18,7 @@ from mfhpo.experiment import LateSettings, RaceSettings, SearchSettings
 from mfhpo.experiment.events import Purpose
 from mfhpo.experiment.kinds.race import DeclaredRace
 from mfhpo.experiment.kinds.settings import Settings
-from mfhpo.racing.answer import cautious_value
+from mfhpo.racing.evidence import cautious_value
 from mfhpo.racing.race import Race
 from mfhpo.regret import MFElimination
 from mfhpo.search import BudgetedSearch, DeclaredSearch, HalvingSearch, ModelSearch, has_levels

@@ -9,7 +9,6 @@ from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.pruners import HyperbandPruner
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo.experiment import Answer
@@ -154,21 +153,3 @@ class Kind(Declared):
     def announcement(self, known: StudyExperiment) -> str:
         """Return what the log is to say once about how a study is run; empty for nothing."""
         return ""
-
-
-def objection_of_samplers(kind: Kind, name: str, study: optuna.Study) -> str:
-    """Return why a sampler cannot run a study, whatever its kind, and what to do; or nothing."""
-    if kind.has_one_objective and len(study.directions) > 1:
-        return (
-            f"{name} is for one objective, and the study is multi-objective: it has "
-            f"{len(study.directions)} directions. If each objective is that of a player, use "
-            f"NashSampler; else return one number, such as a weighted sum of the objectives, "
-            f"and make the study with direction=."
-        )
-    if isinstance(study.pruner, HyperbandPruner):
-        return (
-            f"{name} does not go with HyperbandPruner, which shows a sampler one bracket's "
-            f"trials only. The sampler itself decides which trials go up to the target: make "
-            f"the study with pruner=optuna.pruners.NopPruner()."
-        )
-    return ""

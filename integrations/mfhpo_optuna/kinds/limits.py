@@ -12,7 +12,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo.censored import CensoredPolicy
 from mfhpo.experiment import Answer, LimitSettings
-from mfhpo.racing.answer import cautious_value
+from mfhpo.racing.evidence import cautious_value
 from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.arms import ArmsLike, Params, given_arms
 from mfhpo_optuna.study.declared import Warn, common_settings

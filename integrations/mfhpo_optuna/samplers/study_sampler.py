@@ -1,6 +1,5 @@
 """The base of all samplers: runs an experiment on a study, whatever its kind."""
 
-import threading
 import time
 import warnings
 import zlib
@@ -10,14 +9,14 @@ from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.pruners import MedianPruner, NopPruner
+from optuna.pruners import HyperbandPruner, MedianPruner, NopPruner
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import MOST_SEED, check_count, check_instance, check_limit
 from mfhpo.experiment import Answer, Assignment, Done, Refused, Wait
 from mfhpo_optuna.arguments import Settings
-from mfhpo_optuna.kinds.kind import Kind, objection_of_samplers
+from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.samplers.answer import AnswerTrials
 from mfhpo_optuna.samplers.options import check_arm_sampler
 from mfhpo_optuna.samplers.studies import Studies, stop
@@ -76,22 +75,18 @@ class StudySampler(BaseSampler):
         """The arguments that were given; a study keeps them in its attribute ``mfhpo:sampler``."""
         return dict(self._arguments)
 
-    @property
-    def _lock(self) -> threading.RLock:
-        return self._studies.lock
-
     def recommendation(self, study: optuna.Study) -> Answer:
         """Return the best answer so far, with its certificate as far as there is one.
 
         The study was run with this sampler, or with one made with the same arguments. Raises
         ValueError if no trial has told the levels of the fidelity yet.
         """
-        with self._lock:
+        with self._studies.lock:
             return self._begun(study, "there is nothing to recommend yet.").answer()
 
     def known(self, study: optuna.Study) -> StudyExperiment:
         """Return what is known about a study, for pictures and reports; only to be read."""
-        with self._lock:
+        with self._studies.lock:
             return self._read(study)
 
     def reader(self) -> "StudySampler":
@@ -103,8 +98,22 @@ class StudySampler(BaseSampler):
     def objection_to(self, study: optuna.Study) -> str:
         """Return why the sampler cannot run the study, and what to do; "" if it can."""
         check_instance("study", study, optuna.Study, "an optuna.Study")
-        own = self.kind.objection_to(study)
-        return own or objection_of_samplers(self.kind, type(self).__name__, study)
+        if objection := self.kind.objection_to(study):
+            return objection
+        if self.kind.has_one_objective and len(study.directions) > 1:
+            return (
+                f"{type(self).__name__} is for one objective, and the study is multi-objective: it "
+                f"has {len(study.directions)} directions. If each objective is that of a player, "
+                f"use NashSampler; else return one number, such as a weighted sum of the "
+                f"objectives, and make the study with direction=."
+            )
+        if isinstance(study.pruner, HyperbandPruner):
+            return (
+                f"{type(self).__name__} does not go with HyperbandPruner, which shows a sampler "
+                f"one bracket's trials only. The sampler itself decides which trials go up to the "
+                f"target: make the study with pruner=optuna.pruners.NopPruner()."
+            )
+        return ""
 
     def _begun(self, study: optuna.Study, consequence: str) -> StudyExperiment:
         """Return what is known about a study; ValueError if that is nothing yet."""
@@ -126,9 +135,9 @@ class StudySampler(BaseSampler):
     ) -> dict[str, BaseDistribution]:
         """Return the parameters that `arm_sampler` draws together; none without it."""
         self._check_study(study)
-        with self._lock:
-            known = self._of(study)
-            note = known.claim_of(trial.number)
+        with self._studies.lock:
+            known = self._studies.of(study)
+            note = known.under_way.claims.get(trial.number)
             if self._arm_sampler is None or note is None:
                 return {}
             if known.is_resumed:
@@ -149,8 +158,8 @@ class StudySampler(BaseSampler):
         if not search_space:
             return {}
         if self._arm_sampler is not None:
-            with self._lock:
-                view = arms_only_study(study, self._of(study), self.kind)
+            with self._studies.lock:
+                view = arms_only_study(study, self._studies.of(study), self.kind)
             return self._arm_sampler.sample_relative(view, trial, search_space)
         return {
             name: self.sample_independent(study, trial, name, distribution)
@@ -168,7 +177,7 @@ class StudySampler(BaseSampler):
         check_choices(param_name, param_distribution)
         if refusal := self._studies.refusal(study, trial):
             raise ValueError(refusal)
-        with self._lock:
+        with self._studies.lock:
             return self._value_for(study, trial, param_name, param_distribution)
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
@@ -207,7 +216,7 @@ class StudySampler(BaseSampler):
         if self.objection_to(study):
             return
         mark_if_spoilt(study, trial, state)
-        with self._lock:
+        with self._studies.lock:
             if self._studies.refusal(study, trial):
                 self._mark_as_no_answer(study, trial)
                 return
@@ -237,7 +246,7 @@ class StudySampler(BaseSampler):
         """
         until: float | None = None
         while True:
-            with self._lock:
+            with self._studies.lock:
                 known = self._read(study)
                 known.give_up_lost(study)
                 reply = known.reply_to(trial)
@@ -283,8 +292,8 @@ class StudySampler(BaseSampler):
         """End the loop when nothing is left to begin, though trials may still be under way."""
         if not stop(study):
             return
-        with self._lock:
-            known = self._of(study)
+        with self._studies.lock:
+            known = self._studies.of(study)
             known.over.add(trial.number)
             is_last = known.is_over or not known.under_way.goes_on
         if parameters_before(trial) is not None:
@@ -299,12 +308,12 @@ class StudySampler(BaseSampler):
     def _value_for(
         self, study: optuna.Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
     ) -> Any:
-        known = self._of(study)
+        known = self._studies.of(study)
         if trial.number in known.over:
             raise optuna.TrialPruned("the race is over; see sampler.recommendation(study)")
         if trial.number in known.idle:
             raise optuna.TrialPruned("there was nothing to evaluate; the next trial goes on")
-        note, kind = known.claim_of(trial.number), self.kind
+        note, kind = known.under_way.claims.get(trial.number), self.kind
         # Without a block, it began when the study had no replicate, and does not count.
         if note is None or (name == kind.replicate and note.block is None):
             return drawn(self._seed or 0, trial.number, name, distribution)
@@ -314,13 +323,13 @@ class StudySampler(BaseSampler):
 
     def _conclude(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Add the trial that ``study.best_trial`` is to show, unless another worker has done so."""
-        with self._lock:
+        with self._studies.lock:
             is_said = self._answers.is_said(self._read(study))
         try:
             if not is_said:
                 self._answers.wait_for_others(study, trial, self._sleep)
         finally:  # also after Ctrl-C
-            with self._lock:
+            with self._studies.lock:
                 known = self._read(study)
                 self._answers.add(study, known)
                 self._progress.show(lambda: self.kind.progress(known), is_last=True)
@@ -340,13 +349,13 @@ class StudySampler(BaseSampler):
 
     def _ended(self, study: optuna.Study, error: BaseException | None) -> None:
         """End what is shown; say once what is left, if an `optimize` ended before the end."""
-        with self._lock:
+        with self._studies.lock:
             self._progress.end()
             # Until the next one, others may run the study, with other arguments.
             self._studies.leave(study)
             # An error of the objective says more than what would have been left.
             is_told = error is None or isinstance(error, KeyboardInterrupt)
-            known = self._of(study) if is_told and self._studies.has(study) else None
+            known = self._studies.of(study) if is_told and self._studies.has(study) else None
             if known is None or known.policy is None or known.is_over:
                 return
             progress = self.kind.progress(known)
@@ -372,10 +381,6 @@ class StudySampler(BaseSampler):
     def objection_to_others(self, study: optuna.Study, trial_number: int = -1) -> str:
         """Return why this worker must not run a study beside others; else note how it is run."""
         return self._studies.objection_to_others(study, trial_number, self._sleep)
-
-    def _of(self, study: optuna.Study) -> StudyExperiment:
-        """Return what is known about a study, as last read; the lock is held."""
-        return self._studies.of(study)
 
     def _read(self, study: optuna.Study) -> StudyExperiment:
         """Return what is known about a study, with its news; the lock is held."""

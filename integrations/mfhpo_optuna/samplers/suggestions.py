@@ -40,7 +40,7 @@ def value_for(
     if arm_sampler is not None and name not in params:
         view = arms_only_study(study, known, kind)
         params[name] = arm_sampler.sample_independent(view, trial, name, distribution)
-    value = values.suggest(arm, name, distribution, note.point)
+    value = params.setdefault(name, values.planned(arm, name, distribution, note.point))
     if contains(distribution, value):
         return own_value(distribution, value)
     return kind.value_outside(known, trial, arm, name, value, distribution)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import optuna
@@ -38,7 +39,7 @@ class Declared(abc.ABC):
         "not worth finishing."
     )
 
-    @property
+    @cached_property
     def owned(self) -> tuple[str, ...]:
         """The parameters that the sampler decides, of no configuration."""
         names = None if self.fidelity is None else self.fidelity.name, self.replicate

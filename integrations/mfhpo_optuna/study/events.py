@@ -36,7 +36,7 @@ from mfhpo_optuna.study.trials.attributes import (
 )
 from mfhpo_optuna.study.trials.processes import worker_name
 from mfhpo_optuna.study.trials.under_way import End, limit_of, lost_of
-from mfhpo_optuna.study.values import Values, is_in_range
+from mfhpo_optuna.study.values import Values, outside_ranges
 
 # Arms and blocks are numbered as they are begun, a few at once by each worker. Larger numbers than
 # these, at the study's beginning and for each trial since, are none that a sampler has chosen.
@@ -70,7 +70,9 @@ class Translation:
         self.not_asked: list[str] = []  # what the last whole trial with a value did not ask for
         self.warned: set[str] = set()
         self.retried: set[int] = set()  # trials that others repeat
-        self._has_replicates = False
+        self._has_replicates = kind.replicate is None
+        # Whether trials have told all levels and replicates that nobody had declared.
+        self.knows_all = self._has_replicates and kind.fidelity is None
         self._begun_as: dict[tuple[int, int], Params] = {}  # draws, by trial and counter
         self._told: dict[str, Any] = {}  # parameters as a model was told about them
         self._distributions: dict[str, BaseDistribution] = {}
@@ -78,12 +80,6 @@ class Translation:
     def names(self) -> set[str]:
         """Return the names that objectives have asked for so far."""
         return {*self._distributions, *self.kind.owned}
-
-    @property
-    def knows_all(self) -> bool:
-        """True if trials have told all levels and replicates that nobody had declared."""
-        has_levels = self.kind.fidelity is None or self.fidelity_distribution is not None
-        return has_levels and (self.replicates is None or self._has_replicates)
 
     # Claims.
 
@@ -111,10 +107,10 @@ class Translation:
     def note_for(self, trial: FrozenTrial, assignment: Assignment, order: int) -> PullNote:
         """Return the note that claims an assignment for a trial."""
         arm, key, is_retry = assignment.draw, None, assignment.origin == "retry"
-        shortlist: list[int | str] = [self._short.get(of, of) for of in assignment.shortlist]
+        shortlist: list[int | str]
         if arm is None:  # of a list
             key = self._short[key_of(assignment.configuration, described)]
-            arm = self._by_key[key]
+            arm, shortlist = self._by_key[key], [self._short[of] for of in assignment.shortlist]
         else:
             shortlist = [int(of.removeprefix("draw ")) for of in assignment.shortlist]
         return PullNote(
@@ -194,16 +190,20 @@ class Translation:
     def found(self, trial: FrozenTrial, note: PullNote) -> list[Event]:
         """Return what a trial tells about levels and replicates that nobody had declared."""
         events: list[Event] = []
-        fidelity, replicate, asked = self.kind.fidelity, self.kind.replicate, trial.distributions
+        if self.knows_all:
+            return events
+        fidelity, replicates, asked = self.kind.fidelity, self.replicates, trial.distributions
         if fidelity and self.fidelity_distribution is None and fidelity.name in asked:
             self.fidelity_distribution = asked[fidelity.name]
             if not self.levels:
                 self.levels = levels_in(fidelity, self.fidelity_distribution)
                 events.append(Found(id="levels", order=note.order, levels=self.levels))
-        if self.replicates is not None and replicate in asked and not self._has_replicates:
+        if replicates is not None and replicates.name in asked and not self._has_replicates:
             self._has_replicates = True
-            count = self.replicates.count(asked[replicate])
+            count = replicates.count(asked[replicates.name])
             events.append(Found(id="replicates", order=note.order, replicates=count))
+        has_levels = fidelity is None or self.fidelity_distribution is not None
+        self.knows_all = has_levels and self._has_replicates
         return events
 
     # Ends.
@@ -312,7 +312,7 @@ class Translation:
             self._warn_of_names(arm, trial, level in (None, target))
             return True
         instead = f"instead of arm {arm}, {self.values[arm].params}"
-        if not is_in_range(trial):
+        if outside_ranges(trial):
             instead = "which is outside the objective's ranges"
         self.warn(
             f"arm of trial {number}",
@@ -361,8 +361,11 @@ class Translation:
         self._distributions |= asked
         if self.values.is_declared:
             return {}, {}
-        kinds = {name: kind_of(each) for name, each in asked.items()}
-        new = {name: kind for name, kind in kinds.items() if kind and self._told.get(name) != kind}
+        new: dict[str, Any] = {}
+        for name, distribution in asked.items():
+            kind = kind_of(distribution)
+            if kind and self._told.get(name) != kind:
+                new[name] = kind
         self._told |= new
         points = {arm: point_of(self.values[arm].params, asked)}
         if new:

@@ -28,7 +28,7 @@ from mfhpo_optuna.study.trials.attributes import (
     pull_note,
     read_attribute,
 )
-from mfhpo_optuna.study.values import is_in_range
+from mfhpo_optuna.study.values import outside_ranges
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def shortlist_of(
     why = "pruned, failed or infeasible"
     if any(pull_note(trial) for trial in eligible):
         why = "at lower levels, failed or infeasible"
-    n_outside = sum(_has_value(trial) and not is_in_range(trial) for trial in searched)
+    n_outside = sum(_has_value(trial) and bool(outside_ranges(trial)) for trial in searched)
     if n_outside:
         why += f"; {n_outside} of them outside the objective's ranges"
     return StudyShortlist(
@@ -123,7 +123,7 @@ def shortlist_of(
 
 def _eligible(trials: Sequence[FrozenTrial], fidelity: Fidelity | None) -> list[FrozenTrial]:
     """Return the trials that completed within their ranges; of a race those at the target."""
-    completed = [trial for trial in trials if _has_value(trial) and is_in_range(trial)]
+    completed = [trial for trial in trials if _has_value(trial) and not outside_ranges(trial)]
     is_race = any(pull_note(trial) for trial in completed)
     eligible = []
     for trial in completed:

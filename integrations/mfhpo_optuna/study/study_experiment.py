@@ -129,11 +129,16 @@ class StudyExperiment:
 
     def _retried_in(self, news: list[FrozenTrial]) -> list[Event]:
         """Return the losses that were read before the trials which take their place."""
-        noted = [trial.system_attrs for trial in news]
-        numbers = {each["failed_trial"] for each in noted if "failed_trial" in each}
-        numbers.update(*(each.get("retry_history") or () for each in noted))
-        self.trials.retried |= numbers
-        return [self.trials.outcome(*self._lost.pop(n)) for n in sorted(numbers) if n in self._lost]
+        events: list[Event] = []
+        for trial in news:
+            noted = trial.system_attrs
+            if "failed_trial" not in noted:
+                continue
+            retried = {noted["failed_trial"], *(noted.get("retry_history") or ())}
+            self.trials.retried |= retried
+            for number in sorted(retried & self._lost.keys()):
+                events.append(self.trials.outcome(*self._lost.pop(number)))
+        return events
 
     def _is_still_right(self, news: list[FrozenTrial]) -> bool:
         """Return false if news tell what kind of experiment it is, after all."""
@@ -279,16 +284,12 @@ class StudyExperiment:
         foreign = (name for name in parameters_before(trial) or {} if name not in known)
         return did_you_mean(next(foreign, ""), known)
 
-    def claim_of(self, trial_number: int) -> PullNote | None:
-        """Return what a running trial evaluates; None if it counts for nothing."""
-        return self.under_way.claims.get(trial_number)
-
     # Ends.
 
     def end(self, study: optuna.Study, trial: FrozenTrial, state: TrialState, values: Any) -> bool:
         """Take in a trial that ends now; return whether it was an evaluation, and so no answer."""
         self.over.discard(trial.number)
-        note = self.claim_of(trial.number)
+        note = self.under_way.claims.get(trial.number)
         if note is None:
             return self.kind.counts_as_single(trial)
         seconds = self._seconds_of(study, trial)

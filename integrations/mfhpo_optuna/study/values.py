@@ -48,13 +48,6 @@ class Values:
         """Return what is known about a configuration."""
         return self._known.setdefault(arm, Known())
 
-    def suggest(
-        self, arm: int, name: str, distribution: BaseDistribution, point: Mapping[str, float] | None
-    ) -> Any:
-        """Return a configuration's value of a parameter, drawn now if it was never asked for."""
-        value = self.planned(arm, name, distribution, point)
-        return self[arm].params.setdefault(name, value)
-
     def planned(
         self,
         arm: int,
@@ -86,7 +79,7 @@ class Values:
         What was enqueued outside the objective's ranges is no configuration's.
         """
         known, told = self[arm], self.configuration(params)
-        outside = _outside(trial) & told.keys()
+        outside = outside_ranges(trial) & told.keys()
         for name in outside:
             del told[name]
         for name in outside & known.expected:
@@ -111,31 +104,23 @@ class Values:
 
         The first one at each level says which parameters there are: then all must have the same.
         """
-        if not is_in_range(trial):
+        if outside_ranges(trial):
             return False
         known, now = self[arm], self.configuration(trial.params)
         number, first = known.whole.get(level, (trial.number, now))
         if number >= trial.number:
-            self.is_overturned |= not _same(now, first)
+            self.is_overturned |= described(now) != described(first)
             known.whole[level] = trial.number, now
             first = now
-        return _same(now, first) and self.is_of(arm, trial)
+        return bool(described(now) == described(first)) and self.is_of(arm, trial)
 
     def is_of(self, arm: int, trial: FrozenTrial) -> bool:
         """Return whether a trial evaluates a configuration, as far as it came."""
         known, now = self[arm].params, self.configuration(trial.params)
-        return _same(now, {name: known.get(name, value) for name, value in now.items()})
+        return bool(described(now) == described(now | {n: known[n] for n in now if n in known}))
 
 
-def is_in_range(trial: FrozenTrial) -> bool:
-    """Return whether a trial lies in its ranges, as enqueued and added ones need not."""
-    return not _outside(trial)
-
-
-def _outside(trial: FrozenTrial) -> set[str]:
+def outside_ranges(trial: FrozenTrial) -> set[str]:
+    """Return the parameters of a trial out of their ranges, as enqueued and added ones may be."""
     asked = trial.distributions
     return {name for name, value in trial.params.items() if not contains(asked[name], value)}
-
-
-def _same(one: Params, other: Params) -> bool:
-    return bool(described(one) == described(other))

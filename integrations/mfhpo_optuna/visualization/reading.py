@@ -89,7 +89,7 @@ def read_anew(study: optuna.Study, sampler: StudySampler) -> tuple[StudyExperime
     reader._check_study(study)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they were given before, as was what the log says
-        reader._of(study).announced = True
+        reader._studies.of(study).announced = True
         reader.recommendation(study)
         known = reader.known(study)
         return known, known.answer()

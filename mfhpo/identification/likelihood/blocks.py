@@ -38,8 +38,7 @@ from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.student import log_evidence
 from mfhpo.knowledge.studentised import log_evidence_with_others, spread_more
 from mfhpo.problem import Observation, Pull
-from mfhpo.racing.roster import Roster
-from mfhpo.racing.rule import Known
+from mfhpo.racing.rule import Known, Roster
 
 # Evaluations of an arm in a block that may fail: the second one is a retry.
 _MOST_FAILURES = 2

@@ -20,7 +20,7 @@ from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.confidence import MixtureRadius, StudentMixtureRadius
 from mfhpo.knowledge.noise import Bounded
-from mfhpo.racing.answer import surest_at_target
+from mfhpo.racing.evidence import surest_at_target
 from mfhpo.racing.noise_evidence import MOST_RATIO
 from mfhpo.racing.rule import Known, Needs, Verdict, Words
 

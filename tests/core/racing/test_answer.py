@@ -3,7 +3,7 @@ import pytest
 
 from mfhpo import MFLUCB, MFUCB, Bias, Observation, Problem, Pull, SubGaussian
 from mfhpo.knowledge.statistics import PullStatistics
-from mfhpo.racing.answer import cautious_value
+from mfhpo.racing.evidence import cautious_value
 
 
 def values_after_each(values):

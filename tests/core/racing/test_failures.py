@@ -6,7 +6,7 @@ from scipy.integrate import quad
 from scipy.stats import binom
 
 from mfhpo import IISE, Bias, Observation, Problem, Pull, SubGaussian
-from mfhpo.racing.parts.failures import evidence_of_failing, fails_too_often
+from mfhpo.racing.course import evidence_of_failing, fails_too_often
 from tests.core.racing.plays import tell_all
 
 

@@ -4,8 +4,8 @@ import pytest
 from mfhpo.knowledge.bias import estimate_bias
 from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Problem, Pull
+from mfhpo.racing.course import Pilot
 from mfhpo.racing.evidence import Evidence
-from mfhpo.racing.parts.course import Pilot
 from mfhpo.regret.mf_ucb import MFUCB
 from tests.core.racing.plays import play
 

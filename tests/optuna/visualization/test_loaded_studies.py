@@ -44,7 +44,7 @@ def test_a_sampler_that_has_not_run_the_study_does_not_read_it(certified):
 
 
 def test_a_picture_does_not_wait_for_workers(certified):
-    with certified.sampler._lock, ThreadPoolExecutor() as pool:
+    with certified.sampler._studies.lock, ThreadPoolExecutor() as pool:
         assert pool.submit(plot_race, certified).result(timeout=60) == plot_race(certified)
 
 

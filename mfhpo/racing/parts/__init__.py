@@ -1,1 +1,0 @@
-"""The parts of a race beside its rule: pilot, costs, failures, the winner, audits, words."""
