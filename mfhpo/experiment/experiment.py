@@ -64,7 +64,9 @@ class Experiment:
         experiment = cls(settings)
         for event in events:
             experiment.apply(event)
-        experiment._known = experiment._log.last
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            experiment._current()
         return experiment
 
     def apply(self, event: Event) -> None:
@@ -146,7 +148,7 @@ class Experiment:
             If many evaluations in a row were of something else than was claimed.
         """
         state = self._current()
-        state.check()
+        state.check_what_was_evaluated()
         if state.finished:
             return Done(self.answer().reason)
         if fixed is None:
@@ -234,9 +236,9 @@ class Experiment:
         n = len(self._log.telling)
         if self._changed < self._state.n_taken:
             self._go_back()
+            self._repeat_until(self._log.up_to(self._known))
         self._changed = n
         if self._state.n_taken < n:
-            self._repeat_until(self._log.up_to(self._known))
             self._take_until(n)
             self._known = self._log.last
         return self._state

@@ -120,7 +120,7 @@ class State:
         self.runner.charge(self._lost_cost, self._held_cost)
         return goes_on
 
-    def check(self) -> None:
+    def check_what_was_evaluated(self) -> None:
         """Raise ValueError if many evaluations in a row were of something else than claimed."""
         n = len(self._foreign)
         if n >= _MOST_IN_VAIN:

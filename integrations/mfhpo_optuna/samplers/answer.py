@@ -76,7 +76,7 @@ class AnswerTrials:
         if known.policy is None or certificate.get("certified"):
             return None
         arm, mean, interval = known.experiment.runner.leader()
-        bound = min(sign * end for end in interval)
+        bound = interval[0] if sign > 0.0 else -interval[1]
         sure = None if arm is None or math.isnan(mean) else self._kind.sure_value(known, bound)
         if sure is None:
             return None

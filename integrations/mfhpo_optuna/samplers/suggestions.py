@@ -51,7 +51,8 @@ def _level_for(known: StudyExperiment, asked: FrozenTrial, note: PullNote) -> An
     fidelity, earlier = known.kind.fidelity, known.trials.levels
     assert fidelity is not None
     distribution = asked.distributions[fidelity.name]
-    levels = levels_in(fidelity, distribution)
+    is_known = known.trials.fidelity_distribution == distribution
+    levels = earlier if is_known else levels_in(fidelity, distribution)
     if earlier and described(earlier) != described(levels):
         raise ValueError(
             f"the objective suggests {fidelity.name!r} as {distribution} in trial "

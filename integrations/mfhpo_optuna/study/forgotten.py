@@ -51,8 +51,10 @@ class ForgottenReplicate:
         if self.notice:
             return
         level = repr([params.get(name) for name in sorted(self._owned)])
-        for name in (name for name in params if name not in self._owned):
-            seen = self._seen(name, params[name], distributions[name], level, result)
+        for name, value in params.items():
+            if name in self._owned:
+                continue
+            seen = self._seen(name, value, distributions[name], level, result)
             if seen:
                 self.notice = (
                     f"{name!r} looks like a seed, a split or a fold ({seen}), and it is not the "
