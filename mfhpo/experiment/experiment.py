@@ -240,7 +240,7 @@ class Experiment:
         self._changed = n
         if self._state.n_taken < n:
             self._take_until(n)
-            self._known = self._log.last
+            self._known = self._log.places[-1]
         return self._state
 
     def _go_back(self) -> None:

@@ -28,7 +28,7 @@ class Log:
         self.order = 0  # the counter of the next event that is written here
         self.n_begun = 0  # evaluations
         self.concluded = -1  # the counter of the last answer that was given
-        self._places: list[Place] = []
+        self.places: list[Place] = []  # theirs
         self._versions: dict[_Subject, list[Event]] = {}
         self._holding: dict[_Subject, list[Event]] = {}
         self._open_until: dict[str, int] = {}  # answers that claims were open at, by counter
@@ -106,14 +106,9 @@ class Log:
             events |= {self._place_of(event): event for event in told}
         return [events[place] for place in sorted(events)]
 
-    @property
-    def last(self) -> Place | None:
-        """The place of the last event that changes what is known."""
-        return self._places[-1] if self._places else None
-
     def up_to(self, place: Place | None) -> int:
         """Return how many of these events have places up to this one."""
-        return 0 if place is None else bisect_right(self._places, place)
+        return 0 if place is None else bisect_right(self.places, place)
 
     def claim(self, id: str) -> Begun | None:
         """Return the claim with an id as it stands, or None."""
@@ -136,11 +131,11 @@ class Log:
         if isinstance(event, _FOR_READERS):
             return len(self.telling)
         place = self._place_of(event)
-        position = bisect_left(self._places, place)
+        position = bisect_left(self.places, place)
         if takes_out:
-            del self._places[position], self.telling[position]
+            del self.places[position], self.telling[position]
         else:
-            self._places.insert(position, place)
+            self.places.insert(position, place)
             self.telling.insert(position, event)
         return -1 if isinstance(event, Found) and event.levels else position
 

@@ -95,7 +95,7 @@ class Gradient:
             # Even shares of the cost.
             self._cost_per_pull = 1.0 / float(np.mean(1.0 / costs))
         variances = standing.likelihood.variances[arms]
-        means = known.evidence.all_means(arms)[:, known.levels]
+        means = known.evidence.means(arms, known.levels)
         # As if the pulls so far had been shared like this.
         pulls = self._shares(arms) / costs
         pulls *= counts.sum() / pulls.sum()

@@ -124,7 +124,7 @@ class Lucb:
         arms = np.arange(len(seen))
         compared = list(known.compared)
         means, radii = np.zeros(seen.shape), np.full(seen.shape, np.inf)
-        means[:, compared] = known.evidence.all_means(arms)[:, compared]
+        means[:, compared] = known.evidence.means(arms)[:, compared]
         for m in compared:
             radii[:, m] = known.evidence.half_widths(arms, m, counts[:, m])
         radii[seen == 0] = np.inf

@@ -73,7 +73,7 @@ class Pilot:
             # One arm has no other to be compared with, and order bounds say no more than that:
             # nothing is claimed of its own bias.
             return Bias("order", (0.0,) * n_fidelities, source="estimated")
-        means = evidence.all_means(arms)
+        means = evidence.means(arms)
         return estimate_bias(means - means[:, -1:], kind, n_arms, level)
 
 

@@ -92,13 +92,9 @@ class Evidence:
         growth = self._statistics.add(arm, fidelity, value)
         return self.noise.learn(arm, fidelity, value, growth)
 
-    def means(self, arms: IntArray, fidelity: int) -> FloatArray:
-        """Return means of the values, shape (n,); 0 where nothing was seen."""
-        return np.asarray(self.sums[arms, fidelity] / np.maximum(self.counts[arms, fidelity], 1))
-
-    def all_means(self, arms: IntArray) -> FloatArray:
-        """Return means of the values at all fidelities, shape (n, M); 0 where nothing was seen."""
-        return np.asarray(self.sums[arms] / np.maximum(self.counts[arms], 1))
+    def means(self, arms: IntArray, at: int | slice = slice(None)) -> FloatArray:
+        """Return means of the values, shape (n,), or (n, M) at several fidelities; 0 for none."""
+        return np.asarray(self.sums[arms, at] / np.maximum(self.counts[arms, at], 1))
 
     def intervals(self, arms: IntArray, bias: Bias | None) -> tuple[FloatArray, FloatArray]:
         """Return bounds on the target means of several arms, shape (n,) each, as in `interval`."""

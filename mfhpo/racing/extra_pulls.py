@@ -127,7 +127,7 @@ def widen(known: Known, fidelity: int) -> bool:
     if not known.audits_bias or not seen.size:
         return False
     assert known.bias is not None
-    means, spread = known.evidence.all_means(seen), _spread_of(known, seen)
+    means, spread = known.evidence.means(seen), _spread_of(known, seen)
     contradicted = False
     while found := _audit_of(known, known.bias).find(
         known.bias, fidelity, means, counts[seen], spread, seen.tolist()

@@ -57,7 +57,7 @@ class UpperBounds:
         """Return centres and slopes of the upper bounds, (K, M); `counts` has pulls under way."""
         widths, told = self.widths(known), known.evidence.counts
         seen = told > 0
-        means = known.evidence.all_means(np.arange(known.problem.n_arms))
+        means = known.evidence.means(np.arange(known.problem.n_arms))
         centres = np.where(seen, means + self.zeta, np.inf)
         if counts is not told:
             unseen = ~seen.any(axis=1, keepdims=True) & (counts > told)

@@ -29,10 +29,9 @@ def value_for(
 ) -> Any:
     """Return the value of a parameter: the configuration's, or what the sampler decides."""
     if name in kind.owned:
-        asked = _as_asked(trial, name, distribution)
         if name == kind.replicate:
-            return _replicate_for(known, asked, note)
-        return _level_for(known, asked, note)
+            return _replicate_for(known, trial, note, distribution)
+        return _level_for(known, trial, note, distribution)
     values, arm = known.trials.values, known.trials.arm_of(note)
     params = values[arm].params
     if kind.is_whole and name not in params:
@@ -46,24 +45,25 @@ def value_for(
     return kind.value_outside(known, trial, arm, name, value, distribution)
 
 
-def _level_for(known: StudyExperiment, asked: FrozenTrial, note: PullNote) -> Any:
+def _level_for(
+    known: StudyExperiment, trial: FrozenTrial, note: PullNote, distribution: BaseDistribution
+) -> Any:
     """Return the level for a trial; ValueError if the levels were others before."""
     fidelity, earlier = known.kind.fidelity, known.trials.levels
     assert fidelity is not None
-    distribution = asked.distributions[fidelity.name]
     is_known = known.trials.fidelity_distribution == distribution
     levels = earlier if is_known else levels_in(fidelity, distribution)
     if earlier and described(earlier) != described(levels):
         raise ValueError(
             f"the objective suggests {fidelity.name!r} as {distribution} in trial "
-            f"{asked.number}, with the levels {list(levels)}, but did so with the levels "
+            f"{trial.number}, with the levels {list(levels)}, but did so with the levels "
             f"{list(earlier)} before; their values must not be mixed. Suggest it with the same "
             f"range in every trial, give Fidelity({fidelity.name!r}, levels=[...]), or begin "
             f"another study."
         )
     if not earlier:
-        _find_out(known, asked, note)
-    index, number = note.fidelity, asked.number
+        _find_out(known, trial, note, fidelity.name, distribution)
+    index, number = note.fidelity, trial.number
     if index is None:
         if number not in known.levels_of:
             known.levels_of[number] = known.experiment.level_of(str(number))
@@ -78,24 +78,30 @@ def _level_for(known: StudyExperiment, asked: FrozenTrial, note: PullNote) -> An
     return level
 
 
-def _replicate_for(known: StudyExperiment, asked: FrozenTrial, note: PullNote) -> Any:
+def _replicate_for(
+    known: StudyExperiment, trial: FrozenTrial, note: PullNote, distribution: BaseDistribution
+) -> Any:
     replicates = known.trials.replicates
     assert replicates is not None
     assert note.block is not None
-    _find_out(known, asked, note)
-    return replicates.of(note.block, asked.distributions[replicates.name])
+    _find_out(known, trial, note, replicates.name, distribution)
+    return replicates.of(note.block, distribution)
 
 
-def _find_out(known: StudyExperiment, asked: FrozenTrial, note: PullNote) -> None:
+def _find_out(
+    known: StudyExperiment,
+    trial: FrozenTrial,
+    note: PullNote,
+    name: str,
+    distribution: BaseDistribution,
+) -> None:
+    """Tell the experiment what follows from how an objective asks for a parameter."""
+    if known.trials.knows_all:
+        return
+    asked = copy.copy(trial)
+    asked._distributions = {**trial.distributions, name: distribution}
     for event in known.trials.found(asked, note):
         known.experiment.apply(event)
-
-
-def _as_asked(trial: FrozenTrial, name: str, distribution: BaseDistribution) -> FrozenTrial:
-    """Return a trial as it will be once a parameter is suggested that is being asked for."""
-    seen = copy.copy(trial)
-    seen._distributions = {**trial.distributions, name: distribution}
-    return seen
 
 
 class ArmsOnlyStudy(optuna.Study):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from typing import Any, TypeAlias
 
 import optuna
@@ -83,8 +84,10 @@ class StudyExperiment:
         self._is_stale, self._is_new = False, True
         self._n_counted = 0  # results that `at_target` has
         self._news = TrialNews()
+        # Levels are found once.
+        cost_of = cache(lambda level, has_levels: kind.cost_of(level, self.trials.levels))
         self.under_way = UnderWay(
-            self._news, lease, lambda note: kind.cost_of(note.fidelity, self.trials.levels)
+            self._news, lease, lambda note: cost_of(note.fidelity, bool(self.trials.levels))
         )
 
     # Reading.
@@ -101,7 +104,8 @@ class StudyExperiment:
 
     def _take_in(self, news: list[FrozenTrial]) -> bool:
         """Take in trials; False if one has ended otherwise than was told."""
-        events = [*self._found_in(news), *self._retried_in(news)]
+        found = [] if self.trials.knows_all else self._found_in(news)
+        events = [*found, *self._retried_in(news)]
         for trial in news:
             if trial.state.is_finished() and trial.number in self._ended:
                 told, says = self._ended.pop(trial.number), end_of(trial)
@@ -122,7 +126,7 @@ class StudyExperiment:
         """Return what trials tell about levels and replicates, which all claims are read by."""
         events: list[Event] = []
         for trial in news:
-            if trial.distributions and not self.trials.knows_all:
+            if trial.distributions:
                 note = self.trials.note_of(trial)
                 events += [] if note is None else self.trials.found(trial, note)
         return events
@@ -244,8 +248,10 @@ class StudyExperiment:
         """
         self.under_way.begun_here[trial.number] = self.under_way.clock()
         for _ in range(_CHOICES):
-            if _may_be_equal(assignment):
-                self.read(study)
+            is_enqueued_draw = assignment.origin == "enqueued" and assignment.draw is not None
+            in_block_or_chosen = assignment.block is not None or assignment.purpose != "given"
+            if assignment.origin != "retry" and (is_enqueued_draw or in_block_or_chosen):
+                self.read(study)  # others may claim the same at this moment
             self._write_claim(study, trial, assignment)
             self.read(study)
             id = str(trial.number)
@@ -397,10 +403,3 @@ class StudyExperiment:
 def _is_same(one: Assignment, other: Assignment) -> bool:
     """Tell whether two assignments differ only in how often they were made."""
     return replace(one, repeat=0, replicate=0) == replace(other, repeat=0, replicate=0)
-
-
-def _may_be_equal(assignment: Assignment) -> bool:
-    """Return whether others may claim the same at this moment, and one of them has to move."""
-    is_of_draw = assignment.origin == "enqueued" and assignment.draw is not None
-    is_new = is_of_draw or assignment.block is not None or assignment.purpose != "given"
-    return is_new and assignment.origin != "retry"

@@ -150,9 +150,8 @@ class Runner(abc.ABC):
         """Return arm, mean and interval of the best answer so far, in the user's direction."""
         if not hasattr(self.policy, "leader"):
             return None, math.nan, (-math.inf, math.inf)
-        arm, mean, bounds, _ = self.policy.leader()
-        low, high = sorted(self.sign * bound for bound in bounds)
-        return arm, self.sign * mean, (low, high)
+        arm, mean, (low, high), _ = self.policy.leader()
+        return arm, self.sign * mean, (low, high) if self.sign > 0.0 else (-high, -low)
 
     @abc.abstractmethod
     def answer(self) -> Answer:

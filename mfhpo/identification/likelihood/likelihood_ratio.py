@@ -118,7 +118,7 @@ class LikelihoodStop:
         arms = np.arange(n_arms)
         as_if = counts is not known.evidence.counts
         counts = counts[:, levels]
-        means = known.evidence.all_means(arms)[:, levels]
+        means = known.evidence.means(arms, levels)
         awaited = (counts > 0) & (known.evidence.counts[:, levels] == 0)
         if awaited.any():
             means = np.where(awaited, self._expected_means(means), means)

@@ -25,7 +25,7 @@ def learned(policy):
     roster = {name: mask.tolist() for name, mask in arrays.items() if name != "_arms"}
     return roster | {
         "counts": known.evidence.counts.tolist(),
-        "means": known.evidence.all_means(np.arange(policy.problem.n_arms)).tolist(),
+        "means": known.evidence.means(np.arange(policy.problem.n_arms)).tolist(),
         "certified": known.certified,
         "pulls": known.pulls,
         "cost": policy.cost,
