@@ -304,7 +304,7 @@ class CensoredPolicy(Policy):
     @property
     def active(self) -> IntArray:
         """Arms still in the race, shape (n,)."""
-        return self._roster.arms
+        return np.flatnonzero(self._roster.active)
 
     @property
     def piloting(self) -> bool:

@@ -201,9 +201,9 @@ class Ended(Event):
     points: Mapping[int, Point] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        values = [("value", self.value), *(("values", each) for each in self.values or ())]
-        for name, value in values:
+        for value in (self.value, *(self.values or ())):
             if value is not None and (not isinstance(value, Real) or isinstance(value, bool)):
+                name = "value" if value is self.value else "values"
                 raise ValueError(f"{name} must be a number or None, got {shown(value)}.")
         _check("cost", self.cost)
         if self.stopped_at != math.inf:

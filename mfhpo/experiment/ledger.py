@@ -166,12 +166,13 @@ class Ledger:
         A claim that has to move is left out. One whose level is not known may be at the target.
         One that may give values at several levels is sent to the lowest.
         """
-        under_way = [
-            claim.pull if claim.begun.levels is None else claim.pull_at(min(claim.tickets))
-            for id, claim in self.open.items()
-            if id != moving
-        ]
-        return [*under_way, *(result.pull for result in self.held.values())]
+        pulls = []
+        for id, claim in self.open.items():
+            if id != moving:
+                is_unknown = claim.begun.levels is None
+                pulls.append(claim.pull if is_unknown else claim.pull_at(min(claim.tickets)))
+        pulls += [result.pull for result in self.held.values()]
+        return pulls
 
     @property
     def waited_for(self) -> list[WaitedFor]:
@@ -220,4 +221,7 @@ class Ledger:
     def _close(self, claim: Claim) -> list[Result]:
         """Close a claim, and give up its remaining places."""
         del self.open[claim.begun.id]
-        return [each for level in sorted(claim.tickets) for each in self._fill(claim, level, None)]
+        released = []
+        for level in sorted(claim.tickets):
+            released += self._fill(claim, level, None)
+        return released

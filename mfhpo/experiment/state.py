@@ -168,12 +168,12 @@ class State:
         """
         configurations, own = self.runner.configurations, begun.configuration
         arm, block, is_search = pull.arm, begun.block, begun.purpose == "search"
-        same_arm = [claim for claim in self.ledger.open.values() if claim.pull.arm == arm]
-        same_block = any(
-            claim.begun.block == block
-            and (begun.levels is None or not claim.tickets.keys().isdisjoint(begun.levels))
-            for claim in same_arm
-        )
+        same_arm = same_block = False
+        for claim in self.ledger.open.values():
+            if claim.pull.arm == arm:
+                same_arm = True
+                meets = begun.levels is None or not claim.tickets.keys().isdisjoint(begun.levels)
+                same_block |= meets and claim.begun.block == block
         is_repeat = (block is not None and not is_search) and (
             same_block or any((arm, level, block) in self.seen for level in begun.levels or ())
         )

@@ -35,11 +35,6 @@ class Roster:
         self._exit_by: IntArray = np.full(n_arms, -1, dtype=np.int64)
         self._exit_excess: FloatArray = np.zeros(n_arms)
 
-    @property
-    def arms(self) -> IntArray:
-        """The active arms, shape (n,)."""
-        return np.flatnonzero(self.active)
-
     def eliminate(
         self,
         arms: IntArray,
@@ -242,7 +237,7 @@ class Known:
     @property
     def arms(self) -> IntArray:
         """The arms in the race, shape (n,)."""
-        return self.roster.arms
+        return np.flatnonzero(self.roster.active)
 
     @property
     def missing(self) -> IntArray:
@@ -259,7 +254,7 @@ class Known:
         """The arm that was certified, or the only one left after the pilot; or None."""
         if self.certified is not None or not self.needs.certifies:
             return self.certified
-        arms = self.roster.arms
+        arms = self.arms
         return int(arms[0]) if len(arms) == 1 and not self.piloting else None
 
     @property

@@ -188,7 +188,7 @@ class StudySampler(BaseSampler):
             return  # the first suggestion raises; raising here would leave the trial running
         call_at_end(study, self, lambda error: self._ended(study, error))
         try:
-            refusal = self.objection_to_others(study, trial.number)
+            refusal = self._studies.objection_to_others(study, trial.number, self._sleep)
             reply = None if refusal else self._reply(study, trial)
         except ValueError as error:  # raising here would leave the trial running
             refusal = str(error)
@@ -378,9 +378,9 @@ class StudySampler(BaseSampler):
         if objection := self.objection_to(study):
             raise ValueError(objection)
 
-    def objection_to_others(self, study: optuna.Study, trial_number: int = -1) -> str:
+    def objection_to_others(self, study: optuna.Study) -> str:
         """Return why this worker must not run a study beside others; else note how it is run."""
-        return self._studies.objection_to_others(study, trial_number, self._sleep)
+        return self._studies.objection_to_others(study, sleep=self._sleep)
 
     def _read(self, study: optuna.Study) -> StudyExperiment:
         """Return what is known about a study, with its news; the lock is held."""

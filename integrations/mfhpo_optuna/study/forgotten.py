@@ -50,11 +50,10 @@ class ForgottenReplicate:
         """Learn from an evaluation, without a result if it gave none."""
         if self.notice:
             return
-        level = repr([params.get(name) for name in sorted(self._owned)])
         for name, value in params.items():
             if name in self._owned:
                 continue
-            seen = self._seen(name, value, distributions[name], level, result)
+            seen = self._seen(name, value, distributions[name], params, result)
             if seen:
                 self.notice = (
                     f"{name!r} looks like a seed, a split or a fold ({seen}), and it is not the "
@@ -69,7 +68,7 @@ class ForgottenReplicate:
         name: str,
         value: Any,
         distribution: BaseDistribution,
-        level: str,
+        params: Mapping[str, Any],
         result: float | None,
     ) -> str:
         """Return why a parameter looks like a replicate, or nothing."""
@@ -80,6 +79,7 @@ class ForgottenReplicate:
         is_wide = distribution.step == 1 and distribution.high - distribution.low > _WIDE
         if distribution.log or not is_wide:
             return ""
+        level = repr([params.get(owned) for owned in sorted(self._owned)])
         results = self._results.setdefault((name, level), {})
         if result is not None and math.isfinite(result):
             results.setdefault(value, result)

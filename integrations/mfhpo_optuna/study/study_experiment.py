@@ -158,8 +158,8 @@ class StudyExperiment:
 
     def _events_of(self, trial: FrozenTrial) -> list[Event]:
         if trial.state == TrialState.RUNNING:
-            keys = ARM_KEY, QUERY_KEY, LIMIT_KEY, LOST_KEY
-            look = len(trial.params), repr([trial.user_attrs.get(key) for key in keys])
+            noted = map(trial.user_attrs.get, (ARM_KEY, QUERY_KEY, LIMIT_KEY, LOST_KEY))
+            look = len(trial.params), repr(list(noted))
             if self._looks.get(trial.number) == look:
                 return []
             self._looks[trial.number] = look

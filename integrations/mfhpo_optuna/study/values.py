@@ -97,7 +97,8 @@ class Values:
         """Learn what the objective will be given for a draw, unless a trial has said otherwise."""
         known = self[arm]
         known.expected |= params.keys() - known.params.keys()
-        known.params |= {name: params[name] for name in params.keys() - known.params.keys()}
+        for name, value in params.items():
+            known.params.setdefault(name, value)
 
     def end(self, arm: int, level: int, trial: FrozenTrial) -> bool:
         """Learn from a trial with a value; False if it evaluated something else.

@@ -30,6 +30,8 @@ from mfhpo.knowledge.studentised import log_evidence_with_others
 # and of bounds from below.
 _TOGETHER, _ABOVE, _ABOVE_BY_RATIO, _BELOW = 0.6, 0.2, 0.13, 0.07
 
+_RADIUS = StudentMixtureRadius()  # of a leader's mean
+
 # The effects of arms that are close are small, those of arms that are far from the leader large.
 _PRIOR, _FAR_PRIOR = 2.0, 0.03
 _FAR_PRIOR_OF_RATIO = 0.5
@@ -84,7 +86,7 @@ class Pairs:
 
     def _apart(self, delta: float, n_others: int) -> FloatArray:
         level = _BELOW * delta / n_others
-        below = StudentMixtureRadius()(self.counts[0], level, squares=self.squares[0])
+        below = _RADIUS(self.counts[0], level, squares=self.squares[0])
         left = np.maximum(self.gaps - below, 0.0)
         by_own = log_evidence(left, self.counts[1], self.squares[1], _FAR_PRIOR)
         of_others, degrees = self.shared

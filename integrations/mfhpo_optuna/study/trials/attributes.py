@@ -340,7 +340,7 @@ _as_certificate = _fields(
 
 def _certificate(value: Any) -> Any:
     content = _as_certificate(value) or {}
-    has_claim = all(is_number(content.get(name, 0.0)) for name in ("delta", "epsilon"))
+    has_claim = is_number(content.get("delta", 0.0)) and is_number(content.get("epsilon", 0.0))
     return content if content and (has_claim or not content.get("certified")) else None
 
 
@@ -373,8 +373,8 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
         digest=_is_name,
         worker=_is_name,
         version=_is_whole,
-        arguments=lambda given: all(
-            may_be_arms(given.get(name, 0)) for name in ("arms", "candidates")
+        arguments=lambda given: (
+            may_be_arms(given.get("arms", 0)) and may_be_arms(given.get("candidates", 0))
         ),
     ),
     SHORTLIST_KEY: _fields(
