@@ -168,8 +168,10 @@ class Configurations:
         return values.keys() <= known.keys() and self._agrees(known, values)
 
     def _agrees(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-        names = one.keys() & other.keys()
-        return all(self._describe(one[name]) == self._describe(other[name]) for name in names)
+        for name in one.keys() & other.keys():
+            if self._describe(one[name]) != self._describe(other[name]):
+                return False
+        return True
 
     def _key_of(self, configuration: Mapping[str, Any], draw: int | None) -> str:
         return key_of(configuration, self._describe) if draw is None else f"draw {draw}"

@@ -181,8 +181,10 @@ class Experiment:
         """
         state = self._current()
         own = state.ledger.open[id]
-        others = filter(None, map(state.claim_of, state.rivals - {id}))
-        return any(claim.is_equal(own) and claim.begun.order >= own.begun.order for claim in others)
+        for other in map(state.claim_of, state.rivals - {id}):
+            if other and other.is_equal(own) and other.begun.order >= own.begun.order:
+                return True
+        return False
 
     def level_of(self, id: str) -> int:
         """Return the level for a claim that was made before levels were known; 0 if none is wanted.

@@ -70,9 +70,10 @@ class State:
             self._lose(event)
         elif isinstance(event, Found):
             self._find(event)
-        held = self.ledger.held.values()
-        self.runner.held = Counter(result.pull for result in held)
-        self._held_cost = sum(self.runner.cost_of(each.pull, each.observation) for each in held)
+        self.runner.held, self._held_cost = Counter(), 0.0
+        for result in self.ledger.held.values():
+            self.runner.held[result.pull] += 1
+            self._held_cost += self.runner.cost_of(result.pull, result.observation)
         self.runner.charge(self._lost_cost, self._held_cost)
 
     def copied(self) -> State:

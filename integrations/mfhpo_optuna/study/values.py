@@ -117,8 +117,11 @@ class Values:
 
     def is_of(self, arm: int, trial: FrozenTrial) -> bool:
         """Return whether a trial evaluates a configuration, as far as it came."""
-        known, now = self[arm].params, self.configuration(trial.params)
-        return bool(described(now) == described(now | {n: known[n] for n in now if n in known}))
+        known = self[arm].params
+        for name, value in self.configuration(trial.params).items():
+            if name in known and described(known[name]) != described(value):
+                return False
+        return True
 
 
 def outside_ranges(trial: FrozenTrial) -> set[str]:

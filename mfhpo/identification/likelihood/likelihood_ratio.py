@@ -281,9 +281,11 @@ def _excess_of_unknown(
     noise = known.evidence.noise
     gaps = pairs.gaps_of_two(leader, others, epsilon)
     both = np.append(leader, others)
-    squares = np.stack([noise.squares(both, m) for m in known.compared], axis=1)
-    parts = [noise.squares_of_others(others, m) for m in known.compared]
-    of_others, degrees = np.stack(parts, axis=2)
+    squares = np.empty((len(both), len(known.compared)))
+    of_others, degrees = np.empty((2, len(others), len(known.compared)))
+    for place, m in enumerate(known.compared):
+        squares[:, place] = noise.squares(both, m)
+        of_others[:, place], degrees[:, place] = noise.squares_of_others(others, m)
     cells = np.broadcast_arrays(
         gaps,
         pairs.counts[leader][:, None],

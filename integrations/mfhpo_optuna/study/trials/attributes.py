@@ -11,6 +11,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any, TypeAlias, get_args
 
 import optuna
@@ -129,7 +130,10 @@ def read_attribute(of: optuna.Study | BaseTrial, key: str) -> Any:
     if key not in attributes:
         return None
     try:
-        value = _CHECKS[key](_whole(attributes, key))
+        value = attributes[key]
+        if isinstance(value, Mapping) and _PIECES in value:
+            value = _joined(attributes, key)
+        value = _CHECKS[key](value)
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
         value = None
     if value is None:
@@ -216,15 +220,12 @@ def parameters_before(trial: FrozenTrial) -> dict[str, Any] | None:
     return enqueued
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, default=str)  # of choices that JSON does not hold, storages in memory
+_json = partial(json.dumps, default=str)  # storages in memory hold choices that JSON does not
 
 
-def _whole(attributes: Mapping[str, Any], key: str) -> Any:
-    """Put an attribute together; errors of several kinds say that a piece is missing or damaged."""
+def _joined(attributes: Mapping[str, Any], key: str) -> Any:
+    """Put pieces together; errors of several kinds say that one is missing or damaged."""
     value = attributes[key]
-    if not isinstance(value, Mapping) or _PIECES not in value:
-        return value
     if not _is_whole(value[_PIECES]) or value[_PIECES] > _MOST_ENTRIES:
         return None
     text = "".join(attributes[f"{key}:{number}"] for number in range(value[_PIECES]))
@@ -334,7 +335,7 @@ _as_certificate = _fields(
     certified=lambda value: isinstance(value, bool),
     trials=_is_whole,
     evaluations=_is_whole,
-    candidates=lambda those: _are(_is_candidate, those),
+    candidates=partial(_are, _is_candidate),
 )
 
 
@@ -348,14 +349,14 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     ARM_KEY: _fields("trial study order arm", PullNote, **_checks_of(PullNote)),
     QUERY_KEY: _fields(
         "",
-        levels=lambda levels: _are(_is_whole, levels),
+        levels=partial(_are, _is_whole),
         profile=_is_point,
         **_checks_of(PullNote),
     ),
     GAME_KEY: _fields(
         "players fidelity",
         players=lambda players: all(_are(_is_name, names) for names in players.values()),
-        fidelity=lambda names: _are(_is_name, names),
+        fidelity=partial(_are, _is_name),
     ),
     ANSWERING_KEY: _only(_is_name),
     CERTIFICATE_KEY: _certificate,
@@ -364,7 +365,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
         "study order open",
         study=_is_name,
         order=_is_whole,
-        open=lambda those: _are(_is_whole, those),
+        open=partial(_are, _is_whole),
     ),
     FIDELITY_KEY: _only(_is_name),
     SAMPLER_KEY: _fields(
