@@ -144,7 +144,7 @@ class Course:
 
     def audit_bias(self, fidelity: int) -> None:
         """Compare values at a fidelity with the bias bounds, and judge anew by wider ones."""
-        if widen(self.known, fidelity):
+        if self.known.audits_bias and widen(self.known, fidelity):
             assert self.known.bias is not None
             self.rule.plan(self.known)
             self.known.roster.restore_unsupported(np.array(self.known.bias.margins))

@@ -124,7 +124,7 @@ def widen(known: Known, fidelity: int) -> bool:
     """Widen the bounds that values at a fidelity contradict, with a warning; if there are."""
     counts = known.evidence.counts
     seen = np.flatnonzero((counts[:, fidelity] > 0) & ((counts > 0).sum(axis=1) > 1))
-    if not known.audits_bias or not seen.size:
+    if not seen.size:
         return False
     assert known.bias is not None
     means, spread = known.evidence.means(seen), _spread_of(known, seen)

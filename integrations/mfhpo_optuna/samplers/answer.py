@@ -15,6 +15,7 @@ import math
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 import optuna
@@ -197,7 +198,8 @@ def _others_that_answer(study: optuna.Study, trial: FrozenTrial) -> list[int]:
 
 def _shown(known: StudyExperiment) -> FrozenTrial | None:
     """Return the answer with the best value, which is the best trial of the experiment."""
-    return max(known.certificates, key=lambda trial: known.sign * _value_of(trial), default=None)
+    best = max if known.sign > 0.0 else min
+    return best(known.certificates, key=attrgetter("value"), default=None)
 
 
 def _value_of(trial: FrozenTrial) -> float:
