@@ -1,5 +1,29 @@
-"""Evidence for other means where the noise's variance is not known, valid at any time.
+"""Evidence against means where the noise is normal and its variance unknown, valid at any time.
 
+By a configuration's own values
+-------------------------------
+The n values of one configuration have the mean m, and squares R around it. Against the true mean
+mu, with d = m - mu, the likelihood ratio averaged over standard deviations (by the right Haar
+measure) and over effects of ``(alternative - mu) / sigma ~ N(0, 1 / rho)`` is
+
+    sqrt(rho / (n + rho)) ((n + rho) V / ((n + rho) V - (n d)^2))^(n / 2),  V = R + n d^2
+
+(Lai 1976; Wang and Ramdas 2024, "Anytime-valid t-tests and confidence sequences"). It is a
+nonnegative martingale of mean 1 in the filtration of the configuration's own values up to scale, so
+it ever reaches 1 / level with probability at most level (Ville's inequality), whatever decides how
+many values there are. Only the configuration's own values enter: nothing is supposed about the
+spread of the others.
+
+Effects of one sign alone multiply it by 2 T(t), T being Student's distribution with n degrees of
+freedom and ``t = n d sqrt(n) / sqrt((n + rho) R + rho n d^2)``. A part of the average is left to
+both signs, so that evidence never vanishes where a mean contradicts the null hypothesis.
+
+Two configurations. The values of one are independent of those of the other, and each logarithm of
+the evidence has a supremum that is at most exponential. So the sum of the two exceeds y at any
+numbers of values, however these are chosen, with probability at most ``(1 + y) exp(-y)``.
+
+By those of others, too
+-----------------------
 The null hypothesis says that the means are given ones, and the standard deviation sigma is any. The
 alternatives have the standard deviation s sigma with one of several s <= 1, and means that are
 normal around the given ones with the variance (s sigma)^2 / rho. Of the arms whose means are
@@ -17,17 +41,20 @@ k from the mean of the k before it, and ``s^-(k / (k + 1)) exp(g (1 - 1 / s^2) /
 an expectation of at most 1 whatever that mean was. By Ville's inequality the average ever reaches 1
 / level with probability at most level.
 
-As sigma may be any, what counts is the minimum over u, F(Q / R) (`log_evidence`). f is convex, so F
-increases and is concave.
+As sigma may be any, what counts is the minimum over u, F(Q / R) (`log_evidence_of_ratios`). f is convex, so
+F increases and is concave.
 """
 
 import math
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import fdtri, logsumexp
+from scipy.special import fdtri, lambertw, logsumexp, stdtr
 
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
+
+BOTH_SIDES = 0.1
+"""The share of the average that is over effects of both signs."""
 
 # The squares of s. Weights are Cauchy in ln(1 - s^2), so that each D finds an s that suits it.
 _SHARES = np.geomspace(0.98, 0.002, 34)
@@ -41,6 +68,33 @@ _WHOLE_UP_TO = 50.0
 
 # Harmonic numbers are looked up.
 _HARMONIC = np.concatenate(([0.0], np.cumsum(1.0 / np.arange(1, 1024))))
+
+
+def log_evidence(
+    distances: FloatArray, counts: FloatArray, squares: FloatArray, prior: float
+) -> FloatArray:
+    """Compute the logarithm of the evidence against means at signed distances below the values'.
+
+    It is large where a distance is large and positive, and 0 for counts below 2. `squares` are sums
+    of squared deviations from the values' mean. A smaller `prior`, the rho above, suits larger
+    effects.
+    """
+    n = np.maximum(counts, 1.0)
+    moved = n * distances**2
+    left = (n + prior) * squares + prior * moved
+    is_spread = left > 0.0
+    left = np.where(is_spread, left, 1.0)
+    ratios = np.where(is_spread, (n + prior) * (squares + moved) / left, 1.0)
+    t = np.where(is_spread, n * distances * np.sqrt(n / left), 0.0)
+    sides = BOTH_SIDES + (1.0 - BOTH_SIDES) * 2.0 * stdtr(n, t)
+    found = (n * np.log(ratios) + np.log(prior / (n + prior))) / 2.0 + np.log(sides)
+    return np.where(counts < 2.0, 0.0, found)
+
+
+@lru_cache(maxsize=64)
+def wanted_of_two(level: float) -> float:
+    """Return the y with ``(1 + y) exp(-y) = level``."""
+    return -1.0 - float(np.real(lambertw(-level / math.e, -1)))
 
 
 def credited(counts: IntArray) -> FloatArray:
@@ -68,7 +122,7 @@ def _curve(degrees: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     return u, values, slopes
 
 
-def log_evidence(ratios: FloatArray, degrees: FloatArray) -> FloatArray:
+def log_evidence_of_ratios(ratios: FloatArray, degrees: FloatArray) -> FloatArray:
     """Return F(Q / R) for rounded degrees of freedom D, shape (n,) each."""
     found = np.full(ratios.shape, -np.inf)
     for value in np.unique(degrees[degrees > 0.0]):
@@ -90,7 +144,7 @@ def log_evidence_with_others(
 ) -> FloatArray:
     """Compute the logarithm of the evidence against means at distances from the values', (n,).
 
-    See `mfhpo.knowledge.student.log_evidence`. `of_others` are squares of other values, with
+    See `log_evidence`. `of_others` are squares of other values, with
     `degrees` of freedom; the evidence is minus infinity without these.
     """
     moved = counts * distances**2
@@ -98,7 +152,7 @@ def log_evidence_with_others(
     left = squares + of_others + moved - explained
     degrees = np.where(degrees > 0.0, rounded(degrees + counts), 0.0)
     ratios = explained / np.where(left > 0.0, left, 1.0)
-    return log_evidence(ratios, degrees) - np.log1p(counts / prior) / 2.0
+    return log_evidence_of_ratios(ratios, degrees) - np.log1p(counts / prior) / 2.0
 
 
 def spread_more(

@@ -42,7 +42,7 @@ from mfhpo.racing.evidence import Evidence
 from mfhpo.racing.extra_pulls import lacking, next_pull, pull_to_audit
 from mfhpo.racing.options import EstimatedBias, only_steers
 from mfhpo.racing.rule import Costs, Expected, Known, Roster, Rule
-from mfhpo.racing.words import answer, hides_noise
+from mfhpo.racing.words import answer
 
 # Of delta, the share that pays for bias bounds that are estimated by the pilot.
 _BIAS_SHARE = 0.5
@@ -336,7 +336,7 @@ class Race(Policy):
         known, has_won = self.known, self.known.winner is not None
         if not known.arms.size or (has_won and not self._awaited):
             return True
-        if (not has_won and hides_noise(known)) or known.needs.end(known):
+        if (not has_won and known.hides_noise) or known.needs.end(known):
             return True
         if known.spending.all().max() <= self._left:
             return False

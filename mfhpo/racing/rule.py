@@ -16,6 +16,9 @@ from mfhpo.knowledge.bias import Bias, Kind
 from mfhpo.problem import Labels, Observation, Problem, Pull
 from mfhpo.racing.evidence import Evidence, surest_arm
 
+# A race in which so many repeats, and one for each arm, were all equal will never tell arms apart.
+_REPEATS_TO_SEE_NOISE = 10
+
 
 class Roster:
     """Which of K arms are active, eliminated (by a comparison) or withdrawn (without one).
@@ -256,6 +259,18 @@ class Known:
             return self.certified
         arms = self.arms
         return int(arms[0]) if len(arms) == 1 and not self.piloting else None
+
+    @property
+    def hides_noise(self) -> bool:
+        """True if enough repeats at a level were all equal, and say nothing about noise."""
+        if not self.needs.certifies:
+            return False
+        noise, least = self.evidence.noise, max(_REPEATS_TO_SEE_NOISE, self.problem.n_arms)
+        if not any(noise.is_estimated_at(m) and noise.is_hidden(m, least) for m in self.compared):
+            return False
+        # Coarse scores are often equal on a few replicates.
+        of_each = int(self.evidence.counts[self.arms, self.problem.target].min(initial=least))
+        return self.needs.intake is None or of_each >= _REPEATS_TO_SEE_NOISE
 
     @property
     def scale(self) -> float:

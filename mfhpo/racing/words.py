@@ -14,22 +14,6 @@ from mfhpo.racing.rule import Known, Words
 
 _SAME = "draw a new seed or split in every evaluation, or declare sigma=0 if there is no noise"
 
-# A race in which so many repeats, and one for each arm, were all equal will never tell arms apart.
-_REPEATS_TO_SEE_NOISE = 10
-
-
-def hides_noise(known: Known) -> bool:
-    """Tell whether enough repeats at a level were all equal, and say nothing about noise."""
-    if not known.needs.certifies:
-        return False
-    noise, counts = known.evidence.noise, known.evidence.counts
-    least = max(_REPEATS_TO_SEE_NOISE, known.problem.n_arms)
-    if not any(noise.is_estimated_at(m) and noise.is_hidden(m, least) for m in known.compared):
-        return False
-    # Coarse scores are often equal on a few replicates.
-    of_each = int(counts[known.arms, known.problem.target].min(initial=least))
-    return known.needs.intake is None or of_each >= _REPEATS_TO_SEE_NOISE
-
 
 def answer(
     known: Known,
@@ -116,7 +100,7 @@ def _reason(known: Known, arm: int | None, finished: bool, awaited: bool) -> str
 def _end(known: Known) -> str:
     if end := known.needs.end(known):
         return end
-    if hides_noise(known):
+    if known.hides_noise:
         return f"all repeated evaluations gave exactly the same value: {_SAME}"
     return f"the budget of {known.spending.budget:g} is spent"
 
@@ -178,7 +162,7 @@ def _notices(known: Known) -> tuple[str, ...]:
 
 
 def _remaining_cost(known: Known, leader: int | None) -> float | None:
-    if leader is None or known.piloting or hides_noise(known):
+    if leader is None or known.piloting or known.hides_noise:
         return None
     winner, cost_of = known.winner, known.spending.of
     if winner is not None:

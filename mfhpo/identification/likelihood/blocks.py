@@ -7,7 +7,7 @@ the block's effect out.
 Why it is valid. The set of a round depends on earlier rounds alone. So the differences of one pair
 are independent draws of one distribution, however long the pair takes part. Blocks that are added
 because a winner did badly there can only speak against it. If the differences are normal, the
-evidence of `mfhpo.knowledge.student` needs nothing else.
+evidence of `mfhpo.knowledge.studentised` needs nothing else.
 
 That takes four or five rounds where the noise is small. So with part of the error probability a
 pair may be told apart by evidence that takes in the squares of all other arms: what is left of
@@ -35,8 +35,7 @@ import numpy as np
 
 from mfhpo.identification.likelihood.ties import Samples
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
-from mfhpo.knowledge.student import log_evidence
-from mfhpo.knowledge.studentised import log_evidence_with_others, spread_more
+from mfhpo.knowledge.studentised import log_evidence, log_evidence_with_others, spread_more
 from mfhpo.problem import Observation, Pull
 from mfhpo.racing.rule import Known, Roster
 

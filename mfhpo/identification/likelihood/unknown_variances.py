@@ -1,7 +1,8 @@
 """When an arm is known to be no better than a leader, where every arm has a variance of its own.
 
 There are two ways, which share delta. Both hold at all times, for any rule that chooses the pulls,
-and whatever the ratio of the arms' spreads is, if the noise is normal (`mfhpo.knowledge.student`).
+and whatever the ratio of the arms' spreads is, if the noise is normal
+(`mfhpo.knowledge.studentised`).
 
 Together. For means of the two arms that the null hypothesis allows, the evidence against the
 leader's and that against the other's add up. Where the smallest sum over all such means reaches y
@@ -23,8 +24,7 @@ import numpy as np
 
 from mfhpo.knowledge.arrays import BoolArray, FloatArray
 from mfhpo.knowledge.confidence import StudentMixtureRadius
-from mfhpo.knowledge.student import log_evidence, wanted_of_two
-from mfhpo.knowledge.studentised import log_evidence_with_others
+from mfhpo.knowledge.studentised import log_evidence, log_evidence_with_others, wanted_of_two
 
 # Shares of delta: of the sums, of bounds from above by an arm's own spread and with that of others,
 # and of bounds from below.
@@ -46,7 +46,7 @@ _ROUNDS = 2
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of a leader and another arm; see `mfhpo.knowledge.student.log_evidence`.
+    """Pairs of a leader and another arm; see `mfhpo.knowledge.studentised.log_evidence`.
 
     The leader's mean exceeds the least that the null hypothesis says by `gaps`, shape (n,).
     `shared` are squares of other arms that count for the second one of each pair, and their degrees

@@ -10,8 +10,7 @@ from scipy.stats import binom
 
 from mfhpo import BlockElimination, Observation, Problem, Pull
 from mfhpo.identification.likelihood.blocks import Blocks
-from mfhpo.knowledge.student import log_evidence
-from mfhpo.knowledge.studentised import log_evidence_with_others
+from mfhpo.knowledge.studentised import log_evidence, log_evidence_with_others
 from mfhpo.racing.race import ArmWithdrawnWarning
 from tests.core.racing.plays import play
 
