@@ -41,8 +41,8 @@ k from the mean of the k before it, and ``s^-(k / (k + 1)) exp(g (1 - 1 / s^2) /
 an expectation of at most 1 whatever that mean was. By Ville's inequality the average ever reaches 1
 / level with probability at most level.
 
-As sigma may be any, what counts is the minimum over u, F(Q / R) (`log_evidence_of_ratios`). f is convex, so
-F increases and is concave.
+As sigma may be any, what counts is the minimum over u, F(Q / R) (`log_evidence_of_ratios`). f is
+convex, so F increases and is concave.
 """
 
 import math
