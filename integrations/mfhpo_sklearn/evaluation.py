@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,8 +17,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
-from mfhpo.experiment import Assignment, Experiment
-from mfhpo.experiment.rounds import Outcome, evaluated
+from mfhpo.experiment import Assignment, Ended, Experiment
 from mfhpo.problem import LARGEST
 from mfhpo_sklearn.splits import Split
 
@@ -162,14 +161,22 @@ def fits(
     begun.
     """
     until = math.inf if timeout is None else time.monotonic() + timeout
+    at_once = effective_n_jobs(n_jobs)
     with workers(n_jobs) as parallel:
-
-        def evaluate_all(wanted: Sequence[Assignment]) -> Iterator[tuple[Evaluation, Outcome]]:
+        while time.monotonic() < until:
+            wanted: list[Assignment] = []
+            first = experiment.n_begun
+            while len(wanted) < at_once and isinstance(work := experiment.next(), Assignment):
+                experiment.apply(work.begun(str(first + len(wanted)), experiment.order))
+                wanted.append(work)
+            if not wanted:
+                return
             # In this order, whichever worker is faster: what is interrupted may be poor, and what
             # was begun after it is not told.
-            for found in parallel(delayed(evaluate)(*task_of(each)) for each in wanted):
-                evaluation = found.with_error_score(error_score)
-                yield evaluation, (evaluation.score, evaluation.seconds if is_timed else None)
-
-        at_once = effective_n_jobs(n_jobs)
-        yield from evaluated(experiment, evaluate_all, at_once, lambda: time.monotonic() >= until)
+            found = parallel(delayed(evaluate)(*task_of(each)) for each in wanted)
+            for place, each in enumerate(found):
+                evaluation, order = each.with_error_score(error_score), experiment.order
+                cost = evaluation.seconds if is_timed else None
+                id, value = str(first + place), evaluation.score
+                experiment.apply(Ended(id=id, order=order, value=value, cost=cost))
+                yield wanted[place], evaluation

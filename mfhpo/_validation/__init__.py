@@ -92,21 +92,21 @@ def _demand(holds: bool, name: str, right: str, value: Any, hint: str = "") -> N
 
 
 def check_probability(name: str, value: float) -> float:
-    is_one = 0.0 < check_number(name, value) < 1.0
-    _demand(is_one, name, "lie strictly between 0 and 1", value, "; try 0.05")
-    return float(value)
+    number = check_number(name, value)
+    _demand(0.0 < number < 1.0, name, "lie strictly between 0 and 1", value, "; try 0.05")
+    return number
 
 
 def check_positive(name: str, value: float, hint: str = "") -> float:
-    is_one = 0.0 < check_number(name, value) < math.inf
-    _demand(is_one, name, "be positive and finite", value, hint)
-    return float(value)
+    number = check_number(name, value)
+    _demand(0.0 < number < math.inf, name, "be positive and finite", value, hint)
+    return number
 
 
 def check_nonnegative(name: str, value: Any) -> float:
-    is_one = 0.0 <= check_number(name, value) < math.inf
-    _demand(is_one, name, "be a finite number of at least 0", value)
-    return float(value)
+    number = check_number(name, value)
+    _demand(0.0 <= number < math.inf, name, "be a finite number of at least 0", value)
+    return number
 
 
 def check_finite(name: str, value: float | None) -> float | None:
