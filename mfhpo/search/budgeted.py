@@ -169,7 +169,8 @@ class BudgetedSearch(Policy):
             if pull.arm in self.shortlist:  # what its certificate compares was not all there
                 self._finalists.forget()
             return
-        self._finalists.tell(pull, observation)
+        value = observation.value if observation.has_value else None
+        self._finalists.learn(pull, value, observation.censored_at)
 
     def rule_out(self, pull: Pull, observation: Observation) -> None:
         """Learn that an evaluation at the target gave the worst value, -inf: no mean is worse.
@@ -180,7 +181,7 @@ class BudgetedSearch(Policy):
         self.budget.pay(pull, observation, rules_out=True)
         self.begun = max(self.begun, pull.arm + 1)
         if isinstance(pull, Replicate):
-            self._finalists.rule_out(pull)
+            self._finalists.learn(pull, -math.inf)
         else:
             self.search.rule_out(pull.arm)
 

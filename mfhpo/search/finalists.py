@@ -9,7 +9,7 @@ import numpy as np
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certification import Certification, MakeCertifier
 from mfhpo.identification.group_sequential import GroupSequential
-from mfhpo.problem import Observation, Pull
+from mfhpo.problem import Pull
 from mfhpo.search.budget import Budget
 from mfhpo.search.policy import SearchPolicy
 from mfhpo.search.steps import Replicate
@@ -64,16 +64,11 @@ class Finalists:
         """Begin the comparison anew, with what was told, as something else has changed."""
         self._certification = None
 
-    def tell(self, pull: Replicate, observation: Observation) -> None:
-        """Learn from a new evaluation; the first one decides on the shortlist."""
-        value = observation.value if observation.has_value else None
-        self._note(pull, value, observation.censored_at)
+    def learn(self, pull: Replicate, value: float | None, stopped_at: float | None = None) -> None:
+        """Learn what a new evaluation gave, if anything; the first one decides on the shortlist.
 
-    def rule_out(self, pull: Replicate) -> None:
-        """Learn that a new evaluation gave the worst value, -inf."""
-        self._note(pull, -math.inf, None)
-
-    def _note(self, pull: Replicate, value: float | None, stopped_at: float | None) -> None:
+        A value of -inf is the worst there is, and rules the arm out.
+        """
         if not self.shortlist:
             self.agree(pull.shortlist)
         self._replicates.append((pull, value, stopped_at))
