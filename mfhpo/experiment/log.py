@@ -28,7 +28,7 @@ class Log:
         self.order = 0  # the counter of the next event that is written here
         self.n_begun = 0  # evaluations
         self.concluded = -1  # the counter of the last answer that was given
-        self.places: list[Place] = []  # theirs
+        self.places: list[Place] = []  # where these are
         self._versions: dict[_Subject, list[Event]] = {}
         self._holding: dict[_Subject, list[Event]] = {}
         self._open_until: dict[str, int] = {}  # answers that claims were open at, by counter
