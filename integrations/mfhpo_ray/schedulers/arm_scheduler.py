@@ -46,8 +46,9 @@ from mfhpo_ray.schedulers.stops import stopped_by
 Config: TypeAlias = Mapping[str, Any]
 Result: TypeAlias = dict[str, Any]
 
-# Ray tells nobody that it stops: the answer so far is noted often, in such a share of the time.
-_NOTE_SHARE = 0.1
+# Ray tells nobody that it stops: the answer so far is noted often, in such a share of the time and
+# at most once in so many seconds.
+_NOTE_SHARE, _NOTE_SECONDS = 0.1, 1.0
 
 
 class ArmScheduler(FIFOScheduler, abc.ABC):
@@ -160,16 +161,19 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         run.iteration = result.get(TRAINING_ITERATION)
         if run.doomed or self._slots.limits.exceeded(trial, result):
             return str(TrialScheduler.STOP)
-        if course is None or run.begun is None or not course.take(run, result):
+        if course is None or run.begun is None:
             return str(TrialScheduler.CONTINUE)
-        self._judge()
-        self._note_answer(urgent=False)
-        is_at_end = run.reached == len(self._meter.levels) - 1
-        if run.has_failed or run.doomed or is_at_end or self._over:
-            return str(TrialScheduler.STOP)
-        # An arm that is out may come back, if bounds that were declared are contradicted.
-        if run.arm not in self._out and course.goes_on(run, result):
-            return str(TrialScheduler.CONTINUE)
+        with course.log.at_once():
+            if not course.take(run, result):
+                return str(TrialScheduler.CONTINUE)
+            self._judge()
+            self._note_answer(urgent=False)
+            is_at_end = run.reached == len(self._meter.levels) - 1
+            if run.has_failed or run.doomed or is_at_end or self._over:
+                return str(TrialScheduler.STOP)
+            # An arm that is out may come back, if bounds that were declared are contradicted.
+            if run.arm not in self._out and course.goes_on(run, result):
+                return str(TrialScheduler.CONTINUE)
         # Its result is there: saving the checkpoint is no longer limited.
         self._slots.limits.forget(trial)
         # What pauses is not running: others may be suggested in its place.
@@ -368,7 +372,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             return
         if self._journal is not None:
             self._course.log.write_answer(self.recommendation())
-        self._noted, self._noted_until = order, begun + (self._clock() - begun) / _NOTE_SHARE
+        lasts = max(_NOTE_SECONDS, (self._clock() - begun) / _NOTE_SHARE)
+        self._noted, self._noted_until = order, begun + lasts
 
     def _now(self) -> float:  # a simulation has another clock
         return self._clock()
