@@ -46,9 +46,8 @@ from mfhpo_ray.schedulers.stops import stopped_by
 Config: TypeAlias = Mapping[str, Any]
 Result: TypeAlias = dict[str, Any]
 
-# Ray tells nobody that it stops: the answer so far is noted often, in such a share of the time and
-# at most once in so many seconds.
-_NOTE_SHARE, _NOTE_SECONDS = 0.1, 1.0
+# Ray tells nobody that it stops: the answer so far is noted often, in such a share of the time.
+_NOTE_SHARE = 0.1
 
 
 class ArmScheduler(FIFOScheduler, abc.ABC):
@@ -372,8 +371,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             return
         if self._journal is not None:
             self._course.log.write_answer(self.recommendation())
-        lasts = max(_NOTE_SECONDS, (self._clock() - begun) / _NOTE_SHARE)
-        self._noted, self._noted_until = order, begun + lasts
+        self._noted, self._noted_until = order, begun + (self._clock() - begun) / _NOTE_SHARE
 
     def _now(self) -> float:  # a simulation has another clock
         return self._clock()
