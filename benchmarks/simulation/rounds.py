@@ -51,7 +51,7 @@ def plan_rounds(policy: Race) -> Rounds:
             evidence.sums[arms, fidelity],
             max(policy.known.measure, done + 1),
         )
-    fidelity = rule.phase(policy.known, evidence.counts)
+    fidelity, _ = rule.phase(policy.known, evidence.counts)
     counts = evidence.counts[arms, fidelity]
     if counts.min() != counts.max():
         raise ValueError("rounds need equal counts of all remaining arms; use ask and tell.")

@@ -50,6 +50,8 @@ def unwrapped(value: Any) -> Any:
 
 def check_number(name: str, value: Any, otherwise: str = "") -> float:
     """Return `value` as a float; raise unless it is a number or NaN; True and False are none."""
+    if type(value) is float and abs(value) <= _LARGEST:  # the usual case, quickly
+        return value
     value = unwrapped(value)
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number{otherwise}, got {shown(value)}.")

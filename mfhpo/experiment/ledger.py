@@ -177,13 +177,14 @@ class Ledger:
     @property
     def waited_for(self) -> list[WaitedFor]:
         """Claims that hold back others, those that hold back most first."""
-        claims = {ticket: each for each in self.open.values() for ticket in each.tickets.values()}
+        n_held = Counter(
+            (each.pull.arm, level, each.purpose) for (_, level), each in self.held.items()
+        )
         found = []
-        for (_, level, _), queue in self._queues.items():
-            n_held = sum(result is not None for result in queue.values())
-            if n_held:
-                first = claims[next(iter(queue))]
-                found.append(WaitedFor(first.begun.id, first.pull_at(level), n_held))
+        for kind in (kind for kind in self._queues if n_held and kind in n_held):
+            first, level = next(iter(self._queues[kind])), kind[1]
+            claim = next(each for each in self.open.values() if each.tickets.get(level) == first)
+            found.append(WaitedFor(claim.begun.id, claim.pull_at(level), n_held[kind]))
         return sorted(found, key=lambda waited: -waited.n_held)
 
     @property

@@ -76,27 +76,27 @@ class LevelByLevel:
     def propose(self, known: Known, expected: Expected) -> Pull:
         """Return the next pull (see `Rule.propose`)."""
         arms, counts, seen = known.arms, expected.counts, known.evidence.counts
-        fidelity = self.phase(known, counts)
-        reached = fidelity if counts is seen else self.phase(known, seen)
-        if fidelity != reached and counts[arms, fidelity].all():
+        fidelity, settled = self.phase(known, counts)
+        if counts is not seen and counts[arms, fidelity].all():
             # All that is left of the phase is under way. One pull of each arm ahead of it is
             # work worth doing; more would only hide that one of those pulls may never come.
-            fidelity, counts = reached, seen
-        behind = arms[~self._settled(known, counts, fidelity)]
+            reached, settled_there = self.phase(known, seen)
+            if fidelity != reached:
+                fidelity, settled, counts = reached, settled_there, seen
+        behind = arms[~settled]
         return Pull(int(behind[np.argmin(counts[behind, fidelity])]), fidelity)
 
-    def phase(self, known: Known, counts: IntArray) -> int:
-        """Return the fidelity that is explored, given counts (K, M)."""
+    def phase(self, known: Known, counts: IntArray) -> tuple[int, BoolArray]:
+        """Return the fidelity that is explored and who is settled there, given counts (K, M)."""
         for fidelity in self.fidelities[:-1]:
-            if not self._settled(known, counts, fidelity).all():
-                return fidelity
-        return self.fidelities[-1]
+            settled = self._settled(known, counts, fidelity)
+            if not settled.all():
+                return fidelity, settled
+        return self.fidelities[-1], np.zeros(len(known.arms), dtype=bool)
 
     def _settled(self, known: Known, counts: IntArray, fidelity: int) -> BoolArray:
         """Return which arms are known well enough at a fidelity: 4 B <= alpha_m (Algorithm 1)."""
         arms = known.arms
-        if fidelity == self.fidelities[-1]:
-            return np.zeros(len(arms), dtype=bool)
         half = known.evidence.half_widths(arms, fidelity, counts[arms, fidelity])
         return np.asarray(4.0 * half <= self.alpha[fidelity])
 

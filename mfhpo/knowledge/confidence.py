@@ -276,13 +276,15 @@ def pulls_until(
     low = np.zeros(flat.shape)
     high = np.where(flat > 0.0, 2.0 * _MOST_PULLS, np.inf)
     open_ = np.flatnonzero(flat > 0.0)
+    most = 64.0  # first the end is looked for, in ever larger steps: few need many pulls
     while open_.size:
-        middle = np.floor((low[open_] + high[open_]) / 2.0)
+        middle = np.minimum(np.floor((low[open_] + high[open_]) / 2.0), most)
         spread = None if variance is None else middle * variance
         enough = radius(middle, level, spread, spread) <= flat[open_]
         high[open_[enough]] = middle[enough]
         low[open_[~enough]] = middle[~enough]
         open_ = open_[high[open_] - low[open_] > 1.0]
+        most *= 64.0
     return np.where(high <= _MOST_PULLS, high, np.inf).reshape(wanted.shape)
 
 

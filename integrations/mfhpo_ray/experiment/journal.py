@@ -133,6 +133,7 @@ class EventLog:
         self.journal = journal
         self.experiment = Experiment(settings)
         self._unwritten: dict[str, Mapping[str, Any]] = {}
+        self._waits = False  # with writing, for what else comes at the same moment
         self._records: dict[str, dict[str, Any]] = {}  # of the journal, or that it would have
         self._last_begun: str | None = None  # by this process
         self._run: str | None = None  # whose events were taken over
@@ -152,18 +153,32 @@ class EventLog:
         self._write(name, record)
         self.experiment.apply(event)
 
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Write what is told within as one."""
+        self._waits = True
+        try:
+            yield
+        finally:
+            self._waits = False
+            self._write_all()
+
     def write_answer(self, answer: Answer) -> None:
         """Write the answer so far where `mfhpo_ray.recommendation` finds it."""
         self._write(RECOMMENDATION, {"answer": encode(answer)})
 
     def _write(self, name: str, record: Mapping[str, Any]) -> None:
-        if self.journal is None:
-            return
         self._unwritten[name] = record
-        failure = None
+        if not self._waits:
+            self._write_all()
+
+    def _write_all(self) -> None:
+        journal, failure = self.journal, None
+        if journal is None:
+            return
         for waiting in list(self._unwritten):
             try:
-                self.journal.write(waiting, self._unwritten[waiting])
+                journal.write(waiting, self._unwritten[waiting])
                 del self._unwritten[waiting]
             except Exception as error:  # file systems raise errors of their own
                 failure = error

@@ -160,16 +160,19 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         run.iteration = result.get(TRAINING_ITERATION)
         if run.doomed or self._slots.limits.exceeded(trial, result):
             return str(TrialScheduler.STOP)
-        if course is None or run.begun is None or not course.take(run, result):
+        if course is None or run.begun is None:
             return str(TrialScheduler.CONTINUE)
-        self._judge()
-        self._note_answer(urgent=False)
-        is_at_end = run.reached == len(self._meter.levels) - 1
-        if run.has_failed or run.doomed or is_at_end or self._over:
-            return str(TrialScheduler.STOP)
-        # An arm that is out may come back, if bounds that were declared are contradicted.
-        if run.arm not in self._out and course.goes_on(run, result):
-            return str(TrialScheduler.CONTINUE)
+        with course.log.at_once():
+            if not course.take(run, result):
+                return str(TrialScheduler.CONTINUE)
+            self._judge()
+            self._note_answer(urgent=False)
+            is_at_end = run.reached == len(self._meter.levels) - 1
+            if run.has_failed or run.doomed or is_at_end or self._over:
+                return str(TrialScheduler.STOP)
+            # An arm that is out may come back, if bounds that were declared are contradicted.
+            if run.arm not in self._out and course.goes_on(run, result):
+                return str(TrialScheduler.CONTINUE)
         # Its result is there: saving the checkpoint is no longer limited.
         self._slots.limits.forget(trial)
         # What pauses is not running: others may be suggested in its place.

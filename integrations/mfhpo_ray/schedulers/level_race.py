@@ -275,11 +275,12 @@ class LevelRace:
 
         One whose last value waits for those of runs sent there before it is none.
         """
-        held = self.experiment.ledger.held
-
-        def is_free(run: Run) -> bool:
-            is_held = (run.claim, run.reached) in held
-            return run is at_rest or (run.waits and run.begun is None and not is_held)
-
-        free = (run for run in self._runs.of(arm) if run.reached < level and is_free(run))
+        free = [
+            run
+            for run in self._runs.of(arm)
+            if run.reached < level and (run is at_rest or (run.begun is None and run.waits))
+        ]
+        if free:
+            held = self.experiment.ledger.held
+            free = [run for run in free if run is at_rest or (run.claim, run.reached) not in held]
         return min(free, key=lambda run: (-run.reached, run.reached_at), default=None)

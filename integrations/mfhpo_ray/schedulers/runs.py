@@ -112,7 +112,8 @@ class Runs:
 
     def of(self, arm: int) -> list[Run]:
         """Return the runs of an arm that are not over."""
-        return [run for run in self._by_arm[arm] if not run.is_over]
+        self._by_arm[arm] = [run for run in self._by_arm[arm] if not run.is_over]
+        return self._by_arm[arm]
 
     def find(self, trial_id: str) -> Run | None:
         """Return the run of a trial, or None."""

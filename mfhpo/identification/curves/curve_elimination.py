@@ -34,10 +34,11 @@ class BoundedCurves:
     def __init__(self, gains: Sequence[tuple[float, float]] | FloatArray, noise: float = 0.0):
         # The bounds in force: the declared ones, or wider.
         self.gains: FloatArray = np.array(gains, dtype=np.float64)
-        self._nothing: FloatArray = np.full(len(self.gains), np.nan)
         self._noise = noise
         self._largest: dict[Hashable, FloatArray] = {}
         self._smallest: dict[Hashable, FloatArray] = {}
+        # The ends of each arm's interval, and the lower ends of those that count against others.
+        self._intervals: dict[Hashable, tuple[float, float]] = {}
         self._lows: dict[Hashable, float] = {}
         self._best: list[Hashable] = []  # the arms with the two largest of these
 
@@ -51,8 +52,11 @@ class BoundedCurves:
         contradicted = self._widen(curve)
         self._largest[arm] = np.fmax(self._largest.get(arm, curve), curve)
         self._smallest[arm] = np.fmin(self._smallest.get(arm, curve), curve)
-        for other in {*self._lows, arm} if contradicted else {arm}:
-            self._lows[other] = self._low(self._largest[other])
+        for other in self._largest if contradicted else [arm]:
+            low = self._low(self._largest[other])
+            self._intervals[other] = low, self._high(self._smallest[other])
+            if other == arm or other in self._lows:
+                self._lows[other] = low
         self._rank(self._lows if contradicted else dict.fromkeys([*self._best, arm]))
         return contradicted
 
@@ -64,21 +68,26 @@ class BoundedCurves:
 
     def standing(self, arm: Hashable) -> Verdict:
         """Judge an arm by what was added of it, in a time that does not grow with the arms."""
-        return self.judge(arm, self._nothing)
+        return self._verdict(arm, self.interval(arm)[1], self._rivals())
 
     def interval(self, arm: Hashable) -> tuple[float, float]:
         """Return bounds on an arm's final mean, from the values added so far."""
-        return self._low(self._largest.get(arm, self._nothing)), self.standing(arm).reach
+        return self._intervals.get(arm, (-math.inf, math.inf))
 
     def judge(self, arm: Hashable, curve: FloatArray, others: Iterable[Run] = ()) -> Verdict:
         """Judge an unfinished curve of an arm by all that was seen; `others` are under way."""
-        lowest = np.fmin(curve, self._smallest.get(arm, curve))
-        ends = lowest + self.gains[:, 1]
-        reach = math.inf if np.isnan(ends).all() else float(np.nanmin(ends)) + self._noise
-        rivals = {other: self._lows[other] for other in self._best}
+        reach = self._high(np.fmin(curve, self._smallest.get(arm, curve)))
+        rivals = self._rivals()
         for other, seen in others:
             low = self._low(np.where(np.isfinite(seen), seen, np.nan))
             rivals[other] = max(rivals.get(other, -math.inf), low)
+        return self._verdict(arm, reach, rivals)
+
+    def _rivals(self) -> dict[Hashable, float]:
+        return {other: self._lows[other] for other in self._best}
+
+    @staticmethod
+    def _verdict(arm: Hashable, reach: float, rivals: dict[Hashable, float]) -> Verdict:
         rivals.pop(arm, None)
         incumbent = max(rivals, key=rivals.__getitem__, default=None)
         bar = -math.inf if incumbent is None else rivals[incumbent]
@@ -92,6 +101,10 @@ class BoundedCurves:
     def _low(self, largest: FloatArray) -> float:
         starts = largest + self.gains[:, 0]
         return -math.inf if np.isnan(starts).all() else float(np.nanmax(starts)) - self._noise
+
+    def _high(self, smallest: FloatArray) -> float:
+        ends = smallest + self.gains[:, 1]
+        return math.inf if np.isnan(ends).all() else float(np.nanmin(ends)) + self._noise
 
     def _widen(self, curve: FloatArray) -> list[int]:
         gains = curve[-1] - curve

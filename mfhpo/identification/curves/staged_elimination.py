@@ -154,7 +154,7 @@ class BoundedElimination:
         )
 
     def _reach(self, arm: int) -> float:
-        return self._curves.standing(arm).reach
+        return self._curves.interval(arm)[1]
 
     def _most_hopeless(self) -> tuple[int, Verdict] | None:
         """Return an arm that can be let go, or None."""
