@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo import Problem
 from mfhpo.certification.choice import LOSSES_ARE_MAXIMISED
 from mfhpo.experiment import LateSettings, RaceSettings, SearchSettings
 from mfhpo.experiment.events import Purpose
@@ -170,22 +169,13 @@ class RaceKind(FidelityKind):
 
     def announcement(self, known: StudyExperiment) -> str:
         """Return what the log is to say once about how a study is run; empty for nothing."""
-        words = self.cheap_levels_in_words(known)
+        n_arms, levels = len(known.experiment.runner.configurations), known.trials.levels
+        words = "" if self._races else self.declared.in_words(n_arms, levels)
         return words if self.announces is None else self.announces(known, words)
-
-    def cheap_levels_in_words(self, known: StudyExperiment) -> str:
-        """Say what cheap levels are used for; empty where users have declared that."""
-        n_arms = len(known.experiment.runner.configurations)
-        return "" if self._races else self.declared.in_words(n_arms, known.trials.levels)
 
     def most_without(self, known: StudyExperiment) -> int:
         """Return how many trials may give a value without asking for the fidelity: one per arm."""
         return max(1, len(known.experiment.runner.configurations))
-
-    def problem(self, known: StudyExperiment) -> Problem:
-        """Return the problem of a study's race."""
-        n_arms = len(known.experiment.runner.configurations)
-        return self.declared.declaration.problem(n_arms, known.trials.levels, known.sign)
 
 
 class SearchKind(FidelityKind):

@@ -10,11 +10,9 @@ from mfhpo import IISE
 from mfhpo.certification.choice import (
     PolicyChoice,
     check_parts,
-    choose_blocks,
     make_best_policy,
     make_elimination,
     make_lucb,
-    recommend_policy,
 )
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
@@ -29,7 +27,6 @@ from mfhpo.racing.options import (
     MFTopTwoOptions,
     runs,
 )
-from mfhpo.search import BudgetedSearch
 from mfhpo_optuna.kinds.fidelity import RaceKind
 from mfhpo_optuna.samplers.options import SamplerOptions, race
 from mfhpo_optuna.samplers.study_sampler import StudySampler
@@ -291,11 +288,8 @@ class MFSampler(StudySampler):
     def _choice_for(self, known: StudyExperiment) -> PolicyChoice:
         kind = self.kind
         assert isinstance(kind, RaceKind)
-        if known.searches:
-            return PolicyChoice(BudgetedSearch, kind.cheap_levels_in_words(known))
-        if kind.replicate is not None:
-            return choose_blocks()
-        return recommend_policy(kind.problem(known), kind.declared.options["aim"])
+        n_arms, levels = len(known.experiment.runner.configurations), known.trials.levels
+        return kind.declared.choice(n_arms, levels, known.sign, searches=known.searches)
 
     def _announcement(self, known: StudyExperiment, cheap: str) -> str:
         choice = self._choice_for(known)

@@ -16,11 +16,9 @@ from mfhpo.certification.choice import (
     LOSSES_ARE_MAXIMISED,
     PolicyChoice,
     check_parts,
-    choose_blocks,
     make_best_policy,
     make_elimination,
     make_lucb,
-    recommend_policy,
 )
 from mfhpo.experiment import SearchSettings
 from mfhpo.experiment.kinds.race import DeclaredRace, MakePolicy
@@ -40,7 +38,6 @@ from mfhpo.racing.options import (
     runs,
 )
 from mfhpo.regret import MFUCB, MFElimination
-from mfhpo.search import BudgetedSearch
 from mfhpo_ray.experiment.metric import check_aim
 from mfhpo_ray.experiment.options import FidelitySearchOptions
 from mfhpo_ray.experiment.space import Config
@@ -262,13 +259,8 @@ class _RaceTrials(Trials):
 
     def choice(self, settings: Any) -> PolicyChoice:
         """Return the policy that suits the problem, and why."""
-        n_arms = len(settings.candidates)
-        if isinstance(settings, SearchSettings):
-            return PolicyChoice(BudgetedSearch, self.race.in_words(n_arms, self.levels))
-        if settings.in_blocks:
-            return choose_blocks()
-        problem = self.race.declaration.problem(n_arms, self.levels, settings.sign)
-        return recommend_policy(problem, self.race.options["aim"])
+        n_arms, searches = len(settings.candidates), isinstance(settings, SearchSettings)
+        return self.race.choice(n_arms, self.levels, settings.sign, searches=searches)
 
     def digest(self) -> dict[str, Any]:
         words = f"{self.race.fidelity.costs_of(self.levels)} and {self.race.declaration.bias}"

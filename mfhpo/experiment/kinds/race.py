@@ -9,7 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mfhpo._validation import check_limit
-from mfhpo.certification.choice import check_blocks, make_best_policy, make_block_elimination
+from mfhpo.certification.choice import (
+    PolicyChoice,
+    check_blocks,
+    choose_blocks,
+    make_best_policy,
+    make_block_elimination,
+    recommend_policy,
+)
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Candidates, Configurations, described
 from mfhpo.experiment.events import Found
@@ -24,6 +31,7 @@ from mfhpo.problem import Labels, Observation, Policy, Problem, Pull
 from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike, as_fidelity
 from mfhpo.racing.options import EstimatedBias
 from mfhpo.racing.race import Race
+from mfhpo.search.budgeted import BudgetedSearch
 from mfhpo.search.declared import (
     certifier_of,
     cheap_levels_in_words,
@@ -352,6 +360,16 @@ class DeclaredRace:
         """Say what cheap levels are used for; empty where users have declared that."""
         costs = self.fidelity.costs_of(levels)
         return cheap_levels_in_words(self._whole, n_arms, costs, self.compares)
+
+    def choice(
+        self, n_arms: int, levels: Sequence[Any], sign: float, *, searches: bool
+    ) -> PolicyChoice:
+        """Return which policy suits the race, and why; in one that `searches`, for finalists."""
+        if searches:
+            return PolicyChoice(BudgetedSearch, self.in_words(n_arms, levels))
+        if self.replicate is not None:
+            return choose_blocks()
+        return recommend_policy(self.declaration.problem(n_arms, levels, sign), self.options["aim"])
 
     def policy(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
         """Return the policy that compares configurations."""
