@@ -296,3 +296,11 @@ def with_defaults(cls: type[_RunsPolicy], options: Mapping[str, Any]) -> dict[st
         if name in _CHOICES:
             check_choice(name, value, _CHOICES[name])
     return {**cls._defaults, **{name: unwrapped(value) for name, value in options.items()}}
+
+
+def own_and_host(
+    cls: type[_RunsPolicy], options: Mapping[str, Any], host: type
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the options of the policy that a class `runs`, and those of a `host`'s type."""
+    own = with_defaults(cls, options)
+    return own, {name: own.pop(name) for name in host.__annotations__}

@@ -12,7 +12,7 @@ from mfhpo import Policy, Problem
 from mfhpo._validation import shown
 from mfhpo.experiment.kinds.race import DeclaredRace, MakePolicy
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.racing.options import with_defaults
+from mfhpo.racing.options import own_and_host
 from mfhpo_optuna.kinds.fidelity import RaceKind
 from mfhpo_optuna.study.arms import ArmsLike
 from mfhpo_optuna.study.loop.report import ProgressLike
@@ -45,13 +45,6 @@ class SamplerOptions(TypedDict, total=False):
     seed: int | None
 
 
-def own_and_host(sampler: Any, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return all options of a sampler's policy, and those that every sampler has."""
-    own = with_defaults(type(sampler), options)
-    host = {name: own.pop(name) for name in SamplerOptions.__annotations__}
-    return own, host
-
-
 def race(
     sampler: Any,
     fidelity: str | Fidelity,
@@ -66,7 +59,7 @@ def race(
     The policy takes its options as they are, unless a function is given to `make` it. Finalists are
     compared by it, or by a few planned `looks`.
     """
-    own, host = own_and_host(sampler, options)
+    own, host = own_and_host(type(sampler), options, SamplerOptions)
     policy = sampler._policy_class
     given = {name: value for name, value in options.items() if name not in host}
     making, compares = make or partial(_as_given, policy), "" if looks else policy.__name__

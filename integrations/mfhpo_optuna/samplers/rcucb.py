@@ -9,9 +9,9 @@ import optuna
 
 from mfhpo.censored import RCUCB, ZoomingRCUCB
 from mfhpo.censored.options import RCUCBOptions, ZoomingRCUCBOptions, check_limits
-from mfhpo.racing.options import runs
+from mfhpo.racing.options import own_and_host, runs
 from mfhpo_optuna.kinds.limits import LimitKind
-from mfhpo_optuna.samplers.options import SamplerOptions, own_and_host
+from mfhpo_optuna.samplers.options import SamplerOptions
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.arms import ArmsLike
 
@@ -151,7 +151,7 @@ def _choice(
     sampler: Any, arms: ArmsLike, limits: Sequence[float] | float, options: Mapping[str, Any]
 ) -> tuple[LimitKind, dict[str, Any]]:
     """Return the choice of limits of a sampler's arguments, and those that every sampler has."""
-    own, host = own_and_host(sampler, options)
+    own, host = own_and_host(type(sampler), options, SamplerOptions)
     return LimitKind(arms, limits, own, sampler._policy_class), host
 
 

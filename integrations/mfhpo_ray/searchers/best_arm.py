@@ -35,6 +35,7 @@ from mfhpo.racing.options import (
     MFGradOptions,
     MFLUCBOptions,
     MFUCBOptions,
+    own_and_host,
     runs,
 )
 from mfhpo.regret import MFUCB, MFElimination
@@ -43,7 +44,7 @@ from mfhpo_ray.experiment.options import FidelitySearchOptions
 from mfhpo_ray.experiment.space import Config
 from mfhpo_ray.searchers.candidates import ArmsLike
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
-from mfhpo_ray.searchers.trials import Source, Trials, own_and_host
+from mfhpo_ray.searchers.trials import Source, Trials
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -224,7 +225,7 @@ class _RaceTrials(Trials):
         make: MakePolicy | None = None,
         chooses: bool = False,
     ) -> None:
-        own, host = own_and_host(search, options, FidelitySearchOptions)
+        own, host = own_and_host(type(search), options, FidelitySearchOptions)
         self._name, self._chooses = type(search).__name__, chooses
         given = {name: options[name] for name in options.keys() - host.keys()}
         check_aim(host["metric"], host["mode"])

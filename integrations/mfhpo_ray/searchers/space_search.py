@@ -9,11 +9,11 @@ from mfhpo._validation import shown
 from mfhpo.experiment import SearchSettings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import Declaration
-from mfhpo.racing.options import runs
+from mfhpo.racing.options import own_and_host, runs
 from mfhpo.search import BudgetedSearch, DeclaredSearch, SearchOptions
 from mfhpo_ray.experiment.options import FidelitySearchOptions
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
-from mfhpo_ray.searchers.trials import Source, Trials, own_and_host
+from mfhpo_ray.searchers.trials import Source, Trials
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -84,7 +84,7 @@ class _SpaceTrials(Trials):
     def __init__(
         self, search: Any, fidelity: str | Fidelity | None, options: Mapping[str, Any]
     ) -> None:
-        own, host = own_and_host(search, options, FidelitySearchOptions)
+        own, host = own_and_host(type(search), options, FidelitySearchOptions)
         seconds, prices = own["seconds"], host["prices"]
         if seconds is not None and prices is not None:
             raise ValueError(

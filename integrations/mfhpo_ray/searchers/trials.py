@@ -16,7 +16,6 @@ from mfhpo.experiment import Assignment, Begun, Configurations
 from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.replicate import replicate_of
-from mfhpo.racing.options import with_defaults
 from mfhpo.search.declared import has_levels
 from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.experiment.metric import as_number
@@ -31,14 +30,6 @@ _MASK = (1 << 31) - 1  # seeds have 31 bits
 
 Source: TypeAlias = list[Config] | Parameters
 """The configurations, or where a search draws its own from."""
-
-
-def own_and_host(
-    search: Any, options: Mapping[str, Any], host: type
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the options of the policy that a search `runs`, and those of a `host`'s type."""
-    own = with_defaults(type(search), options)
-    return own, {name: own.pop(name) for name in host.__annotations__}
 
 
 class Trials(abc.ABC):
