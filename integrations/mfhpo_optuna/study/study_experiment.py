@@ -34,15 +34,7 @@ from mfhpo_optuna.study.trials.attributes import (
     write_attribute,
 )
 from mfhpo_optuna.study.trials.processes import worker_name
-from mfhpo_optuna.study.trials.under_way import (
-    End,
-    TrialNews,
-    UnderWay,
-    end_of,
-    limit_of,
-    lost_of,
-    values_of,
-)
+from mfhpo_optuna.study.trials.under_way import End, TrialNews, UnderWay, end_of, limit_of, lost_of
 from mfhpo_optuna.study.values import Known
 
 Reply: TypeAlias = Assignment | Wait | Done | Refused
@@ -263,9 +255,12 @@ class StudyExperiment:
             if claim is not None and not self.experiment.is_overtaken(id):
                 return True
             other = self._next(trial, moving=id)
-            if not isinstance(other, Assignment) or _is_same(other, assignment):
-                return isinstance(other, Assignment)
-            assignment = other
+            if not isinstance(other, Assignment):
+                return False
+            earlier, assignment = assignment, other
+            # How often it was made is no other choice.
+            if replace(other, repeat=0, replicate=0) == replace(earlier, repeat=0, replicate=0):
+                return True
         return True
 
     def withdraw(self, study: optuna.Study, trial: FrozenTrial) -> None:
@@ -300,7 +295,7 @@ class StudyExperiment:
             return self.kind.counts_as_single(trial)
         seconds = self._seconds_of(study, trial)
         mark = EndNote(trial.number, self.experiment.order, worker_name(), state.name)
-        end = End(state, values_of(state, values), mark.order, mark.worker, seconds)
+        end = End(state, values, mark.order, mark.worker, seconds)
         write_attribute(study, trial, END_KEY, mark.to_dict())
         self._is_stale |= trial.number in self._ended  # its end could not be stored before
         self._ended[trial.number] = end
@@ -351,14 +346,15 @@ class StudyExperiment:
 
     def answer(self) -> Answer:
         """Return the best answer so far."""
-        answer, notices = self.experiment.answer(), [self.forgotten.notice]
+        answer = self.experiment.answer()
+        notices = [self.forgotten.notice] if self.forgotten.notice else []
         if answer.arm is not None:
             answer = replace(answer, params=self.params_of(answer))
         if self.n_outside:
             which = "1 trial does" if self.n_outside == 1 else f"{self.n_outside} trials do"
-            why = "because this experiment has not chosen what they are"
-            notices.append(f"{which} not count, {why}")
-        notices = [notice for notice in notices if notice]
+            notices.append(
+                f"{which} not count, because this experiment has not chosen what they are"
+            )
         if not notices:
             return answer
         certificate = answer.certificate
@@ -398,8 +394,3 @@ class StudyExperiment:
                 self.at_target.add(0, 0, float(value))
         self._n_counted = len(history)
         return self._n_counted
-
-
-def _is_same(one: Assignment, other: Assignment) -> bool:
-    """Tell whether two assignments differ only in how often they were made."""
-    return replace(one, repeat=0, replicate=0) == replace(other, repeat=0, replicate=0)

@@ -285,10 +285,7 @@ def _seconds(value: Any) -> float | None:
 
 
 def _fields(needed: str, note: type | None = None, /, **checks: Check) -> Callable[[Any], Any]:
-    """Return what reads a mapping that has all `needed` fields, and each as it should be.
-
-    It is returned as it is, or as a note.
-    """
+    """Return what reads a mapping with all `needed` fields, each as it should be, or its note."""
     needs = set(needed.split())
 
     def read(value: Any) -> Any:

@@ -215,10 +215,17 @@ class End:
     """
 
     state: TrialState
-    values: tuple[float, ...] | None  # None unless it is COMPLETE
+    told: Sequence[float] | None
     order: int | None = None
     worker: str | None = None
     seconds: float | None = None
+
+    @property
+    def values(self) -> tuple[float, ...] | None:
+        """The values of a COMPLETE trial, else None: pruned ones have reported some only."""
+        if self.told is None or self.state != TrialState.COMPLETE:
+            return None
+        return tuple(self.told)
 
 
 def end_of(trial: FrozenTrial) -> End:
@@ -232,12 +239,7 @@ def end_of(trial: FrozenTrial) -> End:
     # A trial whose worker died is failed when somebody notices, maybe days later.
     if seconds is None and state != TrialState.FAIL and begun and ended:
         seconds = max(0.0, (ended - begun).total_seconds())  # the clock may have been set back
-    return End(state, values_of(state, trial.values), order, worker, seconds)
-
-
-def values_of(state: TrialState, values: Sequence[float] | None) -> tuple[float, ...] | None:
-    """Return the values of a trial that ends; pruned ones have reported some only."""
-    return tuple(values) if values is not None and state == TrialState.COMPLETE else None
+    return End(state, trial.values, order, worker, seconds)
 
 
 def lost_of(trial: FrozenTrial) -> Lost | None:
