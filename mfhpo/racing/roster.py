@@ -81,6 +81,11 @@ class Roster:
         others[arm] = False
         return np.flatnonzero(others)
 
+    def beaten_by(self, arm: int) -> int | None:
+        """Return the arm that was found to be better than an eliminated one, if one was."""
+        by = int(self._exit_by[arm])
+        return None if by < 0 else by
+
     @property
     def is_lonely(self) -> bool:
         """True if arms left, all of them without a comparison."""

@@ -94,8 +94,9 @@ class Needs:
     lacking: Callable[["Known", int, dict[int, int]], dict[int, int]] = lambda known, arm, usual: (
         usual
     )
-    # Returns the evidence that is missing against others being better than an arm by epsilon.
-    falls_short: Callable[["Known", int, float], float] | None = None
+    # Returns the evidence that is missing against others being better than an arm by epsilon, which
+    # may be negative.
+    falls_short: Callable[["Known", int, IntArray, float], float] | None = None
     # Returns count, mean and radius of an arm at the target, None: as usual.
     summary: Callable[["Known", int], tuple[int, float, float] | None] | None = None
     # Says why there is nothing left to do; empty while there is.
