@@ -1,7 +1,7 @@
 """The best few configurations of a finished study, as its own values have them."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,11 +20,14 @@ from mfhpo.certification.candidates import Candidate, Shortlist, best_of, chosen
 from mfhpo.experiment import key_of
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import as_fidelity
-from mfhpo_optuna.study.levels import contains, described, did_you_mean
+from mfhpo_optuna.study.arms import Params
+from mfhpo_optuna.study.levels import as_own, contains, described, did_you_mean
 from mfhpo_optuna.study.trials.attributes import (
+    BASELINE_KEY,
     FIDELITY_KEY,
     NO_ANSWER,
     certificate_of,
+    parameters_before,
     pull_note,
     read_attribute,
 )
@@ -62,11 +65,19 @@ class _Configuration:
 
 
 def shortlist_of(
-    study: optuna.Study, top: int, fidelity: str | Fidelity | None, replicate: str | None = None
+    study: optuna.Study,
+    top: int,
+    fidelity: str | Fidelity | None,
+    replicate: str | None = None,
+    baseline: Params | None = None,
 ) -> StudyShortlist:
     """Return the `top` best configurations; for arguments and errors see `certify`."""
     check_instance("study", study, optuna.Study, "an optuna.Study")
-    top = check_count("top", top, 2)
+    right = "a dictionary of parameters or None"
+    check_instance("baseline", baseline, Mapping | None, right)
+    if baseline is None and len(study.directions) == 1:
+        baseline = marked_baseline(study)
+    top = check_count("top", top, 2 if baseline is None else 1)
     if len(study.directions) > 1:
         raise ValueError(
             f"study {study.study_name!r} has {len(study.directions)} objectives, so it has no "
@@ -78,7 +89,9 @@ def shortlist_of(
     chosen = None if fidelity is None else as_fidelity(fidelity)
     eligible = _eligible(trials, chosen)
     configurations = _group(study, eligible, chosen, replicate)
-    if len(configurations) < 2:
+    known = _baseline_in(study, configurations, baseline, chosen, replicate)
+    is_new = known is not None and not known.trials
+    if len(configurations) + is_new < 2 or not configurations:
         raise ValueError(
             f"study {study.study_name!r} has {len(configurations)} different configurations in "
             f"its {len(eligible)} trials that completed with a finite value, lie within their "
@@ -91,9 +104,12 @@ def shortlist_of(
     ranked = sorted(configurations, key=lambda configuration: -sign * configuration.claim())
     best = max(eligible, key=lambda trial: sign * _value(trial))
     [first] = [k for k, one in enumerate(ranked) if any(best is t for _, t in one.trials)]
-    kept, luckiest = best_of(ranked, first, top)
+    kept, luckiest, place_of_baseline = best_of(ranked, first, top, known)
     candidates = []
     for place, configuration in enumerate(kept):
+        if not configuration.trials:
+            candidates.append(Candidate("baseline", configuration.params, math.nan))
+            continue
         trial = max((t for _, t in configuration.trials), key=lambda trial: sign * _value(trial))
         promise = sign * max(sign * value for value in configuration.values())
         name, best_value = f"trial {trial.number}", promise if place == luckiest else None
@@ -103,6 +119,8 @@ def shortlist_of(
     searched = [trial for trial in trials if certificate_of(trial) is None]
     at = "" if chosen is None else f" at {chosen.name}={kept[0].params[chosen.name]!r}"
     by = "" if replicate is None else f" by {replicate}"
+    n_best = min(top, len(ranked))
+    and_baseline = " and the baseline" if len(kept) > n_best else ""
     why = "pruned, failed or infeasible"
     if any(pull_note(trial) for trial in eligible):
         why = "at lower levels, failed or infeasible"
@@ -112,13 +130,69 @@ def shortlist_of(
     return StudyShortlist(
         candidates=tuple(candidates),
         luckiest=luckiest,
-        about=f"the {len(kept)} best of {len(eligible)} completed trials{at}",
+        about=f"the {n_best} best of {len(eligible)} completed trials{at}{and_baseline}",
         words=chosen_in_words("search", len(searched), len(eligible), len(configurations), why),
         first_number=len(trials),
-        name=f"{study.study_name}: best {len(kept)} of {len(eligible)}{at}{by}",
+        name=f"{study.study_name}: best {n_best} of {len(eligible)}{at}{by}{and_baseline}",
+        baseline=place_of_baseline,
         replicate=replicate,
         fidelity=None if chosen is None else chosen.name,
     )
+
+
+def marked_baseline(study: optuna.Study) -> Params | None:
+    """Return the parameters of the trial that is marked as the baseline; None without one."""
+    found: dict[str, Params] = {}
+    for trial in study.get_trials(deepcopy=False):
+        if trial.user_attrs.get(BASELINE_KEY) is True and certificate_of(trial) is None:
+            params = trial.params or parameters_before(trial) or {}
+            found.setdefault(key_of(params, described), params)
+    if len(found) > 1:
+        raise ValueError(
+            f"study {study.study_name!r} has {len(found)} different trials that are marked as its "
+            f"baseline; give the one that is in use today as baseline={{...}}."
+        )
+    return next(iter(found.values()), None)
+
+
+def _baseline_in(
+    study: optuna.Study,
+    configurations: Sequence[_Configuration],
+    baseline: Params | None,
+    fidelity: Fidelity | None,
+    replicate: str | None,
+) -> _Configuration | None:
+    """Return the baseline among a study's configurations, or as a new one."""
+    if baseline is None or not configurations:
+        return None
+    asked: dict[str, BaseDistribution] = {}
+    for configuration in configurations:
+        for _, trial in configuration.trials:
+            asked |= trial.distributions
+    given = {name: value for name, value in baseline.items() if name != replicate}
+    if fidelity is not None:
+        given[fidelity.name] = _target(fidelity, asked[fidelity.name])
+    for name, value in given.items():
+        if name not in asked:
+            raise ValueError(
+                f"baseline={shown(dict(baseline))} has {name!r}, which is no parameter of study "
+                f"{study.study_name!r}: it has {sorted(asked)}.{did_you_mean(name, asked)}"
+            )
+        if not contains(asked[name], value):
+            raise ValueError(
+                f"baseline={shown(dict(baseline))}: {name}={shown(value)} is not a value of the "
+                f"objective's {asked[name]}; widen it, so that the baseline can be evaluated."
+            )
+    everywhere = set.intersection(*(set(one.params) for one in configurations))
+    if missing := sorted(everywhere - given.keys()):
+        raise ValueError(
+            f"baseline={shown(dict(baseline))} has no {missing[0]!r}, which all trials of study "
+            f"{study.study_name!r} have; give a value for each parameter."
+        )
+    params = {name: as_own(asked[name], value) for name, value in given.items()}
+    key = key_of(params, described)
+    same = (one for one in configurations if key_of(one.params, described) == key)
+    return next(same, None) or _Configuration(params)
 
 
 def _eligible(trials: Sequence[FrozenTrial], fidelity: Fidelity | None) -> list[FrozenTrial]:
