@@ -95,6 +95,9 @@ class BudgetedSearch(Policy):
     certifier
         Makes the policy that certifies the shortlist, see `mfhpo.certification`. None: a few
         planned looks, which take the fewest evaluations.
+    find_baseline
+        Returns the arm that is in use today, None as long as it is not known. It is always a
+        finalist, if it has a value at the target; the certificate compares the winner with it.
 
     Attributes
     ----------
@@ -124,6 +127,7 @@ class BudgetedSearch(Policy):
         params: Callable[[int], Mapping[str, Any]] = numbered,
         chance: float | None = None,
         certifier: MakeCertifier | None = None,
+        find_baseline: Callable[[], int | None] = lambda: None,
     ) -> None:
         check_instance("search", search, SearchPolicy, "a search such as mfhpo.search.ModelSearch")
         self.search = search
@@ -153,6 +157,7 @@ class BudgetedSearch(Policy):
             params=params,
             blocks=check_flag("blocks", blocks),
             certifier=certifier,
+            find_baseline=find_baseline,
         )
         self._asked: dict[int, Point | None] = {}  # of new arms, by the last `ask`
 
@@ -193,6 +198,14 @@ class BudgetedSearch(Policy):
     def agree(self, shortlist: Sequence[int]) -> None:
         """Compare these arms, of all the shortlists that workers drew up at the same moment."""
         self._finalists.agree(shortlist)
+
+    def contenders(self) -> list[int]:
+        """Return the arms of a shortlist made now, with the baseline if it has a value."""
+        most, baseline = self.budget.largest_shortlist(self.top), self._finalists.find_baseline()
+        found = self.search.contenders(most)
+        if baseline in found or baseline not in self.search.finished_arms():
+            return found
+        return [*found[: most - 1], int(baseline)]
 
     @property
     def shortlist(self) -> tuple[int, ...]:
@@ -257,7 +270,7 @@ class BudgetedSearch(Policy):
             pays = not math.isinf(budget.amount) and budget.pays_for(LEAST_OF_FINALISTS, ())
             if budget.kept == 0.0 and (is_spent or not pays):
                 return None
-            shortlist = tuple(self.search.contenders(budget.largest_shortlist(self.top)))
+            shortlist = tuple(self.contenders())
         replicate = self._finalists.next_pull(shortlist, pending)
         if replicate is None:
             return None

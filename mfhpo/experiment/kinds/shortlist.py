@@ -104,5 +104,6 @@ class ShortlistRunner(Runner):
         names = ("mean", "interval", "delta", "epsilon", "certified", "finished", "reason")
         cost = answer.cost + self.lost_cost
         told: dict[str, Any] = {"arm": found.winner, "certificate": found, "cost": cost}
+        told["baseline"] = found.baseline
         told |= {name: getattr(found, name) for name in names}
         return replace(answer, searched=True, **told)
