@@ -6,10 +6,12 @@ arm than the winner has eliminated the baseline, the best arm is at least as goo
 the winner is within the race's tolerance of the best.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -19,6 +21,9 @@ from mfhpo.racing.race import Race
 
 RACE_SHARE = 0.5
 """Of delta, the share of a race in which there is a baseline; the rest is for the comparison."""
+
+
+Verdict: TypeAlias = Literal["better", "not told apart", "winner", "failed"]
 
 
 @dataclass(frozen=True)
@@ -45,10 +50,16 @@ class Baseline:
 
     name: str
     params: Mapping[str, Any]
-    verdict: Literal["better", "not told apart", "winner", "failed"]
+    verdict: Verdict
     difference: float
     at_least: float
     delta: float
+
+    def without_noise(self) -> Baseline:
+        """Return what is known where the noise of the race cannot be seen."""
+        if self.verdict != "better" or self.at_least == math.inf:
+            return self
+        return replace(self, verdict="not told apart", at_least=-math.inf)
 
     def __str__(self) -> str:
         if self.verdict == "winner":
@@ -67,39 +78,52 @@ class Baseline:
         return f"better than the baseline by {by}{least}"
 
 
-def against_baseline(
-    policy: Race,
-    winner: int,
-    baseline: int,
-    *,
-    within: float,
-    delta: float,
-    params: Mapping[str, Any],
-    name: str = "baseline",
-    hides_noise: bool = False,
-) -> Baseline:
-    """Compare the winner of a race with one of its arms.
+class AgainstBaseline:
+    """Compares whichever arm a race chooses with one of its arms, the baseline.
 
-    No arm is better than the winner by more than `within`. Where the race `hides_noise`, nothing is
-    known. See `Baseline` for the others.
+    What is known when the baseline leaves the race stays true: `look` after each value.
+
+    Parameters
+    ----------
+    policy, arm
+        The race, which has `RACE_SHARE` of delta, and the baseline.
+    delta
+        See `Baseline`.
     """
-    roster, difference, at_least = policy.known.roster, math.nan, -math.inf
-    verdict: Literal["better", "not told apart", "winner", "failed"] = "not told apart"
-    if winner == baseline:
-        verdict, difference, at_least = "winner", 0.0, 0.0
-    elif roster.withdrawn[baseline]:
-        verdict = "failed"
-    elif roster.ruled_out[baseline]:
-        verdict, at_least = "better", math.inf
-    else:
-        difference = _difference(policy, winner, baseline)
-        if not hides_noise:
-            at_least = lead(policy, winner, baseline)
-            by = roster.beaten_by(baseline)
-            if by is not None and by != winner:
-                at_least = max(at_least, lead(policy, by, baseline) - within)
-        verdict = "better" if at_least > 0.0 else verdict
-    return Baseline(name, dict(params), verdict, difference, at_least, delta)
+
+    def __init__(self, policy: Race, arm: int, delta: float) -> None:
+        self._policy, self.arm, self._delta = policy, arm, delta
+        self._exit: tuple[int, float] | None = None  # who has eliminated it, and the lead then
+
+    def look(self) -> None:
+        """Note whether the baseline has been eliminated, or is back."""
+        by = self._policy.known.roster.beaten_by(self.arm)
+        if by is None:
+            self._exit = None
+        elif self._exit is None:
+            self._exit = by, max(0.0, lead(self._policy, by, self.arm))
+
+    def compared(
+        self, winner: int, within: float, params: Mapping[str, Any], name: str = "baseline"
+    ) -> Baseline:
+        """Return how the winner compares; no arm is better than it by more than `within`."""
+        policy, arm = self._policy, self.arm
+        roster, difference, at_least = policy.known.roster, math.nan, -math.inf
+        verdict: Verdict = "not told apart"
+        if winner == arm:
+            verdict, difference, at_least = "winner", 0.0, 0.0
+        elif roster.withdrawn[arm]:
+            verdict = "failed"
+        elif roster.ruled_out[arm]:
+            at_least = math.inf
+        else:
+            difference, at_least = _difference(policy, winner, arm), lead(policy, winner, arm)
+        if self._exit is not None and verdict == "not told apart":
+            by, known = self._exit
+            at_least = max(at_least, known if by == winner else known - within)
+        if at_least > 0.0 or (self._exit is not None and self._exit[0] == winner):
+            verdict = "better"
+        return Baseline(name, dict(params), verdict, difference, at_least, self._delta)
 
 
 def _difference(policy: Race, winner: int, baseline: int) -> float:

@@ -17,7 +17,7 @@ import numpy as np
 
 from mfhpo._validation import check_count, check_index, check_probability, shown
 from mfhpo.certification import equal_values
-from mfhpo.certification.baseline import RACE_SHARE, Baseline, against_baseline
+from mfhpo.certification.baseline import RACE_SHARE, AgainstBaseline, Baseline
 from mfhpo.certification.candidates import Candidate, CandidateResult
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.choice import choose_blocks, recommend_policy
@@ -149,7 +149,7 @@ class Certification:
         self._noise = as_noise(sigma)  # of the values as they are told
         noise = mirrored_noise(self._noise, self._sign)
         problem = Problem(n, costs=(1.0,), bias=Bias.max(0.0), noise=noise)
-        self._delta, self._baseline = check_probability("delta", delta), baseline
+        self._delta = check_probability("delta", delta)
         share = 1.0 if baseline is None else RACE_SHARE
         options: dict[str, Any] = {"delta": share * self._delta, "epsilon": epsilon, "seed": seed}
         options["max_failures"] = max_failures
@@ -164,6 +164,10 @@ class Certification:
             made = make(problem, measure=measure, **options)
         assert isinstance(made, Race)
         self.policy = made
+        self._baseline = None
+        if baseline is not None:
+            arm = check_index("baseline", baseline, n)
+            self._baseline = AgainstBaseline(made, arm, self._delta)
         made.labels = Labels(
             arm=lambda arm: f"{self.candidates[arm].name} {self.candidates[arm].params}",
             fidelity=lambda fidelity: "the target",
@@ -197,6 +201,8 @@ class Certification:
             self._failures[pull.arm] += 1
         else:
             self._values[pull.arm].append(value)
+        if self._baseline is not None:
+            self._baseline.look()
 
     def rule_out(self, arm: int) -> None:
         """Note an evaluation that gave the worst value: -inf where values are maximised.
@@ -283,23 +289,15 @@ class Certification:
             unseen="" if hidden else self._unseen(results, winner),
             notices=tuple(notices),
             corrected_mean=self._corrected_mean(results, winner),
-            baseline=self._against_baseline(winner, within),
+            baseline=self._compared_with_baseline(winner, within),
         )
 
-    def _against_baseline(self, winner: int | None, within: float) -> Baseline | None:
+    def _compared_with_baseline(self, winner: int | None, within: float) -> Baseline | None:
         if winner is None or self._baseline is None:
             return None
-        candidate = self.candidates[self._baseline]
-        return against_baseline(
-            self.policy,
-            winner,
-            self._baseline,
-            within=within,
-            delta=self._delta,
-            params=candidate.params,
-            name=candidate.name,
-            hides_noise=self.noise_is_hidden,
-        )
+        today = self.candidates[self._baseline.arm]
+        found = self._baseline.compared(winner, within, today.params, today.name)
+        return found if not self.noise_is_hidden else found.without_noise()
 
     @property
     def _worst(self) -> float:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mfhpo._validation import check_probability
-from mfhpo.certification.baseline import RACE_SHARE, against_baseline
+from mfhpo.certification.baseline import RACE_SHARE, AgainstBaseline
 from mfhpo.certification.tolerance import tolerance
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations, arm_of_baseline
@@ -42,12 +42,14 @@ class RaceRunner(Runner):
         problem = declared.declaration.problem(n_arms, self._levels, self.sign)
         options = {**declared.options, "seed": settings.seed}
         self._delta = check_probability("delta", options["delta"])
-        self._baseline = arm_of_baseline(self.configurations, declared.baseline)
-        if self._baseline is not None:
-            options["delta"] = RACE_SHARE * self._delta
+        baseline = arm_of_baseline(self.configurations, declared.baseline)
+        share = 1.0 if baseline is None else RACE_SHARE
+        options["delta"] = share * self._delta
         policy = declared.policy(problem, self.sign, options)
         assert isinstance(policy, Race)
-        self.policy = policy
+        self.policy, self._baseline = policy, None
+        if baseline is not None:
+            self._baseline = AgainstBaseline(policy, baseline, self._delta)
         levels = levels_in_words(fidelity, self._levels)
         self.labels = Labels(self.configurations.label, levels, shown_value(self.sign))
         policy.labels = self.labels
@@ -120,6 +122,9 @@ class RaceRunner(Runner):
             self.policy.rule_out(pull.arm)
         else:
             self.policy.tell(pull, observation)
+        if self._baseline is not None:
+            self._baseline.arm = self.configurations.owner(self._baseline.arm)
+            self._baseline.look()
 
     def cost_of(self, pull: Pull, observation: Observation) -> float:
         """Return what an evaluation has cost (see `Runner.cost_of`)."""
@@ -139,21 +144,10 @@ class RaceRunner(Runner):
         answer = replace(answer, cost=cost, pulls=pulls)
         level, certifies = self._levels[answer.fidelity], self.policy.certifies
         found = Answer.of(answer, self.sign, configuration, level, certifies)
-        return found if self._baseline is None else self._with_baseline(found, self._baseline)
-
-    def _with_baseline(self, answer: Answer, baseline: int) -> Answer:
-        """Return an answer with what it says about the baseline."""
-        answer = replace(answer, delta=self._delta)
-        if answer.arm is None or math.isnan(answer.mean):
-            return answer
-        baseline = self.configurations.owner(baseline)
-        epsilon = answer.epsilon if answer.certified else math.inf
-        compared = against_baseline(
-            self.policy,
-            answer.arm,
-            baseline,
-            within=min(tolerance(self.policy, answer.arm), epsilon),
-            delta=answer.delta,
-            params=self.configurations[baseline],
-        )
-        return replace(answer, baseline=compared)
+        if self._baseline is None or found.arm is None or math.isnan(found.mean):
+            return replace(found, delta=self._delta)
+        epsilon = found.epsilon if found.certified else math.inf
+        within = min(tolerance(self.policy, found.arm), epsilon)
+        params = self.configurations[self._baseline.arm]
+        compared = self._baseline.compared(found.arm, within, params)
+        return replace(found, delta=self._delta, baseline=compared)
