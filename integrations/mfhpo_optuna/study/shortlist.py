@@ -20,14 +20,12 @@ from mfhpo.certification.candidates import Candidate, Shortlist, best_of, chosen
 from mfhpo.experiment import key_of
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import as_fidelity
-from mfhpo_optuna.study.arms import Params
+from mfhpo_optuna.study import baseline as baselines
 from mfhpo_optuna.study.levels import as_own, contains, described, did_you_mean
 from mfhpo_optuna.study.trials.attributes import (
-    BASELINE_KEY,
     FIDELITY_KEY,
     NO_ANSWER,
     certificate_of,
-    parameters_before,
     pull_note,
     read_attribute,
 )
@@ -69,14 +67,14 @@ def shortlist_of(
     top: int,
     fidelity: str | Fidelity | None,
     replicate: str | None = None,
-    baseline: Params | None = None,
+    baseline: Mapping[str, Any] | None = None,
 ) -> StudyShortlist:
     """Return the `top` best configurations; for arguments and errors see `certify`."""
     check_instance("study", study, optuna.Study, "an optuna.Study")
     right = "a dictionary of parameters or None"
     check_instance("baseline", baseline, Mapping | None, right)
     if baseline is None and len(study.directions) == 1:
-        baseline = marked_baseline(study)
+        baseline = baselines.marked(study)
     top = check_count("top", top, 2 if baseline is None else 1)
     if len(study.directions) > 1:
         raise ValueError(
@@ -140,25 +138,10 @@ def shortlist_of(
     )
 
 
-def marked_baseline(study: optuna.Study) -> Params | None:
-    """Return the parameters of the trial that is marked as the baseline; None without one."""
-    found: dict[str, Params] = {}
-    for trial in study.get_trials(deepcopy=False):
-        if trial.user_attrs.get(BASELINE_KEY) is True and certificate_of(trial) is None:
-            params = trial.params or parameters_before(trial) or {}
-            found.setdefault(key_of(params, described), params)
-    if len(found) > 1:
-        raise ValueError(
-            f"study {study.study_name!r} has {len(found)} different trials that are marked as its "
-            f"baseline; give the one that is in use today as baseline={{...}}."
-        )
-    return next(iter(found.values()), None)
-
-
 def _baseline_in(
     study: optuna.Study,
     configurations: Sequence[_Configuration],
-    baseline: Params | None,
+    baseline: Mapping[str, Any] | None,
     fidelity: Fidelity | None,
     replicate: str | None,
 ) -> _Configuration | None:

@@ -40,7 +40,6 @@ STORAGE_FAILED_KEY = "mfhpo:storage_failed"  # of one that counts for nothing: i
 # written when enforcement begins, so that the sampler can warn when nobody does.
 ENFORCER_KEY = "mfhpo:enforced_by"
 
-BASELINE_KEY = "baseline"  # users mark the configuration in use today with it: True
 
 # Attributes of studies.
 GAME_KEY = "mfhpo:game"  # the game that is played
