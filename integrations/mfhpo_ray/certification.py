@@ -340,26 +340,16 @@ def shortlist_of(
 
 def _whole_baseline(baseline: Mapping[str, Any], configs: Sequence[Config]) -> Config:
     """Return the baseline with the constants of all configurations that it does not have."""
-    flat = [flatten_dict(dict(config)) for config in configs]
-    given = flatten_dict(dict(baseline))
+    flat, given = [flatten_dict(config) for config in configs], flatten_dict(dict(baseline))
     shared = set.intersection(*map(set, flat))
-    constant = {
-        key: flat[0][key]
-        for key in sorted(shared)
-        if len({repr(described(each[key])) for each in flat}) == 1
-    }
-    if unknown := sorted(given.keys() - set().union(*flat)):
+    varies = {key for key in shared if len({repr(described(each[key])) for each in flat}) > 1}
+    if wrong := sorted((given.keys() - set().union(*flat)) | (varies - given.keys())):
         raise ValueError(
-            f"baseline={shown(dict(baseline))} has {unknown[0]!r}, which no configuration has; "
-            f"they have {sorted(flat[0])}."
-        )
-    if missing := sorted(shared - constant.keys() - given.keys()):
-        raise ValueError(
-            f"baseline={shown(dict(baseline))} has no {missing[0]!r}, in which configurations "
-            f"differ; give a value for it."
+            f"baseline={shown(dict(baseline))} must have the keys in which configurations differ, "
+            f"{sorted(varies)}; look at {wrong[0]!r}."
         )
     whole: Config = {}
-    for key, value in {**constant, **given}.items():
+    for key, value in {**{key: flat[0][key] for key in shared - varies}, **given}.items():
         assign(whole, key, value)
     return whole
 

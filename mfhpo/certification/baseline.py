@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from mfhpo.certification.tolerance import lead
+from mfhpo._validation import plain
+from mfhpo.certification.tolerance import lead, tolerance
 from mfhpo.identification.likelihood.blocks import Blocks
 from mfhpo.racing.race import Race
 
 RACE_SHARE = 0.5
 """Of delta, the share of a race in which there is a baseline; the rest is for the comparison."""
-
 
 Verdict: TypeAlias = Literal["better", "not told apart", "winner", "failed"]
 
@@ -36,8 +36,7 @@ class Baseline:
         Of the baseline.
     verdict
         "better": the winner is better. "not told apart": it may be no better. "winner": the
-        baseline itself is the winner. "failed": the baseline's evaluations fail too often, and it
-        was not compared.
+        baseline is the winner. "failed": its evaluations fail too often, and it was not compared.
     difference
         By how much the winner's mean is better than the baseline's; NaN without both means. The
         winner was chosen by this mean, so that it is too large on average.
@@ -45,7 +44,7 @@ class Baseline:
         A lower bound on by how much the winner is truly better; negative if it may be worse,
         infinite where the baseline gave the worst value, minus infinity where nothing is known.
     delta
-        Probability that `at_least` or the claim of the certificate is wrong.
+        Probability that this bound, or the claim of the certificate, is wrong.
     """
 
     name: str
@@ -55,11 +54,9 @@ class Baseline:
     at_least: float
     delta: float
 
-    def without_noise(self) -> Baseline:
-        """Return what is known where the noise of the race cannot be seen."""
-        if self.verdict != "better" or self.at_least == math.inf:
-            return self
-        return replace(self, verdict="not told apart", at_least=-math.inf)
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values (None for what is not finite), with its words."""
+        return {**plain(asdict(self)), "words": str(self)}
 
     def __str__(self) -> str:
         if self.verdict == "winner":
@@ -68,31 +65,24 @@ class Baseline:
             return "the baseline was not compared, because its evaluations fail too often"
         if self.at_least == math.inf:
             return "better than the baseline, which gave the worst value there is"
+        is_seen, least = not math.isnan(self.difference), f"at least {self.at_least:.3g}"
         if self.verdict == "not told apart":
-            seen = "" if math.isnan(self.difference) else f" ({self.difference:+.3g} so far"
-            if seen and math.isfinite(self.at_least):
-                seen += f", at least {self.at_least:+.3g}"
-            return f"not told apart from the baseline: keep it{seen and f'{seen})'}"
-        by = "" if math.isnan(self.difference) else f"{self.difference:.3g}, "
-        least = f"at least {self.at_least:.3g} (delta {self.delta:g})"
-        return f"better than the baseline by {by}{least}"
+            so_far = f" ({self.difference:.3g} better so far, {least})" if is_seen else ""
+            return f"not told apart from the baseline: keep it{so_far}"
+        by = f"{self.difference:.3g}, " if is_seen else ""
+        return f"better than the baseline by {by}{least} (delta {self.delta:g})"
 
 
 class AgainstBaseline:
     """Compares whichever arm a race chooses with one of its arms, the baseline.
 
-    What is known when the baseline leaves the race stays true: `look` after each value.
-
-    Parameters
-    ----------
-    policy, arm
-        The race, which has `RACE_SHARE` of delta, and the baseline.
-    delta
-        See `Baseline`.
+    The race is one with `RACE_SHARE` of delta. What is known when the baseline leaves it stays
+    true, so that it is to `look` after each value.
     """
 
-    def __init__(self, policy: Race, arm: int, delta: float) -> None:
-        self._policy, self.arm, self._delta = policy, arm, delta
+    def __init__(self, policy: Race, arm: int) -> None:
+        self.arm = arm
+        self._policy = policy
         self._exit: tuple[int, float] | None = None  # who has eliminated it, and the lead then
 
     def look(self) -> None:
@@ -104,26 +94,27 @@ class AgainstBaseline:
             self._exit = by, max(0.0, lead(self._policy, by, self.arm))
 
     def compared(
-        self, winner: int, within: float, params: Mapping[str, Any], name: str = "baseline"
+        self, winner: int, most: float, params: Mapping[str, Any], name: str = "baseline"
     ) -> Baseline:
-        """Return how the winner compares; no arm is better than it by more than `within`."""
-        policy, arm = self._policy, self.arm
-        roster, difference, at_least = policy.known.roster, math.nan, -math.inf
+        """Return how the winner compares, which is certified to a tolerance of `most`, if it is."""
+        policy, arm, roster = self._policy, self.arm, self._policy.known.roster
         verdict: Verdict = "not told apart"
+        difference, at_least = math.nan, -math.inf
         if winner == arm:
             verdict, difference, at_least = "winner", 0.0, 0.0
         elif roster.withdrawn[arm]:
             verdict = "failed"
         elif roster.ruled_out[arm]:
-            at_least = math.inf
+            verdict, at_least = "better", math.inf
         else:
             difference, at_least = _difference(policy, winner, arm), lead(policy, winner, arm)
-        if self._exit is not None and verdict == "not told apart":
-            by, known = self._exit
-            at_least = max(at_least, known if by == winner else known - within)
-        if at_least > 0.0 or (self._exit is not None and self._exit[0] == winner):
-            verdict = "better"
-        return Baseline(name, dict(params), verdict, difference, at_least, self._delta)
+            by, known = self._exit or (arm, -math.inf)
+            if by not in (winner, arm):
+                known -= min(tolerance(policy, winner), most)
+            at_least = max(at_least, known)
+            verdict = "better" if at_least > 0.0 or by == winner else verdict
+        delta = policy.delta / RACE_SHARE
+        return Baseline(name, dict(params), verdict, difference, at_least, delta)
 
 
 def _difference(policy: Race, winner: int, baseline: int) -> float:

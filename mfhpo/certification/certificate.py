@@ -144,6 +144,7 @@ class Certificate:
         hidden: dict[str, Any] = {each.name: None for each in fields(self) if not each.repr}
         left_out = {*hidden, *(name for name in _OF_SOME if getattr(self, name) is None)}
         content = plain(asdict(replace(self, **hidden)))
+        content["baseline"] = self.baseline and self.baseline.to_dict()
         return {name: value for name, value in content.items() if name not in left_out}
 
     def __str__(self) -> str:

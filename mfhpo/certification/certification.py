@@ -166,8 +166,7 @@ class Certification:
         self.policy = made
         self._baseline = None
         if baseline is not None:
-            arm = check_index("baseline", baseline, n)
-            self._baseline = AgainstBaseline(made, arm, self._delta)
+            self._baseline = AgainstBaseline(made, check_index("baseline", baseline, n))
         made.labels = Labels(
             arm=lambda arm: f"{self.candidates[arm].name} {self.candidates[arm].params}",
             fidelity=lambda fidelity: "the target",
@@ -292,12 +291,11 @@ class Certification:
             baseline=self._compared_with_baseline(winner, within),
         )
 
-    def _compared_with_baseline(self, winner: int | None, within: float) -> Baseline | None:
-        if winner is None or self._baseline is None:
+    def _compared_with_baseline(self, winner: int | None, most: float) -> Baseline | None:
+        if winner is None or self._baseline is None or self.noise_is_hidden:
             return None
         today = self.candidates[self._baseline.arm]
-        found = self._baseline.compared(winner, within, today.params, today.name)
-        return found if not self.noise_is_hidden else found.without_noise()
+        return self._baseline.compared(winner, most, today.params, today.name)
 
     @property
     def _worst(self) -> float:

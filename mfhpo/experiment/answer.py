@@ -211,6 +211,7 @@ class Answer:
         content = {**asdict(self), "gain": self.gain, "seconds": self.seconds}
         if self.certificate is not None:
             content["certificate"] = self.certificate.to_dict()
+        content["baseline"] = self.baseline and self.baseline.to_dict()
         content["survival"] = [point._asdict() for point in self.survival]
         return {name: plain(content[name]) for name in names}
 

@@ -45,12 +45,6 @@ class _Values:
     def _place(self, index: int) -> float:
         return (index + 0.5) / len(self.values)
 
-    def place(self, value: Any) -> float | None:
-        for index, own in enumerate(self.values):
-            if type(own) is type(value) and own == value:
-                return self._place(index) if self._is_ordered else float(index)
-        return None
-
     def draw(self, place: float | None, rng: np.random.Generator) -> tuple[Any, float]:
         n = len(self.values)
         if place is None:
@@ -67,9 +61,6 @@ class _Continuous:
     distribution: Any
     kind = Numeric()
     size = math.inf
-
-    def place(self, value: Any) -> float | None:
-        return float(self.distribution.cdf(value)) if is_number(value) else None
 
     def draw(self, place: float | None, rng: np.random.Generator) -> tuple[Any, float]:
         place = float(rng.random()) if place is None else place
@@ -104,9 +95,6 @@ class _Discrete:
     def _is_whole(self) -> bool:
         return bool((self._found == np.floor(self._found)).all())
 
-    def place(self, value: Any) -> float | None:
-        return float(self._places_of(value)) if is_number(value) else None
-
     def _places_of(self, values: Any) -> Any:
         return self.distribution.cdf(values) - self.distribution.pmf(values) / 2.0
 
@@ -130,9 +118,6 @@ class _Opaque:
     distribution: Any
     kind = None
     size = math.inf
-
-    def place(self, value: Any) -> None:
-        return None
 
     def draw(self, place: float | None, rng: np.random.Generator) -> tuple[Any, None]:
         state = np.random.RandomState(int(rng.integers(2**31)))
@@ -195,18 +180,6 @@ class DistributionSpace:
             if known_as in self.kinds and place is not None:
                 own[known_as] = place
         return params, own
-
-    def place(self, configuration: Mapping[str, Any]) -> Point | None:
-        """Return the point of a setting; None if no space has its parameters and values."""
-        for which, space in enumerate(self._spaces):
-            if space.keys() != configuration.keys():
-                continue
-            places = {name: part.place(configuration[name]) for name, part in space.items()}
-            known = {self._known_as(which, name): place for name, place in places.items()}
-            if all(known.get(name) is not None for name in known.keys() & self.kinds.keys()):
-                own = {_WHICH: float(which)} if len(self._spaces) > 1 else {}
-                return own | {n: place for n, place in known.items() if place is not None}
-        return None
 
     def _known_as(self, which: int, name: str) -> str:
         return name if len(self._spaces) == 1 else f"{_WHICH}[{which}].{name}"

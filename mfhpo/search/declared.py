@@ -172,11 +172,6 @@ class DeclaredSearch:
                 f"have no parameters that a model could learn from; leave it out."
             )
         check_instance("baseline", baseline, Mapping | int | None, "a configuration or None")
-        if isinstance(candidates, int) and isinstance(baseline, Mapping):
-            raise ValueError(
-                f"baseline={shown(dict(baseline))} is none of candidates={candidates!r} that are "
-                f"to be drawn; give candidates=[...] with it, or leave them out."
-            )
         declared = cls(known, checkpoints, replicate, given, options, baseline)
         declared.race(known.levels or (), seed=0, sign=1.0)
         return declared

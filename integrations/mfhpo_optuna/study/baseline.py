@@ -8,9 +8,7 @@ from typing import Any
 import optuna
 from optuna.trial import FrozenTrial
 
-from mfhpo.experiment import key_of
 from mfhpo_optuna.study.arms import Params
-from mfhpo_optuna.study.levels import described
 from mfhpo_optuna.study.trials.attributes import certificate_of, parameters_before
 
 KEY = "baseline"
@@ -29,17 +27,6 @@ def enqueue(study: optuna.Study, params: Mapping[str, Any]) -> None:
 
 
 def marked(study: optuna.Study) -> Params | None:
-    """Return the parameters of the trial that is marked; None without one.
-
-    Raises ValueError if trials with different parameters are.
-    """
-    found: dict[str, Params] = {}
-    for trial in filter(is_baseline, study.get_trials(deepcopy=False)):
-        params = trial.params or parameters_before(trial) or {}
-        found.setdefault(key_of(params, described), params)
-    if len(found) > 1:
-        raise ValueError(
-            f"study {study.study_name!r} has {len(found)} different trials that are marked as its "
-            f"baseline; give the one that is in use today as baseline={{...}}."
-        )
-    return next(iter(found.values()), None)
+    """Return the parameters of the last trial that is marked; None without one."""
+    trials = [*filter(is_baseline, study.get_trials(deepcopy=False))]
+    return trials[-1].params or parameters_before(trials[-1]) if trials else None

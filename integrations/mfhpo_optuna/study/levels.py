@@ -94,13 +94,6 @@ def contains(distribution: BaseDistribution, value: Any) -> bool:
     return bool(abs(steps - round(steps)) < 1e-8)
 
 
-def as_own(distribution: BaseDistribution, value: Any) -> Any:
-    """Return a value that a distribution contains with the type that trials have it in."""
-    if isinstance(distribution, CategoricalDistribution):
-        return own_value(distribution, value)
-    return distribution.to_external_repr(distribution.to_internal_repr(value))
-
-
 def own_value(distribution: BaseDistribution, value: Any) -> Any:
     """Return the value of a distribution that equals one it contains.
 

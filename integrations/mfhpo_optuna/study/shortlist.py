@@ -21,7 +21,7 @@ from mfhpo.experiment import key_of
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import as_fidelity
 from mfhpo_optuna.study import baseline as baselines
-from mfhpo_optuna.study.levels import as_own, contains, described, did_you_mean
+from mfhpo_optuna.study.levels import contains, described, did_you_mean
 from mfhpo_optuna.study.trials.attributes import (
     FIDELITY_KEY,
     NO_ANSWER,
@@ -87,9 +87,11 @@ def shortlist_of(
     chosen = None if fidelity is None else as_fidelity(fidelity)
     eligible = _eligible(trials, chosen)
     configurations = _group(study, eligible, chosen, replicate)
-    known = _baseline_in(study, configurations, baseline, chosen, replicate)
-    is_new = known is not None and not known.trials
-    if len(configurations) + is_new < 2 or not configurations:
+    today = None
+    if configurations and baseline is not None:
+        today = _baseline_in(study, configurations, baseline, chosen, replicate)
+    n = len(configurations) + (today is not None and not today.trials)
+    if n < 2:
         raise ValueError(
             f"study {study.study_name!r} has {len(configurations)} different configurations in "
             f"its {len(eligible)} trials that completed with a finite value, lie within their "
@@ -102,7 +104,7 @@ def shortlist_of(
     ranked = sorted(configurations, key=lambda configuration: -sign * configuration.claim())
     best = max(eligible, key=lambda trial: sign * _value(trial))
     [first] = [k for k, one in enumerate(ranked) if any(best is t for _, t in one.trials)]
-    kept, luckiest, place_of_baseline = best_of(ranked, first, top, known)
+    kept, luckiest, place_of_baseline = best_of(ranked, first, top, today)
     candidates = []
     for place, configuration in enumerate(kept):
         if not configuration.trials:
@@ -141,13 +143,11 @@ def shortlist_of(
 def _baseline_in(
     study: optuna.Study,
     configurations: Sequence[_Configuration],
-    baseline: Mapping[str, Any] | None,
+    baseline: Mapping[str, Any],
     fidelity: Fidelity | None,
     replicate: str | None,
-) -> _Configuration | None:
+) -> _Configuration:
     """Return the baseline among a study's configurations, or as a new one."""
-    if baseline is None or not configurations:
-        return None
     asked: dict[str, BaseDistribution] = {}
     for configuration in configurations:
         for _, trial in configuration.trials:
@@ -155,27 +155,22 @@ def _baseline_in(
     given = {name: value for name, value in baseline.items() if name != replicate}
     if fidelity is not None:
         given[fidelity.name] = _target(fidelity, asked[fidelity.name])
+    everywhere = set.intersection(*(set(one.params) for one in configurations))
+    if wrong := sorted((given.keys() - asked.keys()) | (everywhere - given.keys())):
+        raise ValueError(
+            f"baseline={shown(dict(baseline))} must have the parameters of study "
+            f"{study.study_name!r}, {sorted(asked)}; look at {wrong[0]!r}."
+        )
     for name, value in given.items():
-        if name not in asked:
-            raise ValueError(
-                f"baseline={shown(dict(baseline))} has {name!r}, which is no parameter of study "
-                f"{study.study_name!r}: it has {sorted(asked)}.{did_you_mean(name, asked)}"
-            )
         if not contains(asked[name], value):
             raise ValueError(
                 f"baseline={shown(dict(baseline))}: {name}={shown(value)} is not a value of the "
                 f"objective's {asked[name]}; widen it, so that the baseline can be evaluated."
             )
-    everywhere = set.intersection(*(set(one.params) for one in configurations))
-    if missing := sorted(everywhere - given.keys()):
-        raise ValueError(
-            f"baseline={shown(dict(baseline))} has no {missing[0]!r}, which all trials of study "
-            f"{study.study_name!r} have; give a value for each parameter."
-        )
-    params = {name: as_own(asked[name], value) for name, value in given.items()}
-    key = key_of(params, described)
+        given[name] = asked[name].to_external_repr(asked[name].to_internal_repr(value))
+    key = key_of(given, described)
     same = (one for one in configurations if key_of(one.params, described) == key)
-    return next(same, None) or _Configuration(params)
+    return next(same, None) or _Configuration(given)
 
 
 def _eligible(trials: Sequence[FrozenTrial], fidelity: Fidelity | None) -> list[FrozenTrial]:

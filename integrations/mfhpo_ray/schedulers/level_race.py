@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from mfhpo.experiment import Assignment, Begun, Done, Ended, Event, Experiment, Found, Lost
-from mfhpo.experiment.kinds.race_runner import RaceRunner
+from mfhpo.experiment.kinds.race import RaceRunner
 from mfhpo.experiment.kinds.search import SearchRunner
 from mfhpo.problem import Observation
 from mfhpo_ray.experiment.checkpoints import loses_nothing_by_a_pause

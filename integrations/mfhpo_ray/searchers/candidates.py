@@ -45,10 +45,8 @@ from mfhpo_ray.experiment.space import (
     copied,
     domains_in,
     draw_configs,
-    find,
     fingerprint,
     has,
-    is_open,
     open_names,
     open_part,
     placeholders_in,
@@ -254,24 +252,6 @@ class Parameters:
                 assign_value(config, path, function.sample(config))
             config = without(config, list(self._owned))
         return config if self._open is None else open_part(self._open, config), own
-
-    def place(self, configuration: Mapping[str, Any]) -> Point | None:
-        """Return the point of a configuration; None if a value is none of its domain's."""
-        point: dict[str, float] = {}
-        for path, domain in domains_in({"": self._space}):
-            name = _named(path)
-            value = find(configuration, name)
-            if isinstance(domain, Categorical):
-                known = [*map(described, domain.categories)]
-                is_one = described(value) in known and not any(map(is_open, domain.categories))
-                place = float(known.index(described(value))) if is_one else None
-            else:
-                place = place_of(value, domain) if isinstance(domain, Number) else None
-            if place is None:
-                return None
-            if name in self.kinds:
-                point[name] = place
-        return point
 
 
 def _domains(part: Any, name: str) -> Iterator[tuple[str, Domain]]:

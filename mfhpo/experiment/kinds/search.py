@@ -40,10 +40,6 @@ class Space(Protocol):
         """Return the configuration at a point, the rest drawn by a seed, and its own point."""
         ...
 
-    def place(self, configuration: Mapping[str, Any]) -> Point | None:
-        """Return where a configuration lies; None if that cannot be told."""
-        ...
-
 
 @dataclass(frozen=True, kw_only=True)
 class SearchSettings(Settings):
@@ -193,8 +189,7 @@ class SearchRunner(Runner):
         if not self.policy.fits(pull, pending):
             return None
         if arm is None and given is not None:
-            assert self._space is not None
-            return Wanted(pull, given, "search", self._space.place(given))
+            return Wanted(pull, given, "search")
         return self._wanted(pull)
 
     def _wanted(self, pull: Pull, purpose: Purpose = "search") -> Wanted:
