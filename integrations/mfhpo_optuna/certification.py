@@ -9,6 +9,7 @@ import itertools
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from math import isfinite
 from typing import Any, TypeAlias
 
 import optuna
@@ -23,7 +24,6 @@ from mfhpo._validation import (
     check_limit,
     check_name,
     check_number,
-    plain,
     shown,
     unwrapped,
 )
@@ -31,6 +31,7 @@ from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.choice import check_blocks
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import SigmaLike, as_fidelity
+from mfhpo.racing.text import params_in_words
 from mfhpo_optuna.kinds.record import RecordKind, noise_is_hidden
 from mfhpo_optuna.samplers.answer import AnswerTrials
 from mfhpo_optuna.samplers.study_sampler import StudySampler
@@ -277,7 +278,10 @@ def _note_shortlist(study: optuna.Study, record: optuna.Study, shortlist: StudyS
     about = {
         "study": study.study_name,
         "direction": study.direction.name,
-        "candidates": [[one.name, plain(one.claim)] for one in shortlist.candidates],
+        "candidates": [
+            [one.name, one.claim if isfinite(one.claim) else params_in_words(one.params)]
+            for one in shortlist.candidates
+        ],
         "replicate": shortlist.replicate,
     }
     noted = attributes.read_attribute(record, attributes.SHORTLIST_KEY)

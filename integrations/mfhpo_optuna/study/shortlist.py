@@ -20,6 +20,7 @@ from mfhpo.certification.candidates import Candidate, Shortlist, best_of, chosen
 from mfhpo.experiment import key_of
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import as_fidelity
+from mfhpo.racing.text import cut, params_in_words
 from mfhpo_optuna.study import baseline as baselines
 from mfhpo_optuna.study.levels import contains, described, did_you_mean
 from mfhpo_optuna.study.trials.attributes import (
@@ -120,7 +121,9 @@ def shortlist_of(
     at = "" if chosen is None else f" at {chosen.name}={kept[0].params[chosen.name]!r}"
     by = "" if replicate is None else f" by {replicate}"
     n_best = min(top, len(ranked))
-    and_baseline = " and the baseline" if len(kept) > n_best else ""
+    and_baseline = which = ""
+    if len(kept) > n_best:
+        and_baseline, which = " and the baseline", f", {cut(params_in_words(kept[-1].params))}"
     why = "pruned, failed or infeasible"
     if any(pull_note(trial) for trial in eligible):
         why = "at lower levels, failed or infeasible"
@@ -133,7 +136,7 @@ def shortlist_of(
         about=f"the {n_best} best of {len(eligible)} completed trials{at}{and_baseline}",
         words=chosen_in_words("search", len(searched), len(eligible), len(configurations), why),
         first_number=len(trials),
-        name=f"{study.study_name}: best {n_best} of {len(eligible)}{at}{by}{and_baseline}",
+        name=f"{study.study_name}: best {n_best} of {len(eligible)}{at}{by}{and_baseline}{which}",
         baseline=place_of_baseline,
         replicate=replicate,
         fidelity=None if chosen is None else chosen.name,
