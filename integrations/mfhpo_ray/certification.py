@@ -15,6 +15,7 @@ from ray.tune.result import TRIAL_ID
 from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import (
+    check_baseline,
     check_count,
     check_flag,
     check_instance,
@@ -271,7 +272,7 @@ def shortlist_of(
     Trials count that ended without an error, with a finite value, and no earlier than others. The
     second is their last value of `time_attr`; None if they report none. See `mfhpo_ray.certify`.
     """
-    check_instance("baseline", baseline, Mapping | None, "a configuration or None")
+    check_baseline(baseline, has_index=False)
     least = 2 if baseline is None else 1
     top = check_count("top", top, least)
     sign = 1.0 if mode == "max" else -1.0

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics._scorer import _MultimetricScorer
 
-from mfhpo._validation import check_count, shown
+from mfhpo._validation import check_baseline, check_count, shown
 from mfhpo.certification.candidates import Candidate, Shortlist, best_of
 from mfhpo.experiment import key_of
 from mfhpo.knowledge.fidelity import native
@@ -90,11 +90,8 @@ def _row_of_baseline(
     search: Any, baseline: BaselineLike, settings: dict[int, dict[str, Any]]
 ) -> int:
     """Return the row of the baseline, or `_NEW`, whose setting is then added to the others."""
-    if not (isinstance(baseline, Mapping) or baseline == "estimator"):
-        raise TypeError(
-            f"baseline must be a dictionary of parameters, 'estimator' for its own ones, or None, "
-            f"got {shown(baseline)}."
-        )
+    if not (isinstance(baseline, str) and baseline == "estimator"):
+        check_baseline(baseline, has_index=False)
     own = search.estimator.get_params()
     given = dict(baseline) if isinstance(baseline, Mapping) else {}
     names = {name for setting in settings.values() for name in setting}

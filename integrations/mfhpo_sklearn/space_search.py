@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo._validation import check_instance
+from mfhpo._validation import check_baseline
 from mfhpo.experiment import Configurations, DistributionSpace, Experiment, SearchSettings
 from mfhpo.experiment.kinds.settings import numbered
 from mfhpo.knowledge.candidates import configurations_of
@@ -125,7 +125,7 @@ class SpaceSearchCV(PolicySearchCV):
         seconds: float | None = None,
         certify_share: float = 0.5,
         top: int = 8,
-        baseline: Mapping[str, Any] | None = None,
+        baseline: Mapping[str, Any] | int | None = None,
         delta: float = 0.05,
         epsilon: float | None = None,
         max_failures: int = 3,
@@ -193,11 +193,12 @@ class SpaceSearchCV(PolicySearchCV):
             describe=described,
         )
 
-    def _whole_baseline(self, parameters: DistributionSpace) -> dict[str, Any] | None:
+    def _whole_baseline(self, parameters: DistributionSpace) -> Mapping[str, Any] | int | None:
         """Return the baseline with what the estimator has itself."""
-        check_instance("baseline", self.baseline, Mapping | None, "a dictionary or None")
-        if self.baseline is None or self.candidates is not None:
-            return None if self.baseline is None else dict(self.baseline)
+        has_index, today = self.candidates is not None, self.baseline
+        checked: Mapping[str, Any] | int | None = check_baseline(today, has_index)
+        if has_index or not isinstance(checked, Mapping):
+            return checked
         own = self.estimator.get_params()
         if unknown := sorted(self.baseline.keys() - own.keys() - parameters.names):
             raise ValueError(

@@ -95,12 +95,12 @@ class BudgetedSearch(Policy):
     certifier
         Makes the policy that certifies the shortlist, see `mfhpo.certification`. None: a few
         planned looks, which take the fewest evaluations.
-    find_baseline
-        Returns the arm that is in use today, None as long as it is not known. It is always a
-        finalist, if it has a value at the target; the certificate compares the winner with it.
 
     Attributes
     ----------
+    baseline
+        The arm that is in use today; None as long as it is not known. With a value at the target it
+        is always a finalist, and the certificate compares the winner with it.
     top
         Largest number of arms on the shortlist.
     budget
@@ -127,7 +127,6 @@ class BudgetedSearch(Policy):
         params: Callable[[int], Mapping[str, Any]] = numbered,
         chance: float | None = None,
         certifier: MakeCertifier | None = None,
-        find_baseline: Callable[[], int | None] = lambda: None,
     ) -> None:
         check_instance("search", search, SearchPolicy, "a search such as mfhpo.search.ModelSearch")
         self.search = search
@@ -157,7 +156,6 @@ class BudgetedSearch(Policy):
             params=params,
             blocks=check_flag("blocks", blocks),
             certifier=certifier,
-            find_baseline=find_baseline,
         )
         self._asked: dict[int, Point | None] = {}  # of new arms, by the last `ask`
 
@@ -201,11 +199,22 @@ class BudgetedSearch(Policy):
 
     def contenders(self) -> list[int]:
         """Return the arms of a shortlist made now, with the baseline if it has a value."""
-        most, baseline = self.budget.largest_shortlist(self.top), self._finalists.find_baseline()
+        most, baseline = self.budget.largest_shortlist(self.top), self.baseline
         found = self.search.contenders(most)
-        if baseline in found or baseline not in self.search.finished_arms():
+        if baseline is None or baseline in found or baseline not in self.search.finished_arms():
             return found
-        return [*found[: most - 1], int(baseline)]
+        return [*found[: most - 1], baseline]
+
+    @property
+    def baseline(self) -> int | None:
+        """The arm that is in use today, if it is known."""
+        return self._finalists.baseline
+
+    @baseline.setter
+    def baseline(self, arm: int | None) -> None:
+        if arm != self._finalists.baseline:
+            self._finalists.baseline = arm
+            self._finalists.forget()
 
     @property
     def shortlist(self) -> tuple[int, ...]:

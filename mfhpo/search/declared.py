@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
-from mfhpo._validation import check_count, check_flag, check_instance, check_limit, shown
+from mfhpo._validation import check_baseline, check_count, check_flag, check_limit, shown
 from mfhpo.certification.certification import MakeCertifier
 from mfhpo.certification.choice import check_blocks
 from mfhpo.knowledge.candidates import CandidatesLike, configurations_of, space_of
@@ -171,7 +171,7 @@ class DeclaredSearch:
                 f"chance={shown(chance)} is a model's estimate, and the candidates "
                 f"have no parameters that a model could learn from; leave it out."
             )
-        check_instance("baseline", baseline, Mapping | int | None, "a configuration or None")
+        check_baseline(baseline, has_index=given is not None)
         declared = cls(known, checkpoints, replicate, given, options, baseline)
         declared.race(known.levels or (), seed=0, sign=1.0)
         return declared
@@ -185,7 +185,6 @@ class DeclaredSearch:
         params: Callable[[int], Mapping[str, Any]] = numbered,
         kind: type[SearchPolicy] = ModelSearch,
         certifier: MakeCertifier | None = None,
-        find_baseline: Callable[[], int | None] = lambda: None,
     ) -> BudgetedSearch:
         """Make the race over these levels, with one level as long as none is known."""
         costs = self.fidelity.guessed_costs(levels) if levels else (1.0,)
@@ -202,7 +201,6 @@ class DeclaredSearch:
             sign=sign,
             params=params,
             certifier=certifier,
-            find_baseline=find_baseline,
             blocks=self.replicate is not None,
             **self.options,
         )

@@ -43,13 +43,12 @@ class Finalists:
         params: Callable[[int], Mapping[str, Any]],
         blocks: bool,
         certifier: MakeCertifier | None,
-        find_baseline: Callable[[], int | None],
     ) -> None:
         self.shortlist: tuple[int, ...] = ()
         self.options, self.sign, self.in_blocks = options, sign, blocks
         self._search, self._budget, self._params = search, budget, params
         self._certifier = None if blocks else certifier
-        self.find_baseline = find_baseline
+        self.baseline: int | None = None  # the arm that is in use today
         self._certification: Certification | None = None
         # What was told, with values of which larger is better, and how much of it is compared.
         self._replicates: list[tuple[Replicate, float | None, float | None]] = []
@@ -150,7 +149,7 @@ class Finalists:
     def _compare(
         self, candidates: Sequence[Candidate], shortlist: Sequence[int], luckiest: int = 0
     ) -> Certification:
-        baseline = self.find_baseline()
+        baseline = self.baseline
         certification = Certification(
             candidates,
             luckiest=luckiest,

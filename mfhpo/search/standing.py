@@ -113,7 +113,7 @@ class Standing:
 
     def _notices(self) -> tuple[str, ...]:
         found, name = self.search.most_failed(), self.policy.labels.fidelity
-        shortlist, baseline = self.finalists.shortlist, self.finalists.find_baseline()
+        shortlist, baseline = self.finalists.shortlist, self.finalists.baseline
         lacks = shortlist and baseline is not None and baseline not in shortlist
         missing = "the baseline gave no value at the target, so that it is not compared"
         if found is None:

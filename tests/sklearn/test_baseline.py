@@ -69,7 +69,7 @@ def test_none_is_no_baseline():
     ("baseline", "error", "words"),
     [
         ({"z": 1}, ValueError, "has 'z', which is no parameter of Worth"),
-        ("own", TypeError, "'estimator' for its own ones, or None, got 'own'"),
+        ("own", TypeError, "baseline must be a dictionary of parameters or None, got 'own'"),
         (3, TypeError, "got 3"),
     ],
 )

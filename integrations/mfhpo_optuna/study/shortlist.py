@@ -15,7 +15,7 @@ from optuna.distributions import (
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo._validation import check_count, check_instance, shown
+from mfhpo._validation import check_baseline, check_count, check_instance, shown
 from mfhpo.certification.candidates import Candidate, Shortlist, best_of, chosen_in_words
 from mfhpo.experiment import key_of
 from mfhpo.knowledge.fidelity import Fidelity
@@ -72,8 +72,7 @@ def shortlist_of(
 ) -> StudyShortlist:
     """Return the `top` best configurations; for arguments and errors see `certify`."""
     check_instance("study", study, optuna.Study, "an optuna.Study")
-    right = "a dictionary of parameters or None"
-    check_instance("baseline", baseline, Mapping | None, right)
+    check_baseline(baseline, has_index=False)
     if baseline is None and len(study.directions) == 1:
         baseline = baselines.marked(study)
     top = check_count("top", top, 2 if baseline is None else 1)

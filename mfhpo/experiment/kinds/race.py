@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mfhpo._validation import check_limit, check_probability
+from mfhpo._validation import check_baseline, check_limit, check_probability
 from mfhpo.certification.baseline import RACE_SHARE, AgainstBaseline
 from mfhpo.certification.choice import check_blocks, make_best_policy, make_block_elimination
 from mfhpo.experiment.answer import Answer
@@ -125,7 +125,7 @@ class RaceSettings(Settings):
             replicate=_REPLICATE if shares_replicates and not declares else None,
             compares="" if make is None else "the policy",
             certify_share=_CERTIFY_SHARE,
-            baseline=baseline,
+            baseline=check_baseline(baseline),
         )
 
         others |= {"seed": seed, "sign": sign}
@@ -323,7 +323,7 @@ class DeclaredRace:
         """Take all options of a policy, and those that its user has `given`."""
         own = dict(options)
         replicate, named = own.pop("replicate", None), as_fidelity(fidelity)
-        baseline = own.pop("baseline", None)
+        baseline = check_baseline(own.pop("baseline", None))
         if replicate is not None:
             declares = {name: given[name] for name in given.keys() - {"baseline"}}
             check_blocks(replicate, named.name, {"bias": named.bias, **declares})

@@ -101,7 +101,6 @@ class SearchRunner(Runner):
             params=self.configurations.__getitem__,
             kind=settings.kind,
             certifier=settings.make_certifier,
-            find_baseline=self._find_baseline,
         )
         self.n_levels = len(levels)
         self.of_means = frozenset({"certificate"})
@@ -278,6 +277,7 @@ class SearchRunner(Runner):
         given = self._own_baseline
         if begun.is_baseline or (given and self.configurations.find(given) == pull.arm):
             self._baseline = pull.arm
+            self.policy.baseline = self._find_baseline()
         if pull.arm == known and (self.draws or begun.point is not None):
             # One that may lie anywhere is under way, too.
             self.policy.search.describe(pull.arm, dict(begun.point or {}))
@@ -306,6 +306,7 @@ class SearchRunner(Runner):
 
     def learn(self, pull: Pull, observation: Observation, purpose: str) -> None:
         """Learn a result (see `Runner.learn`)."""
+        self.policy.baseline = self._find_baseline()
         rules_out = is_worst(observation) and pull.fidelity == self.n_levels - 1
         if rules_out and purpose != "again":
             self.policy.rule_out(pull, observation)

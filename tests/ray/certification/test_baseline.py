@@ -5,10 +5,9 @@ import math
 import pytest
 from ray import tune
 
-from mfhpo_ray import MFSearch, SpaceSearch, certify
+from mfhpo_ray import MFSearch, SpaceSearch
 from mfhpo_ray.certification import shortlist_of
 from tests.ray.certification.grids import Grid, trial
-from tests.ray.experiments import tuner_of
 from tests.ray.searchers.searching import run
 
 GRID = Grid(*(trial(x, acc=0.5 + 0.1 * x, seed=x, data="digits") for x in range(6)))
@@ -94,14 +93,3 @@ def test_race_of_given_configurations():
     other.set_search_properties(None, None, levels)
     with pytest.raises(ValueError, match="none of the 4 configurations"):
         other.suggest("a")
-
-
-@pytest.mark.cluster
-def test_tuner_and_certificate(tmp_path):
-    def train(config):
-        tune.report({"acc": -abs(config["x"] - 2) + 0.05 * math.sin(config["seed"])})
-
-    space = {"x": tune.grid_search([0, 1, 2, 3]), "seed": 7}
-    grid = tuner_of(train, tmp_path, space=space, metric="acc", mode="max").fit()
-    answer = certify(grid, train, top=2, baseline={"x": 0}, epsilon=0.1, sigma=0.05)
-    assert answer.baseline.verdict == "better"
