@@ -54,7 +54,8 @@ def _searched(make: Callable[..., Any], jobs: int, data: Path) -> dict[str, Any]
 
 def _certified(jobs: int, data: Path) -> dict[str, Any]:
     grid = GridSearchCV(_Formula(), {"place": list(range(21))}, refit=False).fit(_X, _X[:, 0])
-    answer = certify(grid, _X, _X[:, 0], refit=False, random_state=0, n_jobs=jobs)
+    options: dict[str, Any] = {"refit": False, "random_state": 0, "baseline": None}
+    answer = certify(grid, _X, _X[:, 0], n_jobs=jobs, **options)
     return _record(
         {
             "params": [result.params for result in answer.candidates],

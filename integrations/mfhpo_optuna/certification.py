@@ -9,6 +9,7 @@ import itertools
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from math import isfinite
 from typing import Any, TypeAlias
 
 import optuna
@@ -30,6 +31,7 @@ from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.choice import check_blocks
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import SigmaLike, as_fidelity
+from mfhpo.racing.text import params_in_words
 from mfhpo_optuna.kinds.record import RecordKind, noise_is_hidden
 from mfhpo_optuna.samplers.answer import AnswerTrials
 from mfhpo_optuna.samplers.study_sampler import StudySampler
@@ -65,6 +67,7 @@ def certify(
     objective: Objective,
     *,
     top: int = 8,
+    baseline: Mapping[str, Any] | None = None,
     delta: float = 0.05,
     epsilon: float | None = None,
     budget: int | None = None,
@@ -99,8 +102,13 @@ def certify(
         seed or split in every call, such as `mfhpo_optuna.seed_of` gives. Its ``trial.number``
         goes on from the study's numbers, and its ``should_prune`` says no.
     top
-        How many configurations to compare, at least 2: the best by the mean of their values in the
-        study, that of the best trial among them.
+        How many configurations to compare, at least 2, or 1 with a baseline: the best by the mean
+        of their values in the study, that of the best trial among them.
+    baseline
+        The configuration in use today: a value for each parameter of the study. It is compared with
+        the others, and the answer says by how much the winner is better than it, at least. None:
+        that of the trial which ``study.enqueue_trial(params, user_attrs={"baseline": True})`` has
+        marked, if there is one.
     timeout
         Seconds after which no evaluation is begun in this call. 0 evaluates nothing and answers
         from what is recorded. None: no limit.
@@ -136,7 +144,7 @@ def certify(
     StudyCertificate
         ``print`` it. ``params``, ``mean``, ``interval``, ``certified``, ``within``; beside it
         ``luckiest_result``, with what the study's best trial had promised (``promise``), and what
-        its configuration turned out to be worth.
+        its configuration turned out to be worth; and ``baseline``.
 
     Raises
     ------
@@ -195,7 +203,7 @@ def certify(
     if replicate is not None:
         name_of_fidelity = None if fidelity is None else as_fidelity(fidelity).name
         check_blocks(replicate, name_of_fidelity, {"sigma": sigma})
-    shortlist = shortlist_of(study, top, fidelity, replicate)
+    shortlist = shortlist_of(study, top, fidelity, replicate, baseline)
 
     options: dict[str, Any] = {"delta": delta, "epsilon": epsilon, "budget": budget}
     options |= {"sigma": sigma, "measure": measure, "max_failures": max_failures}
@@ -270,7 +278,10 @@ def _note_shortlist(study: optuna.Study, record: optuna.Study, shortlist: StudyS
     about = {
         "study": study.study_name,
         "direction": study.direction.name,
-        "candidates": [[candidate.name, candidate.claim] for candidate in shortlist.candidates],
+        "candidates": [
+            [one.name, one.claim if isfinite(one.claim) else params_in_words(one.params)]
+            for one in shortlist.candidates
+        ],
         "replicate": shortlist.replicate,
     }
     noted = attributes.read_attribute(record, attributes.SHORTLIST_KEY)

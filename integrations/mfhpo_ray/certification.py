@@ -15,6 +15,7 @@ from ray.tune.result import TRIAL_ID
 from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import (
+    check_baseline,
     check_count,
     check_flag,
     check_instance,
@@ -32,7 +33,7 @@ from mfhpo_ray.experiment.encoding import described
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.experiment.metric import as_number, check_aim
-from mfhpo_ray.experiment.space import Config, find, fingerprint, without
+from mfhpo_ray.experiment.space import Config, assign, copied, find, fingerprint, without
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
 from mfhpo_ray.searchers.trials import Source, Trials
 
@@ -44,6 +45,7 @@ def certify(
     trainable: str | type | Callable[..., Any],
     *,
     top: int = 8,
+    baseline: Mapping[str, Any] | None = None,
     delta: float = 0.05,
     epsilon: float | None = None,
     budget: int | None = None,
@@ -82,7 +84,12 @@ def certify(
         split and initial state from ``config[seed_key]``. A trial ends where those that are
         compared have ended.
     top
-        How many configurations to compare, at least 2: that of the best trial is among them.
+        How many configurations to compare, at least 2, or 1 with a baseline: that of the best trial
+        is among them.
+    baseline
+        The configuration in use today, with all keys that trials differ in. It is compared with the
+        others, and the answer says by how much the winner is better than it, at least. None:
+        there is none.
     delta, epsilon, sigma, measure
         See `mfhpo.certification.certification.Certification`.
     budget
@@ -146,7 +153,14 @@ def certify(
     metric, mode = _aim_of(results, metric, mode)
     owned = [key for key in (seed_key, replicate) if key is not None]
     shortlist, length = shortlist_of(
-        results, top, metric=metric, mode=mode, fidelity=fidelity, time_attr=time_attr, owned=owned
+        results,
+        top,
+        metric=metric,
+        mode=mode,
+        fidelity=fidelity,
+        time_attr=time_attr,
+        owned=owned,
+        baseline=baseline,
     )
     parent, of = posixpath.split(results.experiment_path.rstrip("/"))
     if name is None:
@@ -251,13 +265,16 @@ def shortlist_of(
     fidelity: str | None,
     time_attr: str,
     owned: Collection[str],
+    baseline: Mapping[str, Any] | None = None,
 ) -> tuple[Shortlist, float | None]:
     """Return the `top` best configurations without what is `owned`: seeds and replicates.
 
     Trials count that ended without an error, with a finite value, and no earlier than others. The
     second is their last value of `time_attr`; None if they report none. See `mfhpo_ray.certify`.
     """
-    top = check_count("top", top, 2)
+    check_baseline(baseline, has_index=False)
+    least = 2 if baseline is None else 1
+    top = check_count("top", top, least)
     sign = 1.0 if mode == "max" else -1.0
     ended: list[_Trial] = []
     for result in (results[number] for number in range(len(results))):
@@ -282,7 +299,7 @@ def shortlist_of(
     groups: dict[str, list[_Trial]] = {}
     for trial in kept:
         groups.setdefault(key_of(trial.config, described), []).append(trial)
-    if len(groups) < 2:
+    if len(groups) < least:
         raise ValueError(
             f"results has {len(groups)} different configurations in its {len(results)} trials that "
             f"ended with a finite metric={shown(metric)}, at the largest {fidelity or time_attr}; "
@@ -291,7 +308,17 @@ def shortlist_of(
     # Sorting keeps the order of equals: the first trial comes first, as in `get_best_result`.
     ranked = sorted(groups.values(), key=lambda group: -sign * _mean(group))
     promises = [max(sign * trial.value for trial in group) for group in ranked]
-    chosen, luckiest = best_of(ranked, promises.index(max(promises)), top)
+    first = promises.index(max(promises))
+    today = None
+    if baseline is not None:
+        set_here = owned if fidelity is None else [*owned, fidelity]
+        given = without(copied(baseline), set_here)
+        config = _whole_baseline(given, [group[0].config for group in ranked])
+        today = groups.get(
+            key_of(config, described), [_Trial("baseline", config, math.nan, farthest)]
+        )
+    chosen, luckiest, place_of_baseline = best_of(ranked, first, top, today)
+    n_best = min(top, len(ranked))
     candidates = []
     for place, group in enumerate(chosen):
         best = max(group, key=lambda trial: sign * trial.value)
@@ -304,10 +331,28 @@ def shortlist_of(
     shortlist = Shortlist(
         candidates=tuple(candidates),
         luckiest=luckiest,
-        about=f"the {len(chosen)} best of {len(kept)} trials{at}",
+        about=f"the {n_best} best of {len(kept)} trials{at}"
+        + " and the baseline" * (len(chosen) > n_best),
         words=chosen_in_words("experiment", len(results), len(kept), len(ranked), why),
+        baseline=place_of_baseline,
     )
     return shortlist, length or None
+
+
+def _whole_baseline(baseline: Mapping[str, Any], configs: Sequence[Config]) -> Config:
+    """Return the baseline with the constants of all configurations that it does not have."""
+    flat, given = [flatten_dict(config) for config in configs], flatten_dict(dict(baseline))
+    shared = set.intersection(*map(set, flat))
+    varies = {key for key in shared if len({repr(described(each[key])) for each in flat}) > 1}
+    if wrong := sorted((given.keys() - set().union(*flat)) | (varies - given.keys())):
+        raise ValueError(
+            f"baseline={shown(dict(baseline))} must have the keys in which configurations differ, "
+            f"{sorted(varies)}; look at {wrong[0]!r}."
+        )
+    whole: Config = {}
+    for key, value in {**{key: flat[0][key] for key in shared - varies}, **given}.items():
+        assign(whole, key, value)
+    return whole
 
 
 def _level_of(name: str, config: Mapping[str, Any], fidelity: str | None) -> float:

@@ -16,7 +16,7 @@ from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.new_data import interval_for_new_data
 from mfhpo.experiment import Assignment, Experiment, ShortlistSettings
 from mfhpo_sklearn.evaluation import FitArguments, fits
-from mfhpo_sklearn.shortlist import described, shortlist_of
+from mfhpo_sklearn.shortlist import BaselineLike, described, shortlist_of
 from mfhpo_sklearn.splits import Splits
 
 SearchCertificate: TypeAlias = Certificate
@@ -29,6 +29,7 @@ def certify(
     *,
     groups: Any = None,
     top: int = 8,
+    baseline: BaselineLike = "estimator",
     delta: float = 0.05,
     epsilon: float | None = None,
     budget: int | None = None,
@@ -58,9 +59,14 @@ def certify(
     X, y, groups
         The data that the search was fitted on.
     top
-        How many settings to compare, at least 2. The search's ``best_params_`` are always among
-        them. A halving search's resource, such as the number of trees, is set to the most that it
-        gave.
+        How many settings to compare, at least 2, or 1 with a baseline. The search's
+        ``best_params_`` are always among them. A halving search's resource, such as the number of
+        trees, is set to the most that it gave.
+    baseline
+        What is in use today, which is compared with the others: the answer says by how much the
+        winner is better than it, at least. "estimator": the parameters that the search's estimator
+        has itself. Or a dictionary of parameters, the others as the estimator has them. None: there
+        is none.
     epsilon
         Tolerance in the unit of the score. 0 asks for the very best, which may never be certain.
         None: one standard deviation of a setting's score over splits, as far as it is known then.
@@ -124,7 +130,7 @@ def certify(
     >>> answer.certified, answer.evaluations < 100, answer.best_estimator_.score(X, y) > 0.9
     (True, True, True)
     """
-    shortlist, scorer = shortlist_of(search, top)
+    shortlist, scorer = shortlist_of(search, top, baseline)
     timeout = check_limit("timeout", timeout)
     if random_state is not None:
         check_count("random_state", random_state, 0)

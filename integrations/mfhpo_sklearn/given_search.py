@@ -63,6 +63,8 @@ class MFSearchCV(PolicySearchCV):
     sigma
         Noise of a score over splits: a sub-Gaussian scale, `mfhpo.Bounded` or `mfhpo.Gaussian`.
         None: estimated. With a sigma, finalists share no splits.
+    baseline
+        See `mfhpo.racing.options.BlockOptions`.
     budget
         What may be paid, in full fits. When it is spent, the answer is not certified, but says what
         holds. Below four full fits of each setting, cheap levels choose the finalists, see above.
@@ -114,6 +116,7 @@ class MFSearchCV(PolicySearchCV):
         sigma: SigmaLike = None,
         delta: float = 0.05,
         epsilon: float | None = None,
+        baseline: Mapping[str, Any] | int | None = None,
         budget: float | None = None,
         timeout: float | None = None,
         measure: int = 10,
@@ -155,6 +158,7 @@ class MFSearchCV(PolicySearchCV):
             sigma=self.sigma,
             delta=self.delta,
             epsilon=self.epsilon,
+            baseline=self.baseline,
             budget=self.budget,
             measure=self.measure,
             max_failures=self.max_failures,

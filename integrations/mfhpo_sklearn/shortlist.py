@@ -1,7 +1,9 @@
 """The best few candidates of a fitted search, as its own scores have them."""
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import joblib
 import numpy as np
@@ -10,15 +12,19 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics._scorer import _MultimetricScorer
 
-from mfhpo._validation import check_count, shown
+from mfhpo._validation import check_baseline, check_count, shown
 from mfhpo.certification.candidates import Candidate, Shortlist, best_of
 from mfhpo.experiment import key_of
 from mfhpo.knowledge.fidelity import native
 
+BaselineLike: TypeAlias = Mapping[str, Any] | Literal["estimator"] | None
 
-def shortlist_of(search: Any, top: int) -> tuple[Shortlist, Any]:
+_NEW = -1  # in place of the row of a baseline that the search has not tried
+
+
+def shortlist_of(search: Any, top: int, baseline: BaselineLike = None) -> tuple[Shortlist, Any]:
     """Return the `top` best settings, and the search's scorer (see `mfhpo_sklearn.certify`)."""
-    top = check_count("top", top, 2)
+    top = check_count("top", top, 2 if baseline is None else 1)
     if not hasattr(search, "estimator") or not hasattr(search, "get_params"):
         raise TypeError(f"search must be a search such as GridSearchCV, got {shown(search)}.")
     if not hasattr(search, "cv_results_"):
@@ -37,7 +43,7 @@ def shortlist_of(search: Any, top: int) -> tuple[Shortlist, Any]:
         key = key_of(_without_resource(search, results["params"][row]), described)
         if key not in rows or rounds[row] > rounds[rows[key]]:
             rows[key] = row
-    if len(rows) < 2:
+    if not rows or (len(rows) < 2 and baseline is None):
         raise ValueError(
             f"search has {len(rows)} different settings with a finite score; at least 2 are needed "
             f"to tell which is best."
@@ -48,15 +54,21 @@ def shortlist_of(search: Any, top: int) -> tuple[Shortlist, Any]:
         rows[key_of(_without_resource(search, results["params"][best]), described)] = int(best)
     ranked = sorted(rows.values(), key=lambda row: (-resources[row], -scores[row], row))
     first = ranked.index(best) if best in ranked else 0
-    kept, luckiest = best_of(ranked, first, top)
+    settings = {row: _without_resource(search, results["params"][row]) for row in ranked}
+    today = None if baseline is None else _row_of_baseline(search, baseline, settings)
+    kept, luckiest, place_of_baseline = best_of(ranked, first, top, today)
     resource = getattr(search, "resource", None)
     most = {}  # that a halving search gave
     if resource not in (None, "n_samples"):
         most = {resource: resources.max().item()}
     candidates = tuple(
-        Candidate(f"row {row}", {**results["params"][row], **most}, float(scores[row]))
+        Candidate("baseline", {**settings[row], **most}, math.nan)
+        if row == _NEW
+        else Candidate(f"row {row}", {**results["params"][row], **most}, float(scores[row]))
         for row in kept
     )
+    n_best = min(top, len(ranked))
+    and_baseline = " and the baseline" if len(kept) > n_best else ""
     n_settings, n_failed = len(rows), int((~np.isfinite(scores)).sum())
     words = f"by the search's own mean {metric} over its {search.n_splits_} splits"
     if "n_resources" in results:
@@ -66,11 +78,36 @@ def shortlist_of(search: Any, top: int) -> tuple[Shortlist, Any]:
     shortlist = Shortlist(
         candidates=candidates,
         luckiest=luckiest,
-        about=f"the {len(candidates)} best of {n_settings} settings by the mean score over random "
-        f"splits of these data",
+        about=f"the {n_best} best of {n_settings} settings{and_baseline} by the mean score over "
+        f"random splits of these data",
         words=f"{words}; the means below use new evaluations only",
+        baseline=place_of_baseline,
     )
     return shortlist, scorer
+
+
+def _row_of_baseline(
+    search: Any, baseline: BaselineLike, settings: dict[int, dict[str, Any]]
+) -> int:
+    """Return the row of the baseline, or `_NEW`, whose setting is then added to the others."""
+    if not (isinstance(baseline, str) and baseline == "estimator"):
+        check_baseline(baseline, has_index=False)
+    own = search.estimator.get_params()
+    given = dict(baseline) if isinstance(baseline, Mapping) else {}
+    names = {name for setting in settings.values() for name in setting}
+    if unknown := sorted(given.keys() - own.keys() - names):
+        raise ValueError(
+            f"baseline={shown(given)} has {unknown[0]!r}, which is no parameter of "
+            f"{type(search.estimator).__name__}."
+        )
+    defaults = {name: own[name] for name in sorted({*names, *given}) if name in own}
+    today = _without_resource(search, {**defaults, **given})
+    key = key_of(today, described)
+    for row, setting in settings.items():
+        if key_of(_without_resource(search, {**defaults, **setting}), described) == key:
+            return row
+    settings[_NEW] = today
+    return _NEW
 
 
 def _metric_of(search: Any) -> tuple[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mfhpo._validation import check_baseline
 from mfhpo.experiment import Configurations, DistributionSpace, Experiment, SearchSettings
 from mfhpo.experiment.kinds.settings import numbered
 from mfhpo.knowledge.candidates import configurations_of
@@ -68,6 +69,12 @@ class SpaceSearchCV(PolicySearchCV):
         the search's own, a lucky one, unless all settings were tried and some budget is left.
     top
         Largest number of settings on the shortlist, at least 2.
+    baseline
+        The setting in use today, as a dictionary; the other parameters are as the estimator has
+        them, so that ``{}`` is the estimator itself. It is fitted with all of the resource first,
+        and is always among the finalists; ``certificate_`` says by how much the winner is better
+        than it, at least. That takes half of `delta`. With `candidates`, it is one of them. None:
+        there is none.
     max_failures
         A setting of the shortlist without any score leaves after so many fits that fail.
 
@@ -118,6 +125,7 @@ class SpaceSearchCV(PolicySearchCV):
         seconds: float | None = None,
         certify_share: float = 0.5,
         top: int = 8,
+        baseline: Mapping[str, Any] | int | None = None,
         delta: float = 0.05,
         epsilon: float | None = None,
         max_failures: int = 3,
@@ -156,6 +164,7 @@ class SpaceSearchCV(PolicySearchCV):
         if budget is None and self.seconds is None:
             budget = _USUAL_BUDGET
         listed = given if isinstance(given, list) else []
+        parameters, is_open = self._parameters(), given is None
         declared = DeclaredSearch.of(
             fidelity,
             budget=budget,
@@ -166,9 +175,9 @@ class SpaceSearchCV(PolicySearchCV):
             delta=self.delta,
             epsilon=self.epsilon,
             max_failures=self.max_failures,
+            baseline=self._whole_baseline(parameters),
             candidates=numbered(Configurations(listed, described)) if listed else given,
         )
-        parameters, is_open = self._parameters(), given is None
         if is_open and budget is not None and _ENOUGH_FOR_ALL * parameters.size <= budget:
             warnings.warn(
                 f"param_distributions has {parameters.size:g} settings, and the budget pays for "
@@ -183,6 +192,21 @@ class SpaceSearchCV(PolicySearchCV):
             seed=seed,
             describe=described,
         )
+
+    def _whole_baseline(self, parameters: DistributionSpace) -> Mapping[str, Any] | int | None:
+        """Return the baseline with what the estimator has itself."""
+        has_index, today = self.candidates is not None, self.baseline
+        checked: Mapping[str, Any] | int | None = check_baseline(today, has_index)
+        if has_index or not isinstance(checked, Mapping):
+            return checked
+        own = self.estimator.get_params()
+        if unknown := sorted(self.baseline.keys() - own.keys() - parameters.names):
+            raise ValueError(
+                f"baseline={self.baseline!r} has {unknown[0]!r}, which is no parameter of the "
+                f"estimator."
+            )
+        defaults = {name: own[name] for name in sorted(parameters.names) if name in own}
+        return {**defaults, **self.baseline}
 
     def _given(self) -> int | list[dict[str, Any]] | None:
         """Return the candidates as a list, or how many to draw."""

@@ -207,6 +207,18 @@ def check_dictionaries(name: str, rows: Any, right: str) -> list[Mapping[str, An
     return listed
 
 
+def check_baseline(value: Any, has_index: bool = True) -> Any:
+    """Return a configuration in use today, or its index where others are given, or None."""
+    is_one = isinstance(value, Mapping) and all(isinstance(each, str) for each in value)
+    is_index = has_index and isinstance(value, Integral) and not isinstance(value, bool)
+    if not (value is None or is_one or is_index):
+        index = ", the index of one that is compared" * has_index
+        raise TypeError(
+            f"baseline must be a dictionary of parameters{index} or None, got {shown(value)}."
+        )
+    return value
+
+
 def check_parameters(name: str, parameters: Collection[str], owned: Collection[str]) -> None:
     """Raise ValueError if a parameter of a space, or a column of a table, is `owned`."""
     for parameter in owned:

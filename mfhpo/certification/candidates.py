@@ -18,6 +18,7 @@ T = TypeVar("T")
 class Candidate:
     """A configuration of the shortlist; the `claim` is its value in the search, or their mean.
 
+    A baseline that the search has not evaluated has a claim of NaN.
     `best_value` is that of the search's best trial, for the candidate that the trial is one of.
     """
 
@@ -37,21 +38,32 @@ class Shortlist:
     """What is compared, the best first, and where it comes from.
 
     `luckiest` is the position of the search's own answer. `about` names the subject of a claim,
-    such as "the 8 best of 200 trials", and `words` say how they were chosen.
+    such as "the 8 best of 200 trials", and `words` say how they were chosen. `baseline` is the
+    position of the configuration in use today, if it is known.
     """
 
     candidates: tuple[Candidate, ...]
     luckiest: int
     about: str
     words: str
+    baseline: int | None = field(default=None, kw_only=True)
 
 
-def best_of(ranked: Sequence[T], luckiest: int, top: int) -> tuple[list[T], int]:
-    """Return the first `top` of a ranking, with the luckiest among them, and its place."""
+def best_of(
+    ranked: Sequence[T], luckiest: int, top: int, baseline: T | None = None
+) -> tuple[list[T], int, int | None]:
+    """Return the first `top` of a ranking, and the places of the luckiest and of the baseline.
+
+    The luckiest takes the last place if it is not among them. The baseline comes besides.
+    """
     kept = list(ranked[:top])
     if luckiest >= top:
         kept[-1], luckiest = ranked[luckiest], top - 1
-    return kept, luckiest
+    if baseline is None:
+        return kept, luckiest, None
+    if not any(one is baseline for one in kept):
+        kept.append(baseline)
+    return kept, luckiest, [one is baseline for one in kept].index(True)
 
 
 def chosen_in_words(

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from mfhpo._validation import plain
+from mfhpo.certification.baseline import Baseline
 from mfhpo.certification.candidates import CandidateResult
 from mfhpo.certification.new_data import new_data_in_words
 from mfhpo.racing.claims import (
@@ -18,7 +19,7 @@ from mfhpo.racing.claims import (
 )
 from mfhpo.racing.text import params_in_words
 
-_OF_HOSTS = ("new_data_interval", "study_name")
+_OF_SOME = ("new_data_interval", "study_name", "baseline")
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,9 @@ class Certificate:
         An estimate of what the winner is worth, corrected for its having been chosen by the same
         evaluations (`mfhpo.certification.selection`). `mean` is the plain mean, which is too good
         by up to 1.4 standard errors where eight candidates are equally good. NaN without a winner.
+    baseline
+        How the winner compares with the configuration in use today; None where none was named. It
+        shares delta with the claim.
     is_nested, new_data_interval
         See `mfhpo.experiment.Answer`.
     study_name
@@ -89,6 +93,7 @@ class Certificate:
     unseen: str = field(default="", kw_only=True)
     notices: tuple[str, ...] = field(default=(), kw_only=True)
     corrected_mean: float = field(default=math.nan, kw_only=True)
+    baseline: Baseline | None = field(default=None, kw_only=True)
     new_data_interval: tuple[float, float] | None = field(default=None, kw_only=True)
     study_name: str | None = field(default=None, kw_only=True)
     results: Any = field(default=None, kw_only=True, repr=False, compare=False)
@@ -134,11 +139,12 @@ class Certificate:
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as plain JSON values (None for what is not finite).
 
-        What `repr` does not show, such as results, is left out, and what other hosts add.
+        What `repr` does not show, such as results, is left out, and what was not asked for.
         """
         hidden: dict[str, Any] = {each.name: None for each in fields(self) if not each.repr}
-        left_out = {*hidden, *(name for name in _OF_HOSTS if getattr(self, name) is None)}
+        left_out = {*hidden, *(name for name in _OF_SOME if getattr(self, name) is None)}
         content = plain(asdict(replace(self, **hidden)))
+        content["baseline"] = self.baseline and self.baseline.to_dict()
         return {name: value for name, value in content.items() if name not in left_out}
 
     def __str__(self) -> str:
@@ -150,7 +156,7 @@ class Certificate:
         ]
         lines += [f"  notice      {notice}" for notice in self.notices]
         lines += [f"  rests on    {assumption}" for assumption in self.assumptions]
-        lines += _table(self.candidates)
+        lines += _table(self.candidates, None if self.baseline is None else self.baseline.name)
         if self.new_data_interval is not None:
             lines.append(new_data_in_words(self.new_data_interval, self.delta))
         if self.study_name is not None:
@@ -168,6 +174,7 @@ class Certificate:
         lines = [
             f"{'CERTIFIED' if self.certified else 'NOT CERTIFIED'}: {winner.name}, "
             f"{params_in_words(winner.params, self.is_nested)}",
+            *([] if self.baseline is None else [f"  baseline    {self.baseline}"]),
             f"  value       {'; '.join(filter(None, [value, corrected]))}",
             *self._claim_in_words(),
             f"  about       {FIXED}",
@@ -248,14 +255,16 @@ def _evaluations(result: CandidateResult) -> str:
     return f"{words} ({result.outcomes})" if result.outcomes else words
 
 
-def _table(results: tuple[CandidateResult, ...]) -> list[str]:
+def _table(results: tuple[CandidateResult, ...], baseline: str | None) -> list[str]:
     rows = [("candidate", "promised", "evaluations", "mean", "interval", "", "")]
     for result in results:
         low, high = result.interval
         rows.append(
             (
-                result.name,
-                f"{result.claim:.5g}",
+                f"{result.name} (baseline)"
+                if baseline == result.name != "baseline"
+                else result.name,
+                "-" if math.isnan(result.claim) else f"{result.claim:.5g}",
                 str(result.evaluations),
                 f"{result.mean:.5g}" if result.evaluations else "-",
                 f"[{low:.5g}, {high:.5g}]" if _is_known(result) else "-",

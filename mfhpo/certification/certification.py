@@ -15,7 +15,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from mfhpo._validation import check_count, check_index, shown, unwrapped
+from mfhpo._validation import check_count, check_index, check_probability, shown
+from mfhpo.certification import equal_values
+from mfhpo.certification.baseline import RACE_SHARE, AgainstBaseline, Baseline
 from mfhpo.certification.candidates import Candidate, CandidateResult
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.choice import choose_blocks, recommend_policy
@@ -32,9 +34,6 @@ from mfhpo.racing.race import Race
 
 MakeCertifier: TypeAlias = Callable[..., Policy]
 """Makes the policy that certifies a shortlist, of a problem with one level and of options."""
-
-# Repeats that must all be equal before it is said that there is no noise to be seen.
-_LEAST_REPEATS = 4
 
 # Candidates often have equal scores on one split, so that a few equal replicates hide no noise.
 _LEAST_REPLICATES = 10
@@ -87,6 +86,10 @@ class Certification:
     certifier
         Makes the policy, of a problem with one level and of options, where neither `blocks` nor
         `first_look` is given. None: the one that suits the problem.
+    baseline
+        The position of the configuration in use today, to which the winner is compared. That takes
+        half of delta: the claim and this comparison hold together with probability 1 - delta. None:
+        there is none.
     seed
         Of the order in which candidates are evaluated first.
 
@@ -120,6 +123,7 @@ class Certification:
         blocks: bool = False,
         first_look: int | None = None,
         certifier: MakeCertifier | None = None,
+        baseline: int | None = None,
     ) -> None:
         n = len(candidates)
         if n < 2:
@@ -145,7 +149,9 @@ class Certification:
         self._noise = as_noise(sigma)  # of the values as they are told
         noise = mirrored_noise(self._noise, self._sign)
         problem = Problem(n, costs=(1.0,), bias=Bias.max(0.0), noise=noise)
-        options: dict[str, Any] = {"delta": unwrapped(delta), "epsilon": epsilon, "seed": seed}
+        self._delta = check_probability("delta", delta)
+        share = 1.0 if baseline is None else RACE_SHARE
+        options: dict[str, Any] = {"delta": share * self._delta, "epsilon": epsilon, "seed": seed}
         options["max_failures"] = max_failures
         made: Policy
         if first_look is not None:
@@ -158,6 +164,9 @@ class Certification:
             made = make(problem, measure=measure, **options)
         assert isinstance(made, Race)
         self.policy = made
+        self._baseline = None
+        if baseline is not None:
+            self._baseline = AgainstBaseline(made, check_index("baseline", baseline, n))
         made.labels = Labels(
             arm=lambda arm: f"{self.candidates[arm].name} {self.candidates[arm].params}",
             fidelity=lambda fidelity: "the target",
@@ -191,6 +200,8 @@ class Certification:
             self._failures[pull.arm] += 1
         else:
             self._values[pull.arm].append(value)
+        if self._baseline is not None:
+            self._baseline.look()
 
     def rule_out(self, arm: int) -> None:
         """Note an evaluation that gave the worst value: -inf where values are maximised.
@@ -216,13 +227,13 @@ class Certification:
     @property
     def noise_is_hidden(self) -> bool:
         """Whether all evaluations of each candidate gave exactly the same value."""
-        if self._noiseless or any(map(_vary, self._values)):
+        if self._noiseless or any(map(equal_values.vary, self._values)):
             return False
         counts = [len(values) for values in self._values]
         if self._in_blocks:
             return max(counts) >= _LEAST_REPLICATES
         repeats = sum(max(count - 1, 0) for count in counts)
-        return repeats >= max(_LEAST_REPEATS, len(counts))
+        return repeats >= max(equal_values.LEAST_REPEATS, len(counts))
 
     def certificate(self, about: str, shortlist: str) -> Certificate:
         """Return the answer so far.
@@ -232,7 +243,10 @@ class Certification:
         """
         answer, hidden, worst = self.policy.recommend(), self.noise_is_hidden, self._worst
         winner = None if math.isnan(answer.mean) else answer.arm
-        reason, notices = answer.reason, [*answer.notices, *self._coarse_values()]
+        reason, notices = answer.reason, [*answer.notices]
+        named = [*zip((one.name for one in self.candidates), self._values, strict=True)]
+        if not (self._noiseless or self._is_bounded):
+            notices += equal_values.on_coarse_values(named, self._in_blocks)
         if hidden:
             seen = [arm for arm in self.policy.active.tolist() if self._values[arm]]
             winner = max(seen, key=lambda arm: self._sign * min(self._values[arm]), default=None)
@@ -241,6 +255,7 @@ class Certification:
         is_last = winner is not None and n_left == 1 and not hidden
         if is_last or not n_left:
             reason = f"every {'other ' if is_last else ''}candidate gave {worst}"
+        constant = [] if self._noiseless else equal_values.on_constant_values(named)
         if self._ruled_out:
             names = joined([self.candidates[arm].name for arm in sorted(self._ruled_out)])
             notices += [f"{names} gave {worst}, and so on average: no other candidate is worse"]
@@ -256,7 +271,7 @@ class Certification:
         results = self._results(winner, certified)
         return Certificate(
             luckiest=self._luckiest,
-            delta=answer.delta,
+            delta=self._delta,
             candidates=results,
             finished=self.finished,
             winner=winner,
@@ -269,11 +284,18 @@ class Certification:
             about=about,
             shortlist=shortlist,
             assumptions=() if hidden else answer.assumptions,
-            conditions=() if hidden else (*answer.conditions, *self._constant_candidates()),
+            conditions=() if hidden else (*answer.conditions, *constant),
             unseen="" if hidden else self._unseen(results, winner),
             notices=tuple(notices),
             corrected_mean=self._corrected_mean(results, winner),
+            baseline=self._compared_with_baseline(winner, within),
         )
+
+    def _compared_with_baseline(self, winner: int | None, most: float) -> Baseline | None:
+        if winner is None or self._baseline is None or self.noise_is_hidden:
+            return None
+        today = self.candidates[self._baseline.arm]
+        return self._baseline.compared(winner, most, today.params, today.name)
 
     @property
     def _worst(self) -> float:
@@ -302,7 +324,7 @@ class Certification:
             standings[winner] = "certified" if certified else "best so far"
         standings[list(self._ruled_out)] = "worse"
         values = [*chain(*self._values), *(candidate.claim for candidate in self.candidates)]
-        seen = max(values) - min(values)
+        seen = float(np.nanmax(values) - np.nanmin(values))
         results = []
         for arm, candidate in enumerate(self.candidates):
             count, mean, _ = self.policy.summary(arm, 0)
@@ -346,32 +368,6 @@ class Certification:
         low, high = results[winner].interval
         return min(max(mean - self._sign * found, low), high)
 
-    def _constant_candidates(self) -> list[str]:
-        told = list(zip(self.candidates, self._values, strict=True))
-        constant = [one.name for one, values in told if len(values) >= 3 and not _vary(values)]
-        if self._noiseless or not (constant and any(map(_vary, self._values))):
-            return []
-        return [f"the equal values of {joined(constant)} are not due to a fixed seed or split"]
-
-    def _coarse_values(self) -> list[str]:
-        """Return a notice if scores in [0, 1] are too coarse for normal noise."""
-        coarse = [
-            candidate.name
-            for candidate, values in zip(self.candidates, self._values, strict=True)
-            if len(values) >= _LEAST_REPEATS
-            and 2 * Counter(values).most_common(1)[0][1] > len(values)
-        ]
-        lies_within = all(0.0 <= value <= 1.0 for values in self._values for value in values)
-        if self._noiseless or self._is_bounded or not (coarse and lies_within):
-            return []
-        remedy = "take a finer score or more data"
-        if not self._in_blocks:
-            remedy = f"declare Bounded(0, 1) if no value can lie outside, or {remedy}"
-        return [
-            f"more than half of the values of {joined(coarse)} are equal, and all values lie in "
-            f"[0, 1]: claims that rest on normal noise may be wrong; {remedy}"
-        ]
-
     def _unseen(self, results: Sequence[CandidateResult], winner: int | None) -> str:
         if winner is None or self._noiseless or self._is_bounded:
             return ""
@@ -390,8 +386,4 @@ class Certification:
         )
         seen = [(result.name, result.evaluations) for result in (results[winner], *closest[:1])]
         unit = "replicates" if self._in_blocks else "evaluations"
-        return unseen_in_words(seen, self.policy.delta, unit)
-
-
-def _vary(values: Sequence[float]) -> bool:
-    return any(value != values[0] for value in values)
+        return unseen_in_words(seen, self._delta, unit)

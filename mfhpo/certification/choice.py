@@ -27,10 +27,10 @@ LOSSES_ARE_MAXIMISED = (
 _MEASURE = 10
 
 # Aim -> options that have no part in it, and why.
-_NO_MEASURE = "no winner is evaluated once more"
+_NO_WINNER = dict.fromkeys(("measure", "baseline"), "there is no winner to evaluate or compare")
 _NO_PART: dict[str, dict[str, str]] = {
-    "reward per cost": {"epsilon": "no arms are told apart to a tolerance", "measure": _NO_MEASURE},
-    "reward per pull": {"bias": "arms are compared at the target only", "measure": _NO_MEASURE},
+    "reward per cost": {"epsilon": "no arms are told apart to a tolerance", **_NO_WINNER},
+    "reward per pull": {"bias": "arms are compared at the target only", **_NO_WINNER},
 }
 
 

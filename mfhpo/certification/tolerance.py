@@ -1,4 +1,4 @@
-"""The tolerance that holds for a race's leader, as far as it goes."""
+"""How far a race's leader is ahead of others, or may be behind, as far as it goes."""
 
 import math
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mfhpo.identification.group_sequential import GroupSequential
+from mfhpo.knowledge.arrays import IntArray
 from mfhpo.knowledge.noise import Bounded
 from mfhpo.racing.race import Race
 
@@ -27,33 +28,51 @@ def tolerance(policy: Race, leader: int) -> float:
         return 0.0
     if isinstance(policy, GroupSequential):
         return policy.behind
-    found, falls_short = math.inf, policy.known.needs.falls_short
-    if falls_short is not None:
-        spread = float(np.nan_to_num(policy.known.evidence.noise_scales()[-1]))
-        found = _least_tolerance(
-            lambda epsilon: falls_short(policy.known, leader, epsilon) > 0.0, spread
+    return max(0.0, _least_tolerance(policy, leader, others, 0.0))
+
+
+def lead(policy: Race, arm: int, other: int) -> float:
+    """Return the least by which an arm is better than another one; negative if it may be worse.
+
+    For one `other`, all such bounds hold together with the probability of the policy's certificate.
+    They rest on the values of both arms, at whatever time the race has dropped them.
+    """
+    if isinstance(policy, GroupSequential):
+        return policy.lead(arm, other)
+    both, evidence = np.array([arm, other]), policy.known.evidence
+    shared = np.flatnonzero((evidence.counts[both] > 0).all(axis=0))
+    if not shared.size:
+        return -math.inf
+    own, means = evidence.means(both)[:, shared[-1]].tolist()
+    return -_least_tolerance(policy, arm, both[1:], means - own)
+
+
+def _least_tolerance(policy: Race, leader: int, others: IntArray, least: float) -> float:
+    """Return the epsilon, from `least` on, by which none of the others is better than a leader."""
+    known, found = policy.known, math.inf
+    if (falls_short := known.needs.falls_short) is not None:
+        spread = float(np.nan_to_num(known.evidence.noise_scales()[-1]))
+        found = _first_epsilon(
+            lambda epsilon: falls_short(known, leader, others, epsilon) > 0.0, spread, least
         )
         # Its intervals are another event, but for bounded values, and sure without any noise.
         if not (isinstance(policy.problem.noise, Bounded) or spread == 0.0):
             return found
-    if policy.known.needs.intake is None:
-        # In blocks, arms are compared by their differences alone.
-        _, mean, radius = policy.summary(leader, 0)
-        summaries = [policy.summary(int(arm), 0) for arm in others]
-        highest = max(other + half for _, other, half in summaries)
-        found = min(found, max(0.0, highest - (mean - radius)))
+    # In blocks, arms are compared by their differences alone.
+    if known.needs.intake is None and known.bias is not None:
+        found = min(found, -float(known.evidence.leads(leader, others, known.bias).min()))
     return found
 
 
-def _least_tolerance(falls_short: Callable[[float], bool], spread: float) -> float:
-    """Return the epsilon at which the evidence against all others suffices, or infinity."""
+def _first_epsilon(falls_short: Callable[[float], bool], spread: float, least: float) -> float:
+    """Return the epsilon from `least` on at which the evidence suffices, or infinity."""
     most = spread
-    while falls_short(most):
+    while falls_short(least + most):
         if not 0.0 < most < _MOST_SPREADS * spread:
             return math.inf
         most *= 2.0
     low, high = 0.0, most
     while high - low > _PRECISION * most:
         middle = (low + high) / 2.0
-        low, high = (middle, high) if falls_short(middle) else (low, middle)
-    return high
+        low, high = (middle, high) if falls_short(least + middle) else (low, middle)
+    return least + high

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from mfhpo._validation import plain
+from mfhpo.certification.baseline import Baseline
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.new_data import new_data_in_words
 from mfhpo.games.equilibrium import Dissatisfaction, Equilibrium, Utility
@@ -68,6 +69,9 @@ class Answer:
         takes twice as long as its last limit.
     certificate
         What the evaluations of the shortlist say. None during the search.
+    baseline
+        How the winner compares with the configuration in use today, where one was named. It shares
+        delta with the claim.
     limit, survival, censored, estimated
         See `mfhpo.problem.Recommendation`.
     dissatisfaction, utilities
@@ -132,6 +136,7 @@ class Answer:
     evaluations: int = 0
     # Of hosts.
     is_nested: bool = False
+    baseline: Baseline | None = None
     new_data_interval: tuple[float, float] | None = None
 
     @classmethod
@@ -201,10 +206,12 @@ class Answer:
         else:
             known = [each.name for each in fields(self)]
             names = tuple(known[: known.index("searched")]) + _OF_SEARCHES * self.searched
+        names += ("baseline",) * (self.baseline is not None and not self.searched)
         names += ("new_data_interval",) * (self.new_data_interval is not None)
         content = {**asdict(self), "gain": self.gain, "seconds": self.seconds}
         if self.certificate is not None:
             content["certificate"] = self.certificate.to_dict()
+        content["baseline"] = self.baseline and self.baseline.to_dict()
         content["survival"] = [point._asdict() for point in self.survival]
         return {name: plain(content[name]) for name in names}
 
@@ -241,6 +248,7 @@ def _race_in_words(answer: Answer) -> list[str]:
         failed = f"; failed {answer.failures} of {pulls}, and all values are those of the others"
     lines = [
         f"{head}: {params_in_words(answer.params, answer.is_nested)}",
+        *([] if answer.baseline is None else [f"  baseline    {answer.baseline}"]),
         f"  mean        {answer.mean:.5g} at level {cut(str(answer.level))}; at the target "
         f"fidelity in [{low:.5g}, {high:.5g}]",
         f"  {claim}",

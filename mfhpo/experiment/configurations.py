@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from mfhpo._validation import check_index, shown
 from mfhpo.knowledge.fidelity import native
 
 Describe: TypeAlias = Callable[[Any], Any]
@@ -47,6 +48,21 @@ def key_of(configuration: Mapping[str, Any], describe: Describe = described) -> 
     3
     """
     return repr([(name, describe(configuration[name])) for name in sorted(configuration)])
+
+
+def arm_of_baseline(known: Configurations, baseline: Mapping[str, Any] | int | None) -> int | None:
+    """Return the arm of the configuration in use today, or of its entry; ValueError without one."""
+    if baseline is None:
+        return None
+    if not isinstance(baseline, Mapping):
+        return known.entries[check_index("baseline", baseline, len(known.entries))]
+    arm = known.find(baseline)
+    if arm is None:
+        raise ValueError(
+            f"baseline={shown(dict(baseline))} is none of the {len(known)} configurations that are "
+            f"compared; add it to them, or give the index of one of them."
+        )
+    return arm
 
 
 class Configurations:

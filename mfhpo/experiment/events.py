@@ -132,6 +132,8 @@ class Begun(Event):
         Who chose it; and the claim whose place it takes, or any earlier one in that place. It has
         a place of its own if that one was given up, or was of another configuration, level or
         block.
+    is_baseline
+        Whether the host knows that the configuration is the one in use today.
     worker
         Who evaluates it.
     time
@@ -149,6 +151,7 @@ class Begun(Event):
     shortlist: tuple[str, ...] = ()
     origin: Origin = "chosen"
     retry_of: str | None = None
+    is_baseline: bool = False
     worker: str = ""
     time: float = 0.0
 

@@ -66,11 +66,11 @@ class Rounds:
     def plan(self, known: Known) -> None:
         """Do nothing: bias bounds and costs have no part here (see `Rule.plan`)."""
 
-    def falls_short(self, known: Known, leader: int, epsilon: float) -> float:
-        """Return the missing evidence against another arm being better by epsilon, if above 0."""
+    def falls_short(self, known: Known, leader: int, others: IntArray, epsilon: float) -> float:
+        """Return the missing evidence against others being better by epsilon, if above 0."""
         if len(self.blocks.rounds) < _FIRST_LOOK:
             return math.inf
-        others, threshold = known.arms[known.arms != leader], _threshold(known)
+        threshold = _threshold(known)
         return threshold - float(self.blocks.evidence(leader, others, epsilon, threshold).min())
 
     # Pulls.

@@ -197,13 +197,12 @@ class Looks:
         looked_at = np.where(np.arange(seen.shape[1]) < self._looked_at[:, None], seen, np.nan)
         return Samples.of(values, looked_at)
 
-    def _differences(self, leader: int, others: IntArray) -> Samples:
-        """Return the leader's differences to others; in blocks, within the same ones."""
-        arms = np.append(leader, others)
+    def _differences(self, leader: int, others: IntArray, size: int) -> Samples:
+        """Return the leader's differences to others at a look; in blocks, within the same ones."""
+        values = self._blocks.first_values(np.append(leader, others), size)
         if self._blocks.in_blocks:
-            values = self._blocks.first_values(arms, int(self._looked_at[leader]))
             return self._samples(values[0] - values[1:])
-        own = self._at_look(arms)
+        own = self._samples(values)
         return Samples(
             counts=own.counts[1:],
             means=own.means[0] - own.means[1:],
@@ -239,7 +238,7 @@ class Looks:
         size = int(self._looked_at[leader])
         compared = self._looked_at[others] == size
         if compared.any():
-            differences = self._differences(leader, others[compared])
+            differences = self._differences(leader, others[compared], size)
             ahead[compared] = differences.means
             radii[compared] = self._radii(
                 known, size, differences, known.problem.n_arms - 1, of_two=True
@@ -250,6 +249,15 @@ class Looks:
         """Return by how much other arms may be better than the last look's leader at most."""
         _, ahead, radii = self._lead(known)
         return math.inf if self._leader is None else float((radii - ahead).max(initial=0.0))
+
+    def lead(self, known: Known, arm: int, other: int) -> float:
+        """Return the least by which an arm exceeds another, by the last look at both."""
+        size = int(min(self._looked_at[arm], self._looked_at[other]))
+        if not size:
+            return -math.inf
+        differences = self._differences(arm, np.array([other]), size)
+        radii = self._radii(known, size, differences, known.problem.n_arms - 1, of_two=True)
+        return float(differences.means[0] - radii[0])
 
     # Answers.
 
@@ -372,6 +380,10 @@ class GroupSequential(Race):
     def behind(self) -> float:
         """The tolerance that holds; infinite before the first look, and once its leader left."""
         return self.rule.behind(self.known)
+
+    def lead(self, arm: int, other: int) -> float:
+        """Return the least by which an arm's mean exceeds another's, for any arms and looks."""
+        return self.rule.lead(self.known, arm, other)
 
     def looks_with(self, pending: Sequence[Pull] = ()) -> int:
         """Return the number of looks if all that is under way gives values."""

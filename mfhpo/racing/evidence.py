@@ -112,17 +112,21 @@ class Evidence:
         self, better: int, others: IntArray, bias: Bias, epsilon: float = 0.0
     ) -> BoolArray:
         """Tell whether one arm's intervals lie above those of others, less epsilon, shape (n,)."""
+        return self.leads(better, others, bias) + epsilon >= 0.0
+
+    def leads(self, better: int, others: IntArray, bias: Bias) -> FloatArray:
+        """Return the least by which an arm's target mean exceeds others', by intervals, (n,)."""
         one = np.array([better])
         if bias.kind == "max":
             lowest, _ = self.intervals(one, bias)
             _, highest = self.intervals(others, bias)
-            return np.asarray(lowest + epsilon >= highest)
-        apart = np.zeros(len(others), dtype=bool)
+            return np.asarray(lowest - highest)
+        found = np.full(len(others), -np.inf)
         for m in self._compared:
             low = self.means(one, m) - self.half_widths(one, m)
             high = self.means(others, m) + self.half_widths(others, m)
-            apart |= low - high + epsilon >= bias.bounds[m]
-        return apart
+            found = np.maximum(found, low - high - bias.bounds[m])
+        return found
 
     def half_widths(
         self, arms: IntArray, fidelity: int, counts: IntArray | None = None

@@ -148,10 +148,14 @@ class BestArmOptions(RaceOptions, total=False):
 
 
 class BlockOptions(TypedDict, total=False):
-    """The option of those who choose the replicates of a race for the best arm.
+    """The options of those who run a race for the best arm: its replicates and its baseline.
 
     Parameters
     ----------
+    baseline
+        The configuration in use today: one of those that are compared, or its index. The answer
+        says by how much the winner is better than it, at least. That takes half of `delta`, so that
+        the claim and this comparison hold together. None: there is none.
     replicate
         Name of the parameter that sets the split or the seed. The objective asks for it, as for the
         fidelity, and the race decides it: all configurations are evaluated with the same ones, in
@@ -164,6 +168,7 @@ class BlockOptions(TypedDict, total=False):
         of its own.
     """
 
+    baseline: Mapping[str, Any] | int | None
     replicate: str | None
 
 

@@ -91,6 +91,11 @@ class Roster:
         others[arm] = False
         return np.flatnonzero(others)
 
+    def beaten_by(self, arm: int) -> int | None:
+        """Return the arm that was found to be better than an eliminated one, if one was."""
+        by = int(self._exit_by[arm])
+        return None if by < 0 else by
+
     @property
     def is_lonely(self) -> bool:
         """True if arms left, all of them without a comparison."""
@@ -192,8 +197,9 @@ class Needs:
     lacking: Callable[["Known", int, dict[int, int]], dict[int, int]] = lambda known, arm, usual: (
         usual
     )
-    # Returns the evidence that is missing against others being better than an arm by epsilon.
-    falls_short: Callable[["Known", int, float], float] | None = None
+    # Returns the evidence that is missing against others being better than an arm by epsilon, which
+    # may be negative.
+    falls_short: Callable[["Known", int, IntArray, float], float] | None = None
     # Returns count, mean and radius of an arm at the target, None: as usual.
     summary: Callable[["Known", int], tuple[int, float, float] | None] | None = None
     # Says why there is nothing left to do; empty while there is.

@@ -98,6 +98,9 @@ class BudgetedSearch(Policy):
 
     Attributes
     ----------
+    baseline
+        The arm that is in use today; None as long as it is not known. With a value at the target it
+        is always a finalist, and the certificate compares the winner with it.
     top
         Largest number of arms on the shortlist.
     budget
@@ -195,6 +198,25 @@ class BudgetedSearch(Policy):
         """Compare these arms, of all the shortlists that workers drew up at the same moment."""
         self._finalists.agree(shortlist)
 
+    def contenders(self) -> list[int]:
+        """Return the arms of a shortlist made now, with the baseline if it has a value."""
+        most, baseline = self.budget.largest_shortlist(self.top), self.baseline
+        found = self.search.contenders(most)
+        if baseline is None or baseline in found or baseline not in self.search.finished_arms():
+            return found
+        return [*found[: most - 1], baseline]
+
+    @property
+    def baseline(self) -> int | None:
+        """The arm that is in use today, if it is known."""
+        return self._finalists.baseline
+
+    @baseline.setter
+    def baseline(self, arm: int | None) -> None:
+        if arm != self._finalists.baseline:
+            self._finalists.baseline = arm
+            self._finalists.forget()
+
     @property
     def shortlist(self) -> tuple[int, ...]:
         """The arms that are compared; empty during the search."""
@@ -258,7 +280,7 @@ class BudgetedSearch(Policy):
             pays = not math.isinf(budget.amount) and budget.pays_for(LEAST_OF_FINALISTS, ())
             if budget.kept == 0.0 and (is_spent or not pays):
                 return None
-            shortlist = tuple(self.search.contenders(budget.largest_shortlist(self.top)))
+            shortlist = tuple(self.contenders())
         replicate = self._finalists.next_pull(shortlist, pending)
         if replicate is None:
             return None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
-from mfhpo._validation import check_count, check_flag, check_limit, shown
+from mfhpo._validation import check_baseline, check_count, check_flag, check_limit, shown
 from mfhpo.certification.certification import MakeCertifier
 from mfhpo.certification.choice import check_blocks
 from mfhpo.knowledge.candidates import CandidatesLike, configurations_of, space_of
@@ -63,6 +63,11 @@ class SearchOptions(TypedDict, total=False):
         DataFrame; or how many to draw from the space. All begin at a level that the budget pays
         for, or as many as it pays for, at random. The model says which go up, and the certificate
         is about the finalists. None: the search begins configurations of its own.
+    baseline
+        The configuration in use today. It is evaluated at the target first, and is always among the
+        finalists; the answer says by how much the winner is better than it, at least. That takes
+        half of `delta`, so that the claim and this comparison hold together. With `candidates`, it
+        is one of them. None: there is none.
     chance
         A probability such as .95. A search among `candidates` ends once its model is so sure that
         no other of them is better than the leader by more than `epsilon`, which has to be given.
@@ -90,6 +95,7 @@ class SearchOptions(TypedDict, total=False):
     max_failures: int
     replicate: str | None
     candidates: CandidatesLike
+    baseline: Mapping[str, Any] | None
     chance: float | None
 
 
@@ -103,6 +109,8 @@ class DeclaredSearch:
         The parameter that sets what an evaluation costs.
     checkpoints, replicate, candidates
         See `SearchOptions`.
+    baseline
+        See `SearchOptions`. Or its index, where the candidates are given.
     options
         Further arguments of `BudgetedSearch`.
     """
@@ -112,6 +120,7 @@ class DeclaredSearch:
     replicate: str | None
     candidates: int | Sequence[Mapping[str, Any]] | None
     options: Mapping[str, Any]
+    baseline: Mapping[str, Any] | int | None = None
 
     @classmethod
     def of(
@@ -124,6 +133,7 @@ class DeclaredSearch:
         checkpoints: bool = False,
         replicate: str | None = None,
         candidates: CandidatesLike = None,
+        baseline: Mapping[str, Any] | int | None = None,
         **options: Any,
     ) -> DeclaredSearch:
         """Take what a user gives, and try it, so that wrong arguments raise now.
@@ -161,7 +171,8 @@ class DeclaredSearch:
                 f"chance={shown(chance)} is a model's estimate, and the candidates "
                 f"have no parameters that a model could learn from; leave it out."
             )
-        declared = cls(known, checkpoints, replicate, given, options)
+        check_baseline(baseline, has_index=given is not None)
+        declared = cls(known, checkpoints, replicate, given, options, baseline)
         declared.race(known.levels or (), seed=0, sign=1.0)
         return declared
 
@@ -236,6 +247,7 @@ def declared_shortlist(
     levels: Sequence[Any],
     replicate: str | None = None,
     certify_share: float | None = None,
+    baseline: Mapping[str, Any] | int | None = None,
 ) -> DeclaredSearch:
     """Return the search of `BestArmOptions` in which cheap levels choose the finalists."""
     sigma: SigmaLike = declaration.noise
@@ -246,6 +258,7 @@ def declared_shortlist(
         replicate=replicate,
         candidates=candidates,
         certify_share=certify_share,
+        baseline=baseline,
         sigma=None if isinstance(sigma, EstimatedNoise) else sigma,
         **{name: options[name] for name in ("budget", "delta", "epsilon", "max_failures")},
     )

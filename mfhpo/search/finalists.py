@@ -48,12 +48,13 @@ class Finalists:
         self.options, self.sign, self.in_blocks = options, sign, blocks
         self._search, self._budget, self._params = search, budget, params
         self._certifier = None if blocks else certifier
+        self.baseline: int | None = None  # the arm that is in use today
         self._certification: Certification | None = None
         # What was told, with values of which larger is better, and how much of it is compared.
         self._replicates: list[tuple[Replicate, float | None, float | None]] = []
         self._n_compared = 0
         # Raises for a bad delta, epsilon or sigma now, not when the search has spent its share.
-        self._compare([_ANY] * 2)
+        self._compare([_ANY] * 2, ())
 
     def agree(self, shortlist: Sequence[int]) -> None:
         """Compare these arms."""
@@ -85,7 +86,8 @@ class Finalists:
                 for arm, claim in zip(self.shortlist, claims, strict=True)
             ]
             luckiest = int(np.argmax(np.nan_to_num(claims, nan=-np.inf)))
-            self._certification, self._n_compared = self._compare(candidates, luckiest), 0
+            race = self._compare(candidates, self.shortlist, luckiest)
+            self._certification, self._n_compared = race, 0
         for pull, value, stopped_at in self._replicates[self._n_compared :]:
             self._n_compared += 1
             if pull.arm not in self.shortlist:
@@ -117,7 +119,8 @@ class Finalists:
             for pull in pending
             if isinstance(pull, Replicate) and pull.arm in shortlist
         ]
-        chosen = (known or self._compare([_ANY] * len(shortlist))).ask(under_way)
+        race = known or self._compare([_ANY] * len(shortlist), shortlist)
+        chosen = race.ask(under_way)
         if chosen is None or (known is not None and self._is_idle(known, under_way, pending)):
             return None
         block = None if chosen.block is None else chosen.block + FIRST_BLOCK
@@ -138,7 +141,10 @@ class Finalists:
         block = None if pull.block is None else pull.block - FIRST_BLOCK
         return Pull(shortlist.index(pull.arm), 0, block=block)
 
-    def _compare(self, candidates: Sequence[Candidate], luckiest: int = 0) -> Certification:
+    def _compare(
+        self, candidates: Sequence[Candidate], shortlist: Sequence[int], luckiest: int = 0
+    ) -> Certification:
+        baseline = self.baseline
         certification = Certification(
             candidates,
             luckiest=luckiest,
@@ -147,6 +153,7 @@ class Finalists:
             first_look=None if self._certifier else self._budget.first_look(len(candidates)),
             certifier=self._certifier,
             measure=0,
+            baseline=None if baseline not in shortlist else shortlist.index(baseline),
             **self.options,
         )
         certification.policy.most_blocks = self._budget.most_replicates

@@ -113,16 +113,21 @@ class Standing:
 
     def _notices(self) -> tuple[str, ...]:
         found, name = self.search.most_failed(), self.policy.labels.fidelity
+        shortlist, baseline = self.finalists.shortlist, self.finalists.baseline
+        lacks = shortlist and baseline is not None and baseline not in shortlist
+        missing = "the baseline gave no value at the target, so that it is not compared"
         if found is None:
-            return ()
+            return (missing,) if lacks else ()
         level, failed, tried = found
         return (
+            *([missing] if lacks else []),
             f"{failed} of {tried} configurations failed at {name(level)}, so that new ones begin "
             f"at {name(level + 1)}",
         )
 
     def findings(self) -> dict[str, Any]:
         """Return what an answer adds to `recommend`: see `mfhpo.experiment.Answer`."""
+        certificate = self.certificate()
         return {
             "tried": len(self.budget.reached),
             "stopped": self.budget.stopped,
@@ -130,7 +135,8 @@ class Standing:
             "at_target": len(self.search.finished_arms()),
             "left": self.left,
             "chance": self.chance(),
-            "certificate": self.certificate(),
+            "certificate": certificate,
+            "baseline": certificate and certificate.baseline,
         }
 
     def certificate(self) -> Certificate | None:

@@ -59,7 +59,7 @@ def searched(grid=(0.1, 0.2, 0.5, 0.4), **options):
 def test_winner_is_the_best_on_fresh_splits_and_fitted_on_all_data():
     search = searched()
     Noted.fits.clear()
-    answer = certify(search, X, y, top=3, epsilon=0.02, measure=0, random_state=0)
+    answer = certify(search, X, y, top=3, epsilon=0.02, measure=0, random_state=0, baseline=None)
     assert answer.certified
     assert answer.best_params_ == {"worth": 0.5}
     assert answer.best_score_ == answer.mean == pytest.approx(0.5, abs=0.05)
@@ -77,7 +77,7 @@ def test_winner_is_the_best_on_fresh_splits_and_fitted_on_all_data():
     assert len(next(iter(rounds.values()))) == 3
     assert len(rounds) == max(result.evaluations for result in answer.candidates)
     again, other = (
-        certify(search, X, y, top=3, epsilon=0.02, measure=0, random_state=seed)
+        certify(search, X, y, top=3, epsilon=0.02, measure=0, random_state=seed, baseline=None)
         for seed in (0, None)
     )
     assert answer == again
@@ -118,7 +118,7 @@ def test_halving_search(resource):
     ).fit(X, y)  # fmt: skip
     rows = search.cv_results_["params"]
     assert len(rows) > 5
-    answer = certify(search, X, y, top=9, epsilon=0.02, random_state=0)
+    answer = certify(search, X, y, top=9, epsilon=0.02, random_state=0, baseline=None)
     assert len(answer.candidates) == 5
     assert answer.luckiest == 0
     assert answer.luckiest_result.params["worth"] == search.best_params_["worth"]
@@ -170,7 +170,7 @@ class Interrupted(Noted):
 
 def test_interrupt_gives_what_is_known(monkeypatch):
     search = GridSearchCV(Interrupted(), {"worth": [0.1, 0.2, 0.5, 0.4]}).fit(X, y)
-    options = {"epsilon": 0.02, "random_state": 0}
+    options = {"epsilon": 0.02, "random_state": 0, "baseline": None}
     whole = certify(search, X, y, **options)
     for fits, reason in (
         (11, "it was interrupted and 4 arms are not told apart yet"),

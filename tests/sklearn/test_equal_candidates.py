@@ -64,15 +64,16 @@ def test_certify_compares_equal_settings_once():
     for worths, best in (([0.5, 0.1, 0.5], None), ([0.1, 0.5, 0.5, 0.3], None)):
         search = GridSearchCV(Drawn(), {"worth": worths}, cv=3).fit(X, y)
         best = search.best_index_
-        answer = certify(search, X, y, epsilon=0.0, random_state=0)
+        answer = certify(search, X, y, epsilon=0.0, random_state=0, baseline=None)
         assert answer.compared == len(set(worths))
         assert (answer.certified, answer.params) == (True, {"worth": 0.5})
         # The row that the search hands over is the one that is shown, with what it promised.
         assert answer.candidates[answer.luckiest].name == f"row {best}"
         assert answer.candidates[answer.luckiest].claim == search.best_score_
     search = GridSearchCV(Drawn(), {"worth": [0.9, 0.1, 0.1]}, cv=3).fit(X, y)
-    names = [candidate.name for candidate in certify(search, X, y, random_state=0).candidates]
+    answer = certify(search, X, y, random_state=0, baseline=None)
+    names = [candidate.name for candidate in answer.candidates]
     assert names == ["row 0", "row 1"]  # the first of equal ones
     same = GridSearchCV(Drawn(), {"worth": [0.5, 0.5]}).fit(X, y)
     with pytest.raises(ValueError, match="1 different settings"):
-        certify(same, X, y)
+        certify(same, X, y, baseline=None)

@@ -71,7 +71,7 @@ def evaluated_in(world):
 def certified(task, world, options):
     promised = GridSearchCV(Evaluated(), {"x": [each["x"] for each in task.candidates]}).fit(X)
     with evaluated_in(world):
-        return certify(promised, X, budget=task.budget, **options)
+        return certify(promised, X, budget=task.budget, baseline=None, **options)
 
 
 class Searches(Host):

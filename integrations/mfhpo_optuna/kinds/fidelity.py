@@ -6,6 +6,7 @@ import abc
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -188,10 +189,14 @@ class SearchKind(FidelityKind):
     purpose = "search"
 
     def __init__(self, declared: DeclaredSearch, is_proposed: bool) -> None:
-        self._declared = declared
         self._kind = HalvingSearch if is_proposed else ModelSearch
         self.fidelity = declared.fidelity if has_levels(declared.fidelity) else None
         self.replicate = declared.replicate
+        today = declared.baseline
+        if isinstance(today, Mapping) and declared.candidates is None:  # a trial says it
+            self.baseline = {name: today[name] for name in today.keys() - {*self.owned}}
+            declared = replace(declared, baseline=None)
+        self._declared = declared
         self.in_seconds = declared.fidelity.costs == "measured"
 
     def given(self, seed: int) -> int | list[Params]:

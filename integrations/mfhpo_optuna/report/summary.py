@@ -267,6 +267,8 @@ def _claim(
     """Return how sure the answer is, and why; `interval` is that of its configuration."""
     delta, conditions = answer["delta"], answer["conditions"]
     facts = []
+    if answer.get("baseline"):
+        facts.append(("baseline", answer["baseline"]["words"]))
     if status == "certified" or answer.get("within") is not None:
         wrong = wrong_in_words(delta, conditions)
         facts.append(("how sure", f"{wrong}; the intervals may be wrong with the same probability"))

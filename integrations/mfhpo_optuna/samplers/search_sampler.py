@@ -61,13 +61,14 @@ class SearchSampler(StudySampler):
     lease, progress, seed
         See `mfhpo_optuna.samplers.options.SamplerOptions`.
     **options
-        See `mfhpo.search.SearchOptions`. Without a budget, the search goes on as long as the study
-        does; see `certify`. A study that is run again with a larger budget goes on with the search
-        if that was not over, else with its certificate alone. That is then wrong with probability
-        at most `delta` for each budget. A trial that fails is paid for, and below the target it
-        does not condemn its configuration: where most fail at the lowest level, new ones begin
-        above it. One whose worker dies counts at what others have taken. With `checkpoints`, the
-        objective keeps its checkpoint under `training_of`.
+        See `mfhpo.search.SearchOptions`. Instead of `baseline`, a trial may be enqueued as such:
+        ``study.enqueue_trial(params, user_attrs={"baseline": True})``. Without a budget, the search
+        goes on as long as the study does; see `certify`. A study that is run again with a larger
+        budget goes on with the search if that was not over, else with its certificate alone. That
+        is then wrong with probability at most `delta` for each budget. A trial that fails is paid
+        for, and below the target it does not condemn its configuration: where most fail at the
+        lowest level, new ones begin above it. One whose worker dies counts at what others have
+        taken. With `checkpoints`, the objective keeps its checkpoint under `training_of`.
 
     Examples
     --------

@@ -21,6 +21,7 @@ from mfhpo_optuna.samplers.answer import AnswerTrials
 from mfhpo_optuna.samplers.options import check_arm_sampler
 from mfhpo_optuna.samplers.studies import Studies, stop
 from mfhpo_optuna.samplers.suggestions import arms_only_study, value_for
+from mfhpo_optuna.study.baseline import enqueue
 from mfhpo_optuna.study.distributions import check_choices, drawn
 from mfhpo_optuna.study.loop.end_of_optimize import call_at_end, end_with_optimize, note_end
 from mfhpo_optuna.study.loop.report import ProgressLike, ProgressReport
@@ -186,6 +187,8 @@ class StudySampler(BaseSampler):
         self._leave_median_pruner(study)
         if self.objection_to(study):
             return  # the first suggestion raises; raising here would leave the trial running
+        if self.kind.baseline is not None:
+            enqueue(study, self.kind.baseline)
         call_at_end(study, self, lambda error: self._ended(study, error))
         try:
             refusal = self._studies.objection_to_others(study, trial.number, self._sleep)

@@ -12,6 +12,7 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from mfhpo_optuna.kinds.kind import Kind
+from mfhpo_optuna.study.baseline import is_baseline
 from mfhpo_optuna.study.distributions import contains, described, levels_in, own_value
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.study.trials.attributes import PullNote
@@ -66,7 +67,8 @@ def _level_for(
     index, number = note.fidelity, trial.number
     if index is None:
         if number not in known.levels_of:
-            known.levels_of[number] = known.experiment.level_of(str(number))
+            own = known.experiment.level_of(str(number))
+            known.levels_of[number] = len(levels) - 1 if is_baseline(trial) else own
         index = known.levels_of[number]
     level = levels[index]
     if not contains(distribution, level):

@@ -29,6 +29,7 @@ class Declared(abc.ABC):
 
     fidelity: Fidelity | None = None  # the parameter that sets the level, if there is one
     replicate: str | None = None  # the parameter that sets the split; None: all are independent
+    baseline: Params | None = None  # the configuration in use today, if it is to be enqueued
     arms_option = "arms"  # the argument in which users give configurations
     in_seconds = False  # whether costs are seconds that are measured
     has_one_objective = True

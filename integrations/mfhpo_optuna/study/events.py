@@ -15,6 +15,7 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo.experiment import Assignment, Begun, Concluded, Ended, Event, Found, Lost, key_of
 from mfhpo.search import Point
 from mfhpo_optuna.study.arms import Params
+from mfhpo_optuna.study.baseline import is_baseline
 from mfhpo_optuna.study.declared import Declared
 from mfhpo_optuna.study.distributions import (
     Replicates,
@@ -173,6 +174,7 @@ class Translation:
             shortlist=tuple(shortlist),
             origin=note.origin,
             retry_of=None if note.retry_of is None else str(note.retry_of),
+            is_baseline=is_baseline(trial),
             worker=note.worker or "",
         )
 

@@ -1,7 +1,7 @@
 """The best few configurations of a finished study, as its own values have them."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,11 +15,13 @@ from optuna.distributions import (
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo._validation import check_count, check_instance, shown
+from mfhpo._validation import check_baseline, check_count, check_instance, shown
 from mfhpo.certification.candidates import Candidate, Shortlist, best_of, chosen_in_words
 from mfhpo.experiment import key_of
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import as_fidelity
+from mfhpo.racing.text import cut, params_in_words
+from mfhpo_optuna.study import baseline as baselines
 from mfhpo_optuna.study.distributions import contains, described, did_you_mean
 from mfhpo_optuna.study.trials.attributes import (
     FIDELITY_KEY,
@@ -62,11 +64,18 @@ class _Configuration:
 
 
 def shortlist_of(
-    study: optuna.Study, top: int, fidelity: str | Fidelity | None, replicate: str | None = None
+    study: optuna.Study,
+    top: int,
+    fidelity: str | Fidelity | None,
+    replicate: str | None = None,
+    baseline: Mapping[str, Any] | None = None,
 ) -> StudyShortlist:
     """Return the `top` best configurations; for arguments and errors see `certify`."""
     check_instance("study", study, optuna.Study, "an optuna.Study")
-    top = check_count("top", top, 2)
+    check_baseline(baseline, has_index=False)
+    if baseline is None and len(study.directions) == 1:
+        baseline = baselines.marked(study)
+    top = check_count("top", top, 2 if baseline is None else 1)
     if len(study.directions) > 1:
         raise ValueError(
             f"study {study.study_name!r} has {len(study.directions)} objectives, so it has no "
@@ -78,7 +87,11 @@ def shortlist_of(
     chosen = None if fidelity is None else as_fidelity(fidelity)
     eligible = _eligible(trials, chosen)
     configurations = _group(study, eligible, chosen, replicate)
-    if len(configurations) < 2:
+    today = None
+    if configurations and baseline is not None:
+        today = _baseline_in(study, configurations, baseline, chosen, replicate)
+    n = len(configurations) + (today is not None and not today.trials)
+    if n < 2:
         raise ValueError(
             f"study {study.study_name!r} has {len(configurations)} different configurations in "
             f"its {len(eligible)} trials that completed with a finite value, lie within their "
@@ -91,9 +104,12 @@ def shortlist_of(
     ranked = sorted(configurations, key=lambda configuration: -sign * configuration.claim())
     best = max(eligible, key=lambda trial: sign * _value(trial))
     [first] = [k for k, one in enumerate(ranked) if any(best is t for _, t in one.trials)]
-    kept, luckiest = best_of(ranked, first, top)
+    kept, luckiest, place_of_baseline = best_of(ranked, first, top, today)
     candidates = []
     for place, configuration in enumerate(kept):
+        if not configuration.trials:
+            candidates.append(Candidate("baseline", configuration.params, math.nan))
+            continue
         trial = max((t for _, t in configuration.trials), key=lambda trial: sign * _value(trial))
         promise = sign * max(sign * value for value in configuration.values())
         name, best_value = f"trial {trial.number}", promise if place == luckiest else None
@@ -103,6 +119,10 @@ def shortlist_of(
     searched = [trial for trial in trials if certificate_of(trial) is None]
     at = "" if chosen is None else f" at {chosen.name}={kept[0].params[chosen.name]!r}"
     by = "" if replicate is None else f" by {replicate}"
+    n_best = min(top, len(ranked))
+    and_baseline = which = ""
+    if len(kept) > n_best:
+        and_baseline, which = " and the baseline", f", {cut(params_in_words(kept[-1].params))}"
     why = "pruned, failed or infeasible"
     if any(pull_note(trial) for trial in eligible):
         why = "at lower levels, failed or infeasible"
@@ -112,13 +132,47 @@ def shortlist_of(
     return StudyShortlist(
         candidates=tuple(candidates),
         luckiest=luckiest,
-        about=f"the {len(kept)} best of {len(eligible)} completed trials{at}",
+        about=f"the {n_best} best of {len(eligible)} completed trials{at}{and_baseline}",
         words=chosen_in_words("search", len(searched), len(eligible), len(configurations), why),
         first_number=len(trials),
-        name=f"{study.study_name}: best {len(kept)} of {len(eligible)}{at}{by}",
+        name=f"{study.study_name}: best {n_best} of {len(eligible)}{at}{by}{and_baseline}{which}",
+        baseline=place_of_baseline,
         replicate=replicate,
         fidelity=None if chosen is None else chosen.name,
     )
+
+
+def _baseline_in(
+    study: optuna.Study,
+    configurations: Sequence[_Configuration],
+    baseline: Mapping[str, Any],
+    fidelity: Fidelity | None,
+    replicate: str | None,
+) -> _Configuration:
+    """Return the baseline among a study's configurations, or as a new one."""
+    asked: dict[str, BaseDistribution] = {}
+    for configuration in configurations:
+        for _, trial in configuration.trials:
+            asked |= trial.distributions
+    given = {name: value for name, value in baseline.items() if name != replicate}
+    if fidelity is not None:
+        given[fidelity.name] = _target(fidelity, asked[fidelity.name])
+    everywhere = set.intersection(*(set(one.params) for one in configurations))
+    if wrong := sorted((given.keys() - asked.keys()) | (everywhere - given.keys())):
+        raise ValueError(
+            f"baseline={shown(dict(baseline))} must have the parameters of study "
+            f"{study.study_name!r}, {sorted(asked)}; look at {wrong[0]!r}."
+        )
+    for name, value in given.items():
+        if not contains(asked[name], value):
+            raise ValueError(
+                f"baseline={shown(dict(baseline))}: {name}={shown(value)} is not a value of the "
+                f"objective's {asked[name]}; widen it, so that the baseline can be evaluated."
+            )
+        given[name] = asked[name].to_external_repr(asked[name].to_internal_repr(value))
+    key = key_of(given, described)
+    same = (one for one in configurations if key_of(one.params, described) == key)
+    return next(same, None) or _Configuration(given)
 
 
 def _eligible(trials: Sequence[FrozenTrial], fidelity: Fidelity | None) -> list[FrozenTrial]:

@@ -15,6 +15,7 @@ from mfhpo import Observation
 from mfhpo.experiment import Answer, Assignment, Done, Event, Experiment, Lost, Refused, Wait
 from mfhpo.knowledge.statistics import PullStatistics
 from mfhpo.search import BudgetedSearch
+from mfhpo_optuna.study.baseline import is_baseline
 from mfhpo_optuna.study.declared import Declared
 from mfhpo_optuna.study.distributions import described, did_you_mean
 from mfhpo_optuna.study.events import Translation, concluded_by
@@ -212,12 +213,13 @@ class StudyExperiment:
                     f"enqueue one of the levels, or leave {fidelity.name!r} to the sampler"
                 )
             level = levels.index(described(asked))
+        elif self.trials.levels and is_baseline(trial):
+            level = len(self.trials.levels) - 1
         part = self.trials.values.configuration(fixed), level
         reply = self.experiment.next(fixed=part, moving=moving)
-        own = limit_of(trial)  # enqueued with it
-        if own is None or not isinstance(reply, Assignment):
+        if (own := limit_of(trial)) is None or not isinstance(reply, Assignment):
             return reply
-        return replace(reply, limit=own)
+        return replace(reply, limit=own)  # enqueued with it
 
     def _inherited(self, trial: FrozenTrial) -> Assignment | None:
         """Return what a lost trial was to evaluate, if this one repeats it with its parameters."""

@@ -31,6 +31,7 @@ def _title(certificate: Mapping[str, Any]) -> tuple[str, ...]:
         f"{words.sentence(best['name'])} {state}",
         params_in_words(best["params"]),
         f"{mean:.4g} {words.between(interval)}",
+        words.sentence((certificate.get("baseline") or {}).get("words", "")),
         "" if certificate["certified"] else words.sentence(certificate["reason"]),
         cost,
     )
@@ -38,7 +39,7 @@ def _title(certificate: Mapping[str, Any]) -> tuple[str, ...]:
 
 def draw_finalists(figure: Any, certificate: Mapping[str, Any], sign: float, row: int) -> None:
     """Draw a row for each finalist in a row of panels, the winner first, then from the best."""
-    candidates, winner = certificate["candidates"], certificate["winner"]
+    candidates, winner = [*map(_with_claim, certificate["candidates"])], certificate["winner"]
 
     def key(place: int) -> tuple[bool, bool, float]:
         one = candidates[place]
@@ -51,6 +52,7 @@ def draw_finalists(figure: Any, certificate: Mapping[str, Any], sign: float, row
     worth = [_worth(one) for one in ordered]
     known = [place for place, (mean, _) in enumerate(worth) if math.isfinite(mean)]
     luck = [(place, ordered[place]["claim"], worth[place][0]) for place in known]
+    luck = [each for each in luck if math.isfinite(each[1])]
     lines = [end for _, claim, mean in luck for end in (claim, mean, None)]
     rows = [end for place, _, _ in luck for end in (place, place, None)]
     dotted = {"color": style.QUIET, "width": 1, "dash": "dot"}
@@ -71,7 +73,15 @@ def draw_finalists(figure: Any, certificate: Mapping[str, Any], sign: float, row
     whole = words.span([*ends, *claims], (), sign)
     axis = f"value ({words.better(sign)})"
     figure.update_xaxes(title_text=axis, range=list(whole), zeroline=False, nticks=7, **panel)
-    style.label_rows(figure, [one["name"] for one in ordered], has_winner, panel)
+    today = (certificate.get("baseline") or {}).get("name")
+    names = (one["name"] for one in ordered)
+    labels = [f"{name} (baseline)" if name == today != "baseline" else name for name in names]
+    style.label_rows(figure, labels, has_winner, panel)
+
+
+def _with_claim(candidate: Candidate) -> Candidate:
+    """Return a candidate with NaN for a claim that there is none of: a baseline may be new."""
+    return {**candidate, "claim": math.nan if candidate["claim"] is None else candidate["claim"]}
 
 
 def _worth(candidate: Candidate) -> tuple[float, tuple[float, float]]:
@@ -84,7 +94,8 @@ def _worth(candidate: Candidate) -> tuple[float, tuple[float, float]]:
 
 def _lines(candidate: Candidate) -> list[str]:
     name, claim, new = candidate["name"], candidate["claim"], candidate["evaluations"]
-    lines = [f"{name}: {candidate['standing']}", f"the search had seen {claim:.5g}"]
+    seen = f"the search had seen {claim:.5g}" if math.isfinite(claim) else "not of the search"
+    lines = [f"{name}: {candidate['standing']}", seen]
     if new:
         mean, interval = _worth(candidate)
         times = words.counted(new, "new evaluation")

@@ -168,5 +168,6 @@ def last_answer(trials: Sequence[FrozenTrial]) -> FrozenTrial | None:
 def _came_after(record: Record, study: optuna.Study) -> bool:
     """Return whether the candidates are the study's: one of the same name may have been deleted."""
     ended = {f"trial {t.number}": t.datetime_complete for t in study.get_trials(deepcopy=False)}
-    times = [ended.get(one["name"]) for one in (record.answer or {}).get("candidates", ())]
+    candidates = (record.answer or {}).get("candidates", ())
+    times = [ended.get(one["name"]) for one in candidates if one["claim"] is not None]
     return all(time is not None and record.ended and time <= record.ended for time in times)

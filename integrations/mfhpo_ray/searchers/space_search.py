@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mfhpo._validation import shown
@@ -12,6 +13,7 @@ from mfhpo.racing.declaration import Declaration
 from mfhpo.racing.options import own_and_host, runs
 from mfhpo.search import BudgetedSearch, DeclaredSearch, SearchOptions
 from mfhpo_ray.experiment.options import FidelitySearchOptions
+from mfhpo_ray.experiment.space import copied, without
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
 from mfhpo_ray.searchers.trials import Source, Trials
 
@@ -91,7 +93,7 @@ class _SpaceTrials(Trials):
                 f"seconds={shown(seconds)} counts seconds alone, prices={shown(prices)} what they "
                 f"cost; leave prices out, or give budget=... for a fidelity with costs='measured'."
             )
-        declared = self._declared = DeclaredSearch.of(fidelity, **own)
+        declared = DeclaredSearch.of(fidelity, **own)
         keys = (declared.fidelity.name, host["seed_key"], declared.replicate)
         if declared.checkpoints and _TRAINING in keys:
             raise ValueError(f"{_TRAINING!r} is what checkpoints are kept under; rename that key.")
@@ -100,6 +102,9 @@ class _SpaceTrials(Trials):
         if declared.fidelity.costs == "measured":
             self.hangs = "a trial that hangs is waited for"
         self.listed = declared.candidates if isinstance(declared.candidates, list) else None
+        if isinstance(declared.baseline, Mapping):
+            declared = replace(declared, baseline=without(copied(declared.baseline), self.keys))
+        self._declared = declared
         self._declaration = Declaration.of(declared.fidelity, own["sigma"], None)
 
     def settings(self, source: Source, **common: Any) -> SearchSettings:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mfhpo._validation import check_limit
+from mfhpo._validation import check_baseline, check_limit, check_probability
+from mfhpo.certification.baseline import RACE_SHARE, AgainstBaseline
 from mfhpo.certification.choice import (
     PolicyChoice,
     check_blocks,
@@ -18,7 +19,7 @@ from mfhpo.certification.choice import (
     recommend_policy,
 )
 from mfhpo.experiment.answer import Answer
-from mfhpo.experiment.configurations import Candidates, Configurations, described
+from mfhpo.experiment.configurations import Candidates, Configurations, arm_of_baseline, described
 from mfhpo.experiment.events import Found
 from mfhpo.experiment.kinds.blind import LateSettings
 from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst
@@ -91,6 +92,7 @@ class RaceSettings(Settings):
         seed: int = 0,
         shares_replicates: bool = False,
         make: MakePolicy | None = None,
+        baseline: Mapping[str, Any] | int | None = None,
         **others: Any,
     ) -> Settings:
         """Return the settings that suit what is declared about given configurations.
@@ -112,6 +114,8 @@ class RaceSettings(Settings):
         make
             Makes the policy where levels are evidence, and for finalists. None: the one that suits
             the problem, and planned looks.
+        baseline
+            See `mfhpo.racing.options.BlockOptions`.
         **others
             Of `RaceSettings`.
         """
@@ -129,6 +133,7 @@ class RaceSettings(Settings):
             replicate=_REPLICATE if shares_replicates and not declares else None,
             compares="" if make is None else "the policy",
             certify_share=_CERTIFY_SHARE,
+            baseline=check_baseline(baseline),
         )
 
         others |= {"seed": seed, "sign": sign}
@@ -171,9 +176,14 @@ class RaceRunner(Runner):
         fidelity = replace(declared.fidelity, levels=self._levels, bias=None)
         n_arms = max(len(self.configurations), settings.n_arms or 0)
         problem = declared.declaration.problem(n_arms, self._levels, self.sign)
-        policy = declared.policy(problem, self.sign, {**declared.options, "seed": settings.seed})
+        options = {**declared.options, "seed": settings.seed}
+        baseline = arm_of_baseline(self.configurations, declared.baseline)
+        if baseline is not None:
+            options["delta"] = RACE_SHARE * check_probability("delta", options["delta"])
+        policy = declared.policy(problem, self.sign, options)
         assert isinstance(policy, Race)
         self.policy = policy
+        self._baseline = None if baseline is None else AgainstBaseline(policy, baseline)
         levels = levels_in_words(fidelity, self._levels)
         self.labels = Labels(self.configurations.label, levels, shown_value(self.sign))
         policy.labels = self.labels
@@ -246,6 +256,9 @@ class RaceRunner(Runner):
             self.policy.rule_out(pull.arm)
         else:
             self.policy.tell(pull, observation)
+        if self._baseline is not None:
+            self._baseline.arm = self.configurations.owner(self._baseline.arm)
+            self._baseline.look()
 
     def cost_of(self, pull: Pull, observation: Observation) -> float:
         """Return what an evaluation has cost (see `Runner.cost_of`)."""
@@ -264,7 +277,13 @@ class RaceRunner(Runner):
         cost, pulls = self.cost + self.unlearned_cost, answer.pulls + self._n_worst
         answer = replace(answer, cost=cost, pulls=pulls)
         level, certifies = self._levels[answer.fidelity], self.policy.certifies
-        return Answer.of(answer, self.sign, configuration, level, certifies)
+        found = Answer.of(answer, self.sign, configuration, level, certifies)
+        if self._baseline is None or found.arm is None or math.isnan(found.mean):
+            return found
+        most = found.epsilon if found.certified else math.inf
+        today = self._baseline.arm
+        compared = self._baseline.compared(found.arm, most, self.configurations[today])
+        return replace(found, delta=compared.delta, baseline=compared)
 
 
 @dataclass(frozen=True)
@@ -288,6 +307,8 @@ class DeclaredRace:
         Name of the policy that compares finalists; "" for a few planned looks.
     certify_share
         Of the budget, where there are finalists; None: the usual one.
+    baseline
+        The configuration in use today, or its index; None: there is none.
     """
 
     declaration: Declaration
@@ -296,6 +317,7 @@ class DeclaredRace:
     replicate: str | None
     compares: str
     certify_share: float | None = None
+    baseline: Mapping[str, Any] | int | None = None
 
     @classmethod
     def of(
@@ -309,11 +331,14 @@ class DeclaredRace:
         """Take all options of a policy, and those that its user has `given`."""
         own = dict(options)
         replicate, named = own.pop("replicate", None), as_fidelity(fidelity)
+        baseline = check_baseline(own.pop("baseline", None))
         if replicate is not None:
-            check_blocks(replicate, named.name, {"bias": named.bias, **given})
+            declares = {name: given[name] for name in given.keys() - {"baseline"}}
+            check_blocks(replicate, named.name, {"bias": named.bias, **declares})
         kind: BiasKind = "order" if own.get("variant") == "order" else "max"
         declared = Declaration.of(named, own.pop("sigma"), own.pop("bias", None), kind)
-        return cls(declared, own, make, replicate, "" if replicate is not None else compares)
+        compares = "" if replicate is not None else compares
+        return cls(declared, own, make, replicate, compares, baseline=baseline)
 
     @property
     def fidelity(self) -> Fidelity:
@@ -347,7 +372,13 @@ class DeclaredRace:
                 known = numbered(arms) if given else candidates
             return SearchSettings(
                 declared=declared_shortlist(
-                    declaration, options, known, levels, self.replicate, self.certify_share
+                    declaration,
+                    options,
+                    known,
+                    levels,
+                    self.replicate,
+                    self.certify_share,
+                    self.baseline,
                 ),
                 levels=levels,
                 candidates=given,

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from mfhpo.certification.certification import MakeCertifier
 from mfhpo.experiment.answer import Answer
-from mfhpo.experiment.configurations import Configurations
+from mfhpo.experiment.configurations import Configurations, arm_of_baseline
 from mfhpo.experiment.events import Begun, Found, Purpose
 from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst
 from mfhpo.experiment.kinds.settings import Settings, levels_in_words
@@ -90,6 +90,10 @@ class SearchRunner(Runner):
         n_drawn = declared.candidates if isinstance(declared.candidates, int) else 0
         given = settings.candidates or (n_drawn if space is None else ())
         self.configurations = Configurations(given, settings.describe)
+        today, known = declared.baseline, self.configurations
+        # It is begun by the search, unless it is among given configurations.
+        self._own_baseline = dict(today) if isinstance(today, Mapping) and not len(known) else None
+        self._baseline = None if self._own_baseline else arm_of_baseline(known, today)
         self.policy = declared.race(
             levels if has_levels(declared.fidelity) else (),
             seed=self._seed,
@@ -148,6 +152,9 @@ class SearchRunner(Runner):
 
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
         """Return what to evaluate (see `Runner.next`)."""
+        first = self._next_of_baseline(pending)
+        if first is not None:
+            return first
         if pending and self.policy.is_ahead(pending):
             return None
         pulls = self.policy.ask(1, pending)
@@ -163,6 +170,26 @@ class SearchRunner(Runner):
         if drawn is None:
             return self._without_new_arms(pending)
         return Wanted(pull, drawn[0], "search", drawn[1])
+
+    def _find_baseline(self) -> int | None:
+        return None if self._baseline is None else self.configurations.owner(self._baseline)
+
+    def _next_of_baseline(self, pending: Sequence[Pull]) -> Wanted | None:
+        """Return the baseline's evaluation at the target, as long as it has no value there."""
+        search, arm, given = self.policy.search, self._find_baseline(), self._own_baseline
+        if self.policy.shortlist or (arm is None and given is None):
+            return None
+        number = len(self.configurations) if arm is None else arm
+        is_there = search.count(number, search.target) > 0 or not search.is_open(number)
+        if is_there or any(pull.arm == number for pull in pending):
+            return None
+        block = self.open_block(number, pending)
+        pull = self.policy.limited(Pull(number, search.target, block=block), pending)
+        if not self.policy.fits(pull, pending):
+            return None
+        if arm is None and given is not None:
+            return Wanted(pull, given, "search")
+        return self._wanted(pull)
 
     def _wanted(self, pull: Pull, purpose: Purpose = "search") -> Wanted:
         configuration, draw = self.configurations[pull.arm], self.configurations.draw_of(pull.arm)
@@ -206,7 +233,7 @@ class SearchRunner(Runner):
         failed = next_failed(search)
         if failed is not None and policy.fits(failed):
             return self._wanted(replace(failed, block=SEARCH_BLOCK))
-        contenders = search.contenders(policy.budget.largest_shortlist(policy.top))
+        contenders = policy.contenders()
         if len(contenders) > 1:
             return self._first_of(contenders)
         return self._again(contenders[0]) if contenders else None
@@ -247,6 +274,10 @@ class SearchRunner(Runner):
         pull = super().adopt(begun)
         if pull is None:
             return None
+        given = self._own_baseline
+        if begun.is_baseline or (given and self.configurations.find(given) == pull.arm):
+            self._baseline = pull.arm
+            self.policy.baseline = self._find_baseline()
         if pull.arm == known and (self.draws or begun.point is not None):
             # One that may lie anywhere is under way, too.
             self.policy.search.describe(pull.arm, dict(begun.point or {}))
@@ -275,6 +306,7 @@ class SearchRunner(Runner):
 
     def learn(self, pull: Pull, observation: Observation, purpose: str) -> None:
         """Learn a result (see `Runner.learn`)."""
+        self.policy.baseline = self._find_baseline()
         rules_out = is_worst(observation) and pull.fidelity == self.n_levels - 1
         if rules_out and purpose != "again":
             self.policy.rule_out(pull, observation)

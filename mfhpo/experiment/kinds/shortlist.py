@@ -49,6 +49,7 @@ class ShortlistRunner(Runner):
             luckiest=settings.shortlist.luckiest,
             maximise=self.sign > 0.0,
             seed=settings.seed,
+            baseline=settings.shortlist.baseline,
             **options,
         )
         self.policy = self.contest.policy
@@ -100,8 +101,9 @@ class ShortlistRunner(Runner):
         self.policy.provisos = self.conditions
         found = self.contest.certificate(self._shortlist.about, self._shortlist.words)
         answer = Answer.of(self.policy.recommend(), self.sign, found.params, None)
-        names = ("mean", "interval", "epsilon", "certified", "finished", "reason")
+        names = ("mean", "interval", "delta", "epsilon", "certified", "finished", "reason")
         cost = answer.cost + self.lost_cost
         told: dict[str, Any] = {"arm": found.winner, "certificate": found, "cost": cost}
+        told["baseline"] = found.baseline
         told |= {name: getattr(found, name) for name in names}
         return replace(answer, searched=True, **told)

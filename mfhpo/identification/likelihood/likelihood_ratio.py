@@ -98,13 +98,15 @@ class LikelihoodStop:
         least = math.log(known.problem.n_arms / known.evidence.noise.delta)
         return least + len(known.compared) * math.log(time + 1.0)
 
-    def falls_short(self, known: Known, leader: int, epsilon: float) -> float:
-        """Return the missing evidence against another arm being better by epsilon, if above 0."""
+    def falls_short(self, known: Known, leader: int, others: IntArray, epsilon: float) -> float:
+        """Return the missing evidence against others being better by epsilon, if above 0."""
         if self.standing is None:
             return math.inf
-        others = known.arms[known.arms != leader]
         pairs = self.standing.likelihood
         ratios, _ = pairs.against(leader, others, epsilon)
+        # Distances have no sign, and speak against nothing that is as likely as not.
+        ahead = pairs.centres[leader] - pairs.centres[others] + epsilon
+        ratios = np.where(ahead > 0.0, ratios, 0.0)
         statistics = self._statistics(known, pairs, leader, others, ratios, epsilon)
         return self.threshold(known) - float(statistics.min())
 

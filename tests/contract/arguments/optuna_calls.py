@@ -39,6 +39,7 @@ KINDS: dict[str, Kind] = core_calls.KINDS | may.named(
     (may.count(0), "n_startup_trials n_warmup_steps"),
     (may.optional(may.text), "name"),
     (may.NONNEGATIVE, "noise"),
+    (may.INDEXED_BASELINE, "baseline"),
     (may.function, "objective"),
     (may.never, "path study trial params"),
     (may.optional(may.FLAG), "progress"),

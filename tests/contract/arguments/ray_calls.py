@@ -40,6 +40,7 @@ _NAMES = either(text, sequence_of(text), empty_set)
 
 KINDS: dict[str, Kind] = core_calls.KINDS | named(
     (optuna_calls.KINDS["aim"], "aim"),
+    (optuna_calls.KINDS["baseline"], "baseline"),
     (count(1, core_calls.MOST_ARMS), "arms"),
     (optional(FINITE), "best_no_better_than second_no_worse_than"),
     (mapping_of(text, anything), "config"),

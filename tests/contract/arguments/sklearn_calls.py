@@ -24,6 +24,7 @@ _X, _Y = _RNG.normal(size=(20, 2)), np.arange(20) % 2
 KINDS: dict[str, Kind] = core_calls.KINDS | may.named(
     (may.never, "X estimator search"),
     (may.nothing, "bias groups levels param_distributions scoring y"),
+    (may.INDEXED_BASELINE, "baseline"),
     (may.optional(may.UNLIMITED), "budget seconds timeout"),
     (lambda value: isinstance(value, dict) and not value, "candidates"),
     (may.number(0, 1, to="[)"), "certify_share"),

@@ -117,3 +117,11 @@ def optional(kind: Kind) -> Kind:
 def named(*kinds: tuple[Kind, str]) -> dict[str, Kind]:
     """Return what arguments may be by their names, which are given in one string for each kind."""
     return {name: kind for kind, names in kinds for name in names.split()}
+
+
+def _named(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
+
+
+BASELINE = either(nothing, _named)
+INDEXED_BASELINE = either(BASELINE, count(-math.inf, math.inf))

@@ -95,6 +95,7 @@ STORAGE_FAILED_KEY = "mfhpo:storage_failed"  # of one that counts for nothing: i
 # written when enforcement begins, so that the sampler can warn when nobody does.
 ENFORCER_KEY = "mfhpo:enforced_by"
 
+
 # Attributes of studies.
 GAME_KEY = "mfhpo:game"  # the game that is played
 FIDELITY_KEY = "mfhpo:fidelity"  # the parameter that sets the levels, where the sampler chooses

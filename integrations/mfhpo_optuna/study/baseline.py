@@ -1,0 +1,32 @@
+"""The baseline of a study: the trial that its user, or a sampler, has marked as in use today."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import optuna
+from optuna.trial import FrozenTrial
+
+from mfhpo_optuna.study.arms import Params
+from mfhpo_optuna.study.trials.attributes import certificate_of, parameters_before
+
+KEY = "baseline"
+"""The user attribute that is True for the baseline."""
+
+
+def is_baseline(trial: FrozenTrial) -> bool:
+    """Return whether a trial is marked as the baseline."""
+    return trial.user_attrs.get(KEY) is True and certificate_of(trial) is None
+
+
+def enqueue(study: optuna.Study, params: Mapping[str, Any]) -> None:
+    """Enqueue the baseline, unless a trial of the study is marked as such."""
+    if not any(map(is_baseline, study.get_trials(deepcopy=False))):
+        study.enqueue_trial(dict(params), user_attrs={KEY: True})
+
+
+def marked(study: optuna.Study) -> Params | None:
+    """Return the parameters of the last trial that is marked; None without one."""
+    trials = [*filter(is_baseline, study.get_trials(deepcopy=False))]
+    return trials[-1].params or parameters_before(trials[-1]) if trials else None

@@ -1,0 +1,131 @@
+"""Whether a race's winner is better than the configuration in use today, and by how much.
+
+The race itself and this comparison share delta, half for each. The comparison is one of the
+baseline with every other arm, so that it holds for whichever arm the race chooses. Where another
+arm than the winner has eliminated the baseline, the best arm is at least as good as that one, and
+the winner is within the race's tolerance of the best.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from mfhpo._validation import plain
+from mfhpo.certification.tolerance import lead, tolerance
+from mfhpo.identification.likelihood.blocks import Blocks
+from mfhpo.racing.race import Race
+
+RACE_SHARE = 0.5
+"""Of delta, the share of a race in which there is a baseline; the rest is for the comparison."""
+
+Verdict: TypeAlias = Literal["better", "not told apart", "winner", "failed"]
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What is known about a winner and the baseline, the configuration in use today.
+
+    Parameters
+    ----------
+    name, params
+        Of the baseline.
+    verdict
+        "better": the winner is better. "not told apart": it may be no better. "winner": the
+        baseline is the winner. "failed": its evaluations fail too often, and it was not compared.
+    difference
+        By how much the winner's mean is better than the baseline's; NaN without both means. The
+        winner was chosen by this mean, so that it is too large on average.
+    at_least
+        A lower bound on by how much the winner is truly better; negative if it may be worse,
+        infinite where the baseline gave the worst value, minus infinity where nothing is known.
+    delta
+        Probability that this bound, or the claim of the certificate, is wrong.
+    """
+
+    name: str
+    params: Mapping[str, Any]
+    verdict: Verdict
+    difference: float
+    at_least: float
+    delta: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values (None for what is not finite), with its words."""
+        return {**plain(asdict(self)), "words": str(self)}
+
+    def __str__(self) -> str:
+        if self.verdict == "winner":
+            return "the baseline is the winner: keep it"
+        if self.verdict == "failed":
+            return "the baseline was not compared, because its evaluations fail too often"
+        if self.at_least == math.inf:
+            return "better than the baseline, which gave the worst value there is"
+        is_seen, least = not math.isnan(self.difference), f"at least {self.at_least:.3g}"
+        if self.verdict == "not told apart":
+            so_far = f" ({self.difference:.3g} better so far, {least})" if is_seen else ""
+            return f"not told apart from the baseline: keep it{so_far}"
+        by = f"{self.difference:.3g}, " if is_seen else ""
+        return f"better than the baseline by {by}{least} (delta {self.delta:g})"
+
+
+class AgainstBaseline:
+    """Compares whichever arm a race chooses with one of its arms, the baseline.
+
+    The race is one with `RACE_SHARE` of delta. What is known when the baseline leaves it stays
+    true, so that it is to `look` after each value.
+    """
+
+    def __init__(self, policy: Race, arm: int) -> None:
+        self.arm = arm
+        self._policy = policy
+        self._exit: tuple[int, float] | None = None  # who has eliminated it, and the lead then
+
+    def look(self) -> None:
+        """Note whether the baseline has been eliminated, or is back."""
+        by = self._policy.known.roster.beaten_by(self.arm)
+        if by is None:
+            self._exit = None
+        elif self._exit is None:
+            self._exit = by, max(0.0, lead(self._policy, by, self.arm))
+
+    def compared(
+        self, winner: int, most: float, params: Mapping[str, Any], name: str = "baseline"
+    ) -> Baseline:
+        """Return how the winner compares, which is certified to a tolerance of `most`, if it is."""
+        policy, arm, roster = self._policy, self.arm, self._policy.known.roster
+        verdict: Verdict = "not told apart"
+        difference, at_least = math.nan, -math.inf
+        if winner == arm:
+            verdict, difference, at_least = "winner", 0.0, 0.0
+        elif roster.withdrawn[arm]:
+            verdict = "failed"
+        elif roster.ruled_out[arm]:
+            verdict, at_least = "better", math.inf
+        else:
+            difference, at_least = _difference(policy, winner, arm), lead(policy, winner, arm)
+            by, known = self._exit or (arm, -math.inf)
+            if by not in (winner, arm):
+                known -= min(tolerance(policy, winner), most)
+            at_least = max(at_least, known)
+            verdict = "better" if at_least > 0.0 or by == winner else verdict
+        delta = policy.delta / RACE_SHARE
+        return Baseline(name, dict(params), verdict, difference, at_least, delta)
+
+
+def _difference(policy: Race, winner: int, baseline: int) -> float:
+    """Return the difference of two means at the target; in blocks, over those that both share."""
+    blocks, both = policy.known.needs.intake, [winner, baseline]
+    if isinstance(blocks, Blocks) and blocks.in_blocks:
+        differences = blocks.values[winner] - blocks.values[baseline]
+        shared = differences[~np.isnan(differences)]
+        return float(shared.mean()) if shared.size else math.nan
+    evidence, target = policy.known.evidence, policy.problem.target
+    if not (evidence.counts[both, target] > 0).all():
+        return math.nan
+    ours, theirs = evidence.means(np.array(both), target).tolist()
+    return float(ours - theirs)
