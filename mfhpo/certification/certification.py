@@ -15,10 +15,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from mfhpo._validation import check_count, check_index, shown, unwrapped
+from mfhpo._validation import check_count, check_index, unwrapped
 from mfhpo.certification.candidates import Candidate, CandidateResult
 from mfhpo.certification.certificate import Certificate
-from mfhpo.certification.choice import choose_blocks, recommend_policy
+from mfhpo.certification.choice import check_contest, choose_blocks, recommend_policy
 from mfhpo.certification.selection import excess_in_blocks, excess_of
 from mfhpo.certification.tolerance import tolerance
 from mfhpo.identification.group_sequential import GroupSequential
@@ -78,8 +78,12 @@ class Certification:
     blocks
         Whether evaluations of the same block share their replicate, a split or a seed. Candidates
         are then compared by their differences in the same blocks, and the claim is about the mean
-        over replicates. A `sigma` has no part in it, and the budget must pay for one block
-        (ValueError).
+        over replicates. Of a `sigma` only `Bounded` has a part in it, and the budget must pay for
+        one block (ValueError).
+    replicates
+        Number of replicates, such as 5 folds or the questions of a test, in random order. The claim
+        is about these. With `Bounded` values, or at most 10 replicates, it supposes no normal
+        noise, and an `epsilon` of None is 0. None: they have no end.
     first_look
         Evaluations of each candidate before the first of a few planned looks (`GroupSequential`),
         at least 2; they take fewer evaluations where there are few. A budget has no part in it
@@ -118,6 +122,7 @@ class Certification:
         max_failures: int = 3,
         seed: int = 0,
         blocks: bool = False,
+        replicates: int | None = None,
         first_look: int | None = None,
         certifier: MakeCertifier | None = None,
     ) -> None:
@@ -125,21 +130,12 @@ class Certification:
         if n < 2:
             raise ValueError(f"candidates must be at least 2, got {n}.")
         check_index("luckiest", luckiest, n)
-        if blocks and sigma is not None:
-            raise ValueError(f"sigma={shown(sigma)} has no part in blocks; leave it out.")
-        if first_look is not None and budget is not None:
-            raise ValueError(
-                f"first_look={first_look!r} has no part in a race with budget={budget!r}; leave "
-                f"one out."
-            )
+        check_contest(blocks, sigma, replicates, first_look, budget)
         self.candidates = tuple(candidates)
         self._values: list[list[float]] = [[] for _ in candidates]
         # Evaluations without a value, and the worst values, by candidate.
-        self._failures, self._stops, self._ruled_out = (
-            Counter[int](),
-            Counter[int](),
-            Counter[int](),
-        )
+        self._failures, self._stops = Counter[int](), Counter[int]()
+        self._ruled_out = Counter[int]()
         self._luckiest = luckiest
         self._sign = 1.0 if maximise else -1.0
         self._noise = as_noise(sigma)  # of the values as they are told
@@ -158,6 +154,7 @@ class Certification:
             made = make(problem, measure=measure, **options)
         assert isinstance(made, Race)
         self.policy = made
+        made.most_blocks = replicates
         made.labels = Labels(
             arm=lambda arm: f"{self.candidates[arm].name} {self.candidates[arm].params}",
             fidelity=lambda fidelity: "the target",
@@ -216,7 +213,7 @@ class Certification:
     @property
     def noise_is_hidden(self) -> bool:
         """Whether all evaluations of each candidate gave exactly the same value."""
-        if self._noiseless or any(map(_vary, self._values)):
+        if not self._rests_on_noise or any(map(_vary, self._values)):
             return False
         counts = [len(values) for values in self._values]
         if self._in_blocks:
@@ -273,7 +270,13 @@ class Certification:
             unseen="" if hidden else self._unseen(results, winner),
             notices=tuple(notices),
             corrected_mean=self._corrected_mean(results, winner),
+            replicates=getattr(self.policy, "replicates", None),
         )
+
+    @property
+    def _rests_on_noise(self) -> bool:
+        known = self.policy.known
+        return not self._noiseless and known.needs.rests_on_noise(known)
 
     @property
     def _worst(self) -> float:
@@ -349,7 +352,7 @@ class Certification:
     def _constant_candidates(self) -> list[str]:
         told = list(zip(self.candidates, self._values, strict=True))
         constant = [one.name for one, values in told if len(values) >= 3 and not _vary(values)]
-        if self._noiseless or not (constant and any(map(_vary, self._values))):
+        if not (self._rests_on_noise and constant and any(map(_vary, self._values))):
             return []
         return [f"the equal values of {joined(constant)} are not due to a fixed seed or split"]
 
@@ -362,7 +365,7 @@ class Certification:
             and 2 * Counter(values).most_common(1)[0][1] > len(values)
         ]
         lies_within = all(0.0 <= value <= 1.0 for values in self._values for value in values)
-        if self._noiseless or self._is_bounded or not (coarse and lies_within):
+        if self._is_bounded or not (self._rests_on_noise and coarse and lies_within):
             return []
         remedy = "take a finer score or more data"
         if not self._in_blocks:
@@ -373,7 +376,7 @@ class Certification:
         ]
 
     def _unseen(self, results: Sequence[CandidateResult], winner: int | None) -> str:
-        if winner is None or self._noiseless or self._is_bounded:
+        if winner is None or self._is_bounded or not self._rests_on_noise:
             return ""
         rivals = [
             result

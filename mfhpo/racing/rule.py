@@ -98,6 +98,8 @@ class Needs:
     falls_short: Callable[["Known", int, float], float] | None = None
     # Returns count, mean and radius of an arm at the target, None: as usual.
     summary: Callable[["Known", int], tuple[int, float, float] | None] | None = None
+    # Tells whether it rests on a noise that equal values would hide.
+    rests_on_noise: Callable[["Known"], bool] = lambda known: True
     # Says why there is nothing left to do; empty while there is.
     end: Callable[["Known"], str] = lambda known: ""
     # Returns the words of an answer about an arm, given the usual ones.

@@ -20,7 +20,7 @@ _REPEATS_TO_SEE_NOISE = 10
 
 def hides_noise(known: Known) -> bool:
     """Tell whether enough repeats at a level were all equal, and say nothing about noise."""
-    if not known.needs.certifies:
+    if not known.needs.certifies or not known.needs.rests_on_noise(known):
         return False
     noise, counts = known.evidence.noise, known.evidence.counts
     least = max(_REPEATS_TO_SEE_NOISE, known.problem.n_arms)
@@ -206,7 +206,7 @@ def _remaining_pulls(known: Known, leader: int) -> float:
 
 
 def _unseen(known: Known, arm: int | None) -> str:
-    if arm is None:
+    if arm is None or not known.needs.rests_on_noise(known):
         return ""
     target, others = known.problem.target, known.roster.rivals(arm)
     pulled = known.evidence.counts[:, target]
