@@ -16,8 +16,11 @@ from mfhpo.experiment import key_of
 from mfhpo.knowledge.fidelity import native
 
 
-def shortlist_of(search: Any, top: int) -> tuple[Shortlist, Any]:
-    """Return the `top` best settings, and the search's scorer (see `mfhpo_sklearn.certify`)."""
+def shortlist_of(search: Any, top: int, which: str = "random") -> tuple[Shortlist, Any]:
+    """Return the `top` best settings, and the search's scorer (see `mfhpo_sklearn.certify`).
+
+    They are compared over `which` splits.
+    """
     top = check_count("top", top, 2)
     if not hasattr(search, "estimator") or not hasattr(search, "get_params"):
         raise TypeError(f"search must be a search such as GridSearchCV, got {shown(search)}.")
@@ -66,7 +69,7 @@ def shortlist_of(search: Any, top: int) -> tuple[Shortlist, Any]:
     shortlist = Shortlist(
         candidates=candidates,
         luckiest=luckiest,
-        about=f"the {len(candidates)} best of {n_settings} settings by the mean score over random "
+        about=f"the {len(candidates)} best of {n_settings} settings by the mean score over {which} "
         f"splits of these data",
         words=f"{words}; the means below use new evaluations only",
     )

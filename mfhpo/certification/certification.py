@@ -134,8 +134,7 @@ class Certification:
         self.candidates = tuple(candidates)
         self._values: list[list[float]] = [[] for _ in candidates]
         # Evaluations without a value, and the worst values, by candidate.
-        self._failures, self._stops = Counter[int](), Counter[int]()
-        self._ruled_out = Counter[int]()
+        self._failures, self._stops, self._ruled_out = (Counter[int]() for _ in range(3))
         self._luckiest = luckiest
         self._sign = 1.0 if maximise else -1.0
         self._noise = as_noise(sigma)  # of the values as they are told
@@ -342,7 +341,8 @@ class Certification:
         if self._in_blocks and isinstance(policy.known.needs.intake, Blocks):
             blocks = policy.known.needs.intake
             seen = blocks.seen(winner)[: results[winner].evaluations]
-            found = excess_in_blocks(blocks.values[arms][:, seen], 0)
+            size = getattr(policy, "replicates", None) or math.inf
+            found = excess_in_blocks(blocks.values[arms][:, seen], 0, size)
         else:
             values = [self._values[arm][: results[arm].evaluations] for arm in arms]
             found = excess_of([self._sign * np.array(each) for each in values], 0)
