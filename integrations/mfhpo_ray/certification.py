@@ -225,7 +225,7 @@ class ShortlistSearch(ExperimentSearch):
         shortlist: Shortlist,
         options: Mapping[str, Any],
         replicate: str | None,
-        replicates: Sequence[Any] | None,
+        replicates: Sequence[Any] | None = None,
         **host: Any,
     ) -> None:
         if host["seed_key"] == replicate:

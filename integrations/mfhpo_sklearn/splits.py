@@ -64,17 +64,15 @@ class GivenSplits:
     def __init__(self, search: Any, cv: Any, X: Any, y: Any, groups: Any, seed: int | None) -> None:
         try:
             splitter = check_cv(cv, y, classifier=is_classifier(search.estimator))
-            self._splits = [
-                (np.asarray(train, dtype=np.int64), np.asarray(test, dtype=np.int64))
-                for train, test in splitter.split(X, y, groups)
-            ]
+            splits = splitter.split(X, y, groups)
+            self._splits = [(_indices(train), _indices(test)) for train, test in splits]
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"cv={in_words(cv)} must be a number of folds, a splitter, or a list of pairs of "
-                f"training and test indices: {error}"
+                f"cv must be 2 folds or more, a splitter, or a list of pairs of training and test "
+                f"indices, got {in_words(cv)}."
             ) from error
         if not self._splits:
-            raise ValueError(f"cv={in_words(cv)} must give at least one split, got none.")
+            raise ValueError(f"cv must give at least one split, got {in_words(cv)}.")
         _check_groups(splitter, groups, self._splits)
         self._seed = int(np.random.SeedSequence(seed).generate_state(1)[0])
         self.words = f"the {len(self._splits)} splits of cv={in_words(cv)}"
@@ -92,6 +90,13 @@ def is_given_set(cv: Any) -> bool:
     if cv is None or not hasattr(cv, "split"):
         return cv is not None
     return not (hasattr(cv, "random_state") and getattr(cv, "shuffle", True))
+
+
+def _indices(part: Any) -> npt.NDArray[np.int64]:
+    rows = np.asarray(part)
+    if rows.ndim != 1 or rows.dtype.kind not in "iub":
+        raise ValueError("indices are whole numbers")
+    return np.flatnonzero(rows) if rows.dtype.kind == "b" else rows.astype(np.int64)
 
 
 def _check_groups(splitter: Any, groups: Any, splits: Iterable[Split]) -> None:

@@ -195,6 +195,8 @@ class Rounds:
                 break
             self.blocks.complete_round(block, self._in_round(known))
             yield self._decide(known)
+        if known.certified is None and len(self.blocks.rounds) >= self._set.size(known):
+            yield self._decide(known)  # no further round follows what an arm has caught up with
         winner = known.certified
         if winner is None or self._probes or not self._set.rests_on_normality(known):
             return

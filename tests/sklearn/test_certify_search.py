@@ -205,4 +205,4 @@ def test_hints_keep_groups_together():
             return super().split(X, y, groups)
 
     with pytest.raises(ValueError, match=r"same split.*such as GroupShuffleSplit\(\)"):
-        certify(search, X, y, cv=Unshuffled(3), **options)
+        certify(search, X, y, cv=Unshuffled(3, shuffle=True), **options)
