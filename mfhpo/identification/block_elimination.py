@@ -248,7 +248,8 @@ class Rounds:
         evidence = self._set.evidence(known, leader, others, epsilon, threshold)
         rival = others[[np.argmin(evidence)]]
         beaten = evidence >= threshold
-        worse = beaten & self._set.worse(known, leader, others, threshold)
+        worse = beaten.copy()
+        worse[beaten] = self._set.worse(known, leader, others[beaten], threshold)
         # Normal differences leave the closest rival for the last comparison.
         stays = is_normal & (others == rival) & ~self._set.exact(known, leader, others)
         gone = others[worse & ~stays]
