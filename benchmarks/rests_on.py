@@ -42,6 +42,7 @@ _PREFIXES: dict[str, tuple[str, ...]] = {
     "benchmarks.papers.rcucb": ("limits",),
     "benchmarks.papers.rcucb_forest": ("limits",),
     "benchmarks.papers.rcucb_seconds": ("limits",),
+    "benchmarks.questions": ("policy blocks", "certificate"),
     "benchmarks.quickstart": ("optuna IISE", "optuna MF"),
     "benchmarks.ray_tune": ("ray IISEScheduler", "ray MFEliminationScheduler", "policy"),
     "benchmarks.ray_tune.replacement": ("ray MFEliminationScheduler",),

@@ -25,7 +25,7 @@ from mfhpo import IISE, MFLUCB, MFGrad, MFTopTwo, Observation, Problem, Pull
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certification import Certification
 from mfhpo.experiment import Answer
-from mfhpo.knowledge.noise import EstimatedNoise
+from mfhpo.knowledge.noise import Bounded, EstimatedNoise
 from mfhpo.racing.race import Race
 
 
@@ -80,7 +80,7 @@ def _shortlist(
     """By `ask` and `tell`: in blocks by all workers, in the order of their ends, else by one."""
     n, noise = len(world.means), scenario.noise
     options: dict[str, Any] = {}
-    if not (blocks or isinstance(noise, EstimatedNoise)):
+    if not isinstance(noise, EstimatedNoise) and (not blocks or isinstance(noise, Bounded)):
         options["sigma"] = getattr(noise, "sigma", noise)
     race = Certification(
         _candidates(n),
@@ -90,10 +90,10 @@ def _shortlist(
         epsilon=scenario.epsilon,
         seed=int(rng.integers(2**31)),
         blocks=blocks,
+        replicates=scenario.splits if blocks else None,
         first_look=first_look,
         **options,
     )
-    race.policy.most_blocks = scenario.splits
     under_way: list[tuple[float, int, Pull, float | None]] = []
     tally, now, begun = Tally(n), 0.0, 0
     while not race.finished and race.evaluations < scenario.most:

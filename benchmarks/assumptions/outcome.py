@@ -13,6 +13,9 @@ from benchmarks.assumptions.worlds import World
 from mfhpo.certification.certificate import Certificate
 
 
+_ROUNDING = 1e-12  # of means, where an interval has no width
+
+
 @dataclass(frozen=True)
 class Outcome:
     """One race.
@@ -115,7 +118,7 @@ def outcome_of_finalists(
 
 def _misses(interval: tuple[float, float], mean: float) -> bool:
     low, high = interval
-    return mean < low or mean > high
+    return mean < low - _ROUNDING or mean > high + _ROUNDING
 
 
 def _with_places(certificate: Certificate, text: str) -> str:

@@ -223,6 +223,25 @@ SCENARIOS: tuple[Scenario, ...] = (
         splits=20,
         by=("blocks", "looks in blocks"),
     ),
+    Scenario(
+        "finite set of 5 folds", split_worlds.given_set(5, False), 0.0, splits=5, by=("blocks",)
+    ),
+    Scenario(
+        "finite set of 30 splits, one in ten is poor",
+        split_worlds.given_set(30, False),
+        0.0,
+        splits=30,
+        by=("blocks",),
+    ),
+    Scenario(
+        "finite set of 100 questions",
+        split_worlds.given_set(100, True),
+        0.02,
+        noise=Bounded(0.0, 1.0),
+        most=400,
+        splits=100,
+        by=("blocks",),
+    ),
     *(
         Scenario(
             f"forgotten replicate, {words}",

@@ -100,6 +100,30 @@ def folds(drawn: bool) -> Callable[[np.random.Generator], World]:
     return world
 
 
+def given_set(n: int, right: bool) -> Callable[[np.random.Generator], World]:
+    """Four arms on n splits, of which the true means are those over all: a finite set.
+
+    They are `right` or wrong on questions that are hard for all of them. Else one split in ten is
+    poor for one arm or another, by ten times the noise.
+    """
+
+    def world(rng: np.random.Generator) -> World:
+        if right:
+            hard, own = rng.random(n), rng.random((4, n))
+            worth = np.sort(rng.uniform(0.5, 0.7, 4))[:, None]
+            values = (0.7 * hard + 0.3 * own < worth).astype(float)
+        else:
+            values = 0.03 * np.arange(4)[:, None] + 0.1 * rng.standard_normal((4, n))
+            values -= np.where(rng.random((4, n)) < 0.1, 1.0, 0.0)
+
+        def draw(arm: int, level: int, split: int, rng: np.random.Generator) -> Drawn:
+            return float(values[arm, split]), 1.0
+
+        return World(values.mean(axis=1), draw)
+
+    return world
+
+
 def failing_on_splits(rng: np.random.Generator) -> World:
     """The best arm fails on two of 20 splits, always on the same ones."""
     means = np.zeros(4)

@@ -119,10 +119,13 @@ def certify(
     replicate
         A parameter that sets the split or the seed of an evaluation, which the objective asks for
         by ``trial.suggest_int("split", 0, 2**31 - 1)``. All candidates then share replicates and
-        are compared by their differences; the claim is about the mean over replicates, and `sigma`
-        has no part in it. With few values, such as five folds, the race ends when all were used.
-        None: evaluations are independent. A parameter that looks like a replicate then gives a
-        `ForgottenReplicateWarning`, and the answer a notice.
+        are compared by their differences; the claim is about the mean over replicates, and of
+        `sigma` only `Bounded` has a part in it. The values of ``suggest_int("fold", 0, 4)`` or of a
+        categorical parameter are a finite set: the claim is about these, and exact once all were
+        used. For what is claimed before, see `replicates` of
+        `mfhpo.certification.certification.Certification`. None: evaluations are independent. A
+        parameter that looks like a replicate then gives a `ForgottenReplicateWarning`, and the
+        answer a notice.
     delta, epsilon, sigma, measure
         See `mfhpo.certification.certification.Certification`.
     budget

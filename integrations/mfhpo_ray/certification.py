@@ -21,6 +21,7 @@ from mfhpo._validation import (
     check_instance,
     check_limit,
     check_name,
+    check_sequence,
     shown,
 )
 from mfhpo.certification.candidates import Candidate, Shortlist, best_of, chosen_in_words
@@ -54,6 +55,7 @@ def certify(
     fidelity: str | None = None,
     time_attr: str = "training_iteration",
     replicate: str | None = None,
+    replicates: Sequence[Any] | None = None,
     seed_key: str | None = "seed",
     metric: str | None = None,
     mode: str | None = None,
@@ -105,10 +107,14 @@ def certify(
     time_attr
         The result that says how far a trial has come.
     replicate
-        The key of the configuration that sets the split or the seed of an evaluation, a number
-        below 2**31. All candidates then share replicates and are compared by their differences;
-        the claim is about the mean over replicates, and `sigma` has no part in it. None:
-        evaluations are independent.
+        The key of the configuration that sets the split or the seed of an evaluation. All
+        candidates then share replicates and are compared by their differences; the claim is about
+        the mean over replicates, and of `sigma` only `Bounded` has a part in it. None: evaluations
+        are independent.
+    replicates
+        All values of the `replicate`, if it has an end of them: five folds, or the questions of a
+        test. The claim is then about these, and exact once all were used; for what is claimed
+        before, see `mfhpo.certification.certification.Certification`. None: numbers below 2**31.
     seed_key
         The key that gets a new seed in each evaluation. None: trials have to draw their own.
     metric, mode
@@ -150,6 +156,13 @@ def certify(
         check_name("trainable", trainable, "a function, a class or its name")
     if replicate is not None:
         check_blocks(replicate, fidelity, {"sigma": sigma})
+    if replicates is not None:
+        replicates = check_sequence("replicates", replicates, "a list of values or None")
+        if replicate is None or not replicates:
+            raise ValueError(
+                f"replicates={shown(replicates)} must be all values of the key "
+                f"replicate={shown(replicate)}; give both, with at least one value."
+            )
     metric, mode = _aim_of(results, metric, mode)
     owned = [key for key in (seed_key, replicate) if key is not None]
     shortlist, length = shortlist_of(
@@ -164,7 +177,8 @@ def certify(
     )
     parent, of = posixpath.split(results.experiment_path.rstrip("/"))
     if name is None:
-        about = [length, metric, mode, replicate, seed_key]
+        about: list[Any] = [length, metric, mode, replicate, seed_key]
+        about += [] if replicates is None else [list(replicates)]
         compared = [fingerprint(candidate.params) for candidate in shortlist.candidates]
         digest = zlib.crc32(repr([about, compared]).encode())
         name = f"{of}-best-{len(compared)}-{digest:08x}"
@@ -172,7 +186,7 @@ def certify(
     options |= {"measure": measure, "max_failures": max_failures}
     seed = zlib.crc32(name.encode())
     host = {"metric": metric, "mode": mode, "seed": seed, "seed_key": seed_key}
-    search = ShortlistSearch(shortlist, options, replicate, **host)
+    search = ShortlistSearch(shortlist, options, replicate, replicates, **host)
     folder = posixpath.join(parent, name)
     search.go_on(Journal.of_runs(results.filesystem, folder))
     if search.finished:
@@ -221,11 +235,17 @@ class ShortlistSearch(ExperimentSearch):
     """
 
     def __init__(
-        self, shortlist: Shortlist, options: Mapping[str, Any], replicate: str | None, **host: Any
+        self,
+        shortlist: Shortlist,
+        options: Mapping[str, Any],
+        replicate: str | None,
+        replicates: Sequence[Any] | None = None,
+        **host: Any,
     ) -> None:
         if host["seed_key"] == replicate:
             host["seed_key"] = None
         trials = _ShortlistTrials(ONE_LEVEL, {**host, "space": None}, replicate)
+        trials.replicates = replicates or ()
         options = {**options, "blocks": replicate is not None}
         trials.declared = ShortlistSettings(shortlist=shortlist, options=options)
         trials.declared.runner()  # raises for wrong options

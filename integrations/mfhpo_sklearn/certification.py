@@ -17,7 +17,7 @@ from mfhpo.certification.new_data import interval_for_new_data
 from mfhpo.experiment import Assignment, Experiment, ShortlistSettings
 from mfhpo_sklearn.evaluation import FitArguments, fits
 from mfhpo_sklearn.shortlist import BaselineLike, described, shortlist_of
-from mfhpo_sklearn.splits import Splits
+from mfhpo_sklearn.splits import GivenSplits, Splits, is_given_set
 
 SearchCertificate: TypeAlias = Certificate
 
@@ -76,10 +76,12 @@ def certify(
     timeout
         Seconds after which no round is begun; the answer says so. None: no limit.
     cv
-        A splitter with a `random_state`, of which the first split is taken under a new seed in
-        each block. Its `shuffle` is taken to be True. None: one like the search's own. Where
-        neighbours in the data are alike (one subject's, one day's), shuffled splits look better
-        than they are: give `groups`, or a splitter that keeps them together.
+        A splitter that shuffles, of which the first split is taken under a new seed in each block.
+        Or a set of splits: a number of folds, a list, or a splitter that does not shuffle, such as
+        ``KFold(5)`` or ``TimeSeriesSplit()``. The claim is then about these, and exact once all of
+        at most 10 were used; `epsilon` is 0 by default. None: fresh splits like the search's own.
+        Where neighbours in the data are alike (one subject's, one day's), shuffled splits look
+        better than they are: give `groups`, or a splitter that keeps them together.
     delta, measure, max_failures
         See `mfhpo.certification.certification.Certification`.
     refit
@@ -130,7 +132,8 @@ def certify(
     >>> answer.certified, answer.evaluations < 100, answer.best_estimator_.score(X, y) > 0.9
     (True, True, True)
     """
-    shortlist, scorer = shortlist_of(search, top, baseline)
+    is_set = is_given_set(cv)
+    shortlist, scorer = shortlist_of(search, top, baseline, "these" if is_set else "random")
     timeout = check_limit("timeout", timeout)
     if random_state is not None:
         check_count("random_state", random_state, 0)
@@ -140,7 +143,7 @@ def certify(
         check_count("n_jobs", n_jobs, -MOST_LEVELS, MOST_LEVELS)
     X, y = indexable(X, y)
     passed = FitArguments.of(search, X, fit_params or {}, groups)
-    splits = Splits(search, cv, X, y, passed.groups, random_state)
+    splits = (GivenSplits if is_set else Splits)(search, cv, X, y, passed.groups, random_state)
     settings = ShortlistSettings(
         shortlist=shortlist,
         options={
@@ -150,6 +153,7 @@ def certify(
             "measure": measure,
             "max_failures": max_failures,
             "blocks": True,
+            "replicates": len(splits) if isinstance(splits, GivenSplits) else None,
         },
         about_evaluations=f"{splits.words}, the same for all settings",
         describe=described,

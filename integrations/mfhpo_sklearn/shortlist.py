@@ -22,8 +22,13 @@ BaselineLike: TypeAlias = Mapping[str, Any] | Literal["estimator"] | None
 _NEW = -1  # in place of the row of a baseline that the search has not tried
 
 
-def shortlist_of(search: Any, top: int, baseline: BaselineLike = None) -> tuple[Shortlist, Any]:
-    """Return the `top` best settings, and the search's scorer (see `mfhpo_sklearn.certify`)."""
+def shortlist_of(
+    search: Any, top: int, baseline: BaselineLike = None, which: str = "random"
+) -> tuple[Shortlist, Any]:
+    """Return the `top` best settings, and the search's scorer (see `mfhpo_sklearn.certify`).
+
+    They are compared over `which` splits.
+    """
     top = check_count("top", top, 2 if baseline is None else 1)
     if not hasattr(search, "estimator") or not hasattr(search, "get_params"):
         raise TypeError(f"search must be a search such as GridSearchCV, got {shown(search)}.")
@@ -79,7 +84,7 @@ def shortlist_of(search: Any, top: int, baseline: BaselineLike = None) -> tuple[
         candidates=candidates,
         luckiest=luckiest,
         about=f"the {n_best} best of {n_settings} settings{and_baseline} by the mean score over "
-        f"random splits of these data",
+        f"{which} splits of these data",
         words=f"{words}; the means below use new evaluations only",
         baseline=place_of_baseline,
     )

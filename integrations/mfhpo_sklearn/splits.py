@@ -1,8 +1,9 @@
-"""Fresh splits of the data, like those of a search but for their seeds."""
+"""Splits of the data: fresh ones, like those of a search but for their seeds, or a given set."""
 
 import copy
 import math
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,12 @@ from sklearn.model_selection import (
     ShuffleSplit,
     StratifiedShuffleSplit,
     TimeSeriesSplit,
+    check_cv,
 )
 from sklearn.utils.multiclass import type_of_target
 
 from mfhpo._validation import shown
+from mfhpo.knowledge.replicate import replicate_of
 
 _USUAL_FOLDS = 5  # of scikit-learn's searches
 _SPLITS_COMPARED = 20  # few groups give equal splits by chance
@@ -37,14 +40,7 @@ class Splits:
         name = type(self._splitter).__name__
         train, test = self[0]
         self.words = f"random splits by {name} into {len(train)} samples and {len(test)}"
-        if groups is not None:
-            labels = np.asarray(groups)
-            if np.intersect1d(labels[train], labels[test]).size:
-                raise ValueError(
-                    f"cv={self._splitter!r} puts samples of one group into training and test data; "
-                    f"give one that keeps groups together, such as GroupShuffleSplit(), or leave "
-                    f"groups out."
-                )
+        _check_groups(self._splitter, groups, [(train, test)])
         if all(np.array_equal(test, self[k][1]) for k in range(1, _SPLITS_COMPARED)):
             shuffles = "ShuffleSplit()" if groups is None else "GroupShuffleSplit()"
             raise ValueError(
@@ -62,6 +58,58 @@ class Splits:
         return np.asarray(train, dtype=np.int64), np.asarray(test, dtype=np.int64)
 
 
+class GivenSplits:
+    """A set of splits, such as five folds, in random order; arguments are those of `Splits`."""
+
+    def __init__(self, search: Any, cv: Any, X: Any, y: Any, groups: Any, seed: int | None) -> None:
+        try:
+            splitter = check_cv(cv, y, classifier=is_classifier(search.estimator))
+            splits = splitter.split(X, y, groups)
+            self._splits = [(_indices(train), _indices(test)) for train, test in splits]
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"cv must be 2 folds or more, a splitter, or a list of pairs of training and test "
+                f"indices, got {in_words(cv)}."
+            ) from error
+        if not self._splits:
+            raise ValueError(f"cv must give at least one split, got {in_words(cv)}.")
+        _check_groups(splitter, groups, self._splits)
+        self._seed = int(np.random.SeedSequence(seed).generate_state(1)[0])
+        self.words = f"the {len(self._splits)} splits of cv={in_words(cv)}"
+
+    def __len__(self) -> int:
+        return len(self._splits)
+
+    def __getitem__(self, number: int) -> Split:
+        """Return training and test indices of the split of a block."""
+        return self._splits[replicate_of(number, self._seed, len(self))]
+
+
+def is_given_set(cv: Any) -> bool:
+    """Tell whether `cv` stands for a set of splits: a number, a list, or what does not shuffle."""
+    if cv is None or not hasattr(cv, "split"):
+        return cv is not None
+    return not (hasattr(cv, "random_state") and getattr(cv, "shuffle", True))
+
+
+def _indices(part: Any) -> npt.NDArray[np.int64]:
+    rows = np.asarray(part)
+    if rows.ndim != 1 or rows.dtype.kind not in "iub":
+        raise ValueError("indices are whole numbers")
+    return np.flatnonzero(rows) if rows.dtype.kind == "b" else rows.astype(np.int64)
+
+
+def _check_groups(splitter: Any, groups: Any, splits: Iterable[Split]) -> None:
+    if groups is None:
+        return
+    labels = np.asarray(groups)
+    if any(np.intersect1d(labels[train], labels[test]).size for train, test in splits):
+        raise ValueError(
+            f"cv={splitter!r} puts samples of one group into training and test data; give one "
+            f"that keeps groups together, such as GroupShuffleSplit(), or leave groups out."
+        )
+
+
 def _splitter_like(search: Any, cv: Any, y: Any, groups: Any) -> Any:
     own = search.cv if cv is None else cv
     name = "search.cv" if cv is None else "cv"
@@ -70,7 +118,8 @@ def _splitter_like(search: Any, cv: Any, y: Any, groups: Any) -> Any:
     if isinstance(own, TimeSeriesSplit):
         raise ValueError(
             f"{name}={own!r} has one split for each length of the past, so there are no fresh "
-            f"ones to certify with; shuffled ones would train on the future."
+            f"ones to certify with; shuffled ones would train on the future. A certificate about "
+            f"these splits alone is certify(..., cv={own!r})."
         )
     if not hasattr(own, "split") or not hasattr(own, "random_state"):
         right = "cv=GroupShuffleSplit(test_size=0.2)"

@@ -13,13 +13,17 @@ from mfhpo.certification.new_data import new_data_in_words
 from mfhpo.racing.claims import (
     FIXED,
     corrected_in_words,
+    joined,
     never_in_words,
     outcomes_in_words,
+    these_in_words,
     wrong_in_words,
 )
 from mfhpo.racing.text import params_in_words
 
-_OF_SOME = ("new_data_interval", "study_name", "baseline")
+_OF_SOME = ("new_data_interval", "study_name", "baseline", "replicates")
+
+_ROUNDING = 1e-12  # of a mean: those of equal values differ by less
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,9 @@ class Certificate:
     baseline
         How the winner compares with the configuration in use today; None where none was named. It
         shares delta with the claim.
+    replicates
+        Number of the replicates that the claim is about, such as five folds; None where they have
+        no end.
     is_nested, new_data_interval
         See `mfhpo.experiment.Answer`.
     study_name
@@ -94,6 +101,7 @@ class Certificate:
     notices: tuple[str, ...] = field(default=(), kw_only=True)
     corrected_mean: float = field(default=math.nan, kw_only=True)
     baseline: Baseline | None = field(default=None, kw_only=True)
+    replicates: int | None = field(default=None, kw_only=True)
     new_data_interval: tuple[float, float] | None = field(default=None, kw_only=True)
     study_name: str | None = field(default=None, kw_only=True)
     results: Any = field(default=None, kw_only=True, repr=False, compare=False)
@@ -132,6 +140,26 @@ class Certificate:
         return self.candidates[self.winner].interval
 
     @property
+    def is_exact(self) -> bool:
+        """True if every candidate was evaluated on all replicates: nothing about them is unsure."""
+        compared = [result for result in self.candidates if result.standing != "failed"]
+        is_finite = self.replicates is not None and self.winner is not None
+        return is_finite and all(low == high for low, high in (each.interval for each in compared))
+
+    @property
+    def tied(self) -> tuple[CandidateResult, ...]:
+        """The candidates whose mean over all replicates is the winner's: a tie."""
+        if self.winner is None or self.replicates is None or self.interval[0] < self.interval[1]:
+            return ()
+        return tuple(
+            result
+            for place, result in enumerate(self.candidates)
+            if place != self.winner
+            and result.interval[0] == result.interval[1]
+            and math.isclose(result.mean, self.mean, rel_tol=_ROUNDING)
+        )
+
+    @property
     def luckiest_result(self) -> CandidateResult:
         """What became of the candidate that the search would have handed over."""
         return self.candidates[self.luckiest]
@@ -158,7 +186,7 @@ class Certificate:
         lines += [f"  rests on    {assumption}" for assumption in self.assumptions]
         lines += _table(self.candidates, None if self.baseline is None else self.baseline.name)
         if self.new_data_interval is not None:
-            lines.append(new_data_in_words(self.new_data_interval, self.delta))
+            lines.append(new_data_in_words(self.new_data_interval, self.delta, self.replicates))
         if self.study_name is not None:
             lines.append(f"  recorded in study {self.study_name!r}")
         if self.results is not None:
@@ -177,8 +205,11 @@ class Certificate:
             *([] if self.baseline is None else [f"  baseline    {self.baseline}"]),
             f"  value       {'; '.join(filter(None, [value, corrected]))}",
             *self._claim_in_words(),
-            f"  about       {FIXED}",
+            f"  about       {these_in_words(self.replicates) if self.replicates else FIXED}",
         ]
+        if self.tied:
+            names = joined([winner.name, *(result.name for result in self.tied)])
+            lines.append(f"  tie         {names} have the same mean over all replicates")
         if not self.certified:
             epsilon = "one standard deviation of the noise"
             if math.isfinite(self.epsilon):
@@ -188,7 +219,7 @@ class Certificate:
 
     def _claim_in_words(self) -> list[str]:
         lines = []
-        wrong = wrong_in_words(self.delta, self.conditions)
+        wrong = wrong_in_words(0.0 if self.is_exact else self.delta, self.conditions)
         tolerance = self.epsilon if self.certified else self.within
         if math.isfinite(tolerance):
             among = self.about
@@ -199,7 +230,9 @@ class Certificate:
                 f"best of {among}, {wrong}"
             )
             wrong = "wrong with the same probability on top, under the same conditions"
-        if any(map(_is_known, self.candidates)):
+        if self.is_exact:
+            lines.append("  intervals   none: all means are exact")
+        elif any(map(_is_known, self.candidates)):
             lines.append(f"  intervals   at least one of them {wrong}")
         if self.unseen and lines:
             lines.append(f"  not excluded  {self.unseen}")
@@ -246,6 +279,8 @@ def _value(result: CandidateResult) -> str:
     if not _is_known(result):
         return f"{result.mean:.5g} (no interval yet)"
     low, high = result.interval
+    if low == high:
+        return f"{result.mean:.5g} (exact)"
     radius = max(high - result.mean, result.mean - low)
     return f"{result.mean:.5g} ± {radius:.2g} (in [{low:.5g}, {high:.5g}])"
 

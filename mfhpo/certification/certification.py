@@ -15,12 +15,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from mfhpo._validation import check_count, check_index, check_probability, shown
+from mfhpo._validation import check_count, check_index, check_probability
 from mfhpo.certification import equal_values
 from mfhpo.certification.baseline import RACE_SHARE, AgainstBaseline, Baseline
 from mfhpo.certification.candidates import Candidate, CandidateResult
 from mfhpo.certification.certificate import Certificate
-from mfhpo.certification.choice import choose_blocks, recommend_policy
+from mfhpo.certification.choice import check_contest, choose_blocks, recommend_policy
 from mfhpo.certification.selection import excess_in_blocks, excess_of
 from mfhpo.certification.tolerance import tolerance
 from mfhpo.identification.group_sequential import GroupSequential
@@ -77,8 +77,12 @@ class Certification:
     blocks
         Whether evaluations of the same block share their replicate, a split or a seed. Candidates
         are then compared by their differences in the same blocks, and the claim is about the mean
-        over replicates. A `sigma` has no part in it, and the budget must pay for one block
-        (ValueError).
+        over replicates. Of a `sigma` only `Bounded` has a part in it, and the budget must pay for
+        one block (ValueError).
+    replicates
+        Number of replicates, such as 5 folds or the questions of a test, in random order. The claim
+        is about these. With `Bounded` values, or at most 10 replicates, it supposes no normal
+        noise, and an `epsilon` of None is 0. None: they have no end.
     first_look
         Evaluations of each candidate before the first of a few planned looks (`GroupSequential`),
         at least 2; they take fewer evaluations where there are few. A budget has no part in it
@@ -121,6 +125,7 @@ class Certification:
         max_failures: int = 3,
         seed: int = 0,
         blocks: bool = False,
+        replicates: int | None = None,
         first_look: int | None = None,
         certifier: MakeCertifier | None = None,
         baseline: int | None = None,
@@ -129,21 +134,11 @@ class Certification:
         if n < 2:
             raise ValueError(f"candidates must be at least 2, got {n}.")
         check_index("luckiest", luckiest, n)
-        if blocks and sigma is not None:
-            raise ValueError(f"sigma={shown(sigma)} has no part in blocks; leave it out.")
-        if first_look is not None and budget is not None:
-            raise ValueError(
-                f"first_look={first_look!r} has no part in a race with budget={budget!r}; leave "
-                f"one out."
-            )
+        check_contest(blocks, sigma, replicates, first_look, budget)
         self.candidates = tuple(candidates)
         self._values: list[list[float]] = [[] for _ in candidates]
         # Evaluations without a value, and the worst values, by candidate.
-        self._failures, self._stops, self._ruled_out = (
-            Counter[int](),
-            Counter[int](),
-            Counter[int](),
-        )
+        self._failures, self._stops, self._ruled_out = (Counter[int]() for _ in range(3))
         self._luckiest = luckiest
         self._sign = 1.0 if maximise else -1.0
         self._noise = as_noise(sigma)  # of the values as they are told
@@ -164,6 +159,7 @@ class Certification:
             made = make(problem, measure=measure, **options)
         assert isinstance(made, Race)
         self.policy = made
+        made.most_blocks = replicates
         self._baseline = None
         if baseline is not None:
             self._baseline = AgainstBaseline(made, check_index("baseline", baseline, n))
@@ -227,7 +223,7 @@ class Certification:
     @property
     def noise_is_hidden(self) -> bool:
         """Whether all evaluations of each candidate gave exactly the same value."""
-        if self._noiseless or any(map(equal_values.vary, self._values)):
+        if not self._rests_on_noise or any(map(equal_values.vary, self._values)):
             return False
         counts = [len(values) for values in self._values]
         if self._in_blocks:
@@ -245,7 +241,7 @@ class Certification:
         winner = None if math.isnan(answer.mean) else answer.arm
         reason, notices = answer.reason, [*answer.notices]
         named = [*zip((one.name for one in self.candidates), self._values, strict=True)]
-        if not (self._noiseless or self._is_bounded):
+        if self._rests_on_noise and not self._is_bounded:
             notices += equal_values.on_coarse_values(named, self._in_blocks)
         if hidden:
             seen = [arm for arm in self.policy.active.tolist() if self._values[arm]]
@@ -255,7 +251,7 @@ class Certification:
         is_last = winner is not None and n_left == 1 and not hidden
         if is_last or not n_left:
             reason = f"every {'other ' if is_last else ''}candidate gave {worst}"
-        constant = [] if self._noiseless else equal_values.on_constant_values(named)
+        constant = equal_values.on_constant_values(named) if self._rests_on_noise else []
         if self._ruled_out:
             names = joined([self.candidates[arm].name for arm in sorted(self._ruled_out)])
             notices += [f"{names} gave {worst}, and so on average: no other candidate is worse"]
@@ -289,6 +285,7 @@ class Certification:
             notices=tuple(notices),
             corrected_mean=self._corrected_mean(results, winner),
             baseline=self._compared_with_baseline(winner, within),
+            replicates=getattr(self.policy, "replicates", None),
         )
 
     def _compared_with_baseline(self, winner: int | None, most: float) -> Baseline | None:
@@ -296,6 +293,11 @@ class Certification:
             return None
         today = self.candidates[self._baseline.arm]
         return self._baseline.compared(winner, most, today.params, today.name)
+
+    @property
+    def _rests_on_noise(self) -> bool:
+        known = self.policy.known
+        return not self._noiseless and known.needs.rests_on_noise(known)
 
     @property
     def _worst(self) -> float:
@@ -361,7 +363,8 @@ class Certification:
         if self._in_blocks and isinstance(policy.known.needs.intake, Blocks):
             blocks = policy.known.needs.intake
             seen = blocks.seen(winner)[: results[winner].evaluations]
-            found = excess_in_blocks(blocks.values[arms][:, seen], 0)
+            size = getattr(policy, "replicates", None) or math.inf
+            found = excess_in_blocks(blocks.values[arms][:, seen], 0, size)
         else:
             values = [self._values[arm][: results[arm].evaluations] for arm in arms]
             found = excess_of([self._sign * np.array(each) for each in values], 0)
@@ -369,7 +372,7 @@ class Certification:
         return min(max(mean - self._sign * found, low), high)
 
     def _unseen(self, results: Sequence[CandidateResult], winner: int | None) -> str:
-        if winner is None or self._noiseless or self._is_bounded:
+        if winner is None or self._is_bounded or not self._rests_on_noise:
             return ""
         rivals = [
             result

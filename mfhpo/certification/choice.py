@@ -4,13 +4,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from mfhpo._validation import check_choice, check_finite, check_instance, check_name, shown
+from mfhpo._validation import (
+    check_choice,
+    check_count,
+    check_finite,
+    check_instance,
+    check_name,
+    shown,
+)
 from mfhpo.identification.block_elimination import BlockElimination
 from mfhpo.identification.elimination import IISE, MaximumFidelityExploit, SuccessiveElimination
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
-from mfhpo.knowledge.noise import EstimatedNoise, SubGaussian
+from mfhpo.knowledge.noise import Bounded, EstimatedNoise, SubGaussian
 from mfhpo.problem import Policy, Problem
+from mfhpo.racing.declaration import SigmaLike, as_noise
 from mfhpo.racing.options import Aim
 from mfhpo.racing.race import Race
 from mfhpo.regret.elimination import MFElimination
@@ -146,12 +154,35 @@ def check_blocks(replicate: str, fidelity: str | None, given: Mapping[str, Any])
             f"replicate={shown(replicate)} has no part in aim={given['aim']!r}; leave it out."
         )
     for name in given.keys() - {*_IN_BLOCKS, "aim", "replicate"}:
-        if given[name] is not None:
+        is_bounded = name == "sigma" and isinstance(given[name], Bounded)
+        hint = ", or declare Bounded(low, high)" if name == "sigma" else ""
+        if given[name] is not None and not is_bounded:
             raise ValueError(
                 f"{name}={shown(given[name])} has no part in a race with "
                 f"replicate={shown(replicate)}, which compares configurations at the target by "
-                f"their differences in the same blocks; leave one of them out."
+                f"their differences in the same blocks; leave one of them out{hint}."
             )
+
+
+def check_contest(
+    blocks: bool, sigma: SigmaLike, replicates: int | None, first_look: int | None, budget: Any
+) -> None:
+    """Raise ValueError where arguments of `Certification` have no part beside others."""
+    if first_look is not None and budget is not None:
+        raise ValueError(
+            f"first_look={first_look!r} has no part in a race with budget={budget!r}; leave one "
+            f"out."
+        )
+    usable = (EstimatedNoise,) if first_look is not None else (EstimatedNoise, Bounded)
+    if blocks and not isinstance(as_noise(sigma), usable):
+        raise ValueError(
+            f"sigma={shown(sigma)} has no part in blocks; declare Bounded(low, high) if no value "
+            f"lies outside, or leave it out."
+        )
+    if replicates is not None:
+        check_count("replicates", replicates, 1)
+        if not blocks:
+            raise ValueError(f"replicates={replicates} has no part without blocks; leave it out.")
 
 
 def choose_blocks() -> PolicyChoice:

@@ -40,8 +40,10 @@ def interval_for_new_data(
     return mean - half, mean + half
 
 
-def new_data_in_words(interval: tuple[float, float], delta: float) -> str:
-    """Return two lines: what the data at hand say, and what holds for new ones."""
+def new_data_in_words(
+    interval: tuple[float, float], delta: float, n_splits: int | None = None
+) -> str:
+    """Return two lines: what the data at hand say, split so often or at random, and new ones."""
     low, high = interval
     said = "nothing is known yet"
     if math.isfinite(high - low):
@@ -49,7 +51,8 @@ def new_data_in_words(interval: tuple[float, float], delta: float) -> str:
             f"in [{low:.5g}, {high:.5g}], wrong with probability about {delta:g} "
             f"(approximate: corrected resampled variance, Nadeau and Bengio 2003)"
         )
+    splits = "random" if n_splits is None else f"these {n_splits}"
     return (
-        f"  these data  interval and claim are about random splits of these data\n"
+        f"  these data  interval and claim are about {splits} splits of these data\n"
         f"  new data    the score on new data of the same kind: {said}"
     )

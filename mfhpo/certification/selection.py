@@ -17,6 +17,7 @@ half a standard error, of 0.8. Where one is clearly ahead, its root mean squared
 than that of the plain mean, by at most a quarter.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -69,8 +70,10 @@ def excess_of(values: Sequence[FloatArray | Sequence[float]], winner: int) -> fl
     return excess([np.mean(each) for each in values], own / counts, winner)
 
 
-def excess_in_blocks(values: FloatArray, winner: int) -> float:
+def excess_in_blocks(values: FloatArray, winner: int, size: float = math.inf) -> float:
     """Return the excess of the winner's mean, given values in its blocks (K, B), NaN without one.
+
+    The blocks are drawn without replacement, of so many as `size` says.
 
     A block's effect on all alike has no part in the choice. So the means are over shared blocks,
     with the variance that is left when rows and blocks are accounted for.
@@ -82,6 +85,7 @@ def excess_in_blocks(values: FloatArray, winner: int) -> float:
     apart = shared - shared.mean(axis=0)
     left = apart - apart.mean(axis=1, keepdims=True)
     variance = float((left**2).sum()) / ((n_rows - 1) * (n_shared - 1))
+    variance *= max(0.0, 1.0 - n_shared / size)
     of_shared = excess(apart.mean(axis=1), np.full(n_rows, variance / n_shared), winner)
     return of_shared * float(n_shared / values.shape[1])
 

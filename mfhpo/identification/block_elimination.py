@@ -9,16 +9,14 @@ import numpy as np
 
 from mfhpo._validation import check_instance
 from mfhpo.identification.likelihood.blocks import (
-    BLOCK_CONDITIONS,
-    LEAST_ARMS,
-    MOST_RATIO_OF_PAIRS,
     PRIOR,
     Blocks,
     exists,
     first_in_turn,
 )
+from mfhpo.identification.likelihood.finite_set import FiniteSet
 from mfhpo.knowledge.arrays import IntArray
-from mfhpo.knowledge.noise import Gaussian
+from mfhpo.knowledge.noise import Bounded, Gaussian, Noise
 from mfhpo.problem import Problem, Pull, check_pulls
 from mfhpo.racing.evidence import surest_at_target
 from mfhpo.racing.extra_pulls import lacking, usually_lacking
@@ -41,8 +39,10 @@ _ODD = 5.0
 class Rounds:
     """The rule of `BlockElimination`."""
 
-    def __init__(self, n_arms: int, finds_epsilon: bool) -> None:
+    def __init__(self, n_arms: int, finds_epsilon: bool, noise: Noise) -> None:
         self.blocks = Blocks(n_arms, in_order=True)
+        self._set = FiniteSet(self.blocks, noise)
+        self.is_finite = self._set.is_finite
         self._finds_epsilon = finds_epsilon
         self._design: IntArray = np.arange(n_arms)  # the arms of the round under way
         # Blocks in which the winner and its closest rival are compared at the end, and whether they
@@ -58,6 +58,8 @@ class Rounds:
             leader=self.leader,
             lacking=self.lacking,
             falls_short=self.falls_short,
+            summary=self._set.summary,
+            rests_on_noise=self._set.rests_on_noise,
             end=self.end,
             words=self.words,
             intake=self.blocks,
@@ -68,10 +70,15 @@ class Rounds:
 
     def falls_short(self, known: Known, leader: int, others: IntArray, epsilon: float) -> float:
         """Return the missing evidence against others being better by epsilon, if above 0."""
-        if len(self.blocks.rounds) < _FIRST_LOOK:
+        if len(self.blocks.rounds) < self._first_look(known):
             return math.inf
         threshold = _threshold(known)
-        return threshold - float(self.blocks.evidence(leader, others, epsilon, threshold).min())
+        return threshold - float(
+            self._set.evidence(known, leader, others, epsilon, threshold).min()
+        )
+
+    def _first_look(self, known: Known) -> int:
+        return int(min(_FIRST_LOOK, self._set.size(known)))
 
     # Pulls.
 
@@ -95,7 +102,8 @@ class Rounds:
             missing = self._values_lacking(known, winner, usually_lacking(known, winner))
             return expected >= counts + sum(missing.values())
         # All arms take part in the first rounds, whatever comes.
-        if blocks.place(pull.block) <= max(blocks.place(blocks.next_round), _FIRST_LOOK - 1):
+        first = self._first_look(known)
+        if blocks.place(pull.block) <= max(blocks.place(blocks.next_round), first - 1):
             return False
         settled = blocks.settled.sum(axis=1)
         waiting = int((settled - blocks.counts())[self._in_round(known)].sum())
@@ -143,6 +151,8 @@ class Rounds:
         least = _ROUNDS_ALIKE if is_found_to_be_0 else _ROUNDS_ALIKE_FOR_GOOD
         if arms.size < 2 or len(rounds) < least or self.blocks.counts()[arms].min() < len(rounds):
             return False
+        if not self._set.rests_on_normality(known):
+            return False
         values = self.blocks.values[arms][:, rounds]
         return bool((np.isnan(values) | (values == np.fmax.reduce(values, axis=0))).all())
 
@@ -154,7 +164,9 @@ class Rounds:
     def lacking(self, known: Known, winner: int, usual: Mapping[int, int]) -> dict[int, int]:
         """Return what a winner lacks: values, or to be compared once more."""
         missing = self._values_lacking(known, winner, usual)
-        if not missing and len(self._in_round(known)) > 1 and not self._is_probed:
+        # Bounds leave nothing unseen that a comparison on odd replicates could show.
+        is_probed = self._is_probed or not self._set.rests_on_normality(known)
+        if not missing and len(self._in_round(known)) > 1 and not is_probed:
             return {known.problem.target: max(1, len(self._probes))}
         return missing
 
@@ -183,8 +195,10 @@ class Rounds:
                 break
             self.blocks.complete_round(block, self._in_round(known))
             yield self._decide(known)
+        if known.certified is None and len(self.blocks.rounds) >= self._set.size(known):
+            yield self._decide(known)  # no further round follows what an arm has caught up with
         winner = known.certified
-        if winner is None or self._probes:
+        if winner is None or self._probes or not self._set.rests_on_normality(known):
             return
         if not self._values_lacking(known, winner, usually_lacking(known, winner)):
             self._probe(known, winner)
@@ -220,20 +234,25 @@ class Rounds:
         """Return what all complete rounds say, and choose the arms of the next one."""
         blocks, active = self.blocks, known.arms
         self._design = active.copy()
-        if len(blocks.rounds) < _FIRST_LOOK:
+        if len(blocks.rounds) < self._first_look(known):
             return Verdict()
         if len(active) < 2:
             return Verdict(epsilon=known.epsilon)
-        epsilon = known.scale if self._finds_epsilon else known.epsilon
+        epsilon, is_normal = known.epsilon, self._set.rests_on_normality(known)
+        if self._finds_epsilon:
+            epsilon = known.scale if is_normal or math.isinf(self._set.size(known)) else 0.0
         leader = self._best_in_rounds(known)
         if leader is None:
             return Verdict(epsilon=epsilon)
         others, threshold = active[active != leader], _threshold(known)
-        evidence = blocks.evidence(leader, others, epsilon, threshold)
+        evidence = self._set.evidence(known, leader, others, epsilon, threshold)
         rival = others[[np.argmin(evidence)]]
         beaten = evidence >= threshold
-        worse = beaten & (blocks.evidence(leader, others, 0.0, threshold) >= threshold)
-        gone = others[worse & (others != rival)]
+        worse = beaten.copy()
+        worse[beaten] = self._set.worse(known, leader, others[beaten], threshold)
+        # Normal differences leave the closest rival for the last comparison.
+        stays = is_normal & (others == rival) & ~self._set.exact(known, leader, others)
+        gone = others[worse & ~stays]
         if not beaten.all():
             self._design = np.append(leader, others[~beaten])
             self._probes, self._is_probed = [], False
@@ -258,42 +277,26 @@ class Rounds:
 
     def words(self, known: Known, usual: Words, arm: int | None) -> Words:
         """Say what comparisons in blocks rest on, and what they still cost."""
-        conditions: tuple[str, ...] = BLOCK_CONDITIONS
-        of_others = ""
-        if known.problem.n_arms >= LEAST_ARMS:
-            conditions = (
-                *conditions,
-                "what a replicate does to some of them only is independent between these",
-                f"the differences of two spread at most {MOST_RATIO_OF_PAIRS:g} times as much as "
-                f"those of others, or visibly more",
-            )
-            of_others = ", large ones also by those of others"
-        assumption = (
-            f"{self.blocks.words}: {len(self.blocks.rounds)} complete rounds; noise of "
-            f"differences: estimated for each pair{of_others}"
-        )
         remaining = usual.remaining_cost
         if arm is not None and known.winner is None:
             remaining = self._remaining_cost(known, arm)
-        return replace(
-            usual, conditions=conditions, assumptions=(assumption,), remaining_cost=remaining
-        )
+        return replace(self._set.words(known, usual), remaining_cost=remaining)
 
     def _remaining_cost(self, known: Known, leader: int) -> float | None:
         rounds = len(self.blocks.rounds)
-        if rounds < _FIRST_LOOK:
+        if rounds < self._first_look(known):
             return None
         others, threshold = known.arms[known.arms != leader], _threshold(known)
-        evidence = self.blocks.evidence(leader, others, known.epsilon, threshold)
+        evidence = self._set.evidence(known, leader, others, known.epsilon, threshold)
         # What the average over effects costs is paid once, and the rest of the evidence grows about
         # as the rounds do. The leader takes part in all of them.
         cost = math.log1p(rounds / PRIOR) / 2.0
         gained = evidence + cost
-        if not (gained > 0.0).all():
+        left = self._set.size(known) - rounds
+        if not (gained > 0.0).all() and math.isinf(left):
             return None
-        more = rounds * np.maximum((threshold + cost) / gained - 1.0, 0.0)
-        if rounds + more.max() > self.blocks.most_values(known):
-            return math.inf
+        more = rounds * np.maximum((threshold + cost) / np.maximum(gained, 1e-9) - 1.0, 0.0)
+        more = np.minimum(more, left)
         return float(more.sum() + more.max()) * float(known.spending.all()[-1])
 
 
@@ -360,8 +363,9 @@ class BlockElimination(Race):
 
     def __init__(self, problem: Problem, *, epsilon: float | None = 0.0, **options: Any) -> None:
         check_instance("problem", problem, Problem, "a mfhpo.Problem")
-        rule = Rounds(problem.n_arms, finds_epsilon=epsilon is None)
-        problem = replace(problem, bias=None, noise=Gaussian())
+        noise = problem.noise if isinstance(problem.noise, Bounded) else Gaussian()
+        rule = Rounds(problem.n_arms, finds_epsilon=epsilon is None, noise=noise)
+        problem = replace(problem, bias=None, noise=noise)
         super().__init__(problem, rule, epsilon=epsilon, **options)
 
     def is_ahead(self, pending: Sequence[Pull]) -> bool:
@@ -370,6 +374,11 @@ class BlockElimination(Race):
         They may hold more values than complete rounds, or all that the winner lacks.
         """
         return self.rule.is_ahead(self.known, check_pulls(pending, self.problem))
+
+    @property
+    def replicates(self) -> int | None:
+        """Number of the replicates that the claim is about; None where they have no end."""
+        return self.known.most_blocks if self.rule.is_finite(self.known) else None
 
     def open_block(self, arm: int, pending: Sequence[Pull] = ()) -> int:
         """Return the first block in which an arm has no value and no evaluation under way."""

@@ -283,7 +283,7 @@ class Looks:
 
     def words(self, known: Known, usual: Words, arm: int | None) -> Words:
         """Say when the looks are, and what the next one still costs."""
-        about = f"{self._blocks.words}; " if self._blocks.in_blocks else ""
+        about = f"{self._blocks.in_words()}; " if self._blocks.in_blocks else ""
         looks = f"{about}looks after {self._first_look}, {self._size(1)}, ... evaluations of each"
         return replace(
             usual,

@@ -6,13 +6,13 @@ import numpy as np
 
 from mfhpo.knowledge.arrays import IntArray
 
-# Of so many values or fewer, none is drawn twice.
-_MOST_SHUFFLED = 1_000_000
+MOST_SHUFFLED = 1_000_000
+"""Of so many values or fewer, none is drawn twice."""
 
 
 def replicate_of(block: int, seed: int, n_values: int) -> int:
     """Return the replicate of a block, from 0 to n_values - 1: the same for all arms."""
-    if n_values <= _MOST_SHUFFLED:
+    if n_values <= MOST_SHUFFLED:
         return int(_shuffled(seed, n_values)[block % n_values])
     return int(np.random.default_rng([seed, block]).integers(n_values))
 

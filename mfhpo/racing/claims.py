@@ -10,6 +10,11 @@ FIXED = (
 """The scope of an interval, in every answer that has one."""
 
 
+def these_in_words(n_replicates: int) -> str:
+    """Return the scope of an answer about a finite set of replicates."""
+    return f"the mean over these {n_replicates} replicates, and not over new ones"
+
+
 def joined(parts: Sequence[str]) -> str:
     """Join phrases to a list in a sentence: "a, b and c"."""
     *first, last = parts
@@ -17,8 +22,8 @@ def joined(parts: Sequence[str]) -> str:
 
 
 def wrong_in_words(delta: float, conditions: Sequence[str]) -> str:
-    """Return the probability of a wrong claim, with all its conditions."""
-    words = f"wrong with probability at most {delta:g}"
+    """Return the probability of a wrong claim, if there is one, with all its conditions."""
+    words = f"wrong with probability at most {delta:g}" if delta else "sure"
     return f"{words} if {joined(conditions)}" if conditions else words
 
 

@@ -202,6 +202,8 @@ class Needs:
     falls_short: Callable[["Known", int, IntArray, float], float] | None = None
     # Returns count, mean and radius of an arm at the target, None: as usual.
     summary: Callable[["Known", int], tuple[int, float, float] | None] | None = None
+    # Tells whether it rests on a noise that equal values would hide.
+    rests_on_noise: Callable[["Known"], bool] = lambda known: True
     # Says why there is nothing left to do; empty while there is.
     end: Callable[["Known"], str] = lambda known: ""
     # Returns the words of an answer about an arm, given the usual ones.
@@ -269,7 +271,7 @@ class Known:
     @property
     def hides_noise(self) -> bool:
         """True if enough repeats at a level were all equal, and say nothing about noise."""
-        if not self.needs.certifies:
+        if not self.needs.certifies or not self.needs.rests_on_noise(self):
             return False
         noise, least = self.evidence.noise, max(_REPEATS_TO_SEE_NOISE, self.problem.n_arms)
         if not any(noise.is_estimated_at(m) and noise.is_hidden(m, least) for m in self.compared):

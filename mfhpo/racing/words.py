@@ -190,7 +190,7 @@ def _remaining_pulls(known: Known, leader: int) -> float:
 
 
 def _unseen(known: Known, arm: int | None) -> str:
-    if arm is None:
+    if arm is None or not known.needs.rests_on_noise(known):
         return ""
     target, others = known.problem.target, known.roster.rivals(arm)
     pulled = known.evidence.counts[:, target]

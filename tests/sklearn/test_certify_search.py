@@ -16,6 +16,8 @@ from sklearn.model_selection import (
     KFold,
     LeaveOneGroupOut,
     ShuffleSplit,
+    TimeSeriesSplit,
+    cross_val_score,
 )
 
 from mfhpo_sklearn import certify
@@ -188,6 +190,45 @@ def test_interrupt_gives_what_is_known(monkeypatch):
         certify(search, X, y, **options)
 
 
+FOLDS = [(np.arange(120) % 4 != k, np.flatnonzero(np.arange(120) % 4 == k)) for k in range(4)]
+
+
+@pytest.mark.parametrize("cv", [KFold(4), 4, FOLDS, TimeSeriesSplit(4), LeaveOneGroupOut()])
+def test_given_folds_are_all_used_and_the_answer_is_exact(cv):
+    groups = np.arange(120) % 4 if isinstance(cv, LeaveOneGroupOut) else None
+    search = searched()
+    Noted.fits.clear()
+    answer = certify(search, X, y, cv=cv, groups=groups, top=3, random_state=0)
+    assert (answer.certified, answer.is_exact, answer.replicates) == (True, True, 4)
+    assert (answer.evaluations, answer.epsilon, answer.params) == (12, 0.0, {"worth": 0.5})
+    *fits, _ = Noted.fits
+    assert len(set(fits)) == 12
+    assert len({rows for _, rows in fits}) == 4
+    scores = cross_val_score(Noted(0.5), X, y, cv=cv, groups=groups)
+    assert answer.mean == pytest.approx(scores.mean())
+    text = str(answer)
+    assert "by the mean score over these splits of these data, sure if" in text
+    assert "interval and claim are about these 4 splits of these data" in text
+    low, high = answer.new_data_interval
+    assert low < answer.mean < high
+
+
+def test_given_folds_come_in_random_order():
+    orders = []
+    for seed in (0, 1, 2):
+        Noted.fits.clear()
+        certify(searched(cv=3), X, y, cv=8, top=2, refit=False, random_state=seed)
+        orders.append(tuple(dict.fromkeys(rows for _, rows in Noted.fits[-16:])))
+    assert len(set(orders)) > 1
+    assert set(orders[0]) == set(orders[1]) == set(orders[2])
+
+
+@pytest.mark.parametrize("cv", [1, "folds", [], [3], [([0.5], [1])], [([[1]], [2])]])
+def test_wrong_splits(cv):
+    with pytest.raises(ValueError, match="cv must "):
+        certify(searched(), X, y, cv=cv)
+
+
 @pytest.mark.filterwarnings("ignore:The groups parameter is ignored:UserWarning")
 def test_hints_keep_groups_together():
     groups = np.repeat(np.arange(12), 10)
@@ -196,8 +237,9 @@ def test_hints_keep_groups_together():
     search.fit(X, y, groups=groups)
     with pytest.raises(ValueError, match=r"give one such as cv=GroupShuffleSplit\(test_size=0.2"):
         certify(search, X, y, **options)
-    with pytest.raises(ValueError, match=r"KFold.*puts samples of one group.*GroupShuffleSplit"):
-        certify(search, X, y, cv=KFold(3), **options)
+    for cv in (KFold(3, shuffle=True), KFold(7), 7):
+        with pytest.raises(ValueError, match=r"KFold.*puts samples of one group.*GroupShuffle"):
+            certify(search, X, y, cv=cv, **options)
 
     class Unshuffled(GroupKFold):
         def split(self, X, y=None, groups=None):
@@ -205,4 +247,4 @@ def test_hints_keep_groups_together():
             return super().split(X, y, groups)
 
     with pytest.raises(ValueError, match=r"same split.*such as GroupShuffleSplit\(\)"):
-        certify(search, X, y, cv=Unshuffled(3), **options)
+        certify(search, X, y, cv=Unshuffled(3, shuffle=True), **options)

@@ -86,7 +86,7 @@ class Trials(abc.ABC):
             levels = levels_of(self._fidelity, space)
             self._fidelity.costs_of(levels)  # raises for levels that are no numbers, without costs
             self.levels = levels
-        if self.replicate is not None:
+        if self.replicate is not None and not self.replicates:
             self.replicates = replicates_of(self.replicate, space)
 
     def without_companion(self) -> str:

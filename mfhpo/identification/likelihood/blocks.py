@@ -194,14 +194,14 @@ class Blocks:
         """Return the arms' values in the first n blocks that are not void, shape (len(arms), n)."""
         return np.asarray(self.values[arms][:, np.flatnonzero(~self.void)[:n]])
 
-    @property
-    def words(self) -> str:
-        """What the claim is about."""
+    def in_words(self, n_replicates: int | None = None) -> str:
+        """Return what the claim is about; `n_replicates` of a finite set."""
         n_void = int(self.void.sum())
         left_out = f", without {n_void} on which every evaluation failed" if n_void else ""
         lacking = "; two arms are compared on those where both gave a value"
         given_up = lacking if self.given_up.any() else ""
-        return f"the mean over replicates, which the arms shared{left_out}{given_up}"
+        those = "replicates" if n_replicates is None else f"these {n_replicates} replicates"
+        return f"the mean over {those}, which the arms shared{left_out}{given_up}"
 
     def seen(self, arm: int) -> IntArray:
         """Return the blocks in which an arm has a value, in their order, shape (n,)."""

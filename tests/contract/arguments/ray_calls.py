@@ -171,6 +171,7 @@ CALLS: dict[str, Call] = core_calls._of(
             "measure": count(0),
             "max_concurrent_trials": optional(count(1)),
             "max_failures": count(1),
+            "replicates": nothing,  # without a replicate
             "results": never,
             "reuse_actors": FLAG,
             "run_config": nothing,

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from mfhpo import Pull
-from mfhpo.experiment import Answer
 from tests.core.certification import races
 
 race_of = partial(races.race_of, races.in_blocks)
@@ -49,27 +48,14 @@ def test_smallest_tolerance_is_where_the_race_is_certified():
     assert (smaller.certified, larger.certified) == (False, True)
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "words"),
-    [
-        (0.2, "more replicates than there are, or a larger epsilon"),
-        (0.0, "(a tie, or too few replicates)"),
-    ],
-)
-def test_what_it_takes_where_there_are_too_few_replicates(epsilon, words):
-    race = race_of(2, epsilon=epsilon)
-    race.policy.most_blocks = 5
-    rng = np.random.default_rng(0)
-    effects = rng.normal(size=1000)
-    while not race.finished:
-        pull = race.ask()
-        race.tell(pull, 0.2 * (pull.arm == 0) + effects[pull.block] + 0.2 * rng.normal())
+def test_it_takes_no_more_than_all_replicates():
+    race = race_of(2, replicates=20, epsilon=0.0)
+    values = np.random.default_rng(0).normal([0.0, 0.01], 0.2, (20, 2)).tolist()
+    for block, row in enumerate(values[:12]):
+        tell_block(race, block, row)
     answer = race.certificate("", "")
-    assert math.isinf(answer.remaining)
-    [line] = [line for line in str(answer).splitlines() if "to certify" in line]
-    assert words in line
-    told = Answer.of(race.policy.recommend(), 1.0, {"x": 1}, level=3)
-    assert words in str(told)
+    assert (answer.certified, answer.remaining) == (False, 16.0)
+    assert "to certify  about 16 more" in str(answer)
 
 
 def test_epsilon_is_the_spread_over_replicates():

@@ -5,6 +5,7 @@ import optuna
 import pytest
 from optuna.trial import create_trial
 
+from mfhpo import Bounded
 from mfhpo_optuna import certify
 from tests.optuna.workers import certified_in_blocks, kill, start, wait
 
@@ -72,24 +73,57 @@ def test_what_a_split_does_to_all_is_no_noise():
 
 
 @pytest.mark.parametrize("n_jobs", [1, 3])
-@pytest.mark.parametrize(("sd", "folds", "certified"), [(0.001, 10, True), (0.5, 5, False)])
-def test_few_folds(sd, folds, certified, n_jobs):
+@pytest.mark.parametrize(("sd", "folds"), [(0.001, 12), (0.5, 5)])
+def test_few_folds(sd, folds, n_jobs):
     def on_fold(trial):
         k, fold = trial.suggest_int("k", 0, 3), trial.suggest_int("split", 0, folds - 1)
         return WORTH[k] + fold + sd * np.random.default_rng([fold, k]).normal()
 
     study = searched()
     answer = certify(study, on_fold, replicate="split", epsilon=0.05, n_jobs=n_jobs)
-    assert (answer.finished, answer.certified) == (True, certified)
+    assert (answer.finished, answer.certified, answer.replicates) == (True, True, folds)
     record = optuna.load_study(study_name=answer.study_name, storage=study._storage)
     assert record.best_params == answer.params
-    if certified:
+    assert certify(study, on_fold, replicate="split", epsilon=0.05) == answer
+    if folds == 12:
         # A winner needs no more values than there are folds.
         assert (answer.params, answer.candidates[0].evaluations) == ({"k": 3}, folds)
+        assert answer.evaluations < 4 * folds
     else:
-        assert answer.evaluations == 20
-        assert "all 5 replicates were used" in str(answer)
-        assert certify(study, on_fold, replicate="split", epsilon=0.05) == answer
+        assert (answer.evaluations, answer.is_exact) == (20, True)
+        noise = [np.random.default_rng([fold, k]).normal() for k in range(4) for fold in range(5)]
+        means = np.add(WORTH, 2.0 + sd * np.reshape(noise, (4, 5)).mean(axis=1))
+        assert answer.mean == pytest.approx(means.max())
+        assert answer.params == {"k": int(np.argmax(means))}
+
+
+def test_right_or_wrong_on_each_question_of_a_test():
+    right = np.random.default_rng(0).random(40) < np.array([[0.2], [0.3], [0.9], [0.95]])
+    right[3] |= right[2]
+
+    def on_question(trial):
+        return float(right[trial.suggest_int("k", 0, 3), trial.suggest_int("question", 0, 39)])
+
+    def searched_with(name):
+        study = optuna.create_study(study_name=name, direction="maximize")
+        for k in range(4):
+            study.enqueue_trial({"k": k, "question": 0})
+        study.optimize(on_question, n_trials=4)
+        return study
+
+    options = {"replicate": "question", "sigma": Bounded(0, 1)}
+    answer = certify(searched_with("test"), on_question, **options)
+    assert (answer.certified, answer.params, answer.epsilon) == (True, {"k": 3}, 0.0)
+    assert answer.evaluations < 0.8 * right.size
+    assert "these 40 replicates" in str(answer)
+    orders = []
+    for name in ("test", "another"):
+        study = searched_with(name)
+        trials = evaluations(study, certify(study, on_question, budget=8, **options))
+        orders.append([trial.params["question"] for trial in trials])
+    assert orders[0] != orders[1]  # random, by the study's name
+    with pytest.raises(ValueError, match=r"sigma=0.1 has no part.*Bounded\(low, high\)"):
+        certify(searched_with("wrong"), on_question, replicate="question", sigma=0.1)
 
 
 def test_it_goes_on_where_it_was_stopped(tmp_path):

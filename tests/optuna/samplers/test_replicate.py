@@ -98,13 +98,14 @@ def test_five_folds_are_enough_where_arms_differ_clearly(ask, n_jobs):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 4])
-def test_the_race_ends_without_a_certificate_when_all_folds_were_used(n_jobs):
+def test_the_race_ends_with_an_exact_answer_when_all_folds_were_used(n_jobs):
     sampler = make(replicate="fold", epsilon=0.001)
     study = optuna.create_study(sampler=sampler)
     study.optimize(on_folds(0.5, seconds=0.01), n_jobs=n_jobs, timeout=120)
     answer = sampler.recommendation(study)
-    assert (answer.finished, answer.certified) == (True, False)
-    assert answer.reason.startswith("all 5 replicates were used and ")
+    assert (answer.finished, answer.certified) == (True, True)
+    assert answer.reason == "all 5 replicates were used"
+    assert answer.interval == (answer.mean, answer.mean)
     assert study.best_params == answer.params | {"epochs": 9}
     assert all(sorted(folds) == [0, 2, 4, 6, 8] for folds in folds_of(study).values())
     assert len(folds_of(study)) == 5

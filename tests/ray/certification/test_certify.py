@@ -13,13 +13,13 @@ from tests.ray.experiments import tuner_of
 from tests.ray.searchers.searching import run
 
 
-def search_of(replicate=None, seed_key="seed", **options):
+def search_of(replicate=None, seed_key="seed", replicates=None, **options):
     grid = Grid(*(trial(x, acc=0.5 + 0.1 * x, seed=x) for x in range(6)))
     owned = [key for key in (seed_key, replicate) if key]
     given = {"metric": "acc", "mode": "max", "fidelity": None, "time_attr": "training_iteration"}
     shortlist, _ = shortlist_of(grid, 4, owned=owned, **given)
     host = {"metric": "loss", "mode": "max", "seed": 7, "seed_key": seed_key}
-    return ShortlistSearch(shortlist, {"epsilon": 0.1, **options}, replicate, **host)
+    return ShortlistSearch(shortlist, {"epsilon": 0.1, **options}, replicate, replicates, **host)
 
 
 def value(config):
@@ -47,6 +47,26 @@ def test_candidates_share_the_seeds_of_a_replicate():
     assert 0.2 < len(set(seeds)) / len(seeds) < 0.6
     # Independent evaluations vary too much for the same answer at this price.
     assert len(configs) < 0.7 * len(run(search_of(), value))
+
+
+def test_replicates_may_have_an_end():
+    def on_fold(config):
+        rng = np.random.default_rng([ord(config["fold"]), config["model"]["x"]])
+        return float(config["model"]["x"] + ord(config["fold"]) + rng.normal())
+
+    folds = ["a", "b", "c", "d", "e"]
+    search = search_of("fold", epsilon=None, replicates=folds)
+    configs = run(search, on_fold)
+    answer = search.recommendation().certificate
+    used = {x: [c["fold"] for c in configs if c["model"]["x"] == x] for x in (2, 3, 4, 5)}
+    assert all(sorted(seen) == folds for seen in used.values())
+    assert used[2] != folds  # in random order
+    assert (answer.certified, answer.is_exact, answer.replicates) == (True, True, 5)
+    x = answer.params["model"]["x"]
+    means = [
+        np.mean([on_fold({"fold": f, "model": {"x": k}}) for f in folds]) for k in (2, 3, 4, 5)
+    ]
+    assert (x, answer.mean) == (2 + int(np.argmax(means)), pytest.approx(max(means)))
 
 
 def test_the_budget_counts_evaluations():

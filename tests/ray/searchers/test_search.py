@@ -221,8 +221,8 @@ FOLDS = {
 
 
 @pytest.mark.parametrize("folds", FOLDS.values(), ids=FOLDS.keys())
-@pytest.mark.parametrize(("sd", "certified"), [(0.001, True), (1.0, False)])
-def test_the_space_may_have_few_replicates(folds, sd, certified):
+@pytest.mark.parametrize("sd", [0.001, 1.0])
+def test_the_space_may_have_few_replicates(folds, sd):
     def on_fold(config):
         rng = np.random.default_rng([ord(str(config["fold"])), int(1000 * (config["x"] + 1))])
         return float(config["x"] ** 2 + ord(str(config["fold"])) + sd * rng.normal())
@@ -233,8 +233,8 @@ def test_the_space_may_have_few_replicates(folds, sd, certified):
     restored = make(MFSearch, replicate="fold", seed_key=None, epsilon=0.05)
     restored.set_state(json.loads(json.dumps(search.get_state())))
     for answer in (search.recommendation(), restored.recommendation()):
-        assert (answer.finished, answer.certified) == (True, certified)
-        assert certified or answer.reason.startswith("all 5 replicates were used")
+        assert (answer.finished, answer.certified) == (True, True)
+        assert answer.reason == "all 5 replicates were used"
     used = [(config["x"], config["fold"]) for config in configs]
     assert len(used) == len(set(used))
     assert len({fold for _, fold in used}) == 5
