@@ -18,7 +18,7 @@ import numpy as np
 from mfhpo._validation import check_count, check_index, shown, unwrapped
 from mfhpo.certification.candidates import Candidate, CandidateResult
 from mfhpo.certification.certificate import Certificate
-from mfhpo.certification.choice import choose_blocks, recommend_policy
+from mfhpo.certification.choice import choose_blocks, choose_for_shortlist
 from mfhpo.certification.selection import excess_in_blocks, excess_of
 from mfhpo.certification.tolerance import tolerance
 from mfhpo.identification.group_sequential import GroupSequential
@@ -153,7 +153,7 @@ class Certification:
         else:
             least = n if blocks else 1
             options["budget"] = None if budget is None else check_count("budget", budget, least)
-            choice = choose_blocks() if blocks else recommend_policy(problem)
+            choice = choose_blocks() if blocks else choose_for_shortlist(problem)
             make = choice.make if certifier is None or blocks else certifier
             made = make(problem, measure=measure, **options)
         assert isinstance(made, Race)

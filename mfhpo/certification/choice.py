@@ -8,8 +8,9 @@ from mfhpo._validation import check_choice, check_finite, check_instance, check_
 from mfhpo.identification.block_elimination import BlockElimination
 from mfhpo.identification.elimination import IISE, MaximumFidelityExploit, SuccessiveElimination
 from mfhpo.identification.lucb import MFLUCB
+from mfhpo.identification.round_elimination import RoundElimination
 from mfhpo.identification.top_two import MFTopTwo
-from mfhpo.knowledge.noise import EstimatedNoise, SubGaussian
+from mfhpo.knowledge.noise import EstimatedNoise, Gaussian, SubGaussian
 from mfhpo.problem import Policy, Problem
 from mfhpo.racing.options import Aim
 from mfhpo.racing.race import Race
@@ -152,6 +153,17 @@ def check_blocks(replicate: str, fidelity: str | None, given: Mapping[str, Any])
                 f"replicate={shown(replicate)}, which compares configurations at the target by "
                 f"their differences in the same blocks; leave one of them out."
             )
+
+
+def choose_for_shortlist(problem: Problem) -> PolicyChoice:
+    """Choose the policy for independent evaluations of a few candidates at the target."""
+    if not isinstance(problem.noise, (EstimatedNoise, Gaussian)):
+        return recommend_policy(problem)
+    return PolicyChoice(
+        RoundElimination,
+        "few candidates are compared at one level, and nothing is known about the noise: evidence "
+        "of the differences of their values in rounds needs the fewest",
+    )
 
 
 def choose_blocks() -> PolicyChoice:
