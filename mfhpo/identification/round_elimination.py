@@ -22,15 +22,19 @@ from mfhpo.identification.likelihood.blocks import (
     Blocks,
     first_in_turn,
 )
-from mfhpo.knowledge.arrays import IntArray
+from mfhpo.knowledge.arrays import BoolArray, IntArray
 from mfhpo.knowledge.noise import Gaussian
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.answer import surest_at_target
+from mfhpo.racing.parts.measuring import usually_lacking
 from mfhpo.racing.race import Race
 from mfhpo.racing.rule import Expected, Known, Needs, Verdict, Words
 
 # Rounds before which nothing is decided.
 _FIRST_LOOK = 2
+
+# By how many standard errors a winner is still ahead, by the values that it got alone, too.
+_CONFIRMED = 2.0
 
 
 class SingleRounds:
@@ -40,6 +44,7 @@ class SingleRounds:
         self.values = Blocks(n_arms, in_blocks=False)
         self._finds_epsilon = finds_epsilon
         self._design: IntArray = np.arange(n_arms)  # the arms of the round under way
+        self._is_confirmed = False  # whether all was judged again by all values of a winner
         self.needs = Needs(
             "no other arm can be better by more than epsilon",
             pilot=False,
@@ -82,6 +87,11 @@ class SingleRounds:
                 return
             self.values.complete_round(n_rounds, arms)
             yield self._decide(known)
+        winner = known.winner
+        if winner is not None and not (self._is_confirmed or usually_lacking(known, winner)):
+            self._is_confirmed = True
+            yield Verdict(reinstates=True)
+            yield self._decide(known)
 
     def _decide(self, known: Known) -> Verdict:
         """Return what all complete rounds say, and choose the arms of the next one."""
@@ -93,6 +103,7 @@ class SingleRounds:
         leader, wanted = self.leader(known), _threshold(known)
         others = active[active != leader]
         is_beaten = self.values.evidence(leader, others, epsilon, wanted) >= wanted
+        is_beaten &= self._is_ahead(known, leader, others, epsilon)
         is_worse = self.values.evidence(leader, others, 0.0, wanted) >= wanted
         gone, certified = others[is_beaten & is_worse], None
         if is_beaten.all():
@@ -100,6 +111,21 @@ class SingleRounds:
         else:
             self._design = np.append(leader, others[~is_beaten])
         return Verdict(gone, leader, certified=certified, epsilon=epsilon)
+
+    def _is_ahead(
+        self, known: Known, leader: int, others: IntArray, epsilon: float
+    ) -> BoolArray:
+        """Tell whether all values of a leader that has as many as it wants agree, shape (n,).
+
+        Rounds leave out the values that it got alone, which may show a rare divergence.
+        """
+        if usually_lacking(known, leader):
+            return np.ones(len(others), dtype=bool)
+        values, counts = self.values.values, self.values.n_values
+        errors = np.nanvar(values, axis=1, ddof=1) / counts
+        means = np.nanmean(values, axis=1)
+        spread = np.sqrt(errors[leader] + errors[others])
+        return np.asarray(means[leader] - means[others] + epsilon >= _CONFIRMED * spread)
 
     def leader(self, known: Known) -> int:
         """Return the arm with the largest mean among those that took part in every round."""
