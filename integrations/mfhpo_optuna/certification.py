@@ -19,6 +19,7 @@ from mfhpo import NoNoiseWarning
 from mfhpo._validation import (
     MOST_LEVELS,
     check_count,
+    check_flag,
     check_instance,
     check_limit,
     check_name,
@@ -26,15 +27,17 @@ from mfhpo._validation import (
     shown,
     unwrapped,
 )
+from mfhpo.certification.candidates import TOP
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.choice import check_blocks
+from mfhpo.certification.plan import plan_of
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import SigmaLike, as_fidelity
 from mfhpo_optuna.kinds.record import RecordKind, noise_is_hidden
 from mfhpo_optuna.samplers.answer import AnswerTrials
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.forgotten import ForgottenReplicate, ForgottenReplicateWarning
-from mfhpo_optuna.study.loop.report import ProgressLike
+from mfhpo_optuna.study.loop.report import ProgressLike, say
 from mfhpo_optuna.study.shortlist import StudyShortlist, shortlist_of
 from mfhpo_optuna.study.trials import attributes
 
@@ -64,7 +67,7 @@ def certify(
     study: optuna.Study,
     objective: Objective,
     *,
-    top: int = 8,
+    top: int = TOP,
     delta: float = 0.05,
     epsilon: float | None = None,
     budget: int | None = None,
@@ -79,7 +82,8 @@ def certify(
     name: str | None = None,
     lease: float | None = None,
     progress: ProgressLike = None,
-) -> StudyCertificate:
+    plan: bool = False,
+) -> Any:
     """Find out which of a finished study's best configurations is best, and what it is worth.
 
     ``study.best_trial`` is the luckiest of many noisy trials: it promises too much, and another
@@ -99,8 +103,9 @@ def certify(
         seed or split in every call, such as `mfhpo_optuna.seed_of` gives. Its ``trial.number``
         goes on from the study's numbers, and its ``should_prune`` says no.
     top
-        How many configurations to compare, at least 2: the best by the mean of their values in the
-        study, that of the best trial among them.
+        How many configurations to compare at most, at least 2: the best by the mean of their values
+        in the study, that of the best trial among them. Those that repeats in the study have far
+        below the best are left out.
     timeout
         Seconds after which no evaluation is begun in this call. 0 evaluates nothing and answers
         from what is recorded. None: no limit.
@@ -130,6 +135,9 @@ def certify(
         from the study's name, `top` and its number of trials.
     lease, progress
         See `mfhpo_optuna.samplers.options.SamplerOptions`.
+    plan
+        Whether to evaluate nothing, and return what it would take: a
+        `mfhpo.certification.plan.Plan`.
 
     Returns
     -------
@@ -205,6 +213,9 @@ def certify(
         value = trial.values[0] if trial.state == TrialState.COMPLETE else None
         forgotten.learn(trial.params, trial.distributions, value)
     kind = RecordKind(shortlist, options, forgotten)
+    planned = plan_of(shortlist, {**options, "blocks": replicate is not None})
+    if check_flag("plan", plan):
+        return planned
     if forgotten.notice:
         warnings.warn(forgotten.notice, ForgottenReplicateWarning, stacklevel=2)
     sampler = StudySampler(kind, options, lease=lease, progress=progress)
@@ -216,6 +227,8 @@ def certify(
         return objective(Replicate(trial, first_number))
 
     if not only_reads:
+        if not record.get_trials(deepcopy=False):
+            say(str(planned), progress)
         if not sampler.known(record).is_over:
             record.optimize(evaluation, timeout=timeout, n_jobs=n_jobs, catch=caught)
         if objection := sampler.objection_to_others(record):  # other processes certify the same

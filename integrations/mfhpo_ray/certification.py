@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import posixpath
 import zlib
@@ -22,9 +23,17 @@ from mfhpo._validation import (
     check_name,
     shown,
 )
-from mfhpo.certification.candidates import Candidate, Shortlist, best_of, chosen_in_words
+from mfhpo.certification.candidates import (
+    TOP,
+    Candidate,
+    Shortlist,
+    best_of,
+    chosen_in_words,
+    near_the_best,
+)
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.choice import check_blocks
+from mfhpo.certification.plan import plan_of
 from mfhpo.experiment import ShortlistSettings, key_of
 from mfhpo.racing.declaration import SigmaLike
 from mfhpo.search.declared import ONE_LEVEL
@@ -38,12 +47,14 @@ from mfhpo_ray.searchers.trials import Source, Trials
 
 TuneCertificate: TypeAlias = Certificate
 
+_logger = logging.getLogger("mfhpo_ray")
+
 
 def certify(
     results: ResultGrid,
     trainable: str | type | Callable[..., Any],
     *,
-    top: int = 8,
+    top: int = TOP,
     delta: float = 0.05,
     epsilon: float | None = None,
     budget: int | None = None,
@@ -63,7 +74,8 @@ def certify(
     reuse_actors: bool = False,
     name: str | None = None,
     run_config: tune.RunConfig | None = None,
-) -> TuneCertificate:
+    plan: bool = False,
+) -> Any:
     """Find out which of a finished experiment's best configurations is best, and what it is worth.
 
     ``results.get_best_result()`` is the luckiest of many noisy trials. This evaluates the best
@@ -82,7 +94,8 @@ def certify(
         split and initial state from ``config[seed_key]``. A trial ends where those that are
         compared have ended.
     top
-        How many configurations to compare, at least 2: that of the best trial is among them.
+        How many configurations to compare at most, at least 2: that of the best trial is among
+        them. Those that repeats have far below the best are left out.
     delta, epsilon, sigma, measure
         See `mfhpo.certification.certification.Certification`.
     budget
@@ -119,6 +132,9 @@ def certify(
         `timeout` and limits may differ.
     run_config
         Callbacks, failures and the like; name, storage and stop are set here.
+    plan
+        Whether to evaluate nothing, and return what it would take: a
+        `mfhpo.certification.plan.Plan`.
 
     Returns
     -------
@@ -156,14 +172,18 @@ def certify(
         name = f"{of}-best-{len(compared)}-{digest:08x}"
     options: dict[str, Any] = {"delta": delta, "epsilon": epsilon, "budget": budget, "sigma": sigma}
     options |= {"measure": measure, "max_failures": max_failures}
+    planned = plan_of(shortlist, {**options, "blocks": replicate is not None})
     seed = zlib.crc32(name.encode())
     host = {"metric": metric, "mode": mode, "seed": seed, "seed_key": seed_key}
     search = ShortlistSearch(shortlist, options, replicate, **host)
+    if check_flag("plan", plan):
+        return planned
     folder = posixpath.join(parent, name)
     search.go_on(Journal.of_runs(results.filesystem, folder))
     if search.finished:
         grid = ResultGrid(ExperimentAnalysis(folder, storage_filesystem=results.filesystem))
     else:
+        _logger.info(planned)
         grid = tune.Tuner(
             trainable,
             tune_config=tune.TuneConfig(
@@ -291,6 +311,9 @@ def shortlist_of(
     # Sorting keeps the order of equals: the first trial comes first, as in `get_best_result`.
     ranked = sorted(groups.values(), key=lambda group: -sign * _mean(group))
     promises = [max(sign * trial.value for trial in group) for group in ranked]
+    own_values = [tuple(trial.value for trial in group) for group in ranked[:top]]
+    n_near = near_the_best(own_values, sign)
+    n_far, top = len(own_values) - n_near, min(top, n_near)
     chosen, luckiest = best_of(ranked, promises.index(max(promises)), top)
     candidates = []
     for place, group in enumerate(chosen):
@@ -305,7 +328,8 @@ def shortlist_of(
         candidates=tuple(candidates),
         luckiest=luckiest,
         about=f"the {len(chosen)} best of {len(kept)} trials{at}",
-        words=chosen_in_words("experiment", len(results), len(kept), len(ranked), why),
+        words=chosen_in_words("experiment", len(results), len(kept), len(ranked), why, n_far),
+        own_values=tuple(tuple(trial.value for trial in group) for group in chosen),
     )
     return shortlist, length or None
 

@@ -12,8 +12,10 @@ from sklearn.base import clone
 from sklearn.utils import indexable
 
 from mfhpo._validation import MOST_LEVELS, check_count, check_flag, check_instance, check_limit
+from mfhpo.certification.candidates import TOP
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.new_data import interval_for_new_data
+from mfhpo.certification.plan import plan_of
 from mfhpo.experiment import Assignment, Experiment, ShortlistSettings
 from mfhpo_sklearn.evaluation import FitArguments, fits
 from mfhpo_sklearn.shortlist import described, shortlist_of
@@ -28,7 +30,7 @@ def certify(
     y: Any = None,
     *,
     groups: Any = None,
-    top: int = 8,
+    top: int = TOP,
     delta: float = 0.05,
     epsilon: float | None = None,
     budget: int | None = None,
@@ -40,7 +42,8 @@ def certify(
     fit_params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
     random_state: int | None = None,
-) -> SearchCertificate:
+    plan: bool = False,
+) -> Any:
     """Find out which of a fitted search's best settings is best, and what it is worth.
 
     ``search.best_score_`` is the luckiest of many noisy means. This evaluates the best `top`
@@ -58,9 +61,9 @@ def certify(
     X, y, groups
         The data that the search was fitted on.
     top
-        How many settings to compare, at least 2. The search's ``best_params_`` are always among
-        them. A halving search's resource, such as the number of trees, is set to the most that it
-        gave.
+        How many settings to compare at most, at least 2. The search's ``best_params_`` are always
+        among them; those that are far below by its own splits are left out. A halving search's
+        resource, such as the number of trees, is set to the most that it gave.
     epsilon
         Tolerance in the unit of the score. 0 asks for the very best, which may never be certain.
         None: one standard deviation of a setting's score over splits, as far as it is known then.
@@ -87,6 +90,9 @@ def certify(
         Number of settings that are evaluated at once, on the same split. None: as in the search.
     random_state
         Makes the splits repeatable. None: new ones each time.
+    plan
+        Whether to evaluate nothing, and return what it would take: a
+        `mfhpo.certification.plan.Plan`. Otherwise a search with ``verbose`` prints that first.
 
     Returns
     -------
@@ -149,6 +155,11 @@ def certify(
         describe=described,
     )
     experiment = Experiment(settings)
+    planned = plan_of(shortlist, {**settings.options, "sigma": None})
+    if check_flag("plan", plan):
+        return planned
+    if getattr(search, "verbose", 0):
+        print(planned)
     arms = experiment.runner.configurations
     estimators = [
         clone(search.estimator).set_params(**clone(arms[arm], safe=False))

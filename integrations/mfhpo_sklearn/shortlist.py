@@ -11,7 +11,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics._scorer import _MultimetricScorer
 
 from mfhpo._validation import check_count, shown
-from mfhpo.certification.candidates import Candidate, Shortlist, best_of
+from mfhpo.certification.candidates import (
+    Candidate,
+    Shortlist,
+    best_of,
+    far_in_words,
+    near_the_best,
+)
 from mfhpo.experiment import key_of
 from mfhpo.knowledge.fidelity import native
 
@@ -48,6 +54,9 @@ def shortlist_of(search: Any, top: int) -> tuple[Shortlist, Any]:
         rows[key_of(_without_resource(search, results["params"][best]), described)] = int(best)
     ranked = sorted(rows.values(), key=lambda row: (-resources[row], -scores[row], row))
     first = ranked.index(best) if best in ranked else 0
+    own_values = _own_values(results, metric, search.n_splits_)
+    n_near = near_the_best([own_values[row] for row in ranked[:top]], 1.0)
+    n_far, top = min(top, len(ranked)) - n_near, min(top, n_near)
     kept, luckiest = best_of(ranked, first, top)
     resource = getattr(search, "resource", None)
     most = {}  # that a halving search gave
@@ -63,14 +72,23 @@ def shortlist_of(search: Any, top: int) -> tuple[Shortlist, Any]:
         words += ", settings that came farthest first"
     if n_failed:
         words += f"; {n_failed} rows without a score left out"
+    words += far_in_words(n_far)
     shortlist = Shortlist(
         candidates=candidates,
         luckiest=luckiest,
         about=f"the {len(candidates)} best of {n_settings} settings by the mean score over random "
         f"splits of these data",
         words=f"{words}; the means below use new evaluations only",
+        own_values=tuple(own_values[row] for row in kept),
+        shares_splits="n_resources" not in results,
     )
     return shortlist, scorer
+
+
+def _own_values(results: Any, metric: str, n_splits: int) -> list[tuple[float, ...]]:
+    """Return the scores of each row on the search's splits; of failed fits none."""
+    scores = [results[f"split{split}_test_{metric}"] for split in range(n_splits)]
+    return [tuple(row[np.isfinite(row)].tolist()) for row in np.array(scores, dtype=float).T]
 
 
 def _metric_of(search: Any) -> tuple[str, Any]:

@@ -1,4 +1,4 @@
-"""Elimination at the target level, by the differences of arms' values: the n-th of one to another's.
+"""Elimination at the target level, by differences: the n-th value of one arm minus another's.
 
 The leader and all that may still be better are evaluated in rounds, each of them once a round. The
 n-th value of one arm minus the n-th of another is an independent draw, however the evaluations
@@ -112,9 +112,7 @@ class SingleRounds:
             self._design = np.append(leader, others[~is_beaten])
         return Verdict(gone, leader, certified=certified, epsilon=epsilon)
 
-    def _is_ahead(
-        self, known: Known, leader: int, others: IntArray, epsilon: float
-    ) -> BoolArray:
+    def _is_ahead(self, known: Known, leader: int, others: IntArray, epsilon: float) -> BoolArray:
         """Tell whether all values of a leader that has as many as it wants agree, shape (n,).
 
         Rounds leave out the values that it got alone, which may show a rare divergence.

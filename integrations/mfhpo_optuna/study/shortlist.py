@@ -16,7 +16,13 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import check_count, check_instance, shown
-from mfhpo.certification.candidates import Candidate, Shortlist, best_of, chosen_in_words
+from mfhpo.certification.candidates import (
+    Candidate,
+    Shortlist,
+    best_of,
+    chosen_in_words,
+    near_the_best,
+)
 from mfhpo.experiment import key_of
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import as_fidelity
@@ -91,6 +97,8 @@ def shortlist_of(
     ranked = sorted(configurations, key=lambda configuration: -sign * configuration.claim())
     best = max(eligible, key=lambda trial: sign * _value(trial))
     [first] = [k for k, one in enumerate(ranked) if any(best is t for _, t in one.trials)]
+    n_near = near_the_best([one.values() for one in ranked[:top]], sign)
+    n_far, top = min(top, len(ranked)) - n_near, min(top, n_near)
     kept, luckiest = best_of(ranked, first, top)
     candidates = []
     for place, configuration in enumerate(kept):
@@ -113,7 +121,10 @@ def shortlist_of(
         candidates=tuple(candidates),
         luckiest=luckiest,
         about=f"the {len(kept)} best of {len(eligible)} completed trials{at}",
-        words=chosen_in_words("search", len(searched), len(eligible), len(configurations), why),
+        words=chosen_in_words(
+            "search", len(searched), len(eligible), len(configurations), why, n_far
+        ),
+        own_values=tuple(tuple(one.values()) for one in kept),
         first_number=len(trials),
         name=f"{study.study_name}: best {len(kept)} of {len(eligible)}{at}{by}",
         replicate=replicate,
