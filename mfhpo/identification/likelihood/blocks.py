@@ -56,9 +56,7 @@ _CONTRADICTED = 0.3
 _STREAM = 1  # of random numbers, apart from others that are drawn from a seed and a number
 
 PRIOR = 0.05
-"""The rho of evidence by a pair's own differences in blocks, where what they share is no noise."""
-
-_PRIOR_OF_SINGLES = 0.5  # of differences of independent values, which are smaller effects
+"""The rho of evidence by a pair's own differences."""
 
 LEAST_ARMS = 4
 """The arms of a race where others may say what noise is usual: two besides the pair."""
@@ -101,7 +99,6 @@ class Blocks:
     def __init__(self, n_arms: int, in_blocks: bool = True, in_order: bool = False) -> None:
         self.in_blocks = in_blocks
         self.in_order = in_order
-        self._prior = PRIOR if in_blocks else _PRIOR_OF_SINGLES
         self.values: FloatArray = np.full((n_arms, 0), np.nan)
         self.failed: IntArray = np.zeros((n_arms, 0), dtype=np.int64)
         self.void: BoolArray = np.zeros(0, dtype=bool)
@@ -287,7 +284,7 @@ class Blocks:
             return found
         gaps, counts = gaps[told], samples.counts[told].astype(float)
         squares = (counts - 1.0) * variances[told]
-        found[told] = log_evidence(gaps, counts, squares, self._prior)
+        found[told] = log_evidence(gaps, counts, squares, PRIOR)
         if len(self.values) < LEAST_ARMS:
             return found
         of_others, degrees = self._squares_of_others(leader, others[told])
@@ -302,10 +299,6 @@ class Blocks:
         by_own = found[told] + math.log(1.0 - _WITH_OTHERS)
         found[told] = np.maximum(by_own, with_others + math.log(_WITH_OTHERS))
         return found
-
-    def price_of_average(self, n_rounds: int) -> float:
-        """Return what the average over effects has cost of the evidence of so many rounds."""
-        return math.log1p(n_rounds / self._prior) / 2.0
 
     def _differences(self, leader: int, others: IntArray) -> Samples:
         values, shared = self.values[:, self.rounds], self.counts()
