@@ -16,7 +16,7 @@ from mfhpo.racing.claims import (
     outcomes_in_words,
     wrong_in_words,
 )
-from mfhpo.racing.text import params_in_words
+from mfhpo.racing.text import name_in_words, params_in_words
 
 _OF_HOSTS = ("new_data_interval", "study_name")
 
@@ -165,9 +165,14 @@ class Certificate:
         winner = self.candidates[self.winner]
         value = f"{_value(winner)}, of {_evaluations(winner)}"
         corrected = corrected_in_words(self.corrected_mean, winner.mean)
+        params = params_in_words(winner.params, self.is_nested)
         lines = [
-            f"{'CERTIFIED' if self.certified else 'NOT CERTIFIED'}: {winner.name}, "
-            f"{params_in_words(winner.params, self.is_nested)}",
+            f"{'CERTIFIED' if self.certified else 'NOT CERTIFIED'}: "
+            + (
+                params
+                if winner.name == name_in_words(winner.params, 0)
+                else f"{winner.name}, {params}"
+            ),
             f"  value       {'; '.join(filter(None, [value, corrected]))}",
             *self._claim_in_words(),
             f"  about       {FIXED}",
