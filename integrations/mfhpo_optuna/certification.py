@@ -27,7 +27,6 @@ from mfhpo._validation import (
     shown,
     unwrapped,
 )
-from mfhpo.certification.candidates import TOP
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.choice import check_blocks
 from mfhpo.certification.plan import plan_of
@@ -67,7 +66,7 @@ def certify(
     study: optuna.Study,
     objective: Objective,
     *,
-    top: int = TOP,
+    top: int | None = None,
     delta: float = 0.05,
     epsilon: float | None = None,
     budget: int | None = None,
@@ -103,9 +102,9 @@ def certify(
         seed or split in every call, such as `mfhpo_optuna.seed_of` gives. Its ``trial.number``
         goes on from the study's numbers, and its ``should_prune`` says no.
     top
-        How many configurations to compare at most, at least 2: the best by the mean of their values
-        in the study, that of the best trial among them. Those that repeats in the study have far
-        below the best are left out.
+        How many configurations to compare, at least 2: the best by the mean of their values in the
+        study, that of the best trial among them. None: at most 6, without those that repeats in the
+        study have far below the best.
     timeout
         Seconds after which no evaluation is begun in this call. 0 evaluates nothing and answers
         from what is recorded. None: no limit.

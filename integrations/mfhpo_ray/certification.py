@@ -24,12 +24,11 @@ from mfhpo._validation import (
     shown,
 )
 from mfhpo.certification.candidates import (
-    TOP,
     Candidate,
     Shortlist,
     best_of,
     chosen_in_words,
-    near_the_best,
+    n_finalists,
 )
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.choice import check_blocks
@@ -54,7 +53,7 @@ def certify(
     results: ResultGrid,
     trainable: str | type | Callable[..., Any],
     *,
-    top: int = TOP,
+    top: int | None = None,
     delta: float = 0.05,
     epsilon: float | None = None,
     budget: int | None = None,
@@ -94,8 +93,8 @@ def certify(
         split and initial state from ``config[seed_key]``. A trial ends where those that are
         compared have ended.
     top
-        How many configurations to compare at most, at least 2: that of the best trial is among
-        them. Those that repeats have far below the best are left out.
+        How many configurations to compare, at least 2: that of the best trial is among them. None:
+        at most 6, without those that repeats have far below the best.
     delta, epsilon, sigma, measure
         See `mfhpo.certification.certification.Certification`.
     budget
@@ -264,7 +263,7 @@ class _Trial(NamedTuple):
 
 def shortlist_of(
     results: ResultGrid,
-    top: int,
+    top: int | None,
     *,
     metric: str,
     mode: str,
@@ -277,7 +276,7 @@ def shortlist_of(
     Trials count that ended without an error, with a finite value, and no earlier than others. The
     second is their last value of `time_attr`; None if they report none. See `mfhpo_ray.certify`.
     """
-    top = check_count("top", top, 2)
+    top = check_count("top", top, 2) if top is not None else None
     sign = 1.0 if mode == "max" else -1.0
     ended: list[_Trial] = []
     for result in (results[number] for number in range(len(results))):
@@ -311,9 +310,8 @@ def shortlist_of(
     # Sorting keeps the order of equals: the first trial comes first, as in `get_best_result`.
     ranked = sorted(groups.values(), key=lambda group: -sign * _mean(group))
     promises = [max(sign * trial.value for trial in group) for group in ranked]
-    own_values = [tuple(trial.value for trial in group) for group in ranked[:top]]
-    n_near = near_the_best(own_values, sign)
-    n_far, top = len(own_values) - n_near, min(top, n_near)
+    own_values = [tuple(trial.value for trial in group) for group in ranked]
+    top, n_far = n_finalists(own_values, sign, top)
     chosen, luckiest = best_of(ranked, promises.index(max(promises)), top)
     candidates = []
     for place, group in enumerate(chosen):

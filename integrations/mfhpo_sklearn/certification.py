@@ -12,7 +12,6 @@ from sklearn.base import clone
 from sklearn.utils import indexable
 
 from mfhpo._validation import MOST_LEVELS, check_count, check_flag, check_instance, check_limit
-from mfhpo.certification.candidates import TOP
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.new_data import interval_for_new_data
 from mfhpo.certification.plan import plan_of
@@ -30,7 +29,7 @@ def certify(
     y: Any = None,
     *,
     groups: Any = None,
-    top: int = TOP,
+    top: int | None = None,
     delta: float = 0.05,
     epsilon: float | None = None,
     budget: int | None = None,
@@ -61,9 +60,9 @@ def certify(
     X, y, groups
         The data that the search was fitted on.
     top
-        How many settings to compare at most, at least 2. The search's ``best_params_`` are always
-        among them; those that are far below by its own splits are left out. A halving search's
-        resource, such as the number of trees, is set to the most that it gave.
+        How many settings to compare, at least 2. The search's ``best_params_`` are always among
+        them. A halving search's resource, such as the number of trees, is set to the most that it
+        gave. None: at most 6, without those that are far below the best by its own splits.
     epsilon
         Tolerance in the unit of the score. 0 asks for the very best, which may never be certain.
         None: one standard deviation of a setting's score over splits, as far as it is known then.

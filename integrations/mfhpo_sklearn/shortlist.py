@@ -16,15 +16,15 @@ from mfhpo.certification.candidates import (
     Shortlist,
     best_of,
     far_in_words,
-    near_the_best,
+    n_finalists,
 )
 from mfhpo.experiment import key_of
 from mfhpo.knowledge.fidelity import native
 
 
-def shortlist_of(search: Any, top: int) -> tuple[Shortlist, Any]:
+def shortlist_of(search: Any, top: int | None) -> tuple[Shortlist, Any]:
     """Return the `top` best settings, and the search's scorer (see `mfhpo_sklearn.certify`)."""
-    top = check_count("top", top, 2)
+    top = check_count("top", top, 2) if top is not None else None
     if not hasattr(search, "estimator") or not hasattr(search, "get_params"):
         raise TypeError(f"search must be a search such as GridSearchCV, got {shown(search)}.")
     if not hasattr(search, "cv_results_"):
@@ -55,8 +55,7 @@ def shortlist_of(search: Any, top: int) -> tuple[Shortlist, Any]:
     ranked = sorted(rows.values(), key=lambda row: (-resources[row], -scores[row], row))
     first = ranked.index(best) if best in ranked else 0
     own_values = _own_values(results, metric, search.n_splits_)
-    n_near = near_the_best([own_values[row] for row in ranked[:top]], 1.0)
-    n_far, top = min(top, len(ranked)) - n_near, min(top, n_near)
+    top, n_far = n_finalists([own_values[row] for row in ranked], 1.0, top)
     kept, luckiest = best_of(ranked, first, top)
     resource = getattr(search, "resource", None)
     most = {}  # that a halving search gave

@@ -77,11 +77,16 @@ def own_noise(own_values: Sequence[Sequence[float]]) -> float | None:
     return math.sqrt(squares / degrees) or None
 
 
-def near_the_best(own_values: Sequence[Sequence[float]], sign: float) -> int:
-    """Return how many configurations, at least 2, to keep of a ranking by their own values.
+def n_finalists(
+    own_values: Sequence[Sequence[float]], sign: float, top: int | None
+) -> tuple[int, int]:
+    """Return how many of a ranking by their own values to compare, and how many of `TOP` to drop.
 
-    Those at its end leave that are below the first one by more than a few standard errors.
+    Without a `top`, those at the end leave that are below the first one by a few standard errors.
     """
+    if top is not None:
+        return top, 0
+    own_values = own_values[:TOP]
     noise, kept = own_noise(own_values), len(own_values)
     while noise is not None and kept > 2:
         best, last = own_values[0], own_values[kept - 1]
@@ -89,7 +94,7 @@ def near_the_best(own_values: Sequence[Sequence[float]], sign: float) -> int:
         if sign * (float(np.mean(best)) - float(np.mean(last))) <= _FAR_BELOW * error:
             break
         kept -= 1
-    return kept
+    return kept, len(own_values) - kept
 
 
 def best_of(ranked: Sequence[T], luckiest: int, top: int) -> tuple[list[T], int]:

@@ -76,9 +76,10 @@ class NthValues:
             yield self._decide(known)
 
     def _decide(self, known: Known) -> Verdict:
-        arms, leader = known.arms, self.needs.leader(known)
+        arms = known.arms
         if len(arms) < 2 or self._blocks.n_values[arms].min() < _FIRST_LOOK:
             return Verdict()
+        leader = self.needs.leader(known)
         epsilon, wanted = known.scale if self._finds_epsilon else known.epsilon, _threshold(known)
         is_beaten = self._evidence(known, leader, epsilon) >= wanted
         is_beaten &= self._is_ahead(known, leader, epsilon)
@@ -89,12 +90,14 @@ class NthValues:
     def _evidence(self, known: Known, leader: int, epsilon: float) -> FloatArray:
         """Return the logarithms of the evidence against others being better by epsilon, (n,)."""
         others, values = known.arms[known.arms != leader], self._blocks.values
+        found = np.full(len(others), -np.inf)
+        if not values.size:
+            return found
         samples = Samples.of(values[leader] - values[others], values)
         counts = samples.counts.astype(float)
         variances = samples.variances + samples.hidden_at(math.exp(-_threshold(known)))
         gaps = samples.means + epsilon
         told = (gaps > 0.0) & (counts > 1.0) & np.isfinite(variances) & (variances > 0.0)
-        found = np.full(len(others), -np.inf)
         squares = (counts[told] - 1.0) * variances[told]
         found[told] = log_evidence(gaps[told], counts[told], squares, PRIOR)
         return found

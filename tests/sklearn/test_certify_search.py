@@ -170,7 +170,7 @@ class Interrupted(Noted):
 
 def test_interrupt_gives_what_is_known(monkeypatch):
     search = GridSearchCV(Interrupted(), {"worth": [0.1, 0.2, 0.5, 0.4]}).fit(X, y)
-    options = {"epsilon": 0.02, "random_state": 0}
+    options = {"top": 4, "epsilon": 0.02, "random_state": 0}
     whole = certify(search, X, y, **options)
     for fits, reason in (
         (11, "it was interrupted and 4 arms are not told apart yet"),

@@ -10,7 +10,6 @@ import optuna
 import typer
 from optuna.storages import BaseStorage
 
-from mfhpo.certification.candidates import TOP
 from mfhpo_optuna.certification import Objective, certify
 from mfhpo_optuna.command_line import output
 from mfhpo_optuna.command_line.output import AsJson, fail
@@ -34,7 +33,9 @@ def certify_study(
     budget: Annotated[
         int | None, typer.Option(help="Largest number of evaluations, earlier calls included.")
     ] = None,
-    top: Annotated[int, typer.Option(help="How many configurations to compare.")] = TOP,
+    top: Annotated[
+        int | None, typer.Option(help="How many configurations to compare; by default at most 6.")
+    ] = None,
     epsilon: Annotated[
         float | None, typer.Option(help="Tolerance; by default one standard deviation of noise.")
     ] = None,

@@ -21,7 +21,7 @@ from mfhpo.certification.candidates import (
     Shortlist,
     best_of,
     chosen_in_words,
-    near_the_best,
+    n_finalists,
 )
 from mfhpo.experiment import key_of
 from mfhpo.knowledge.fidelity import Fidelity
@@ -68,11 +68,14 @@ class _Configuration:
 
 
 def shortlist_of(
-    study: optuna.Study, top: int, fidelity: str | Fidelity | None, replicate: str | None = None
+    study: optuna.Study,
+    top: int | None,
+    fidelity: str | Fidelity | None,
+    replicate: str | None = None,
 ) -> StudyShortlist:
     """Return the `top` best configurations; for arguments and errors see `certify`."""
     check_instance("study", study, optuna.Study, "an optuna.Study")
-    top = check_count("top", top, 2)
+    top = check_count("top", top, 2) if top is not None else None
     if len(study.directions) > 1:
         raise ValueError(
             f"study {study.study_name!r} has {len(study.directions)} objectives, so it has no "
@@ -97,8 +100,7 @@ def shortlist_of(
     ranked = sorted(configurations, key=lambda configuration: -sign * configuration.claim())
     best = max(eligible, key=lambda trial: sign * _value(trial))
     [first] = [k for k, one in enumerate(ranked) if any(best is t for _, t in one.trials)]
-    n_near = near_the_best([one.values() for one in ranked[:top]], sign)
-    n_far, top = min(top, len(ranked)) - n_near, min(top, n_near)
+    top, n_far = n_finalists([one.values() for one in ranked], sign, top)
     kept, luckiest = best_of(ranked, first, top)
     candidates = []
     for place, configuration in enumerate(kept):

@@ -118,7 +118,7 @@ def _text(known: StudyExperiment, evaluation: Evaluation) -> str:
 def _title(known: StudyExperiment, answer: Answer) -> tuple[str, ...]:
     luck = "" if answer.certificate is None else _luck(answer.certificate)
     tried = f"{answer.tried:,} configurations, {answer.at_target:,} at the target"
-    headline = "A search without an answer yet" if answer.arm is None else f"Arm {answer.arm}"
+    headline = "A search without an answer yet" if answer.arm is None else "The answer"
     return words.answer_title(known, answer, headline, luck, tried)
 
 
