@@ -52,7 +52,7 @@ _MOST = 5_000
 
 
 def race(
-    shortlist: Shortlist, truths: Sequence[float], sigma: float, seed: int, **options: Any
+    shortlist: Shortlist, truths: Sequence[float], spread: float, seed: int, **options: Any
 ) -> dict[str, Any]:
     """Race the finalists; the n-th value of each is the same in all races of a seed."""
     noise = [np.random.default_rng([seed, arm]) for arm in range(len(truths))]
@@ -62,7 +62,7 @@ def race(
     while not contest.finished and contest.evaluations < _MOST:
         pull = contest.ask()
         assert pull is not None
-        contest.tell(pull, truths[pull.arm] + sigma * noise[pull.arm].standard_normal())
+        contest.tell(pull, truths[pull.arm] + spread * noise[pull.arm].standard_normal())
     answer = contest.certificate("", "")
     assert answer.winner is not None
     truth = truths[answer.winner]
