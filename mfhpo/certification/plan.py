@@ -117,7 +117,7 @@ def plan_of(shortlist: Shortlist, options: Mapping[str, Any]) -> Plan:
         least = max(least, evaluations_to_see(_SHARE_TO_SEE, delta))
     unit = own or math.nan
     scaled, aim = claims / unit, (noise if epsilon is None else epsilon) / unit
-    if math.isnan(noise) and epsilon is None:
+    if math.isnan(noise) and epsilon is None and not isinstance(declared, Bounded):
         scaled, aim = np.zeros(len(claims)), 1.0
         rests_on += "; as if all were equally good"
     found = [_evaluations(scaled, doubt, aim * times, delta, least) for times in (1.0, 2.0, 0.5)]

@@ -20,7 +20,6 @@ from mfhpo.knowledge.arrays import BoolArray, FloatArray
 from mfhpo.knowledge.noise import Gaussian
 from mfhpo.knowledge.student import log_evidence
 from mfhpo.problem import Problem, Pull
-from mfhpo.racing.answer import surest_at_target
 from mfhpo.racing.parts.measuring import usually_lacking
 from mfhpo.racing.race import Race
 from mfhpo.racing.rule import Expected, Known, Needs, Verdict, Words
@@ -44,7 +43,7 @@ class NthValues:
             "no other arm can be better by more than epsilon",
             pilot=False,
             judges_failures=True,
-            leader=lambda known: surest_at_target(known.evidence, known.arms, known.bias),
+            leader=_leader,
             falls_short=lambda known, leader, epsilon: float(
                 (_threshold(known) - self._evidence(known, leader, epsilon)).max()
             ),
@@ -57,7 +56,7 @@ class NthValues:
 
     def propose(self, known: Known, expected: Expected) -> Pull:
         """Return the next pull: of the leader, or of an arm that may be better."""
-        arms, leader, target = known.arms, self.needs.leader(known), known.problem.target
+        arms, leader, target = known.arms, _leader(known), known.problem.target
         if self._blocks.n_values[arms].min() >= _FIRST_LOOK:
             is_open = self._evidence(known, leader, known.epsilon) < _threshold(known)
             arms = np.append(leader, arms[arms != leader][is_open])
@@ -79,11 +78,13 @@ class NthValues:
         arms = known.arms
         if len(arms) < 2 or self._blocks.n_values[arms].min() < _FIRST_LOOK:
             return Verdict()
-        leader = self.needs.leader(known)
+        leader = _leader(known)
         epsilon, wanted = known.scale if self._finds_epsilon else known.epsilon, _threshold(known)
         is_beaten = self._evidence(known, leader, epsilon) >= wanted
         is_beaten &= self._is_ahead(known, leader, epsilon)
-        gone = is_beaten & (self._evidence(known, leader, 0.0) >= wanted)
+        gone = is_beaten.copy()
+        if epsilon > 0.0 and gone.any():
+            gone &= self._evidence(known, leader, 0.0) >= wanted
         certified = leader if is_beaten.all() else None
         return Verdict(arms[arms != leader][gone], leader, certified=certified, epsilon=epsilon)
 
@@ -127,6 +128,14 @@ class NthValues:
         more = counts * np.maximum((_threshold(known) + spent) / gained - 1.0, 0.0)
         cost = float(more.sum() + more.max()) * float(known.spending.all()[-1])
         return replace(usual, remaining_cost=cost)
+
+
+def _leader(known: Known) -> int:
+    """Return the arm with the largest mean."""
+    arms, target = known.arms, known.problem.target
+    is_seen = known.evidence.counts[arms, target] > 0
+    means = np.where(is_seen, known.evidence.means(arms, target), -np.inf)
+    return int(arms[np.argmax(means)])
 
 
 def _threshold(known: Known) -> float:
