@@ -158,17 +158,9 @@ def certify(
     `epsilon`, `budget` and `timeout` may differ, but not while other processes certify the same. A
     study that has got more trials since makes another shortlist, and another record.
 
-    What it costs depends on how close the best are. With 8 candidates and no `epsilon`, it takes
-    about 40 evaluations where they differ by several standard deviations of the noise, and 140
-    where they are all the same. With a `budget`, the answer holds within about so many standard
-    deviations of the noise:
-
-    | evaluations | 25 | 50 | 100 | 200 |
-    | --- | --- | --- | --- | --- |
-    | 8 candidates | mostly none | 2.4 | 1.2 | 0.8 |
-    | 8 candidates, `sigma` declared | 2.5 | 1.6 | 0.9 | 0.7 |
-    | 4 candidates | 3 | 1.2 | 0.6 | 0.3 |
-    | 4 candidates, `sigma` declared | 1.4 | 0.7 | 0.4 | 0.2 |
+    What it costs depends on how close the best are: `plan` guesses it by the study's values. With
+    6 candidates and no `epsilon`, it takes about 45 evaluations where they differ by several
+    standard deviations of the noise, and 150 where they are all the same.
 
     More trials of the search for the same cost mostly find something better still.
 

@@ -171,10 +171,10 @@ def certify(
         name = f"{of}-best-{len(compared)}-{digest:08x}"
     options: dict[str, Any] = {"delta": delta, "epsilon": epsilon, "budget": budget, "sigma": sigma}
     options |= {"measure": measure, "max_failures": max_failures}
-    planned = plan_of(shortlist, {**options, "blocks": replicate is not None})
     seed = zlib.crc32(name.encode())
     host = {"metric": metric, "mode": mode, "seed": seed, "seed_key": seed_key}
     search = ShortlistSearch(shortlist, options, replicate, **host)
+    planned = plan_of(shortlist, {**options, "blocks": replicate is not None})
     if check_flag("plan", plan):
         return planned
     folder = posixpath.join(parent, name)

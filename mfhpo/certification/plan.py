@@ -104,7 +104,8 @@ def plan_of(shortlist: Shortlist, options: Mapping[str, Any]) -> Plan:
     """Guess what a shortlist takes; for `options` see `Certification`."""
     claims = np.array([candidate.claim for candidate in shortlist.candidates])
     claims = np.where(np.isfinite(claims), claims, np.nanmin(claims))
-    declared, delta, epsilon = as_noise(options["sigma"]), options["delta"], options["epsilon"]
+    declared, delta = as_noise(options["sigma"]), float(options["delta"])
+    epsilon = None if options["epsilon"] is None else float(options["epsilon"])
     noise, rests_on = _noise(shortlist, claims, declared)
     own = noise  # what evaluations that share nothing would vary by, if differences do as much
     if options.get("blocks") and noise > 0.0:
@@ -112,7 +113,7 @@ def plan_of(shortlist: Shortlist, options: Mapping[str, Any]) -> Plan:
         left_out = "with what splits do to all of them left out"
         rests_on += f", {left_out if own < noise else 'as if replicates shared none of it'}"
     n_own = float(np.mean([len(values) or 1 for values in shortlist.own_values] or [1]))
-    doubt, least = math.sqrt(_DOUBT / n_own), options["measure"]
+    doubt, least = math.sqrt(_DOUBT / n_own), int(options["measure"])
     if isinstance(declared, (EstimatedNoise, Gaussian)):
         least = max(least, evaluations_to_see(_SHARE_TO_SEE, delta))
     unit = own or math.nan
@@ -129,7 +130,7 @@ def plan_of(shortlist: Shortlist, options: Mapping[str, Any]) -> Plan:
         shortlist=shortlist.words,
         delta=delta,
         budget=options["budget"],
-        epsilon=noise if epsilon is None else float(epsilon),
+        epsilon=noise if epsilon is None else epsilon,
         evaluations=found[0],
         at_twice_epsilon=found[1],
         at_half_epsilon=found[2],

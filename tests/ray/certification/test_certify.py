@@ -49,6 +49,14 @@ def test_candidates_share_the_seeds_of_a_replicate():
     assert len(configs) < 0.7 * len(run(search_of(), value))
 
 
+def test_a_plan_evaluates_nothing():
+    grid = Grid(*(trial(x, acc=0.5 + 0.1 * x, seed=x) for x in range(8)))
+    plan = certify(grid, print, metric="acc", mode="max", plan=True)
+    assert [one["model"]["x"] for one in plan.finalists] == [7, 6, 5, 4, 3, 2]
+    assert plan.noise == pytest.approx(0.5 / 1.5)
+    assert plan.evaluations < plan.at_half_epsilon
+
+
 def test_the_budget_counts_evaluations():
     search = search_of(budget=9)
     assert len(run(search, value)) == 9
