@@ -11,11 +11,13 @@ import numpy as np
 
 from mfhpo._validation import plain
 from mfhpo.certification.candidates import Shortlist
+from mfhpo.identification.round_elimination import PRIOR
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, Noise, SubGaussian
 from mfhpo.knowledge.student import log_evidence
 from mfhpo.racing.claims import evaluations_to_see
 from mfhpo.racing.declaration import as_noise
+from mfhpo.racing.parts.measuring import SHARE_TO_SEE
 from mfhpo.racing.text import params_in_words
 
 # The best and the last of six values of a study mostly differ by so many standard deviations of
@@ -26,12 +28,8 @@ _SPREAD_OF_OWN_VALUES = 1.5
 # a standard deviation was seen in finished studies, whatever the noise.
 _DOUBT = 0.25
 
-# The numbers of rounds that are tried, and the rho of the evidence of differences.
-_ROUNDS: FloatArray = np.unique(np.geomspace(3.0, 1e6, 250).round())
-_PRIOR = 0.5
-
-_DRAWS = 20
-_SHARE_TO_SEE = 1.0 / 6.0  # of outcomes that a certificate by normal noise waits for
+_ROUNDS: FloatArray = np.unique(np.geomspace(3.0, 1e6, 250).round())  # that are tried
+_DRAWS = 20  # of true values
 
 
 @dataclass(frozen=True)
@@ -115,7 +113,7 @@ def plan_of(shortlist: Shortlist, options: Mapping[str, Any]) -> Plan:
     n_own = float(np.mean([len(values) or 1 for values in shortlist.own_values] or [1]))
     doubt, least = math.sqrt(_DOUBT / n_own), int(options["measure"])
     if isinstance(declared, (EstimatedNoise, Gaussian)):
-        least = max(least, evaluations_to_see(_SHARE_TO_SEE, delta))
+        least = max(least, evaluations_to_see(SHARE_TO_SEE, delta))
     unit = own or math.nan
     scaled, aim = claims / unit, (noise if epsilon is None else epsilon) / unit
     if math.isnan(noise) and epsilon is None and not isinstance(declared, Bounded):
@@ -158,7 +156,8 @@ def _noise(shortlist: Shortlist, claims: FloatArray, declared: Noise) -> tuple[f
 
 def _noise_beside_splits(shortlist: Shortlist) -> float:
     """Return the standard deviation of values without what splits do to all; 0 if not known."""
-    if not shortlist.shares_splits or shortlist.noise is None:
+    sizes = {len(values) for values in shortlist.own_values}
+    if not shortlist.shares_splits or shortlist.noise is None or len(sizes) > 1:
         return 0.0
     values = np.array(shortlist.own_values)
     values -= values.mean(axis=1, keepdims=True)
@@ -185,7 +184,7 @@ def _evaluations(
     ahead = truths[:, -1:] - truths[:, :-1] + epsilon
     # Of two independent values, the difference has twice the variance.
     sizes, effects = np.broadcast_arrays(_ROUNDS, ahead[:, :, None])
-    evidence = log_evidence(effects, sizes, 2.0 * (sizes - 1.0), _PRIOR)
+    evidence = log_evidence(effects, sizes, 2.0 * (sizes - 1.0), PRIOR)
     is_enough = evidence >= math.log((n - 1) / delta)
     rounds = np.where(is_enough.any(axis=2), _ROUNDS[is_enough.argmax(axis=2)], math.inf)
     return float(np.median(rounds.sum(axis=1) + np.maximum(rounds.max(axis=1), least)))
