@@ -3,7 +3,7 @@
 from benchmarks.fingerprints import recorded
 
 _SEARCH = ("search by model", "search by halving", "optuna Search", "certificate")
-_CERTIFICATES = ("policy blocks", "policy looks", "certificate")
+_CERTIFICATES = ("policy blocks", "policy looks", "policy rounds", "certificate")
 
 # The papers' instances declare their noise and their bias.
 _ELIMINATION = (
@@ -21,6 +21,7 @@ _PREFIXES: dict[str, tuple[str, ...]] = {
     "benchmarks.baselines": ("policy", "optuna MF", "optuna certify"),
     "benchmarks.certificate_cost": ("policy",),
     "benchmarks.certify": ("optuna certify", *_CERTIFICATES, "policy MFTopTwo"),
+    "benchmarks.certify_cost": ("policy rounds", "policy MFTopTwo"),
     "benchmarks.delta_correctness": ("policy", "certificate"),
     "benchmarks.evidence.run": (),
     "benchmarks.hpo": _SEARCH,

@@ -35,6 +35,7 @@ from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certification import Certification
 from mfhpo.games import MFUCBPNE, UCBPNE, GamePolicy
 from mfhpo.identification.group_sequential import GroupSequential
+from mfhpo.identification.round_elimination import RoundElimination
 from mfhpo.search import BudgetedSearch, HalvingSearch, ModelSearch, Numeric, OneOf, SearchSpace
 
 _MOST = 150  # evaluations of a race
@@ -225,6 +226,7 @@ POLICIES: dict[str, Callable[[Path], Any]] = {
     "policy MFUCB, nothing declared": partial(_raced, MFUCB, _UNKNOWN),
     "policy MFElimination": partial(_raced, partial(MFElimination, budget=600.0), _DECLARED),
     "policy blocks": partial(_raced, BlockElimination, _FULL),
+    "policy rounds": partial(_raced, RoundElimination, _FULL),
     "policy looks": partial(_raced, GroupSequential, _FULL),
     "policy looks in blocks": partial(_raced, partial(GroupSequential, blocks=True), _FULL),
     "limits RCUCB": partial(_limited, RCUCB, {"limits": [4.0, 9.0, 20.0], **_LOSS_OF_TIME}),

@@ -20,6 +20,7 @@ from mfhpo import NoNoiseWarning
 from mfhpo._validation import (
     MOST_LEVELS,
     check_count,
+    check_flag,
     check_instance,
     check_limit,
     check_name,
@@ -29,6 +30,7 @@ from mfhpo._validation import (
 )
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.choice import check_blocks
+from mfhpo.certification.plan import plan_of
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import SigmaLike, as_fidelity
 from mfhpo.racing.text import params_in_words
@@ -36,7 +38,7 @@ from mfhpo_optuna.kinds.record import RecordKind, noise_is_hidden
 from mfhpo_optuna.samplers.answer import AnswerTrials
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.forgotten import ForgottenReplicate, ForgottenReplicateWarning
-from mfhpo_optuna.study.loop.report import ProgressLike
+from mfhpo_optuna.study.loop.report import ProgressLike, say
 from mfhpo_optuna.study.shortlist import StudyShortlist, shortlist_of
 from mfhpo_optuna.study.trials import attributes
 
@@ -66,7 +68,7 @@ def certify(
     study: optuna.Study,
     objective: Objective,
     *,
-    top: int = 8,
+    top: int | None = None,
     baseline: Mapping[str, Any] | None = None,
     delta: float = 0.05,
     epsilon: float | None = None,
@@ -82,7 +84,8 @@ def certify(
     name: str | None = None,
     lease: float | None = None,
     progress: ProgressLike = None,
-) -> StudyCertificate:
+    plan: bool = False,
+) -> Any:
     """Find out which of a finished study's best configurations is best, and what it is worth.
 
     ``study.best_trial`` is the luckiest of many noisy trials: it promises too much, and another
@@ -103,7 +106,8 @@ def certify(
         goes on from the study's numbers, and its ``should_prune`` says no.
     top
         How many configurations to compare, at least 2, or 1 with a baseline: the best by the mean
-        of their values in the study, that of the best trial among them.
+        of their values in the study, that of the best trial among them. None: at most 6, without
+        those that repeats in the study have far below the best.
     baseline
         The configuration in use today: a value for each parameter of the study. It is compared with
         the others, and the answer says by how much the winner is better than it, at least. None:
@@ -141,6 +145,9 @@ def certify(
         from the study's name, `top` and its number of trials.
     lease, progress
         See `mfhpo_optuna.samplers.options.SamplerOptions`.
+    plan
+        Whether to evaluate nothing, and return what it would take: a
+        `mfhpo.certification.plan.Plan`.
 
     Returns
     -------
@@ -162,17 +169,9 @@ def certify(
     `epsilon`, `budget` and `timeout` may differ, but not while other processes certify the same. A
     study that has got more trials since makes another shortlist, and another record.
 
-    What it costs depends on how close the best are. With 8 candidates and no `epsilon`, it takes
-    about 40 evaluations where they differ by several standard deviations of the noise, and 140
-    where they are all the same. With a `budget`, the answer holds within about so many standard
-    deviations of the noise:
-
-    | evaluations | 25 | 50 | 100 | 200 |
-    | --- | --- | --- | --- | --- |
-    | 8 candidates | mostly none | 2.4 | 1.2 | 0.8 |
-    | 8 candidates, `sigma` declared | 2.5 | 1.6 | 0.9 | 0.7 |
-    | 4 candidates | 3 | 1.2 | 0.6 | 0.3 |
-    | 4 candidates, `sigma` declared | 1.4 | 0.7 | 0.4 | 0.2 |
+    What it costs depends on how close the best are: `plan` guesses it by the study's values. With
+    6 candidates and no `epsilon`, it takes about 45 evaluations where they differ by several
+    standard deviations of the noise, and 150 where they are all the same.
 
     More trials of the search for the same cost mostly find something better still.
 
@@ -216,6 +215,9 @@ def certify(
         value = trial.values[0] if trial.state == TrialState.COMPLETE else None
         forgotten.learn(trial.params, trial.distributions, value)
     kind = RecordKind(shortlist, options, forgotten)
+    planned = plan_of(shortlist, {**options, "blocks": replicate is not None})
+    if check_flag("plan", plan):
+        return planned
     if forgotten.notice:
         warnings.warn(forgotten.notice, ForgottenReplicateWarning, stacklevel=2)
     sampler = StudySampler(kind, options, lease=lease, progress=progress)
@@ -227,6 +229,8 @@ def certify(
         return objective(Replicate(trial, first_number))
 
     if not only_reads:
+        if not record.get_trials(deepcopy=False):
+            say(str(planned), progress)
         if not sampler.known(record).is_over:
             record.optimize(evaluation, timeout=timeout, n_jobs=n_jobs, catch=caught)
         if objection := sampler.objection_to_others(record):  # other processes certify the same

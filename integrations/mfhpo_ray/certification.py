@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import posixpath
 import zlib
@@ -24,9 +25,16 @@ from mfhpo._validation import (
     check_sequence,
     shown,
 )
-from mfhpo.certification.candidates import Candidate, Shortlist, best_of, chosen_in_words
+from mfhpo.certification.candidates import (
+    Candidate,
+    Shortlist,
+    best_of,
+    chosen_in_words,
+    n_finalists,
+)
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.choice import check_blocks
+from mfhpo.certification.plan import plan_of
 from mfhpo.experiment import ShortlistSettings, key_of
 from mfhpo.racing.declaration import SigmaLike
 from mfhpo.search.declared import ONE_LEVEL
@@ -40,12 +48,14 @@ from mfhpo_ray.searchers.trials import Source, Trials
 
 TuneCertificate: TypeAlias = Certificate
 
+_logger = logging.getLogger("mfhpo_ray")
+
 
 def certify(
     results: ResultGrid,
     trainable: str | type | Callable[..., Any],
     *,
-    top: int = 8,
+    top: int | None = None,
     baseline: Mapping[str, Any] | None = None,
     delta: float = 0.05,
     epsilon: float | None = None,
@@ -67,7 +77,8 @@ def certify(
     reuse_actors: bool = False,
     name: str | None = None,
     run_config: tune.RunConfig | None = None,
-) -> TuneCertificate:
+    plan: bool = False,
+) -> Any:
     """Find out which of a finished experiment's best configurations is best, and what it is worth.
 
     ``results.get_best_result()`` is the luckiest of many noisy trials. This evaluates the best
@@ -87,7 +98,7 @@ def certify(
         compared have ended.
     top
         How many configurations to compare, at least 2, or 1 with a baseline: that of the best trial
-        is among them.
+        is among them. None: at most 6, without those that repeats have far below the best.
     baseline
         The configuration in use today, with all keys that trials differ in. It is compared with the
         others, and the answer says by how much the winner is better than it, at least. None:
@@ -132,6 +143,9 @@ def certify(
         `timeout` and limits may differ.
     run_config
         Callbacks, failures and the like; name, storage and stop are set here.
+    plan
+        Whether to evaluate nothing, and return what it would take: a
+        `mfhpo.certification.plan.Plan`.
 
     Returns
     -------
@@ -187,11 +201,16 @@ def certify(
     seed = zlib.crc32(name.encode())
     host = {"metric": metric, "mode": mode, "seed": seed, "seed_key": seed_key}
     search = ShortlistSearch(shortlist, options, replicate, replicates, **host)
+    in_blocks = {"blocks": replicate is not None, "replicates": replicates and len(replicates)}
+    planned = plan_of(shortlist, {**options, **in_blocks})
+    if check_flag("plan", plan):
+        return planned
     folder = posixpath.join(parent, name)
     search.go_on(Journal.of_runs(results.filesystem, folder))
     if search.finished:
         grid = ResultGrid(ExperimentAnalysis(folder, storage_filesystem=results.filesystem))
     else:
+        _logger.info(planned)
         grid = tune.Tuner(
             trainable,
             tune_config=tune.TuneConfig(
@@ -278,7 +297,7 @@ class _Trial(NamedTuple):
 
 def shortlist_of(
     results: ResultGrid,
-    top: int,
+    top: int | None,
     *,
     metric: str,
     mode: str,
@@ -294,7 +313,8 @@ def shortlist_of(
     """
     check_baseline(baseline, has_index=False)
     least = 2 if baseline is None else 1
-    top = check_count("top", top, least)
+    if top is not None:
+        top = check_count("top", top, least)
     sign = 1.0 if mode == "max" else -1.0
     ended: list[_Trial] = []
     for result in (results[number] for number in range(len(results))):
@@ -337,6 +357,8 @@ def shortlist_of(
         today = groups.get(
             key_of(config, described), [_Trial("baseline", config, math.nan, farthest)]
         )
+    own_values = [tuple(trial.value for trial in group) for group in ranked]
+    top, n_far = n_finalists(own_values, sign, top)
     chosen, luckiest, place_of_baseline = best_of(ranked, first, top, today)
     n_best = min(top, len(ranked))
     candidates = []
@@ -353,8 +375,9 @@ def shortlist_of(
         luckiest=luckiest,
         about=f"the {n_best} best of {len(kept)} trials{at}"
         + " and the baseline" * (len(chosen) > n_best),
-        words=chosen_in_words("experiment", len(results), len(kept), len(ranked), why),
+        words=chosen_in_words("experiment", len(results), len(kept), len(ranked), why, n_far),
         baseline=place_of_baseline,
+        own_values=tuple(tuple(trial.value for trial in group) for group in chosen),
     )
     return shortlist, length or None
 

@@ -14,6 +14,7 @@ from sklearn.utils import indexable
 from mfhpo._validation import MOST_LEVELS, check_count, check_flag, check_instance, check_limit
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.new_data import interval_for_new_data
+from mfhpo.certification.plan import plan_of
 from mfhpo.experiment import Assignment, Experiment, ShortlistSettings
 from mfhpo_sklearn.evaluation import FitArguments, fits
 from mfhpo_sklearn.shortlist import BaselineLike, described, shortlist_of
@@ -28,7 +29,7 @@ def certify(
     y: Any = None,
     *,
     groups: Any = None,
-    top: int = 8,
+    top: int | None = None,
     baseline: BaselineLike = "estimator",
     delta: float = 0.05,
     epsilon: float | None = None,
@@ -41,7 +42,8 @@ def certify(
     fit_params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
     random_state: int | None = None,
-) -> SearchCertificate:
+    plan: bool = False,
+) -> Any:
     """Find out which of a fitted search's best settings is best, and what it is worth.
 
     ``search.best_score_`` is the luckiest of many noisy means. This evaluates the best `top`
@@ -61,7 +63,8 @@ def certify(
     top
         How many settings to compare, at least 2, or 1 with a baseline. The search's
         ``best_params_`` are always among them. A halving search's resource, such as the number of
-        trees, is set to the most that it gave.
+        trees, is set to the most that it gave. None: at most 6, without those that are far below
+        the best by its own splits.
     baseline
         What is in use today, which is compared with the others: the answer says by how much the
         winner is better than it, at least. "estimator": the parameters that the search's estimator
@@ -95,6 +98,9 @@ def certify(
         Number of settings that are evaluated at once, on the same split. None: as in the search.
     random_state
         Makes the splits repeatable. None: new ones each time.
+    plan
+        Whether to evaluate nothing, and return what it would take: a
+        `mfhpo.certification.plan.Plan`. Otherwise a search with ``verbose`` prints that first.
 
     Returns
     -------
@@ -159,6 +165,11 @@ def certify(
         describe=described,
     )
     experiment = Experiment(settings)
+    planned = plan_of(shortlist, {**settings.options, "sigma": None})
+    if check_flag("plan", plan):
+        return planned
+    if getattr(search, "verbose", 0):
+        print(planned)
     arms = experiment.runner.configurations
     estimators = [
         clone(search.estimator).set_params(**clone(arms[arm], safe=False))

@@ -13,7 +13,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics._scorer import _MultimetricScorer
 
 from mfhpo._validation import check_baseline, check_count, shown
-from mfhpo.certification.candidates import Candidate, Shortlist, best_of
+from mfhpo.certification.candidates import (
+    Candidate,
+    Shortlist,
+    best_of,
+    far_in_words,
+    n_finalists,
+)
 from mfhpo.experiment import key_of
 from mfhpo.knowledge.fidelity import native
 
@@ -23,13 +29,14 @@ _NEW = -1  # in place of the row of a baseline that the search has not tried
 
 
 def shortlist_of(
-    search: Any, top: int, baseline: BaselineLike = None, which: str = "random"
+    search: Any, top: int | None, baseline: BaselineLike = None, which: str = "random"
 ) -> tuple[Shortlist, Any]:
     """Return the `top` best settings, and the search's scorer (see `mfhpo_sklearn.certify`).
 
     They are compared over `which` splits.
     """
-    top = check_count("top", top, 2 if baseline is None else 1)
+    if top is not None:
+        top = check_count("top", top, 2 if baseline is None else 1)
     if not hasattr(search, "estimator") or not hasattr(search, "get_params"):
         raise TypeError(f"search must be a search such as GridSearchCV, got {shown(search)}.")
     if not hasattr(search, "cv_results_"):
@@ -61,6 +68,8 @@ def shortlist_of(
     first = ranked.index(best) if best in ranked else 0
     settings = {row: _without_resource(search, results["params"][row]) for row in ranked}
     today = None if baseline is None else _row_of_baseline(search, baseline, settings)
+    own_values = _own_values(results, metric, search.n_splits_)
+    top, n_far = n_finalists([own_values[row] for row in ranked], 1.0, top)
     kept, luckiest, place_of_baseline = best_of(ranked, first, top, today)
     resource = getattr(search, "resource", None)
     most = {}  # that a halving search gave
@@ -80,6 +89,7 @@ def shortlist_of(
         words += ", settings that came farthest first"
     if n_failed:
         words += f"; {n_failed} rows without a score left out"
+    words += far_in_words(n_far)
     shortlist = Shortlist(
         candidates=candidates,
         luckiest=luckiest,
@@ -87,6 +97,8 @@ def shortlist_of(
         f"{which} splits of these data",
         words=f"{words}; the means below use new evaluations only",
         baseline=place_of_baseline,
+        own_values=tuple(own_values[row] if row != _NEW else () for row in kept),
+        shares_splits="n_resources" not in results,
     )
     return shortlist, scorer
 
@@ -113,6 +125,12 @@ def _row_of_baseline(
             return row
     settings[_NEW] = today
     return _NEW
+
+
+def _own_values(results: Any, metric: str, n_splits: int) -> list[tuple[float, ...]]:
+    """Return the scores of each row on the search's splits; of failed fits none."""
+    scores = [results[f"split{split}_test_{metric}"] for split in range(n_splits)]
+    return [tuple(row[np.isfinite(row)].tolist()) for row in np.array(scores, dtype=float).T]
 
 
 def _metric_of(search: Any) -> tuple[str, Any]:

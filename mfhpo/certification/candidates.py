@@ -7,11 +7,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
+import numpy as np
+
 from mfhpo.racing.claims import outcomes_in_words
 
 Standing = Literal["certified", "best so far", "not told apart", "worse", "failed"]
 
 T = TypeVar("T")
+
+TOP = 6
+"""The configurations that are compared by default.
+
+Of fewer, the best is more often left out; more cost more, and are hardly ever better.
+"""
+
+# Repeats that say how much values of the same configuration vary, and the standard errors by which
+# a configuration is far below the best.
+_LEAST_REPEATS = 4
+_FAR_BELOW = 3.0
 
 
 @dataclass(frozen=True)
@@ -39,7 +52,9 @@ class Shortlist:
 
     `luckiest` is the position of the search's own answer. `about` names the subject of a claim,
     such as "the 8 best of 200 trials", and `words` say how they were chosen. `baseline` is the
-    position of the configuration in use today, if it is known.
+    position of the configuration in use today, if it is known. `own_values` are those of the search
+    for each candidate, if it has any; with `shares_splits`, the n-th ones of all candidates come
+    from the same split.
     """
 
     candidates: tuple[Candidate, ...]
@@ -47,6 +62,42 @@ class Shortlist:
     about: str
     words: str
     baseline: int | None = field(default=None, kw_only=True)
+    own_values: tuple[tuple[float, ...], ...] = field(default=(), kw_only=True)
+    shares_splits: bool = field(default=False, kw_only=True)
+
+    @property
+    def noise(self) -> float | None:
+        """The standard deviation of one value, by the search's repeats; None if too few."""
+        return own_noise(self.own_values)
+
+
+def own_noise(own_values: Sequence[Sequence[float]]) -> float | None:
+    """Return the standard deviation of values of the same configuration; None if too few repeat."""
+    degrees = sum(max(len(values) - 1, 0) for values in own_values)
+    if degrees < _LEAST_REPEATS:
+        return None
+    squares = sum(float(np.var(values)) * len(values) for values in own_values if len(values))
+    return math.sqrt(squares / degrees) or None
+
+
+def n_finalists(
+    own_values: Sequence[Sequence[float]], sign: float, top: int | None
+) -> tuple[int, int]:
+    """Return how many of a ranking by their own values to compare, and how many of `TOP` to drop.
+
+    Without a `top`, those at the end leave that are below the first one by a few standard errors.
+    """
+    if top is not None:
+        return top, 0
+    own_values = own_values[:TOP]
+    noise, kept = own_noise(own_values), len(own_values)
+    while noise is not None and kept > 2:
+        best, last = own_values[0], own_values[kept - 1]
+        error = noise * math.sqrt(1.0 / len(best) + 1.0 / len(last))
+        if sign * (float(np.mean(best)) - float(np.mean(last))) <= _FAR_BELOW * error:
+            break
+        kept -= 1
+    return kept, len(own_values) - kept
 
 
 def best_of(
@@ -67,7 +118,7 @@ def best_of(
 
 
 def chosen_in_words(
-    whose: str, n_trials: int, n_kept: int, n_configurations: int, why_not: str
+    whose: str, n_trials: int, n_kept: int, n_configurations: int, why_not: str, n_far: int = 0
 ) -> str:
     """Return how a shortlist was chosen: by whose values, out of what, and what was left out."""
     words = f"by the {whose}'s own values, out of {n_configurations} configurations"
@@ -76,7 +127,13 @@ def chosen_in_words(
     if n_trials > n_kept:
         n_left_out = n_trials - n_kept
         words += f"; {n_left_out} trial{'s' * (n_left_out != 1)} left out ({why_not})"
+    words += far_in_words(n_far)
     return f"{words}; the means below use new evaluations only"
+
+
+def far_in_words(n_far: int) -> str:
+    """Say how many finalists a shortlist does without."""
+    return f"; {n_far} more left out, whose own values are far below the best" if n_far else ""
 
 
 @dataclass(frozen=True)

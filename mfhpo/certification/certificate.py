@@ -19,7 +19,7 @@ from mfhpo.racing.claims import (
     these_in_words,
     wrong_in_words,
 )
-from mfhpo.racing.text import params_in_words
+from mfhpo.racing.text import name_in_words, params_in_words
 
 _OF_SOME = ("new_data_interval", "study_name", "baseline", "replicates")
 
@@ -199,9 +199,14 @@ class Certificate:
         winner = self.candidates[self.winner]
         value = f"{_value(winner)}, of {_evaluations(winner)}"
         corrected = corrected_in_words(self.corrected_mean, winner.mean)
+        params = params_in_words(winner.params, self.is_nested)
         lines = [
-            f"{'CERTIFIED' if self.certified else 'NOT CERTIFIED'}: {winner.name}, "
-            f"{params_in_words(winner.params, self.is_nested)}",
+            f"{'CERTIFIED' if self.certified else 'NOT CERTIFIED'}: "
+            + (
+                params
+                if winner.name == name_in_words(winner.params, 0)
+                else f"{winner.name}, {params}"
+            ),
             *([] if self.baseline is None else [f"  baseline    {self.baseline}"]),
             f"  value       {'; '.join(filter(None, [value, corrected]))}",
             *self._claim_in_words(),

@@ -20,7 +20,7 @@ from mfhpo.certification import equal_values
 from mfhpo.certification.baseline import RACE_SHARE, AgainstBaseline, Baseline
 from mfhpo.certification.candidates import Candidate, CandidateResult
 from mfhpo.certification.certificate import Certificate
-from mfhpo.certification.choice import check_contest, choose_blocks, recommend_policy
+from mfhpo.certification.choice import check_contest, choose_blocks, choose_for_shortlist
 from mfhpo.certification.selection import excess_in_blocks, excess_of
 from mfhpo.certification.tolerance import tolerance
 from mfhpo.identification.group_sequential import GroupSequential
@@ -154,7 +154,7 @@ class Certification:
         else:
             least = n if blocks else 1
             options["budget"] = None if budget is None else check_count("budget", budget, least)
-            choice = choose_blocks() if blocks else recommend_policy(problem)
+            choice = choose_blocks() if blocks else choose_for_shortlist(problem)
             make = choice.make if certifier is None or blocks else certifier
             made = make(problem, measure=measure, **options)
         assert isinstance(made, Race)

@@ -15,8 +15,9 @@ from mfhpo._validation import (
 from mfhpo.identification.block_elimination import BlockElimination
 from mfhpo.identification.elimination import IISE, MaximumFidelityExploit, SuccessiveElimination
 from mfhpo.identification.lucb import MFLUCB
+from mfhpo.identification.round_elimination import RoundElimination
 from mfhpo.identification.top_two import MFTopTwo
-from mfhpo.knowledge.noise import Bounded, EstimatedNoise, SubGaussian
+from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
 from mfhpo.problem import Policy, Problem
 from mfhpo.racing.declaration import SigmaLike, as_noise
 from mfhpo.racing.options import Aim
@@ -183,6 +184,17 @@ def check_contest(
         check_count("replicates", replicates, 1)
         if not blocks:
             raise ValueError(f"replicates={replicates} has no part without blocks; leave it out.")
+
+
+def choose_for_shortlist(problem: Problem) -> PolicyChoice:
+    """Choose the policy for independent evaluations of a few candidates at the target."""
+    if not isinstance(problem.noise, (EstimatedNoise, Gaussian)):
+        return recommend_policy(problem)
+    return PolicyChoice(
+        RoundElimination,
+        "few candidates are compared at one level, and nothing is known about the noise: evidence "
+        "of the differences of their values in rounds needs the fewest",
+    )
 
 
 def choose_blocks() -> PolicyChoice:

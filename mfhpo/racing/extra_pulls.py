@@ -11,9 +11,11 @@ from mfhpo.problem import Pull
 from mfhpo.racing.claims import evaluations_to_see
 from mfhpo.racing.rule import Known
 
-# A certificate that takes the noise for normal waits until its arm's outcomes of this share would
-# have been seen: a few values cannot tell a frequent divergence from luck.
-_SHARE_TO_SEE = 1.0 / 6.0
+SHARE_TO_SEE = 1.0 / 6.0
+"""A certificate by normal noise waits until its arm's outcomes of this share would have been seen.
+
+A few values cannot tell a frequent divergence from luck.
+"""
 
 _UNIT_RADIUS = MixtureRadius(1.0)
 
@@ -50,7 +52,7 @@ def usually_lacking(known: Known, winner: int) -> dict[int, int]:
 def _values_beyond_few(known: Known, arm: int) -> int:
     """Return how many values an arm has beyond those that show what a few cannot."""
     normal = known.evidence.supposes_normal
-    awaited = evaluations_to_see(_SHARE_TO_SEE, known.delta) if normal else 0
+    awaited = evaluations_to_see(SHARE_TO_SEE, known.delta) if normal else 0
     return int(known.evidence.counts[arm, list(known.compared)].sum()) - awaited
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 _MOST_CHARACTERS = 80  # that are shown of a value, about a line
+_LONGEST_NAME = 40  # characters of a configuration's name
 
 # What a terminal or a page might obey: control characters, line separators, lone surrogates, and
 # the marks that change the direction of a text.
@@ -21,6 +22,12 @@ def params_in_words(params: Mapping[str, Any], is_nested: bool = False) -> str:
     """Return a configuration in one line; of a nested one, ``{"net": {"lr": 0.1}}`` is net/lr."""
     shown = _flat(params) if is_nested else params
     return ", ".join(f"{clean(name)}={short(value)}" for name, value in shown.items())
+
+
+def name_in_words(params: Mapping[str, Any], arm: int) -> str:
+    """Return the name of a configuration in a table or a picture: its parameters, if it has any."""
+    name = params_in_words(params) or f"configuration {arm}"
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
 
 
 def _flat(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certification import Certification, MakeCertifier
 from mfhpo.identification.group_sequential import GroupSequential
 from mfhpo.problem import Pull
+from mfhpo.racing.text import name_in_words
 from mfhpo.search.budget import Budget
 from mfhpo.search.policy import SearchPolicy
 from mfhpo.search.steps import Replicate
@@ -80,9 +81,8 @@ class Finalists:
             if not any(pull.arm in self.shortlist for pull, *_ in self._replicates):
                 return None
             claims = [self._search.mean(arm, self._search.target) for arm in self.shortlist]
-            word = "candidate" if self._search.n_given else "arm"
             candidates = [
-                Candidate(f"{word} {arm}", dict(self._params(arm)), self.sign * claim)
+                Candidate(self._name(arm), dict(self._params(arm)), self.sign * claim)
                 for arm, claim in zip(self.shortlist, claims, strict=True)
             ]
             luckiest = int(np.argmax(np.nan_to_num(claims, nan=-np.inf)))
@@ -99,6 +99,11 @@ class Finalists:
                 signed = None if value is None else self.sign * value
                 self._certification.tell(candidate, signed, stopped_at)
         return self._certification
+
+    def _name(self, arm: int) -> str:
+        """Return the place of a given candidate, and the parameters of another one."""
+        params = self._params(arm)
+        return f"candidate {arm}" if self._search.n_given else name_in_words(params, arm)
 
     def fresh_values(self) -> dict[int, list[float]]:
         """Return the new values, larger is better, of arms that the search knows at the target."""

@@ -58,6 +58,20 @@ def searched(grid=(0.1, 0.2, 0.5, 0.4), **options):
     return GridSearchCV(Noted(), {"worth": list(grid)}, **{"cv": 4, **options}).fit(X, y)
 
 
+def test_a_plan_fits_nothing(capsys):
+    search = searched((0.5, 0.49, 0.48, 0.1))
+    Noted.fits.clear()
+    plan = certify(search, X, y, plan=True, epsilon=0.02)
+    assert not Noted.fits
+    assert [one["worth"] for one in plan.finalists] == [0.5, 0.49]
+    assert "2 more left out, whose own values are far below the best" in plan.shortlist
+    assert "with what splits do to all of them left out" in plan.rests_on
+    search.set_params(verbose=1)
+    answer = certify(search, X, y, epsilon=0.02, random_state=0)
+    assert capsys.readouterr().out == f"{plan}\n"
+    assert plan.evaluations / 3 < answer.evaluations < 3 * plan.evaluations
+
+
 def test_winner_is_the_best_on_fresh_splits_and_fitted_on_all_data():
     search = searched()
     Noted.fits.clear()
@@ -172,7 +186,7 @@ class Interrupted(Noted):
 
 def test_interrupt_gives_what_is_known(monkeypatch):
     search = GridSearchCV(Interrupted(), {"worth": [0.1, 0.2, 0.5, 0.4]}).fit(X, y)
-    options = {"epsilon": 0.02, "random_state": 0, "baseline": None}
+    options = {"top": 4, "epsilon": 0.02, "random_state": 0, "baseline": None}
     whole = certify(search, X, y, **options)
     for fits, reason in (
         (11, "it was interrupted and 4 arms are not told apart yet"),

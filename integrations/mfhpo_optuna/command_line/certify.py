@@ -33,7 +33,9 @@ def certify_study(
     budget: Annotated[
         int | None, typer.Option(help="Largest number of evaluations, earlier calls included.")
     ] = None,
-    top: Annotated[int, typer.Option(help="How many configurations to compare.")] = 8,
+    top: Annotated[
+        int | None, typer.Option(help="How many configurations to compare; by default at most 6.")
+    ] = None,
     epsilon: Annotated[
         float | None, typer.Option(help="Tolerance; by default one standard deviation of noise.")
     ] = None,
@@ -53,6 +55,9 @@ def certify_study(
     jobs: Annotated[
         int, typer.Option(help="Threads that evaluate; -1 for as many as there are processors.")
     ] = 1,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Evaluate nothing, and say about how much it takes.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Evaluate a study's best configurations again, and say which is best and what it is worth.
@@ -66,7 +71,7 @@ def certify_study(
     evaluated = _Watched(_load_objective(objective))
     try:
         options: dict[str, Any] = {"top": top, "epsilon": epsilon, "delta": delta, "sigma": sigma}
-        options |= {"budget": budget, "fidelity": fidelity, "replicate": replicate}
+        options |= {"budget": budget, "fidelity": fidelity, "replicate": replicate, "plan": plan}
         certificate = certify(loaded, evaluated, timeout=timeout, n_jobs=jobs, **options)
     except Exception as error:
         failure = _of_storage(error, loaded._storage)
@@ -87,7 +92,7 @@ def certify_study(
         output.print_json(certificate.to_dict())
     else:
         output.say(str(certificate))
-    if not certificate.certified:
+    if not (plan or certificate.certified):
         raise typer.Exit(output.NO_ANSWER)
 
 

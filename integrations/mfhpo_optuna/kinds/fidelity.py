@@ -20,6 +20,7 @@ from mfhpo.experiment.kinds.race import DeclaredRace
 from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.racing.evidence import cautious_value
 from mfhpo.racing.race import Race
+from mfhpo.racing.text import name_in_words
 from mfhpo.regret import MFElimination
 from mfhpo.search import BudgetedSearch, DeclaredSearch, HalvingSearch, ModelSearch, has_levels
 from mfhpo_optuna.kinds.kind import Kind
@@ -233,13 +234,14 @@ def _leader_in_words(known: StudyExperiment, policy: Any) -> str:
     if math.isnan(mean):
         return ""  # nothing has given a value yet
     low, high = sorted(known.sign * bound for bound in interval)
+    name = name_in_words(known.values_of(arm).params, arm)
     if high - low < float("inf"):
         # Of all levels together: the mean of a single one need not lie within.
-        return f"arm {arm} in [{low:.4g}, {high:.4g}]"
+        return f"{name} in [{low:.4g}, {high:.4g}]"
     count, _, half = policy.summary(arm, level)
     values = f"{count} value{'s' * (count != 1)}"
     width = f"± {half:.2g}" if half < float("inf") else f"({values})"
-    return f"arm {arm}, {known.sign * mean:.4g} {width}{_below_target(known, level)}"
+    return f"{name}, {known.sign * mean:.4g} {width}{_below_target(known, level)}"
 
 
 def _search_leader_in_words(known: StudyExperiment, policy: BudgetedSearch) -> str:
@@ -247,7 +249,8 @@ def _search_leader_in_words(known: StudyExperiment, policy: BudgetedSearch) -> s
     if arm is None:
         return ""
     width = f" ± {(high - low) / 2.0:.2g}" if math.isfinite(high - low) else ""
-    return f"arm {arm}, {known.sign * mean:.4g}{width or _below_target(known, level)}"
+    name = name_in_words(known.values_of(arm).params, arm)
+    return f"{name}, {known.sign * mean:.4g}{width or _below_target(known, level)}"
 
 
 def _below_target(known: StudyExperiment, level: int) -> str:

@@ -13,6 +13,7 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo.censored import CensoredPolicy
 from mfhpo.experiment import Answer, LimitSettings
 from mfhpo.racing.evidence import cautious_value
+from mfhpo.racing.text import name_in_words
 from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.arms import ArmsLike, Params, given_arms
 from mfhpo_optuna.study.declared import Warn, common_settings
@@ -171,8 +172,10 @@ class LimitKind(Kind):
             arms += f", {policy.n_censored / policy.pulls:.0%} stopped"
         if not policy.piloting:
             arm, mean, (low, high) = known.experiment.runner.leader()
-            leader = f"arm {arm}, {mean:.4g} in [{low:.4g}, {high:.4g}]"
-            leader = "none, every arm failed" if arm is None else leader
+            leader = "none, every arm failed"
+            if arm is not None:
+                name = name_in_words(known.values_of(arm).params, arm)
+                leader = f"{name}, {mean:.4g} in [{low:.4g}, {high:.4g}]"
         return Progress(
             phase="finding limits" if policy.piloting else "choosing limits",
             configurations=arms,

@@ -120,7 +120,7 @@ def _summary(reading: StudyReading, ledger: Ledger) -> Summary:
 
 
 def _of_race(answer: Mapping[str, Any], reading: StudyReading, ledger: Ledger) -> Summary:
-    who = _name(answer["params"], f"Arm {answer['arm']}")
+    who = _name(answer["params"], "the configuration below")
     status, verdict = _verdict(answer, who, f"the {answer['compared']} configurations compared")
     name, is_search = read_attribute(reading.study, FIDELITY_KEY), "certificate" in answer
     at = "" if name is None else f" ({name}={value_text(answer['level'])})"
@@ -130,7 +130,7 @@ def _of_race(answer: Mapping[str, Any], reading: StudyReading, ledger: Ledger) -
     values = [Measured(worth, answer["mean"], tuple(answer["interval"]))]
     luckiest, luck = None if is_search else ledger.luckiest(reading.sign), ""
     if luckiest is not None:
-        same = "the same arm" if luckiest.arm == answer["arm"] else f"arm {luckiest.arm}"
+        same = "the same configuration" if luckiest.arm == answer["arm"] else "another one"
         which = f"what the luckiest trial had promised (trial {luckiest.trial.number}, {same})"
         values.append(Measured(which, luckiest.trial.value))
         gap = reading.sign * ((luckiest.trial.value or 0.0) - answer["mean"])
@@ -201,7 +201,7 @@ def _of_shortlist(
 
 
 def _of_limits(answer: Mapping[str, Any], reading: StudyReading) -> Summary:
-    who = _name(answer["params"], f"Arm {answer['arm']}")
+    who = _name(answer["params"], "the configuration below")
     limit = answer["limit"]
     at_most = "no time limit yet" if limit is None else f"a time limit of {limit:.4g} s"
     gain = Measured("gain of a trial, time charged", answer["gain"], tuple(answer["interval"]))

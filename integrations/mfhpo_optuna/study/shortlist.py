@@ -16,7 +16,13 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import check_baseline, check_count, check_instance, shown
-from mfhpo.certification.candidates import Candidate, Shortlist, best_of, chosen_in_words
+from mfhpo.certification.candidates import (
+    Candidate,
+    Shortlist,
+    best_of,
+    chosen_in_words,
+    n_finalists,
+)
 from mfhpo.experiment import key_of
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import as_fidelity
@@ -65,7 +71,7 @@ class _Configuration:
 
 def shortlist_of(
     study: optuna.Study,
-    top: int,
+    top: int | None,
     fidelity: str | Fidelity | None,
     replicate: str | None = None,
     baseline: Mapping[str, Any] | None = None,
@@ -75,7 +81,8 @@ def shortlist_of(
     check_baseline(baseline, has_index=False)
     if baseline is None and len(study.directions) == 1:
         baseline = baselines.marked(study)
-    top = check_count("top", top, 2 if baseline is None else 1)
+    if top is not None:
+        top = check_count("top", top, 2 if baseline is None else 1)
     if len(study.directions) > 1:
         raise ValueError(
             f"study {study.study_name!r} has {len(study.directions)} objectives, so it has no "
@@ -104,6 +111,7 @@ def shortlist_of(
     ranked = sorted(configurations, key=lambda configuration: -sign * configuration.claim())
     best = max(eligible, key=lambda trial: sign * _value(trial))
     [first] = [k for k, one in enumerate(ranked) if any(best is t for _, t in one.trials)]
+    top, n_far = n_finalists([one.values() for one in ranked], sign, top)
     kept, luckiest, place_of_baseline = best_of(ranked, first, top, today)
     candidates = []
     for place, configuration in enumerate(kept):
@@ -133,7 +141,10 @@ def shortlist_of(
         candidates=tuple(candidates),
         luckiest=luckiest,
         about=f"the {n_best} best of {len(eligible)} completed trials{at}{and_baseline}",
-        words=chosen_in_words("search", len(searched), len(eligible), len(configurations), why),
+        words=chosen_in_words(
+            "search", len(searched), len(eligible), len(configurations), why, n_far
+        ),
+        own_values=tuple(tuple(one.values()) for one in kept),
         first_number=len(trials),
         name=f"{study.study_name}: best {n_best} of {len(eligible)}{at}{by}{and_baseline}{which}",
         baseline=place_of_baseline,

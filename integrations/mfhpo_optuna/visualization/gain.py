@@ -13,7 +13,7 @@ import optuna
 
 from mfhpo.censored import ZoomingRCUCB
 from mfhpo.experiment import Answer
-from mfhpo.racing.text import params_in_words
+from mfhpo.racing.text import name_in_words, params_in_words
 from mfhpo_optuna.kinds.limits import LimitKind
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.study_experiment import StudyExperiment
@@ -98,9 +98,10 @@ def plot_gain(study: optuna.Study, *, sampler: StudySampler | None = None) -> go
 
 @dataclass(frozen=True)
 class _Curve:
-    """One arm over its limits."""
+    """One configuration over its limits."""
 
     arm: int
+    name: str
     gains: list[tuple[float, float, tuple[float, float]]]  # limit, gain, interval where known
     survival: list[tuple[float, float]]  # limit, probability to run beyond it
 
@@ -117,7 +118,8 @@ def _curve(known: StudyExperiment, answer: Answer, arm: int) -> _Curve:
     survival = policy.survival(arm).tolist()
     if arm == answer.arm:
         survival = [point.probability for point in answer.survival]
-    return _Curve(arm, gains, list(zip(limits, survival, strict=True)))
+    name = name_in_words(known.values_of(arm).params, arm)
+    return _Curve(arm, name, gains, list(zip(limits, survival, strict=True)))
 
 
 def _title(known: StudyExperiment, answer: Answer) -> tuple[str, ...]:
@@ -129,7 +131,7 @@ def _title(known: StudyExperiment, answer: Answer) -> tuple[str, ...]:
     ]
     trials = words.counted(answer.trials, "trial")
     return words.title(
-        f"Arm {answer.arm} of {known.policy.n_arms} leads, with a limit of {answer.limit:.3g} s",
+        f"One of {known.policy.n_arms} leads, with a limit of {answer.limit:.3g} s",
         params_in_words(answer.params),
         f"Gain {answer.gain:.4g} {words.between(answer.interval)} for a trial",
         *stops,
@@ -139,7 +141,7 @@ def _title(known: StudyExperiment, answer: Answer) -> tuple[str, ...]:
 
 
 def _draw_arm(figure: Any, curve: _Curve, colour: str, width: float) -> None:
-    label = f"arm {curve.arm}"
+    label = curve.name
     common = {"legendgroup": label, "line": {"color": colour, "width": width}}
     look: dict[str, Any] = {
         "name": label,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import optuna
 
 from mfhpo.experiment import Answer
+from mfhpo.racing.text import name_in_words
 from mfhpo_optuna.kinds.fidelity import FidelityKind
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.study_experiment import StudyExperiment
@@ -144,25 +145,26 @@ def _draw(known: StudyExperiment, answer: Answer) -> Any:
         _draw_worth(figure, rows, level, colour, symbol, reach)
         _draw_paid(figure, rows, level, colour, words.level_text(known, level))
     if has_winner and math.isfinite(first.mean):
-        name = f"arm {first.arm}"
+        name = name_in_words(known.values_of(first.arm).params, first.arm)
         style.star(figure, first.mean, first.interval, first.text, style.LEFT, name=name)
     _draw_exits(figure, rows)
     style.head(figure, "What it is worth")
     style.head(figure, "When it left, and its cost", panel=2)
     of = f"of {len(ranking)}"
-    headline = f"A race {of} arms" if answer.arm is None else f"Arm {answer.arm} {of}"
+    headline = f"A race {of} configurations" if answer.arm is None else f"One {of} configurations"
     height = max(24, min(44, 480 // len(rows))) * len(rows)
     style.lay_out(figure, words.answer_title(known, answer, headline), panels=height)
     figure.update_layout(barmode="overlay")
     worth = f"mean ({words.better(known.sign)})"
     figure.update_xaxes(title_text=worth, range=list(reach), zeroline=False, nticks=6, **style.LEFT)
     omitted = len(ranking) - len(rows)
-    more = f" ({omitted} arms are not shown)" if omitted else ""
+    more = f" ({omitted} more are not shown)" if omitted else ""
     unit = " in seconds" if known.kind.in_seconds else ""
     ends, paid = [0.0, 1.02 * race.cost], f"cost of the race{unit}{more}"
     figure.update_xaxes(title_text=paid, range=ends, nticks=6, **style.RIGHT)
     for panel in (style.LEFT, style.RIGHT):
-        style.label_rows(figure, [f"arm {row.arm}" for row in rows], has_winner, panel)
+        names = [name_in_words(known.values_of(row.arm).params, row.arm) for row in rows]
+        style.label_rows(figure, names, has_winner, panel)
     return figure
 
 
@@ -201,11 +203,11 @@ def _row(race: _Race, arm: int, place: int) -> _Row:
         mean, interval = answer.mean, answer.interval  # of all levels together
     else:
         mean, interval = mean if count else math.nan, (mean - half, mean + half)
-    lines = [f"arm {arm}: no value"]
+    lines = ["no value"]
     if count:
         ends = words.between(interval) or "(too few values for an interval)"
         at = words.level_text(known, level)
-        lines = [f"arm {arm}: {mean:.4g} {ends}", f"{words.counted(count, 'trial')} at {at}"]
+        lines = [f"{mean:.4g} {ends}", f"{words.counted(count, 'trial')} at {at}"]
     lines.append(f"cost {spent:,.6g}, {spent / cost:.0%} of the race" if cost else "not begun")
     if reason:
         lines.append(f"{_EXITS[reason][0]} when the race had cost {left_at:,.6g}")

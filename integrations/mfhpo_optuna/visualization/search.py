@@ -6,6 +6,7 @@ from typing import Any
 
 from mfhpo.certification.certificate import Certificate
 from mfhpo.experiment import Answer
+from mfhpo.racing.text import name_in_words
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.visualization import style, words
 from mfhpo_optuna.visualization.finalists import ROW_HEIGHT, draw_finalists
@@ -91,7 +92,8 @@ def _draw_answer(
         if shown := [e for e in own if e.is_replicate == again]:
             marker = {"symbol": symbol, "size": 9, "color": style.WINNER}
             is_named = not again or len(shown) == len(own)
-            named = {"name": f"arm {shown[0].arm}, {state}", "showlegend": is_named}
+            name = f"{name_in_words(known.values_of(shown[0].arm).params, shown[0].arm)}, {state}"
+            named = {"name": name, "showlegend": is_named}
             _draw(figure, known, shown, mode=mode, marker=marker, **named, **look)
 
 
@@ -109,14 +111,14 @@ def _text(known: StudyExperiment, evaluation: Evaluation) -> str:
     purpose = ", for the certificate" if evaluation.is_replicate else ""
     level = words.level_text(known, evaluation.fidelity)
     lines = [f"trial {evaluation.trial}: {value}{purpose}"]
-    lines.append(", ".join(filter(None, (f"arm {evaluation.arm}", level))))
+    lines += [level] if level else []
     return style.hover([*lines, *words.params_lines(known.values_of(evaluation.arm).params)])
 
 
 def _title(known: StudyExperiment, answer: Answer) -> tuple[str, ...]:
     luck = "" if answer.certificate is None else _luck(answer.certificate)
     tried = f"{answer.tried:,} configurations, {answer.at_target:,} at the target"
-    headline = "A search without an answer yet" if answer.arm is None else f"Arm {answer.arm}"
+    headline = "A search without an answer yet" if answer.arm is None else "The answer"
     return words.answer_title(known, answer, headline, luck, tried)
 
 

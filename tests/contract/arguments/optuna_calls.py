@@ -275,7 +275,8 @@ CALLS: dict[str, Call] = core_calls._of(
             "budget": may.optional(may.count(2)),
             "catch": may.either(may.sequence_of(may.never), may.empty_set),
             "fidelity": may.optional(may.text),
-            "top": may.count(2),
+            "plan": may.FLAG,
+            "top": may.optional(may.count(2)),
         },
     ),
     draw_arms=Call(

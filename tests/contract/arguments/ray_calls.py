@@ -176,7 +176,8 @@ CALLS: dict[str, Call] = core_calls._of(
             "reuse_actors": FLAG,
             "run_config": nothing,
             "timeout": optional(UNLIMITED),
-            "top": count(2),
+            "plan": FLAG,
+            "top": optional(count(2)),
             "trainable": either(text, function),
         },
         apart=frozenset({"name"}),  # of a folder, which the storage checks

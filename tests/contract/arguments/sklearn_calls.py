@@ -34,7 +34,7 @@ KINDS: dict[str, Kind] = core_calls.KINDS | may.named(
     (may.optional(may.count(0)), "measure"),
     (lambda value: value is None or value == -1, "n_jobs"),
     (may.either(may.nothing, may.count(0, 2**32 - 1)), "random_state"),
-    (may.FLAG, "refit"),
+    (may.FLAG, "plan refit"),
     (may.one_of(None, "n_samples"), "resource"),
     (may.optional(may.either(may.NONNEGATIVE, may.sequence_of(may.NONNEGATIVE, 1))), "sigma"),
     (may.count(2), "top"),
@@ -77,7 +77,11 @@ CALLS: dict[str, Call] = core_calls._of(
     certify=Call(
         mfhpo_sklearn.certify,
         lambda: {"search": _grid(), "X": _X, "y": _Y, "budget": 6, "random_state": 0},
-        kinds={"budget": may.optional(may.count(3)), "cv": may.nothing},
+        kinds={
+            "budget": may.optional(may.count(3)),
+            "cv": may.nothing,
+            "top": may.optional(may.count(2)),
+        },
         apart=frozenset({"X", "y", "groups", "fit_params"}),  # which scikit-learn checks
     ),
 )

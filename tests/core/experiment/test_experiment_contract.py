@@ -3,8 +3,9 @@
 import heapq
 import math
 
-from mfhpo.experiment import Assignment, Ended, Experiment, Lost
 from mfhpo.experiment.rounds import evaluated
+
+from mfhpo.experiment import Assignment, Ended, Experiment, Lost
 from tests.contract.experiment_contract import DIED, Host, conformance, restarted
 
 

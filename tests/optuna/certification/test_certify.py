@@ -71,6 +71,31 @@ def test_answer_is_made_of_new_evaluations_alone():
     assert [(t.number, t.value, t.params, t.user_attrs) for t in study.trials] == before
 
 
+def test_a_plan_evaluates_nothing(caplog):
+    study = searched()
+    plan = certify(study, lambda trial: 1 / 0, plan=True, budget=9)
+    assert optuna.get_all_study_names(study._storage) == [study.study_name]
+    assert len(plan.finalists) == 6
+    assert plan.at_twice_epsilon < plan.evaluations < plan.at_half_epsilon
+    with caplog.at_level("INFO", logger="optuna"):
+        optuna.logging.enable_propagation()
+        answer = certify(study, bowl, progress=True, budget=9)
+        certify(study, bowl, progress=True, budget=12)
+        optuna.logging.disable_propagation()
+    assert {text for text in caplog.messages if text.startswith("about")} == {str(plan)}
+    assert [dict(one.params) for one in answer.candidates] == [*plan.finalists]
+    assert plan.about == answer.about
+
+
+def test_those_that_repeats_have_far_below_the_best_are_left_out():
+    values = [0.30, 0.31, 0.29, 0.33, 0.9, 0.91, 0.92, 0.89]
+    study = points(values, keys=[0, 0, 1, 1, 2, 2, 2, 3])
+    plan = certify(study, bowl, plan=True)
+    assert [one["k"] for one in plan.finalists] == [0, 1]
+    assert "2 more left out, whose own values are far below the best" in plan.shortlist
+    assert len(certify(study, bowl, plan=True, top=4).finalists) == 4
+
+
 def test_repeats_are_one_candidate_and_the_best_trial_is_compared():
     study = points([0.9, 0.1, 0.6, 0.7, 0.65], "maximize", keys=[0, 0, 1, 2, 3])
     answer = certify(study, table([0.5, 0.6, 0.7, 0.65]), top=2, epsilon=0.2)

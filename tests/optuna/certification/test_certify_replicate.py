@@ -52,7 +52,7 @@ def blocks_of(trials):
 
 def test_what_a_split_does_to_all_is_no_noise():
     study = searched()
-    answer = certify(study, on_split, replicate="split", epsilon=0.05)
+    answer = certify(study, on_split, replicate="split", top=4, epsilon=0.05)
     assert (answer.certified, answer.params) == (True, {"k": 3})
     assert answer.evaluations < 100
     assert [each.name for each in answer.candidates] == [f"trial {k}" for k in (7, 6, 5, 4)]
@@ -80,7 +80,7 @@ def test_few_folds(sd, folds, n_jobs):
         return WORTH[k] + fold + sd * np.random.default_rng([fold, k]).normal()
 
     study = searched()
-    answer = certify(study, on_fold, replicate="split", epsilon=0.05, n_jobs=n_jobs)
+    answer = certify(study, on_fold, replicate="split", top=4, epsilon=0.05, n_jobs=n_jobs)
     assert (answer.finished, answer.certified, answer.replicates) == (True, True, folds)
     record = optuna.load_study(study_name=answer.study_name, storage=study._storage)
     assert record.best_params == answer.params
@@ -127,15 +127,15 @@ def test_right_or_wrong_on_each_question_of_a_test():
 
 
 def test_it_goes_on_where_it_was_stopped(tmp_path):
-    whole = certify(searched(), on_split, replicate="split", epsilon=0.2)
+    whole = certify(searched(), on_split, replicate="split", top=4, epsilon=0.2)
     storage = f"sqlite:///{tmp_path / 'study.db'}"
     searched(storage)
     for budget in (9, 13, None):
         study = optuna.load_study(study_name="searched", storage=storage)
-        answer = certify(study, on_split, replicate="split", epsilon=0.2, budget=budget)
+        answer = certify(study, on_split, replicate="split", top=4, epsilon=0.2, budget=budget)
         assert answer.evaluations == budget or answer.certified
     assert answer == whole
-    assert certify(study, on_split, replicate="split", epsilon=0.2, timeout=0) == whole
+    assert certify(study, on_split, replicate="split", top=4, epsilon=0.2, timeout=0) == whole
 
 
 def evaluated(study, answer):
@@ -173,7 +173,7 @@ def test_what_fails_is_evaluated_again_on_its_split():
         return value
 
     study = searched()
-    answer = certify(study, failing, replicate="split", epsilon=0.05)
+    answer = certify(study, failing, replicate="split", top=4, epsilon=0.05)
     assert answer.certified
     assert sum(result.failures for result in answer.candidates) == 2
     done = [(t.params["k"], t.params["split"]) for t in evaluations(study, answer) if t.values]

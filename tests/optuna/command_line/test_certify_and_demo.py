@@ -26,6 +26,14 @@ def test_certify_records_what_show_reads(mfhpo, copied, objectives):
     assert again.stdout.startswith("CERTIFIED: trial")
 
 
+def test_a_plan(mfhpo, copied, objectives):
+    certify = ("certify", copied, "plain", f"{objectives}:objective", "--plan")
+    said = mfhpo(*certify, "--json")
+    assert said["evaluations"] < said["at_half_epsilon"]
+    assert mfhpo(*certify).stdout.startswith("about ")
+    assert len(optuna.get_all_study_names(f"sqlite:///{copied}")) == 2
+
+
 @pytest.mark.parametrize(
     ("function", "options", "words"),
     [

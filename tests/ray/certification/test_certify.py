@@ -69,6 +69,14 @@ def test_replicates_may_have_an_end():
     assert (x, answer.mean) == (2 + int(np.argmax(means)), pytest.approx(max(means)))
 
 
+def test_a_plan_evaluates_nothing():
+    grid = Grid(*(trial(x, acc=0.5 + 0.1 * x, seed=x) for x in range(8)))
+    plan = certify(grid, print, metric="acc", mode="max", plan=True)
+    assert [one["model"]["x"] for one in plan.finalists] == [7, 6, 5, 4, 3, 2]
+    assert plan.noise == pytest.approx(0.5 / 1.5)
+    assert plan.evaluations < plan.at_half_epsilon
+
+
 def test_the_budget_counts_evaluations():
     search = search_of(budget=9)
     assert len(run(search, value)) == 9

@@ -96,6 +96,17 @@ def ends_in(seconds: float | None) -> str:
     return f"~{math.ceil(seconds)} s left"
 
 
+def is_shown(wanted: ProgressLike) -> bool:
+    """Return whether progress is shown: None means on a terminal only."""
+    return sys.stderr.isatty() if wanted is None else bool(wanted)
+
+
+def say(words: str, wanted: ProgressLike) -> None:
+    """Say something in the log, if progress is shown."""
+    if is_shown(wanted):
+        _logger.info(words)
+
+
 class ProgressReport:
     """Shows now and then where a study stands, from its first trial to the end of `optimize`.
 
@@ -114,7 +125,7 @@ class ProgressReport:
     def show(self, progress: Callable[[], Progress], *, is_last: bool = False) -> None:
         """Show it, unless that was done a moment ago; the last state is always shown."""
         on_terminal = sys.stderr.isatty()
-        if self._is_over or self._wanted is False or not (on_terminal or self._wanted is True):
+        if self._is_over or not is_shown(self._wanted):
             return
         now = time.monotonic()
         period = _TERMINAL_PERIOD if on_terminal else _LOG_PERIOD
