@@ -3,6 +3,7 @@
 import heapq
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,13 @@ from benchmarks.assumptions.adapters import (
 from benchmarks.assumptions.finalists import race_of_finalists
 from benchmarks.assumptions.forgotten import forgotten_by_certify, forgotten_by_sampler
 from benchmarks.assumptions.outcome import Outcome, outcome_of_answer, outcome_of_certificate
-from benchmarks.assumptions.scenarios import FINALISTS, FINALISTS_IN_BLOCKS, SCENARIOS, Scenario
+from benchmarks.assumptions.scenarios import (
+    BESIDE_BASELINE,
+    FINALISTS,
+    FINALISTS_IN_BLOCKS,
+    SCENARIOS,
+    Scenario,
+)
 from benchmarks.assumptions.truth import Tally
 from benchmarks.assumptions.worlds import World
 from benchmarks.simulation.in_order import InOrder
@@ -76,8 +83,12 @@ def _shortlist(
     *,
     blocks: bool = False,
     first_look: int | None = None,
+    baseline: int | None = None,
 ) -> Outcome:
-    """By `ask` and `tell`: in blocks by all workers, in the order of their ends, else by one."""
+    """By `ask` and `tell`: in blocks by all workers, in the order of their ends, else by one.
+
+    With a baseline, what is said about it is wrong, too, if the winner is not better by so much.
+    """
     n, noise = len(world.means), scenario.noise
     options: dict[str, Any] = {}
     if not isinstance(noise, EstimatedNoise) and (not blocks or isinstance(noise, Bounded)):
@@ -92,6 +103,7 @@ def _shortlist(
         blocks=blocks,
         replicates=scenario.splits if blocks else None,
         first_look=first_look,
+        baseline=baseline,
         **options,
     )
     under_way: list[tuple[float, int, Pull, float | None]] = []
@@ -111,7 +123,12 @@ def _shortlist(
         race.tell(pull, value)
         tally.add(pull.arm, value, split=pull.block)
     certificate = race.certificate(f"the {n} best of 100 trials", "by their values")
-    return outcome_of_certificate(certificate, scenario, world, tally)
+    outcome = outcome_of_certificate(certificate, scenario, world, tally)
+    said, winner = certificate.baseline, certificate.winner
+    if baseline is None or said is None or winner is None:
+        return outcome
+    is_false = said.at_least > world.means[winner] - world.means[baseline] + 1e-9
+    return replace(outcome, wrong=outcome.wrong or bool(is_false))
 
 
 CONTESTANTS: dict[str, Callable[[Scenario, World, np.random.Generator], Outcome]] = {
@@ -135,6 +152,10 @@ CONTESTANTS: dict[str, Callable[[Scenario, World, np.random.Generator], Outcome]
     "group-sequential": partial(_shortlist, first_look=5),
     "blocks": partial(_shortlist, blocks=True),
     "looks in blocks": partial(_shortlist, blocks=True, first_look=5),
+    "certify, baseline": partial(_shortlist, baseline=0),
+    "group-sequential, baseline": partial(_shortlist, first_look=5, baseline=0),
+    "blocks, baseline": partial(_shortlist, blocks=True, baseline=0),
+    "looks in blocks, baseline": partial(_shortlist, blocks=True, first_look=5, baseline=0),
     **{name: partial(race_of_finalists, by=name) for name in (*FINALISTS, *FINALISTS_IN_BLOCKS)},
 }
 """Policies, samplers of Optuna's and searchers of Ray's, and the certificates of shortlists."""
@@ -153,6 +174,7 @@ _WHERE_NAMED = (
     "certify of a study",
     "looks in blocks",
     *FINALISTS_IN_BLOCKS,
+    *BESIDE_BASELINE,
 )
 
 

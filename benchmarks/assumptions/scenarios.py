@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -63,6 +64,16 @@ _IN_BLOCKS = ("blocks", "looks in blocks", "SearchSampler in blocks")
 FINALISTS = ("finalists by model", "finalists by halving", "finalists by halving for IISE")
 FINALISTS_IN_BLOCKS = ("finalists by model in blocks", "finalists by halving in blocks")
 """Races in which cheap levels choose whom the certificate is about."""
+
+
+def _normal(means: list[float], _: np.random.Generator) -> World:
+    return worlds.normal(means, [1.0] * len(means))
+
+
+BESIDE_BASELINE = tuple(
+    f"{by}, baseline" for by in ("certify", "group-sequential", "blocks", "looks in blocks")
+)
+"""Certificates that compare the winner with the first configuration, the one in use."""
 
 SCENARIOS: tuple[Scenario, ...] = (
     Scenario("normal", lambda _: worlds.normal([1.0, 0.0, 0.0, 0.0], [1.0] * 4), 0.0),
@@ -252,6 +263,19 @@ SCENARIOS: tuple[Scenario, ...] = (
             by=("certify of a study", "IISESampler"),
         )
         for words, noise in (("equal repeats", 0.0), ("noise", 0.02))
+    ),
+    *(
+        Scenario(
+            f"baseline {words}",
+            partial(_normal, means),
+            0.3,
+            most=150,
+            by=BESIDE_BASELINE,
+        )
+        for words, means in (
+            ("as good as four others", [0.0] * 5),
+            ("better by .3 than four others", [0.3, 0.0, 0.0, 0.0, 0.0]),
+        )
     ),
     *(
         Scenario(
