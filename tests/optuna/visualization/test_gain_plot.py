@@ -1,5 +1,6 @@
 import pytest
 
+from mfhpo.racing.text import params_in_words
 from mfhpo_optuna import plot_gain
 from tests.optuna.samplers.time_limits.timed import CENSORED, LIMIT, LIMITS, PULL, make, run, score
 from tests.optuna.visualization.figures import lines, trace
@@ -12,7 +13,7 @@ def test_gain_intervals_and_what_was_stopped():
     figure = plot_gain(study)
     star = trace(figure, "recommended")
     assert (star.x, star.y) == ((answer.limit,), (answer.gain,))
-    best = trace(figure, f"arm {answer.arm}")
+    best = trace(figure, params_in_words(answer.params))
     place = list(best.x).index(answer.limit)
     assert best.y[place] == pytest.approx(answer.gain, rel=1e-5)
     low, high = answer.interval
@@ -30,7 +31,7 @@ def test_gain_intervals_and_what_was_stopped():
     for limit, text in zip(crosses.x, crosses.text, strict=True):
         at = [t for t in played if t.user_attrs[LIMIT] == limit]
         assert text == f"{sum(CENSORED in t.user_attrs for t in at)} of {len(at)} stopped"
-    assert f"Arm {answer.arm} of 3 leads, with a limit of" in lines(figure)[0]
+    assert "One of 3 leads, with a limit of" in lines(figure)[0]
     assert any(line.endswith(f"{answer.censored:.0%} stopped") for line in lines(figure))
     assert figure.layout.yaxis.title.text == "gain of a trial (lower is better)"
     assert "approximate" not in figure.layout.title.text

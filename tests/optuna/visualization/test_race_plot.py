@@ -2,6 +2,7 @@ import itertools
 
 import pytest
 
+from mfhpo.racing.text import params_in_words
 from mfhpo_optuna import plot_race
 from tests.optuna.samplers.races import BEST_ARM, REWARD, pulls
 from tests.optuna.visualization.figures import ARMS, lines, quadratic, race, trace
@@ -22,12 +23,13 @@ def stretches(figure):
 def arms_of(figure):
     """The arms in the order of their rows."""
     labels = figure.layout.yaxis.ticktext
-    return [int(label.replace("<b>", "").replace("</b>", "").split()[1]) for label in labels]
+    places = {params_in_words(params): arm for arm, params in enumerate(ARMS)}
+    return [places[label.removeprefix("<b>").removesuffix("</b>")] for label in labels]
 
 
 def star_of(figure, answer):
     """The winner's star, whose interval is the answer's and inside the axis."""
-    star = trace(figure, f"arm {answer.arm}")
+    star = trace(figure, params_in_words(answer.params))
     low, high = answer.interval
     assert star.x[0] + star.error_x.array[0] == pytest.approx(high, rel=1e-4)
     first, last = figure.layout.xaxis.range
@@ -38,10 +40,10 @@ def star_of(figure, answer):
 def test_the_winner_is_first_with_its_whole_interval(certified):
     answer = certified.sampler.recommendation(certified)
     figure = plot_race(certified)
-    headline = f"<b style='font-size:17px'>Arm {answer.arm} of 4 wins, certified</b>"
+    headline = "<b style='font-size:17px'>One of 4 configurations wins, certified</b>"
     assert lines(figure)[0] == headline
     assert f"{answer.mean:.4g} in [" in " ".join(lines(figure))
-    assert figure.layout.yaxis.ticktext[0] == f"<b>arm {answer.arm}</b>"
+    assert figure.layout.yaxis.ticktext[0] == f"<b>{params_in_words(answer.params)}</b>"
     assert sorted(arms_of(figure)) == [0, 1, 2, 3]
     star = star_of(figure, answer)
     assert star.x[0] == pytest.approx(answer.mean, rel=1e-5)
@@ -83,7 +85,7 @@ def test_values_keep_the_sign_of_the_objective():
     study = race(lambda trial: -quadratic(trial), "maximize")
     figure = plot_race(study)
     assert figure.layout.xaxis.title.text == "mean (higher is better)"
-    assert abs(trace(figure, "arm 0").x[0]) < 0.1, "arm 0 is the best, with a mean of -0.05 / 9"
+    assert abs(trace(figure, "x=0").x[0]) < 0.1, "it is the best, with a mean of -0.05 / 9"
 
 
 def failing(trial, at=(1.0,)):
@@ -99,7 +101,7 @@ def test_arms_that_failed_are_told_apart_and_the_title_says_where_all_have():
     assert lines(figure)[-1].endswith(", 3 failed")
     all_fail = race(lambda trial: failing(trial, [arm["x"] for arm in ARMS]), n_trials=30)
     headline, why, *_ = lines(plot_race(all_fail))
-    assert "A race of 4 arms" in headline
+    assert "A race of 4 configurations" in headline
     assert why == "Every arm failed and left the race"
 
 

@@ -100,7 +100,7 @@ def test_where_there_is_no_terminal_only_true_writes_to_the_log(wanted, lines, l
 def test_a_race_s_progress():
     state = progress_of(IISESampler("epochs", arms=4, sigma=0.1, epsilon=0.01, seed=0))
     assert re.fullmatch(r"[1-4]/4 arms left", state.configurations)
-    assert re.match(r"arm \d", state.leader)
+    assert re.match(r"x=", state.leader)
     assert state.total is None or state.is_guess
     assert state.has_end
     sampler = IISESampler("epochs", arms=4, sigma=0.1, budget=70.0, seed=0)
