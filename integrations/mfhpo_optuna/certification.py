@@ -32,11 +32,13 @@ from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.choice import check_blocks
 from mfhpo.certification.plan import plan_of
 from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.knowledge.replicate import MOST_SHUFFLED
 from mfhpo.racing.declaration import SigmaLike, as_fidelity
 from mfhpo.racing.text import params_in_words
 from mfhpo_optuna.kinds.record import RecordKind, noise_is_hidden
 from mfhpo_optuna.samplers.answer import AnswerTrials
 from mfhpo_optuna.samplers.study_sampler import StudySampler
+from mfhpo_optuna.study.distributions import Replicates
 from mfhpo_optuna.study.forgotten import ForgottenReplicate, ForgottenReplicateWarning
 from mfhpo_optuna.study.loop.report import ProgressLike, say
 from mfhpo_optuna.study.shortlist import StudyShortlist, shortlist_of
@@ -215,7 +217,8 @@ def certify(
         value = trial.values[0] if trial.state == TrialState.COMPLETE else None
         forgotten.learn(trial.params, trial.distributions, value)
     kind = RecordKind(shortlist, options, forgotten)
-    planned = plan_of(shortlist, {**options, "blocks": replicate is not None})
+    in_blocks = {"blocks": replicate is not None, "replicates": _n_replicates(study, replicate)}
+    planned = plan_of(shortlist, {**options, **in_blocks})
     if check_flag("plan", plan):
         return planned
     if forgotten.notice:
@@ -318,3 +321,13 @@ _HOW_TO_SEE_NOISE = (
     "it with the replicate, with mfhpo_optuna.seed_of(trial), or not at all) and certify again; if "
     "the objective really has no noise, say so with sigma=0"
 )
+
+
+def _n_replicates(study: optuna.Study, replicate: str | None) -> int | None:
+    """Return how many replicates there are, by the study's trials; None if they have no end."""
+    asked = (trial.distributions.get(replicate or "") for trial in study.get_trials(deepcopy=False))
+    distribution = next(filter(None, asked), None)
+    if replicate is None or distribution is None:
+        return None
+    count = Replicates(replicate, seed=0).count(distribution)
+    return count if count <= MOST_SHUFFLED else None
