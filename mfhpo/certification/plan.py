@@ -16,7 +16,7 @@ from mfhpo.identification.likelihood.finite_set import FEW
 from mfhpo.identification.round_elimination import PRIOR
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, Noise, SubGaussian
-from mfhpo.knowledge.student import log_evidence
+from mfhpo.knowledge.studentised import log_evidence
 from mfhpo.racing.claims import evaluations_to_see
 from mfhpo.racing.declaration import as_noise
 from mfhpo.racing.extra_pulls import SHARE_TO_SEE

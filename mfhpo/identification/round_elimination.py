@@ -2,7 +2,7 @@
 
 The n-th values of two arms are independent draws in the order in which evaluations were begun, so
 their differences are a sample of their own, whatever the ratio of the arms' spreads. Its evidence
-(`mfhpo.knowledge.student`) holds at all times. A pair is judged at ln((K - 1) / delta), because
+(`mfhpo.knowledge.studentised`) holds at all times. A pair is judged at ln((K - 1) / delta), because
 only the comparisons with the best arm can certify a wrong one.
 """
 
@@ -18,7 +18,7 @@ from mfhpo.identification.likelihood.blocks import Blocks, first_in_turn
 from mfhpo.identification.likelihood.ties import Samples
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.noise import Gaussian
-from mfhpo.knowledge.student import log_evidence
+from mfhpo.knowledge.studentised import log_evidence
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.extra_pulls import usually_lacking
 from mfhpo.racing.race import Race

@@ -2,11 +2,11 @@ import math
 
 import numpy as np
 import pytest
-from mfhpo.knowledge.student import log_evidence
 from scipy.stats import binom
 
 from mfhpo import Observation, Problem, Pull
 from mfhpo.identification.round_elimination import PRIOR, RoundElimination
+from mfhpo.knowledge.studentised import log_evidence
 
 
 def race_of(n, **options):
