@@ -3,33 +3,33 @@
 import heapq
 import math
 
-from mfhpo.experiment.rounds import evaluated
-
 from mfhpo.experiment import Assignment, Ended, Experiment, Lost
 from tests.contract.experiment_contract import DIED, Host, conformance, restarted
 
 
 class Rounds(Host):
-    """`mfhpo.experiment.rounds`, by which scikit-learn's searches are run."""
+    """One driver that makes several evaluations at once, and tells all before it goes on."""
 
     in_rounds = True
     cannot = dict.fromkeys(("deaths", "hangs", "limits", "mistakes", "restarts"), "no such events")
 
     def run(self, task, world):
         experiment = Experiment(task.settings(self))
-
-        def evaluate(wanted):
-            ids = [str(len(world.begun) + place) for place in range(len(wanted))]
-            for id, work in zip(ids, wanted, strict=True):
+        while True:
+            wanted = {}
+            while len(wanted) < task.workers and isinstance(work := experiment.next(), Assignment):
+                id = str(experiment.n_begun)
+                experiment.apply(work.begun(id, experiment.order))
+                wanted[id] = work
+            if not wanted:
+                return experiment.answer()
+            for id, work in wanted.items():
                 world.begin(id, work.configuration, task.levels[work.level], work.replicate)
-            for id in ids:
-                outcome = world.outcomes[id]
+            for id in wanted:
+                outcome, order = world.outcomes[id], experiment.order
                 world.end(id)
-                yield id, (outcome.value, outcome.seconds if task.is_measured else None)
-
-        for _ in evaluated(experiment, evaluate, task.workers):
-            pass
-        return experiment.answer()
+                cost = outcome.seconds if task.is_measured else None
+                experiment.apply(Ended(id=id, order=order, value=outcome.value, cost=cost))
 
 
 class Workers(Host):
