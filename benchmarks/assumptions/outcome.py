@@ -12,7 +12,6 @@ from benchmarks.assumptions.truth import Tally, claim_fails, false_facts, unseen
 from benchmarks.assumptions.worlds import World
 from mfhpo.certification.certificate import Certificate
 
-
 _ROUNDING = 1e-12  # of means, where an interval has no width
 
 
