@@ -82,6 +82,7 @@ BENCHMARKS = (
         "--tasks judged --seeds 2",
         data="yahpo",
     ),
+    Benchmark("questions", "benchmarks.questions", "--tests 1 --orders 1 --epsilons 0.05"),
     Benchmark(
         "search_limits",
         "benchmarks.hpo.clock.limits",

@@ -327,8 +327,8 @@ class BlockElimination(Race):
     `mfhpo.identification.likelihood.blocks`; the threshold is ln((K - 1) / delta). Once it is
     reached, the leader alone goes on until it has as many values as other races want. Then its
     closest rival is evaluated on the replicates where it did unusually badly, and all is judged
-    again. Where there are few replicates, such as five folds (`most_blocks`), the race is over when
-    all of them were used.
+    again. If the replicates have an end (`most_blocks`), the certificate is about these, and exact
+    once all were used: see `mfhpo.identification.likelihood.finite_set`, also for bounded values.
 
     Pulls carry a `block`, and one without is refused (ValueError). An evaluation that fails is
     repeated once in its block, if the block gives any value (see `Blocks`).
@@ -336,11 +336,11 @@ class BlockElimination(Race):
     Parameters
     ----------
     problem
-        Of its costs the last one matters. A bias or a scale of the noise is not used: what the arms
-        share is no noise here.
+        Of its costs the last one matters. Bounds of the values are used, but no bias or scale of
+        the noise: what the arms share is no noise here.
     epsilon
         See `Race`. None: one standard deviation of an arm's values, as it is known after each round
-        from the second on.
+        from the second on; 0 for a finite set of at most 10 replicates, or of bounded values.
     radius
         Not used: the arms are compared by differences.
 

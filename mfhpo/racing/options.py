@@ -161,11 +161,11 @@ class BlockOptions(TypedDict, total=False):
         fidelity, and the race decides it: all configurations are evaluated with the same ones, in
         blocks, and compared within these (`mfhpo.BlockElimination`). That takes far fewer
         evaluations where the split is a large part of the noise. The certificate is about the mean
-        over replicates. Only values at the target are evidence, and nothing is declared of the
-        noise or the bias. If the replicate has few values, such as five folds, the race ends when
-        all were used, certified or not. At delta 0.05, a race of two arms needs at least six. In
-        Ray its values are those of the search space, or else seeds. None: each evaluation has noise
-        of its own.
+        over replicates. Only values at the target are evidence, and of the noise and the bias only
+        `Bounded` values are declared. If the replicate has few values, such as five folds, the
+        claim is about these, and a race is exact once all were used (see
+        `mfhpo.identification.likelihood.finite_set`). In Ray its values are those of the search
+        space, or else seeds. None: each evaluation has noise of its own.
     """
 
     baseline: Mapping[str, Any] | int | None
