@@ -152,10 +152,10 @@ CONTESTANTS: dict[str, Callable[[Scenario, World, np.random.Generator], Outcome]
     "group-sequential": partial(_shortlist, first_look=5),
     "blocks": partial(_shortlist, blocks=True),
     "looks in blocks": partial(_shortlist, blocks=True, first_look=5),
-    "certify, baseline": partial(_shortlist, baseline=0),
-    "group-sequential, baseline": partial(_shortlist, first_look=5, baseline=0),
-    "blocks, baseline": partial(_shortlist, blocks=True, baseline=0),
-    "looks in blocks, baseline": partial(_shortlist, blocks=True, first_look=5, baseline=0),
+    "certify + baseline": partial(_shortlist, baseline=0),
+    "group-sequential + baseline": partial(_shortlist, first_look=5, baseline=0),
+    "blocks + baseline": partial(_shortlist, blocks=True, baseline=0),
+    "looks in blocks + baseline": partial(_shortlist, blocks=True, first_look=5, baseline=0),
     **{name: partial(race_of_finalists, by=name) for name in (*FINALISTS, *FINALISTS_IN_BLOCKS)},
 }
 """Policies, samplers of Optuna's and searchers of Ray's, and the certificates of shortlists."""

@@ -71,7 +71,7 @@ def _normal(means: list[float], _: np.random.Generator) -> World:
 
 
 BESIDE_BASELINE = tuple(
-    f"{by}, baseline" for by in ("certify", "group-sequential", "blocks", "looks in blocks")
+    f"{by} + baseline" for by in ("certify", "group-sequential", "blocks", "looks in blocks")
 )
 """Certificates that compare the winner with the first configuration, the one in use."""
 

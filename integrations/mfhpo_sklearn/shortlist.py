@@ -1,7 +1,7 @@
 """The best few candidates of a fitted search, as its own scores have them."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -103,25 +103,29 @@ def shortlist_of(
     return shortlist, scorer
 
 
+def own_setting(estimator: Any, given: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """Return what is given, and for other names what the estimator has itself."""
+    own = estimator.get_params()
+    if unknown := sorted(given.keys() - own.keys() - {*names}):
+        raise ValueError(
+            f"baseline={shown(dict(given))} has {unknown[0]!r}, which is no parameter of "
+            f"{type(estimator).__name__}."
+        )
+    return {name: own[name] for name in sorted({*names, *given}) if name in own} | dict(given)
+
+
 def _row_of_baseline(
     search: Any, baseline: BaselineLike, settings: dict[int, dict[str, Any]]
 ) -> int:
     """Return the row of the baseline, or `_NEW`, whose setting is then added to the others."""
     if not (isinstance(baseline, str) and baseline == "estimator"):
         check_baseline(baseline, has_index=False)
-    own = search.estimator.get_params()
-    given = dict(baseline) if isinstance(baseline, Mapping) else {}
+    given = baseline if isinstance(baseline, Mapping) else {}
     names = {name for setting in settings.values() for name in setting}
-    if unknown := sorted(given.keys() - own.keys() - names):
-        raise ValueError(
-            f"baseline={shown(given)} has {unknown[0]!r}, which is no parameter of "
-            f"{type(search.estimator).__name__}."
-        )
-    defaults = {name: own[name] for name in sorted({*names, *given}) if name in own}
-    today = _without_resource(search, {**defaults, **given})
-    key = key_of(today, described)
+    today = _without_resource(search, own_setting(search.estimator, given, names))
     for row, setting in settings.items():
-        if key_of(_without_resource(search, {**defaults, **setting}), described) == key:
+        whole = _without_resource(search, own_setting(search.estimator, setting, today))
+        if key_of(whole, described) == key_of(today, described):
             return row
     settings[_NEW] = today
     return _NEW

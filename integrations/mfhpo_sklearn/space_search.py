@@ -16,7 +16,7 @@ from mfhpo.knowledge.candidates import configurations_of
 from mfhpo.search import DeclaredSearch
 from mfhpo_sklearn.policy_search import PolicySearchCV
 from mfhpo_sklearn.resources import Resource
-from mfhpo_sklearn.shortlist import described
+from mfhpo_sklearn.shortlist import described, own_setting
 
 _REPLICATE = "number of the split"  # no parameter of an estimator has such a name
 _USUAL_BUDGET = 100.0  # full fits: as many as 20 settings on five folds take
@@ -199,14 +199,7 @@ class SpaceSearchCV(PolicySearchCV):
         checked: Mapping[str, Any] | int | None = check_baseline(today, has_index)
         if has_index or not isinstance(checked, Mapping):
             return checked
-        own = self.estimator.get_params()
-        if unknown := sorted(self.baseline.keys() - own.keys() - parameters.names):
-            raise ValueError(
-                f"baseline={self.baseline!r} has {unknown[0]!r}, which is no parameter of the "
-                f"estimator."
-            )
-        defaults = {name: own[name] for name in sorted(parameters.names) if name in own}
-        return {**defaults, **self.baseline}
+        return own_setting(self.estimator, checked, parameters.names)
 
     def _given(self) -> int | list[dict[str, Any]] | None:
         """Return the candidates as a list, or how many to draw."""

@@ -83,20 +83,23 @@ class AgainstBaseline:
     def __init__(self, policy: Race, arm: int) -> None:
         self.arm = arm
         self._policy = policy
-        self._exit: tuple[int, float] | None = None  # who has eliminated it, and the lead then
+        # Who has eliminated it, by which noise, and the lead then.
+        self._exit: tuple[int, bool, float] | None = None
 
     def look(self) -> None:
         """Note whether the baseline has been eliminated, or is back."""
-        by = self._policy.known.roster.beaten_by(self.arm)
+        known = self._policy.known
+        by, widened = known.roster.beaten_by(self.arm), bool(known.evidence.noise.widened)
         if by is None:
             self._exit = None
-        elif self._exit is None:
-            self._exit = by, max(0.0, lead(self._policy, by, self.arm))
+        elif self._exit is None or self._exit[:2] != (by, widened):
+            self._exit = by, widened, max(0.0, lead(self._policy, by, self.arm))
 
     def compared(
         self, winner: int, most: float, params: Mapping[str, Any], name: str = "baseline"
     ) -> Baseline:
         """Return how the winner compares, which is certified to a tolerance of `most`, if it is."""
+        self.look()
         policy, arm, roster = self._policy, self.arm, self._policy.known.roster
         verdict: Verdict = "not told apart"
         difference, at_least = math.nan, -math.inf
@@ -108,7 +111,7 @@ class AgainstBaseline:
             verdict, at_least = "better", math.inf
         else:
             difference, at_least = _difference(policy, winner, arm), lead(policy, winner, arm)
-            by, known = self._exit or (arm, -math.inf)
+            by, _, known = self._exit or (arm, False, -math.inf)
             if by not in (winner, arm):
                 known -= min(tolerance(policy, winner), most)
             at_least = max(at_least, known)

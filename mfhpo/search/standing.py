@@ -112,18 +112,17 @@ class Standing:
         return f"{why or 'the search goes on'}; {lucky}"
 
     def _notices(self) -> tuple[str, ...]:
-        found, name = self.search.most_failed(), self.policy.labels.fidelity
+        found, name, notices = self.search.most_failed(), self.policy.labels.fidelity, []
         shortlist, baseline = self.finalists.shortlist, self.finalists.baseline
-        lacks = shortlist and baseline is not None and baseline not in shortlist
-        missing = "the baseline gave no value at the target, so that it is not compared"
-        if found is None:
-            return (missing,) if lacks else ()
-        level, failed, tried = found
-        return (
-            *([missing] if lacks else []),
-            f"{failed} of {tried} configurations failed at {name(level)}, so that new ones begin "
-            f"at {name(level + 1)}",
-        )
+        if shortlist and baseline is not None and baseline not in shortlist:
+            notices.append("the baseline gave no value at the target, so that it is not compared")
+        if found is not None:
+            level, failed, tried = found
+            notices.append(
+                f"{failed} of {tried} configurations failed at {name(level)}, so that new ones "
+                f"begin at {name(level + 1)}"
+            )
+        return tuple(notices)
 
     def findings(self) -> dict[str, Any]:
         """Return what an answer adds to `recommend`: see `mfhpo.experiment.Answer`."""

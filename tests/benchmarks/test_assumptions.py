@@ -38,6 +38,8 @@ from benchmarks.assumptions.truth import Tally, claim_fails, false_facts
         ("a tenth late", "finalists by halving for IISE"),
         ("cheap levels agree, order, 4 workers", "finalists by model"),
         ("cheap levels agree, shared splits", "finalists by model in blocks"),
+        ("baseline as good as four others", "looks in blocks + baseline"),
+        ("baseline better by .3 than four others", "group-sequential + baseline"),
     ],
 )
 def test_certificates_keep_their_word(scenario, contestant):

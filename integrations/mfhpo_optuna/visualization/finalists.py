@@ -39,7 +39,10 @@ def _title(certificate: Mapping[str, Any]) -> tuple[str, ...]:
 
 def draw_finalists(figure: Any, certificate: Mapping[str, Any], sign: float, row: int) -> None:
     """Draw a row for each finalist in a row of panels, the winner first, then from the best."""
-    candidates, winner = [*map(_with_claim, certificate["candidates"])], certificate["winner"]
+    candidates, winner = certificate["candidates"], certificate["winner"]
+    # A baseline may be new to the search, which has promised nothing of it then.
+    unclaimed = {"claim": math.nan}
+    candidates = [one if one["claim"] is not None else one | unclaimed for one in candidates]
 
     def key(place: int) -> tuple[bool, bool, float]:
         one = candidates[place]
@@ -77,11 +80,6 @@ def draw_finalists(figure: Any, certificate: Mapping[str, Any], sign: float, row
     names = (one["name"] for one in ordered)
     labels = [f"{name} (baseline)" if name == today != "baseline" else name for name in names]
     style.label_rows(figure, labels, has_winner, panel)
-
-
-def _with_claim(candidate: Candidate) -> Candidate:
-    """Return a candidate with NaN for a claim that there is none of: a baseline may be new."""
-    return {**candidate, "claim": math.nan if candidate["claim"] is None else candidate["claim"]}
 
 
 def _worth(candidate: Candidate) -> tuple[float, tuple[float, float]]:

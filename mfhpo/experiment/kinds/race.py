@@ -278,12 +278,14 @@ class RaceRunner(Runner):
         answer = replace(answer, cost=cost, pulls=pulls)
         level, certifies = self._levels[answer.fidelity], self.policy.certifies
         found = Answer.of(answer, self.sign, configuration, level, certifies)
-        if self._baseline is None or found.arm is None or math.isnan(found.mean):
+        if self._baseline is None:
+            return found
+        found = replace(found, delta=self.policy.delta / RACE_SHARE)
+        if found.arm is None or math.isnan(found.mean):
             return found
         most = found.epsilon if found.certified else math.inf
-        today = self._baseline.arm
-        compared = self._baseline.compared(found.arm, most, self.configurations[today])
-        return replace(found, delta=compared.delta, baseline=compared)
+        params = self.configurations[self._baseline.arm]
+        return replace(found, baseline=self._baseline.compared(found.arm, most, params))
 
 
 @dataclass(frozen=True)
@@ -333,8 +335,7 @@ class DeclaredRace:
         replicate, named = own.pop("replicate", None), as_fidelity(fidelity)
         baseline = check_baseline(own.pop("baseline", None))
         if replicate is not None:
-            declares = {name: given[name] for name in given.keys() - {"baseline"}}
-            check_blocks(replicate, named.name, {"bias": named.bias, **declares})
+            check_blocks(replicate, named.name, {"bias": named.bias, **given, "baseline": None})
         kind: BiasKind = "order" if own.get("variant") == "order" else "max"
         declared = Declaration.of(named, own.pop("sigma"), own.pop("bias", None), kind)
         compares = "" if replicate is not None else compares

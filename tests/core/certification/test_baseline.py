@@ -139,9 +139,22 @@ def test_what_is_known_when_the_baseline_leaves_stays_true():
     after = race.certificate("", "")
     now = lead(race.policy, after.winner, 0)
     assert now < 0.0 < before.at_least
-    by, known = race._baseline._exit
+    by, _, known = race._baseline._exit
     within = 0.0 if by == after.winner else tolerance(race.policy, after.winner)
     assert after.baseline.at_least == max(now, known - within)
+
+
+def test_elimination_by_an_arm_that_turns_out_worst_is_forgotten():
+    race = race_of(partial(Certification, sigma=1.0), 3, baseline=0, epsilon=0.0)
+    for turn in range(3):
+        tell(race, 0, -3.5 + 0.3 * (-1.0) ** turn)
+        tell(race, 1, 0.3 * (-1.0) ** turn)
+    assert race.certificate("", "").baseline.verdict == "better"
+    race.rule_out(1)
+    tell(race, 2, -3.4)
+    found = race.certificate("", "").baseline
+    assert race._baseline._exit is None
+    assert found.verdict in ("winner", "not told apart")
 
 
 def test_failing_baseline_is_not_compared():

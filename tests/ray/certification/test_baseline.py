@@ -50,7 +50,7 @@ def test_fidelity_is_that_of_all():
         ({"y": 1}, ValueError, r"in which configurations differ, \['model/x'\]; look at 'model/x'"),
         ({"model": {"x": 1}, "y": 1}, ValueError, "look at 'y'"),
         ({}, ValueError, "look at 'model/x'"),
-        (3, TypeError, "baseline must be a configuration or None, got 3"),
+        (3, TypeError, "baseline must be a dictionary of parameters or None, got 3"),
     ],
 )
 def test_baseline_that_cannot_be_evaluated_is_refused(baseline, error, words):

@@ -89,5 +89,7 @@ def test_race_of_given_arms_names_it(budget):
 def test_baseline_has_no_part_where_nothing_is_certified():
     with pytest.raises(ValueError, match="baseline=0 has no part in aim='reward per cost'"):
         MFSampler("epochs", arms=[{"x": 0.1}], aim="reward per cost", baseline=0)
-    with pytest.raises(TypeError, match="baseline must be a configuration or None, got 'x'"):
+    with pytest.raises(
+        TypeError, match="baseline must be a dictionary of parameters or None, got 'x'"
+    ):
         SearchSampler("epochs", baseline="x")
