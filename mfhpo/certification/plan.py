@@ -30,7 +30,7 @@ _SPREAD_OF_OWN_VALUES = 1.5
 # a standard deviation was seen in finished studies, whatever the noise.
 _DOUBT = 0.25
 
-_ROUNDS: FloatArray = np.unique(np.geomspace(3.0, 1e6, 250).round())  # that are tried
+_ROUNDS: FloatArray = np.unique(np.geomspace(1.0, 1e6, 250).round())  # that are tried
 _DRAWS = 20  # of true values
 
 
@@ -122,7 +122,11 @@ def plan_of(shortlist: Shortlist, options: Mapping[str, Any]) -> Plan:
     if math.isnan(noise) and epsilon is None and not isinstance(declared, Bounded):
         scaled, aim = np.zeros(len(claims)), 1.0
         rests_on += "; as if all were equally good"
-    found = [_evaluations(scaled, doubt, aim * times, delta, least) for times in (1.0, 2.0, 0.5)]
+    is_known = isinstance(declared, SubGaussian)
+    found = [
+        _evaluations(scaled, doubt, aim * times, delta, least, is_known)
+        for times in (1.0, 2.0, 0.5)
+    ]
     if noise == 0.0:
         found = [float(len(claims))] * 3
     if (n_replicates := options.get("replicates")) is not None:
@@ -175,7 +179,7 @@ def _noise_beside_splits(shortlist: Shortlist) -> float:
 
 
 def _evaluations(
-    claims: FloatArray, doubt: float, epsilon: float, delta: float, least: int
+    claims: FloatArray, doubt: float, epsilon: float, delta: float, least: int, is_known: bool
 ) -> float:
     """Return the median over true values that the claims allow; all in units of the noise.
 
@@ -193,6 +197,8 @@ def _evaluations(
     # Of two independent values, the difference has twice the variance.
     sizes, effects = np.broadcast_arrays(_ROUNDS, ahead[:, :, None])
     evidence = log_evidence(effects, sizes, 2.0 * (sizes - 1.0), PRIOR)
+    if is_known:
+        evidence = sizes * effects**2 / 4.0 - np.log1p(sizes / PRIOR) / 2.0
     is_enough = evidence >= math.log((n - 1) / delta)
     rounds = np.where(is_enough.any(axis=2), _ROUNDS[is_enough.argmax(axis=2)], math.inf)
     return float(np.median(rounds.sum(axis=1) + np.maximum(rounds.max(axis=1), least)))

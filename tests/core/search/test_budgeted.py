@@ -207,7 +207,7 @@ def test_another_shortlist_keeps_what_was_told():
     assert [result.evaluations for result in certificate.candidates] == [3, 0]
     race.agree((1, 3))
     certificate = race.certificate()
-    assert [result.name for result in certificate.candidates] == ["arm 1", "arm 3"]
+    assert [result.name for result in certificate.candidates] == ["arm=1", "arm=3"]
     assert [result.evaluations for result in certificate.candidates] == [1, 3]
     assert certificate.candidates[1].mean == pytest.approx(0.30)
     assert race.cost == 40.0 + 4 * 9.0
