@@ -173,10 +173,8 @@ def certify(
     if replicates is not None:
         replicates = check_sequence("replicates", replicates, "a list of values or None")
         if replicate is None or not replicates:
-            raise ValueError(
-                f"replicates={shown(replicates)} must be all values of the key "
-                f"replicate={shown(replicate)}; give both, with at least one value."
-            )
+            right = "all values of the key that replicate names, at least one"
+            raise ValueError(f"replicates must be {right}, got {shown(replicates)}.")
     metric, mode = _aim_of(results, metric, mode)
     owned = [key for key in (seed_key, replicate) if key is not None]
     shortlist, length = shortlist_of(

@@ -16,12 +16,13 @@ from mfhpo.racing.claims import (
     joined,
     never_in_words,
     outcomes_in_words,
-    these_in_words,
     wrong_in_words,
 )
 from mfhpo.racing.text import name_in_words, params_in_words
 
 _OF_SOME = ("new_data_interval", "study_name", "baseline", "replicates")
+
+_THESE = "the mean over these {} replicates, and not over new ones"
 
 _ROUNDING = 1e-12  # of a mean: those of equal values differ by less
 
@@ -142,22 +143,18 @@ class Certificate:
     @property
     def is_exact(self) -> bool:
         """True if every candidate was evaluated on all replicates: nothing about them is unsure."""
-        compared = [result for result in self.candidates if result.standing != "failed"]
-        is_finite = self.replicates is not None and self.winner is not None
-        return is_finite and all(low == high for low, high in (each.interval for each in compared))
+        intervals = [each.interval for each in self.candidates if each.standing != "failed"]
+        is_known = self.winner is not None and self.replicates is not None
+        return is_known and all(low == high for low, high in intervals)
 
     @property
     def tied(self) -> tuple[CandidateResult, ...]:
         """The candidates whose mean over all replicates is the winner's: a tie."""
-        if self.winner is None or self.replicates is None or self.interval[0] < self.interval[1]:
-            return ()
-        return tuple(
-            result
-            for place, result in enumerate(self.candidates)
-            if place != self.winner
-            and result.interval[0] == result.interval[1]
-            and math.isclose(result.mean, self.mean, rel_tol=_ROUNDING)
-        )
+        exact = [one for one in self.candidates if one.interval == (one.mean, one.mean)]
+        equal = [one for one in exact if math.isclose(one.mean, self.mean, rel_tol=_ROUNDING)]
+        winner = None if self.winner is None else self.candidates[self.winner]
+        is_known = self.replicates is not None and winner in equal
+        return tuple(one for one in equal if one is not winner) if is_known else ()
 
     @property
     def luckiest_result(self) -> CandidateResult:
@@ -210,7 +207,7 @@ class Certificate:
             *([] if self.baseline is None else [f"  baseline    {self.baseline}"]),
             f"  value       {'; '.join(filter(None, [value, corrected]))}",
             *self._claim_in_words(),
-            f"  about       {these_in_words(self.replicates) if self.replicates else FIXED}",
+            f"  about       {FIXED if self.replicates is None else _THESE.format(self.replicates)}",
         ]
         if self.tied:
             names = joined([winner.name, *(result.name for result in self.tied)])

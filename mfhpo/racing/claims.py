@@ -10,11 +10,6 @@ FIXED = (
 """The scope of an interval, in every answer that has one."""
 
 
-def these_in_words(n_replicates: int) -> str:
-    """Return the scope of an answer about a finite set of replicates."""
-    return f"the mean over these {n_replicates} replicates, and not over new ones"
-
-
 def joined(parts: Sequence[str]) -> str:
     """Join phrases to a list in a sentence: "a, b and c"."""
     *first, last = parts

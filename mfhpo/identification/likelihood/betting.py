@@ -35,19 +35,9 @@ _HALVINGS = 30  # of the range, to find a bound
 def log_evidence(values: FloatArray, mean: float, size: float) -> float:
     """Compute the logarithm of the most evidence so far that the mean is larger than `mean`.
 
-    Parameters
-    ----------
-    values
-        The values so far, in the order in which they were drawn, in [0, 1], shape (n,).
-    mean
-        The mean of the whole set that the evidence speaks against, with all smaller ones.
-    size
-        Number of values of the set, at least n; infinite where they are drawn independently.
-
-    Returns
-    -------
-    float
-        At least 0. It is infinite where the values left cannot bring the mean down to `mean`.
+    The `values` so far lie in [0, 1], shape (n,), in the order in which they were drawn. The `size`
+    of their set is at least n, or infinite where they are drawn independently. The result is at
+    least 0, and infinite where the values left cannot bring the mean down to `mean`.
 
     Examples
     --------

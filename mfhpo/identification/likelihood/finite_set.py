@@ -25,7 +25,7 @@ from mfhpo.identification.likelihood.blocks import (
 )
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.confidence import EmpiricalBernsteinRadius
-from mfhpo.knowledge.noise import Bounded
+from mfhpo.knowledge.noise import Bounded, Noise
 from mfhpo.knowledge.replicate import MOST_SHUFFLED
 from mfhpo.racing.rule import Known, Words
 
@@ -44,18 +44,10 @@ _ROUNDING = 1e-12  # of the largest value: means of equal values differ by less
 
 @dataclass(frozen=True)
 class FiniteSet:
-    """What is known about a race's replicates by their number.
-
-    Parameters
-    ----------
-    blocks
-        The values.
-    noise
-        What is declared about the values; only bounds count.
-    """
+    """What a race knows by the number of its replicates, and by bounds of the values, if any."""
 
     blocks: Blocks
-    noise: object
+    noise: Noise
 
     @property
     def is_bounded(self) -> bool:
@@ -86,8 +78,8 @@ class FiniteSet:
         """Return by how much a leader's mean is larger on shared replicates, (n,); NaN if none."""
         values = self.blocks.values
         found = values[leader] - values[others]
-        shared = ~np.isnan(found)
-        leads = np.where(shared, found, 0.0).sum(axis=1) / np.where(shared, 1, 0).sum(axis=1)
+        counts = (~np.isnan(found)).sum(axis=1)
+        leads = np.nansum(found, axis=1) / np.where(counts > 0, counts, np.nan)
         return np.where(np.abs(leads) <= self._rounding, 0.0, leads)
 
     @property
@@ -173,10 +165,10 @@ class FiniteSet:
     def summary(self, known: Known, arm: int) -> tuple[int, float, float]:
         """Return count, mean and radius of an arm, 0 once it is complete."""
         count, mean, radius = known.evidence.summary(arm, known.problem.target)
-        if not count or self.rests_on_normality(known):
-            return count, mean, 0.0 if count and self.complete(known)[arm] else radius
-        if self.complete(known)[arm]:
+        if count and self.complete(known)[arm]:
             return count, mean, 0.0
+        if not count or self.rests_on_normality(known):
+            return count, mean, radius
         if not isinstance(self.noise, Bounded):
             return count, mean, math.inf  # nothing is known about replicates that are left
         low, reach = self.noise.low, self.noise.high - self.noise.low

@@ -168,6 +168,27 @@ def test_replicates_that_fail_are_left_out():
     assert "two arms are compared on those where both gave a value" in text
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "words"),
+    [
+        (0.2, "more replicates than there are, or a larger epsilon"),
+        (0.0, "(a tie, or too few replicates)"),
+    ],
+)
+def test_looks_may_need_more_replicates_than_there_are(epsilon, words):
+    race = races.race_of(partial(races.by_looks, blocks=True), replicates=7, epsilon=epsilon)
+    values = np.random.default_rng(0).normal([[0.0], [0.2]], 1.0, (2, 7))
+    answer = play(race, values)
+    assert (answer.certified, answer.remaining) == (False, math.inf)
+    assert words in str(answer)
+
+
+def test_arms_without_a_shared_replicate_are_not_compared():
+    values = np.array([[1.0, np.nan], [np.nan, 2.0]])
+    race = race_of(2, replicates=2, epsilon=0.0, max_failures=9)
+    assert not play(race, values).certified
+
+
 def test_wrong_declarations():
     for wrong, message in (
         ({"replicates": 0}, "replicates must be at least 1, got 0"),
