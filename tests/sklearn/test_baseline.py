@@ -33,7 +33,7 @@ def searched(grid=(0.1, 0.5, 0.4), estimator=None, **more):
 
 
 def test_estimators_own_parameters_are_the_baseline():
-    answer = certify(searched(), X, y, epsilon=0.01, random_state=0)
+    answer = certify(searched(), X, y, top=3, epsilon=0.01, random_state=0)
     assert [one.name for one in answer.candidates] == ["row 1", "row 2", "row 0", "baseline"]
     assert answer.baseline.params == {"worth": 0.3}
     assert answer.baseline.verdict == "better"
@@ -43,7 +43,7 @@ def test_estimators_own_parameters_are_the_baseline():
 
 
 def test_setting_that_is_the_estimators_own_is_its_row():
-    answer = certify(searched((0.1, 0.3, 0.5)), X, y, epsilon=0.01, random_state=0)
+    answer = certify(searched((0.1, 0.3, 0.5)), X, y, top=3, epsilon=0.01, random_state=0)
     assert len(answer.candidates) == 3
     assert (answer.baseline.name, answer.baseline.params) == ("row 1", {"worth": 0.3})
     same = searched([0.1, 0.5], other=["a"])  # beside a parameter that is as it was
@@ -61,7 +61,7 @@ def test_other_parameters_are_as_the_estimator_has_them():
 
 
 def test_none_is_no_baseline():
-    answer = certify(searched(), X, y, baseline=None, epsilon=0.01, random_state=0)
+    answer = certify(searched(), X, y, top=3, baseline=None, epsilon=0.01, random_state=0)
     assert (answer.baseline, len(answer.candidates)) == (None, 3)
 
 

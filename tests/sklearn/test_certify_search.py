@@ -61,13 +61,13 @@ def searched(grid=(0.1, 0.2, 0.5, 0.4), **options):
 def test_a_plan_fits_nothing(capsys):
     search = searched((0.5, 0.49, 0.48, 0.1))
     Noted.fits.clear()
-    plan = certify(search, X, y, plan=True, epsilon=0.02)
+    plan = certify(search, X, y, plan=True, epsilon=0.02, baseline=None)
     assert not Noted.fits
     assert [one["worth"] for one in plan.finalists] == [0.5, 0.49]
     assert "2 more left out, whose own values are far below the best" in plan.shortlist
     assert "with what splits do to all of them left out" in plan.rests_on
     search.set_params(verbose=1)
-    answer = certify(search, X, y, epsilon=0.02, random_state=0)
+    answer = certify(search, X, y, epsilon=0.02, random_state=0, baseline=None)
     assert capsys.readouterr().out == f"{plan}\n"
     assert plan.evaluations / 3 < answer.evaluations < 3 * plan.evaluations
 
@@ -212,7 +212,8 @@ def test_given_folds_are_all_used_and_the_answer_is_exact(cv):
     groups = np.arange(120) % 4 if isinstance(cv, LeaveOneGroupOut) else None
     search = searched()
     Noted.fits.clear()
-    answer = certify(search, X, y, cv=cv, groups=groups, top=3, random_state=0)
+    options = {"cv": cv, "groups": groups, "baseline": None}
+    answer = certify(search, X, y, top=3, random_state=0, **options)
     assert (answer.certified, answer.is_exact, answer.replicates) == (True, True, 4)
     assert (answer.evaluations, answer.epsilon, answer.params) == (12, 0.0, {"worth": 0.5})
     *fits, _ = Noted.fits
@@ -231,7 +232,8 @@ def test_given_folds_come_in_random_order():
     orders = []
     for seed in (0, 1, 2):
         Noted.fits.clear()
-        certify(searched(cv=3), X, y, cv=8, top=2, refit=False, random_state=seed)
+        options = {"top": 2, "refit": False, "baseline": None}
+        certify(searched(cv=3), X, y, cv=8, random_state=seed, **options)
         orders.append(tuple(dict.fromkeys(rows for _, rows in Noted.fits[-16:])))
     assert len(set(orders)) > 1
     assert set(orders[0]) == set(orders[1]) == set(orders[2])

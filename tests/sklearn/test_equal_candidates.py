@@ -64,7 +64,7 @@ def test_certify_compares_equal_settings_once():
     for worths, best in (([0.5, 0.1, 0.5], None), ([0.1, 0.5, 0.5, 0.3], None)):
         search = GridSearchCV(Drawn(), {"worth": worths}, cv=3).fit(X, y)
         best = search.best_index_
-        answer = certify(search, X, y, epsilon=0.0, random_state=0, baseline=None)
+        answer = certify(search, X, y, top=4, epsilon=0.0, random_state=0, baseline=None)
         assert answer.compared == len(set(worths))
         assert (answer.certified, answer.params) == (True, {"worth": 0.5})
         # The row that the search hands over is the one that is shown, with what it promised.
