@@ -164,7 +164,7 @@ delta: $(VENV)/.for-benchmarks | $(RESULTS) ## count wrong answers against delta
 certify: $(VENV)/.for-benchmarks | $(RESULTS) ## what certify finds out about 216 finished studies, and its cost; needs make data
 	$(RUN) -m benchmarks.certify --data "$(DATA)/yahpo" --output $(RESULTS)/certify.json $(ARGS)
 
-when-settled: $(VENV)/.for-benchmarks | $(RESULTS) ## when StopWhenSettled ends studies of seven samplers, what that saves and loses; needs make data
+when-settled: $(VENV)/.for-benchmarks | $(RESULTS) ## when rules end studies, what that saves and loses; needs make data, and for all samplers and rules the extra stopping
 	$(RUN) -m benchmarks.settled --tasks judged --seeds 2 --data "$(DATA)/yahpo" --output $(RESULTS)/settled.json $(ARGS)
 
 sklearn-search: $(VENV)/.for-benchmarks | $(RESULTS) ## SpaceSearchCV beside scikit-learn's searches on five data sets
