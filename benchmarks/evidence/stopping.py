@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.evidence.tables import only, percent, result, table
+from benchmarks.evidence.tables import distinct, only, percent, result, table
 from benchmarks.settled.rules import EPSILONS, FAMILIES
 
 _RESULT = "settled"
+_SETTLED = FAMILIES["settled"]
 
 
 def usual() -> str:
@@ -26,6 +27,45 @@ def chosen() -> str:
         for kind, settings in result(_RESULT)["chosen"].items()
     ]
     return table(_head("rule", "setting"), rows)
+
+
+def by_sampler() -> str:
+    """Tell what `StopWhenSettled` saves and loses with its delta, by sampler."""
+    rows = []
+    for sampler in _samplers():
+        cells = [sampler]
+        for epsilons in EPSILONS:
+            row = _row(_SETTLED.full_name(_SETTLED.shown[0], epsilons), sampler)
+            stopped = f"{row['stopped']} of {row['studies']}"
+            cells += [stopped, percent(row["saved"]), percent(row["lost"])]
+        rows.append(cells)
+    return table(_head("sampler", "stopped"), rows)
+
+
+def calibration() -> str:
+    """Tell what `StopWhenSettled` promises at its stops, and how often that came true."""
+    rows = []
+    for sampler in (*_samplers(), None):
+        cells = [sampler or "all"]
+        for epsilons in EPSILONS:
+            for delta in _SETTLED.shown:
+                row = _row(_SETTLED.full_name(delta, epsilons), sampler)
+                cells.append(_promise(row))
+        rows.append(cells)
+    head = [
+        f"{_key(epsilons)} sd, delta {delta:g}" for epsilons in EPSILONS for delta in _SETTLED.shown
+    ]
+    return table(["sampler", *head], rows)
+
+
+def _promise(row: dict[str, Any]) -> str:
+    if row["promised"] is None:
+        return "-"
+    return f"{percent(row['promised'])}, {percent(row['came_true'])} of {row['stopped']}"
+
+
+def _samplers() -> list[str]:
+    return [name for name in distinct(result(_RESULT)["rows"], "sampler") if name]
 
 
 def _head(first: str, *more: str) -> list[str]:
@@ -60,4 +100,6 @@ def _key(epsilons: float) -> str:
 FIGURES: dict[str, Callable[[], str]] = {
     "settled": usual,
     "settled, chosen": chosen,
+    "settled by sampler": by_sampler,
+    "settled, promises": calibration,
 }

@@ -49,7 +49,7 @@ from mfhpo.knowledge.arrays import FloatArray
 from mfhpo_optuna.study.trials.attributes import CERTIFICATE_KEY
 
 N_TRIALS = 250
-SLOW_TASKS = 4  # of each kind, for a sampler that takes minutes for a study
+SLOW_TASKS = 3  # of each kind, for a sampler that takes minutes for a study
 MOST_LOST = 0.1  # of the studies, by a setting that may be chosen
 PACKAGES = ("torch", "cmaes", "nevergrad")  # of samplers and rules; they may be absent
 
@@ -173,28 +173,28 @@ def chosen(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Play the studies and print the table."""
-    there = [name for name, sampler in SAMPLERS.items() if sampler.is_there]
     parser = argparse.ArgumentParser(prog="python -m benchmarks.settled", description=__doc__)
     parser.add_argument("--tasks", choices=("development", "judged"), default="development")
-    parser.add_argument("--samplers", nargs="+", choices=SAMPLERS, default=there)
+    parser.add_argument("--samplers", nargs="+", choices=SAMPLERS)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--output", type=Path)
     options = parser.parse_args(arguments)
-    left_out = [name for name in SAMPLERS if name not in there]
+    judged = options.tasks == "judged"
+    left_out = [name for name, sampler in SAMPLERS.items() if not sampler.is_there]
     left_out += [f"the rule {name}" for name, rule in FAMILIES.items() if not rule.is_there]
     if left_out:
         progress(f"Left out for lack of a package (extra: stopping): {'; '.join(left_out)}")
-    judged = options.tasks == "judged"
     tasks = judged_tasks(options.data) if judged else DEVELOPMENT_TASKS
-    played = runs(options.samplers, tasks, options.seeds)
+    usual = [name for name, one in SAMPLERS.items() if one.is_there and (judged or not one.slow)]
+    to_play = runs(options.samplers or usual, tasks, options.seeds)
     began, records = time.monotonic(), []
     play = partial(one_study, data=options.data, judged=judged)
-    for number, found in enumerate(mapped(play, played, options.workers), 1):
+    for number, found in enumerate(mapped(play, to_play, options.workers), 1):
         records += found
         if number % 50 == 0:
-            progress(f"{number} of {len(played)} studies")
+            progress(f"{number} of {len(to_play)} studies")
     rows = summary(records)
     print("| rule | sampler | studies | stopped | saved | lost | promised | came true |")
     print("|---|---|---|---|---|---|---|---|")

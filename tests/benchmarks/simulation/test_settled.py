@@ -118,6 +118,12 @@ def test_the_setting_that_saves_most_of_those_that_lose_little_is_chosen():
     assert program.chosen(rows) == {"fixed": {"1": 160}}
 
 
+def test_what_is_chosen_is_one_of_the_settings_looked_at():
+    for family in rules.FAMILIES.values():
+        assert set(family.chosen.values()) <= set(family.grid)
+        assert bool(family.chosen) == bool(family.grid)
+
+
 def test_a_slow_sampler_plays_a_few_tasks_of_each_kind():
     tasks = [f"{kind} {i}" for kind in ("a", "b") for i in range(6)]
     found = program.runs(["GP", "random"], tasks, seeds=2)
