@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.evidence.tables import distinct, only, percent, result, table
-from benchmarks.settled.rules import EPSILONS, FAMILIES
+from benchmarks.settled.rules import DEFAULTS, EPSILONS, FAMILIES
 
 _RESULT = "settled"
 _SETTLED = FAMILIES["settled"]
@@ -31,15 +31,21 @@ def chosen() -> str:
 
 def by_sampler() -> str:
     """Tell what `StopWhenSettled` saves and loses with its delta, by sampler."""
+    rules = {
+        "default": DEFAULTS,
+        **{f"{_key(eps)} sd": _SETTLED.full_name(_SETTLED.shown[0], eps) for eps in EPSILONS},
+    }
     rows = []
-    for sampler in _samplers():
-        cells = [sampler]
-        for epsilons in EPSILONS:
-            row = _row(_SETTLED.full_name(_SETTLED.shown[0], epsilons), sampler)
+    for sampler in (*_samplers(), None):
+        cells = [sampler or "all"]
+        for rule in rules.values():
+            row = _row(rule, sampler)
             stopped = f"{row['stopped']} of {row['studies']}"
             cells += [stopped, percent(row["saved"]), percent(row["lost"])]
         rows.append(cells)
-    return table(_head("sampler", "stopped"), rows)
+    columns = ("stopped", "saved", "lost")
+    head = [f"{epsilon}: {column}" for epsilon in rules for column in columns]
+    return table(["sampler", *head], rows)
 
 
 def calibration() -> str:

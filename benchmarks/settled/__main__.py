@@ -43,7 +43,15 @@ from benchmarks.hpo.tasks import judged_tasks
 from benchmarks.parallel import mapped
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, progress, write
-from benchmarks.settled.rules import AHEAD, EPSILONS, FAMILIES, Played, Stop, settled
+from benchmarks.settled.rules import (
+    AHEAD,
+    DEFAULTS,
+    EPSILONS,
+    FAMILIES,
+    Played,
+    Stop,
+    settled,
+)
 from benchmarks.settled.samplers import SAMPLERS
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo_optuna.study.trials.attributes import CERTIFICATE_KEY
@@ -103,7 +111,7 @@ def played(run: Run, data: Path | None) -> tuple[Played, FloatArray]:
 
 
 def _stops(study: Played, seed: int, judged: bool) -> Iterator[tuple[str, Stop]]:
-    yield "settled, defaults", settled(study, None)
+    yield DEFAULTS, settled(study, None)
     for epsilons in EPSILONS:
         for family in FAMILIES.values():
             if family.is_there and (seed == 0 or not family.slow):

@@ -21,6 +21,7 @@ from mfhpo.knowledge.arrays import FloatArray
 AHEAD = 50  # further trials that `StopWhenSettled` speaks of
 EVERY, EVERY_MODEL = 10, 50  # trials after which Optuna's terminators look again, to save time
 IQR_SHARE = 0.1  # the default of Ax's `improvement_bar`
+DEFAULTS = "settled, defaults"
 EPSILONS = (1.0, 2.0)  # standard deviations of the noise
 
 

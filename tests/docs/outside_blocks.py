@@ -139,7 +139,7 @@ GIVEN = {
     "docs/how-to/ray.md": "17 0.05 22 64 1.4 3 80 52 8 40 17",
     "docs/how-to/replicates.md": "0.05 10,000 30",
     "docs/how-to/report.md": "0 1 2 3 4",
-    "docs/how-to/stop.md": "0.01 0.98 5 7.9 20 41 50 200 250",
+    "docs/how-to/stop.md": "0.01 0.98 5 7.9 10 20 41 50 200 250",
     "docs/how-to/trackers.md": "0.21 8 30 6",
     "docs/index.md": "24 3.10 5",
     "docs/reliability.md": "60 30 300 0.3 1 160 0 150",
