@@ -167,7 +167,7 @@ certify: $(VENV)/.for-benchmarks | $(RESULTS) ## what certify finds out about 21
 questions: $(VENV)/.for-benchmarks | $(RESULTS) ## find the best of twelve models on 800 questions, beside asking all or a random half
 	$(RUN) -m benchmarks.questions --tests 10 --output $(RESULTS)/questions.json $(ARGS)
 
-when-settled: $(VENV)/.for-benchmarks | $(RESULTS) ## when StopWhenSettled ends studies of seven samplers, what that saves and loses; needs make data
+when-settled: $(VENV)/.for-benchmarks | $(RESULTS) ## when rules end studies, what that saves and loses; needs make data, and for all samplers and rules the extra stopping
 	$(RUN) -m benchmarks.settled --tasks judged --seeds 2 --data "$(DATA)/yahpo" --output $(RESULTS)/settled.json $(ARGS)
 
 sklearn-search: $(VENV)/.for-benchmarks | $(RESULTS) ## SpaceSearchCV beside scikit-learn's searches on five data sets

@@ -29,6 +29,7 @@ from benchmarks.evidence import (
     reliability,
     scale,
     search,
+    stopping,
 )
 from benchmarks.evidence.freshness import is_of_present_code
 from benchmarks.evidence.tables import RESULTS, paragraph, reading, result
@@ -37,6 +38,7 @@ ROOT = Path(__file__).parents[2]
 FIGURES: dict[str, Callable[[], str]] = {
     **readme.FIGURES,
     **search.FIGURES,
+    **stopping.FIGURES,
     **clock.FIGURES,
     **certificates.FIGURES,
     **papers.FIGURES,

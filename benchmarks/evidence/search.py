@@ -280,37 +280,6 @@ def small_spaces() -> str:
     return table([*head, "difference, 95 %", "ours is less"], rows)
 
 
-def settled() -> str:
-    """Tell what rules that stop studies save and lose, over all samplers."""
-    rows = [
-        [row["rule"], percent(row["saved"]), percent(row["lost"]), *_promise(row)]
-        for row in result("settled")["rows"]
-        if row["sampler"] is None
-    ]
-    return table(["rule", "trials saved", "studies that lost", "promised", "came true"], rows)
-
-
-def settled_by_sampler() -> str:
-    """Tell what `StopWhenSettled` saves, loses and promises at an epsilon of twice the noise."""
-    rows = [
-        [
-            row["sampler"],
-            f"{row['stopped']} of {row['studies']}",
-            percent(row["saved"]),
-            percent(row["lost"]),
-            *_promise(row),
-        ]
-        for row in result("settled")["rows"]
-        if row["sampler"] is not None and row["rule"] == "settled, epsilon 2 sigma"
-    ]
-    head = ["sampler", "stopped", "trials saved", "studies that lost", "promised", "came true"]
-    return table(head, rows)
-
-
-def _promise(row: dict[str, Any]) -> list[str]:
-    return ["-" if row[name] is None else percent(row[name]) for name in ("promised", "came_true")]
-
-
 def scikit_learn() -> str:
     """What scikit-learn's searches and ours hand over, for the same number of full fits."""
     rows = []
@@ -384,8 +353,6 @@ FIGURES: dict[str, Callable[[], str]] = {
     "losses of the search": losses("hpo", "hpo_nas"),
     "losses on judged tasks": losses(JUDGED),
     "small spaces": small_spaces,
-    "settled": settled,
-    "settled by sampler": settled_by_sampler,
     "scikit-learn's searches": scikit_learn,
     "new data": new_data,
     "search limits": limits,

@@ -140,7 +140,7 @@ GIVEN = {
     "docs/how-to/questions.md": "0 0.05 1 800 9,600",
     "docs/how-to/replicates.md": "0 5 8 10 30 40 10,000",
     "docs/how-to/report.md": "0 1 2 3 4",
-    "docs/how-to/stop.md": "0.01 0.98 5 7.9 20 41 50 200 250",
+    "docs/how-to/stop.md": "0.01 0.98 5 7.9 10 20 41 50 200 250",
     "docs/how-to/trackers.md": "0.21 8 30 6",
     "docs/index.md": "24 3.10 5",
     "docs/reliability.md": "60 30 300 0.3 1 160 0 150",

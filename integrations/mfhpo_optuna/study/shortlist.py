@@ -60,8 +60,8 @@ class _Configuration:
     trials: list[tuple[Any, FrozenTrial]] = field(default_factory=list)  # with their levels
 
     def values(self) -> list[float]:
-        """Return its values at the highest level at which it has any."""
-        highest = max(level for level, _ in self.trials)
+        """Return its values at the highest level at which it has any; none of a new baseline."""
+        highest = max((level for level, _ in self.trials), default=None)
         return [_value(trial) for level, trial in self.trials if level == highest]
 
     def claim(self) -> float:

@@ -84,7 +84,7 @@ def test_few_folds(sd, folds, n_jobs):
     assert (answer.finished, answer.certified, answer.replicates) == (True, True, folds)
     record = optuna.load_study(study_name=answer.study_name, storage=study._storage)
     assert record.best_params == answer.params
-    assert certify(study, on_fold, replicate="split", epsilon=0.05) == answer
+    assert certify(study, on_fold, replicate="split", top=4, epsilon=0.05) == answer
     if folds == 12:
         # A winner needs no more values than there are folds.
         assert (answer.params, answer.candidates[0].evaluations) == ({"k": 3}, folds)

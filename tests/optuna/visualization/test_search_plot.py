@@ -44,7 +44,7 @@ def test_no_evaluation_of_the_winner_is_cut_off():
     study = search(best_but_for_outliers)
     answer, figure = study.sampler.recommendation(study), plot_race(study)
     assert answer.params == {"x": 3}
-    own = [y for t in figure.data if (t.name or "").startswith("arm ") for y in t.y]
+    own = [y for t in figure.data if (t.name or "").startswith("x=3") for y in t.y]
     low, high = figure.layout.yaxis.range
     assert low < min(own) < 0.9 < max(own) < high
 

@@ -1,0 +1,1 @@
+"""When rules stop studies, what that saves and what it loses."""
