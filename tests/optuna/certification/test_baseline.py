@@ -78,7 +78,7 @@ def test_fidelity_is_at_its_target_and_numbers_have_their_type():
         x = trial.suggest_float("x", 0.0, 9.0)
         return x + 1.0 / trial.suggest_int("epochs", 1, 9) + noise(trial.number)
 
-    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study = optuna.create_study(study_name="study", sampler=optuna.samplers.RandomSampler(seed=0))
     study.optimize(objective, n_trials=12)
     fidelity = Fidelity("epochs", levels=[1, 3, 9])
     answer = certify(study, objective, baseline={"x": 9, "epochs": 3}, fidelity=fidelity, **OPTIONS)

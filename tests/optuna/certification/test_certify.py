@@ -23,6 +23,8 @@ def bowl(trial):
 
 def searched(objective=bowl, n_trials=30, direction="minimize", **options):
     sampler = optuna.samplers.TPESampler(seed=0)
+    # The order of evaluations is drawn by the name.
+    options = {"study_name": "searched", **options}
     study = optuna.create_study(direction=direction, sampler=sampler, **options)
     study.optimize(objective, n_trials=n_trials, catch=(ZeroDivisionError,))
     return study
@@ -30,7 +32,7 @@ def searched(objective=bowl, n_trials=30, direction="minimize", **options):
 
 def points(values, direction="minimize", keys=range(99)):
     """A study whose k-th trial has the k-th key and value; None is a pruned trial."""
-    study = optuna.create_study(direction=direction)
+    study = optuna.create_study(study_name="points", direction=direction)
     for k, value in zip(keys, values, strict=False):
         end = {"state": TrialState.PRUNED} if value is None else {"value": value}
         distributions = {"k": optuna.distributions.IntDistribution(0, 99)}
@@ -118,7 +120,7 @@ def test_of_a_race_the_pulls_at_the_highest_level_are_the_candidates(make, name)
         epochs = trial.suggest_int("epochs", 1, 9)
         return (trial.suggest_float("x", -1, 1) - 0.3) ** 2 + 0.1 * epochs + noise(trial.number)
 
-    study = optuna.create_study(sampler=make())
+    study = optuna.create_study(study_name="study", sampler=make())
     study.optimize(rising)
     pulls = [trial for trial in study.trials if "mfhpo:pull" in trial.user_attrs]
     whole = [trial for trial in pulls if trial.params["epochs"] == 9]
@@ -149,7 +151,7 @@ def test_each_evaluation_has_a_training_of_its_own():
 
     certifying = False
     sampler = SearchSampler("epochs", budget=300, checkpoints=True, seed=0)
-    study = optuna.create_study(sampler=sampler)
+    study = optuna.create_study(study_name="study", sampler=sampler)
     study.optimize(trained)
     of_search, certifying = len(done), True
     for name in ("first", "second"):
@@ -266,7 +268,7 @@ def test_fidelity_is_at_its_target_and_claims_are_those_of_the_highest_level():
     asked.clear()
     certify(study, objective, top=3, budget=6)
     assert set(asked) <= {trial.params["epochs"] for trial in study.trials}
-    study = optuna.create_study()
+    study = optuna.create_study(study_name="study")
     distributions = {
         "x": optuna.distributions.IntDistribution(0, 1),
         "size": optuna.distributions.CategoricalDistribution(["few", "all"]),

@@ -58,7 +58,7 @@ def test_what_a_split_does_to_all_is_no_noise():
     assert [each.name for each in answer.candidates] == [f"trial {k}" for k in (7, 6, 5, 4)]
     assert answer.candidates[0].claim == pytest.approx(np.mean([WORTH[3] + 0.03, WORTH[3] + 0.07]))
     assert any("the mean over replicates" in words for words in answer.assumptions)
-    plain = optuna.create_study(direction="maximize")
+    plain = optuna.create_study(study_name="plain", direction="maximize")
     for k in range(4):
         plain.enqueue_trial({"k": k})
     plain.optimize(unshared, n_trials=4)

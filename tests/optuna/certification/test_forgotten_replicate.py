@@ -164,7 +164,7 @@ def caught(run):
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_a_study_is_warned_of_once_and_its_answer_has_a_notice(name):
     sampler = SAMPLERS[name]()
-    study = optuna.create_study(sampler=sampler)
+    study = optuna.create_study(study_name="study", sampler=sampler)
     [warning] = caught(lambda: study.optimize(objective))
     assert issubclass(warning.category, UserWarning)
     answer = sampler.recommendation(study)
@@ -187,13 +187,13 @@ def test_a_study_is_warned_of_once_and_its_answer_has_a_notice(name):
     ],
 )
 def test_a_declared_or_a_fixed_one_gives_no_warning(sampler):
-    study = optuna.create_study(sampler=sampler)
+    study = optuna.create_study(study_name="study", sampler=sampler)
     assert caught(lambda: study.optimize(objective)) == []
     assert not any("looks like" in notice for notice in sampler.recommendation(study).notices)
 
 
 def searched(objective):
-    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study = optuna.create_study(study_name="study", sampler=optuna.samplers.RandomSampler(seed=0))
     study.optimize(objective, n_trials=40)
     return study
 
