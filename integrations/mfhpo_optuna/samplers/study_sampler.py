@@ -187,8 +187,7 @@ class StudySampler(BaseSampler):
         self._leave_median_pruner(study)
         if self.objection_to(study):
             return  # the first suggestion raises; raising here would leave the trial running
-        if self.kind.baseline is not None:
-            enqueue(study, self.kind.baseline)
+        enqueue(study, self.kind.baseline)
         call_at_end(study, self, lambda error: self._ended(study, error))
         try:
             refusal = self._studies.objection_to_others(study, trial.number, self._sleep)
@@ -344,11 +343,9 @@ class StudySampler(BaseSampler):
 
     def _stop_if_hopeless(self, study: optuna.Study, known: StudyExperiment) -> None:
         if known.is_over and stop(study):
-            warnings.warn(
-                f"the study is stopped: {known.answer().reason}; mend the objective, and run it "
-                f"again.",
-                stacklevel=5,
-            )
+            why = known.answer().reason
+            text = f"the study is stopped: {why}; mend the objective, and run it again."
+            warnings.warn(text, stacklevel=5)
 
     def _ended(self, study: optuna.Study, error: BaseException | None) -> None:
         """End what is shown; say once what is left, if an `optimize` ended before the end."""

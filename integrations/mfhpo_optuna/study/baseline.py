@@ -20,9 +20,9 @@ def is_baseline(trial: FrozenTrial) -> bool:
     return trial.user_attrs.get(KEY) is True and certificate_of(trial) is None
 
 
-def enqueue(study: optuna.Study, params: Mapping[str, Any]) -> None:
-    """Enqueue the baseline, unless a trial of the study is marked as such."""
-    if not any(map(is_baseline, study.get_trials(deepcopy=False))):
+def enqueue(study: optuna.Study, params: Mapping[str, Any] | None) -> None:
+    """Enqueue the baseline, if there is one, unless a trial of the study is marked as such."""
+    if params is not None and not any(map(is_baseline, study.get_trials(deepcopy=False))):
         study.enqueue_trial(dict(params), user_attrs={KEY: True})
 
 

@@ -107,35 +107,31 @@ class RaceSettings(Settings):
             See `RaceSettings`. A fidelity of None: every evaluation is a full one.
         maximise
             Whether larger values are better.
-        bias, estimated_bias, sigma, delta, epsilon, budget, measure, max_failures
-            See `mfhpo.racing.options.BestArmOptions`.
+        bias, estimated_bias, sigma, delta, epsilon, budget, measure, max_failures, baseline
+            See `mfhpo.racing.options`.
         shares_replicates
             Whether evaluations may share replicates. They do where nothing is declared.
         make
             Makes the policy where levels are evidence, and for finalists. None: the one that suits
             the problem, and planned looks.
-        baseline
-            See `mfhpo.racing.options.BlockOptions`.
         **others
             Of `RaceSettings`.
         """
-        known = _ONE_LEVEL if fidelity is None else fidelity
-        sign = 1.0 if maximise else -1.0
+        known, sign = fidelity or _ONE_LEVEL, 1.0 if maximise else -1.0
         check_limit("budget", budget, "")
         options: dict[str, Any] = {"delta": delta, "epsilon": epsilon, "budget": budget}
         options |= {"measure": measure, "max_failures": max_failures}
-        options["estimated_bias"] = estimated_bias
+        options |= {"estimated_bias": estimated_bias, **({} if make else {"aim": "best arm"})}
         declares = bias is not None or sigma is not None or estimated_bias != "steer"
         declared = DeclaredRace(
             Declaration.of(known, sigma, bias),
             options,
-            make or _best_arm,
+            make or make_best_policy,
             replicate=_REPLICATE if shares_replicates and not declares else None,
             compares="" if make is None else "the policy",
             certify_share=_CERTIFY_SHARE,
             baseline=check_baseline(baseline),
         )
-
         others |= {"seed": seed, "sign": sign}
 
         def of_levels(levels: Sequence[Any]) -> Settings:
@@ -299,16 +295,13 @@ class DeclaredRace:
     ----------
     declaration
         What is known about the fidelity, the bias and the noise.
-    options
-        Further options of the policy.
-    make
-        Makes the policy.
+    options, make
+        Further options of the policy, and who makes it.
     replicate
         The parameter by which evaluations share replicates, or None.
-    compares
-        Name of the policy that compares finalists; "" for a few planned looks.
-    certify_share
-        Of the budget, where there are finalists; None: the usual one.
+    compares, certify_share
+        Of finalists: the name of the policy that compares them, "" for a few planned looks; and
+        their share of the budget, None for the usual one.
     baseline
         The configuration in use today, or its index; None: there is none.
     """
@@ -371,16 +364,9 @@ class DeclaredRace:
             given = () if isinstance(candidates, int) else candidates
             if known is None:
                 known = numbered(arms) if given else candidates
+            more = self.replicate, self.certify_share, self.baseline
             return SearchSettings(
-                declared=declared_shortlist(
-                    declaration,
-                    options,
-                    known,
-                    levels,
-                    self.replicate,
-                    self.certify_share,
-                    self.baseline,
-                ),
+                declared=declared_shortlist(declaration, options, known, levels, *more),
                 levels=levels,
                 candidates=given,
                 make_certifier=certifier_of(self.make, options, sign) if self.compares else None,
@@ -412,7 +398,3 @@ class DeclaredRace:
     @property
     def _whole(self) -> dict[str, Any]:
         return {**self.options, "bias": self.declaration.bias, "sigma": self.declaration.noise}
-
-
-def _best_arm(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
-    return make_best_policy(problem, sign, {**options, "aim": "best arm"})
