@@ -114,7 +114,7 @@ def test_no_printed_fact_is_false(scenario):
         *FINALISTS[1:],
         *FINALISTS_IN_BLOCKS,
     ]
-    contestant = next(by for by in quickest if takes_part(by, scenario))
+    contestant = next((by for by in quickest if takes_part(by, scenario)), min(scenario.by))
     outcome = run((scenario.name, contestant, 0))
     assert outcome.false_facts == ()
     assert outcome.evaluations > 0

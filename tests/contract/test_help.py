@@ -87,7 +87,7 @@ def test_a_meaning_is_that_of_the_class_which_documents_it(package, name, parame
 
 def test_what_is_said_about_all_options_is_shown():
     doc = inspect.getdoc(import_module("mfhpo_optuna").SearchSampler)
-    assert "**options Without a budget" in " ".join(doc.split())
+    assert "**options Instead of `baseline`" in " ".join(doc.split())
 
 
 @pytest.mark.slow

@@ -93,9 +93,6 @@ TRACED = {
         ),
         "and {} late ones": lambda: _trials_of("late"),
     },
-    "docs/how-to/certify.md": {
-        "{} to {} for eight candidates": lambda: tuple(map(round, sorted(races.certify()))),
-    },
     "docs/scale.md": {
         "a study with {:,} trials": lambda: max(row["trials"] for row in result("scale")["long"]),
         "Ours adds {} MiB per 1,000 trials for `IISESampler`": lambda: _mib_of_ours("IISESampler"),

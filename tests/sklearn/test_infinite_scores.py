@@ -55,7 +55,7 @@ def certified(monkeypatch, space, **options):
     monkeypatch.setattr(Scored, "shows", True)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ArmWithdrawnWarning)
-        return certify(search, X, y, random_state=0, baseline=None, **options)
+        return certify(search, X, y, top=4, random_state=0, baseline=None, **options)
 
 
 @pytest.mark.parametrize("instead", [-math.inf, -1e60])
