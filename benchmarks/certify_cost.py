@@ -86,7 +86,7 @@ def guesses(
             epsilon = None if declared is None and times == 1.0 else times * sigma
             options = {"epsilon": epsilon, "sigma": declared}
             fixed = {**options, "delta": _DELTA, "budget": None, "measure": _MEASURE}
-            planned = plan_of(shortlist, fixed)
+            planned = plan_of(shortlist, fixed, 1.0)
             took = race(shortlist, truths, sigma, seed, measure=_MEASURE, **options)["evaluations"]
             known = "nothing" if declared is None else "sigma"
             row = {"epsilon, sd": times, "declared": known, "ratio": planned.evaluations / took}

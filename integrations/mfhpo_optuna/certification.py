@@ -32,7 +32,6 @@ from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.choice import check_blocks
 from mfhpo.certification.plan import plan_of
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.knowledge.replicate import MOST_SHUFFLED
 from mfhpo.racing.declaration import SigmaLike, as_fidelity
 from mfhpo.racing.text import params_in_words
 from mfhpo_optuna.kinds.record import RecordKind, noise_is_hidden
@@ -218,7 +217,11 @@ def certify(
         forgotten.learn(trial.params, trial.distributions, value)
     kind = RecordKind(shortlist, options, forgotten)
     in_blocks = {"blocks": replicate is not None, "replicates": _n_replicates(study, replicate)}
-    planned = plan_of(shortlist, {**options, **in_blocks})
+    sign = 1.0 if study.direction == optuna.study.StudyDirection.MAXIMIZE else -1.0
+    planned = plan_of(shortlist, {**options, **in_blocks}, sign)
+    if in_blocks == {"blocks": True, "replicates": None}:
+        unknown = f"; if {replicate} has few values, all of them are exact"
+        planned = replace(planned, rests_on=f"{planned.rests_on}{unknown}")
     if check_flag("plan", plan):
         return planned
     if forgotten.notice:
@@ -324,10 +327,9 @@ _HOW_TO_SEE_NOISE = (
 
 
 def _n_replicates(study: optuna.Study, replicate: str | None) -> int | None:
-    """Return how many replicates there are, by the study's trials; None if they have no end."""
+    """Return how many replicates there are; None if no trial of the study has told."""
     asked = (trial.distributions.get(replicate or "") for trial in study.get_trials(deepcopy=False))
     distribution = next(filter(None, asked), None)
     if replicate is None or distribution is None:
         return None
-    count = Replicates(replicate, seed=0).count(distribution)
-    return count if count <= MOST_SHUFFLED else None
+    return Replicates(replicate, seed=0).count(distribution)

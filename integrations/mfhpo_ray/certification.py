@@ -164,6 +164,8 @@ def certify(
         if replicate is None or not replicates:
             right = "all values of the key that replicate names, at least one"
             raise ValueError(f"replicates must be {right}, got {shown(replicates)}.")
+        if len(set(map(repr, replicates))) < len(replicates):
+            raise ValueError(f"replicates must be different values, got {shown(replicates)}.")
     metric, mode = _aim_of(results, metric, mode)
     owned = [key for key in (seed_key, replicate) if key is not None]
     shortlist, length = shortlist_of(
@@ -189,7 +191,7 @@ def certify(
     host = {"metric": metric, "mode": mode, "seed": seed, "seed_key": seed_key}
     search = ShortlistSearch(shortlist, options, replicate, replicates, **host)
     in_blocks = {"blocks": replicate is not None, "replicates": replicates and len(replicates)}
-    planned = plan_of(shortlist, {**options, **in_blocks})
+    planned = plan_of(shortlist, {**options, **in_blocks}, 1.0 if mode == "max" else -1.0)
     if check_flag("plan", plan):
         return planned
     folder = posixpath.join(parent, name)

@@ -116,7 +116,9 @@ def shortlist_of(
         + " and the baseline" * (len(chosen) > n_best),
         words=chosen_in_words("experiment", len(results), len(kept), len(ranked), why, n_far),
         baseline=place_of_baseline,
-        own_values=tuple(tuple(trial.value for trial in group) for group in chosen),
+        own_values=tuple(
+            tuple(trial.value for trial in group if math.isfinite(trial.value)) for group in chosen
+        ),
     )
     return shortlist, length or None
 

@@ -165,7 +165,7 @@ def certify(
         describe=described,
     )
     experiment = Experiment(settings)
-    planned = plan_of(shortlist, {**settings.options, "sigma": None})
+    planned = plan_of(shortlist, {**settings.options, "sigma": None}, 1.0)
     if check_flag("plan", plan):
         return planned
     if getattr(search, "verbose", 0):

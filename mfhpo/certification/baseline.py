@@ -13,11 +13,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
-
 from mfhpo._validation import plain
-from mfhpo.certification.tolerance import lead, tolerance
-from mfhpo.identification.likelihood.blocks import Blocks
+from mfhpo.certification.tolerance import lead, seen_lead, tolerance
 from mfhpo.racing.race import Race
 
 RACE_SHARE = 0.5
@@ -67,7 +64,8 @@ class Baseline:
             return "better than the baseline, which gave the worst value there is"
         is_seen, least = not math.isnan(self.difference), f"at least {self.at_least:.3g}"
         if self.verdict == "not told apart":
-            so_far = f" ({self.difference:.3g} better so far, {least})" if is_seen else ""
+            least = f", {least}" if math.isfinite(self.at_least) else ""
+            so_far = f" ({self.difference:.3g} better so far{least})" if is_seen else ""
             return f"not told apart from the baseline: keep it{so_far}"
         by = f"{self.difference:.3g}, " if is_seen else ""
         return f"better than the baseline by {by}{least} (delta {self.delta:g})"
@@ -83,52 +81,46 @@ class AgainstBaseline:
     def __init__(self, policy: Race, arm: int) -> None:
         self.arm = arm
         self._policy = policy
-        # Who has eliminated it, by which noise, and the lead then.
-        self._exit: tuple[int, bool, float] | None = None
+        # Who has eliminated it, by which noise and bias, and the lead then.
+        self._exit: tuple[tuple[Any, ...], float] | None = None
 
     def look(self) -> None:
         """Note whether the baseline has been eliminated, or is back."""
         known = self._policy.known
         by, widened = known.roster.beaten_by(self.arm), bool(known.evidence.noise.widened)
+        grounds = by, widened, known.bias
         if by is None:
             self._exit = None
-        elif self._exit is None or self._exit[:2] != (by, widened):
-            self._exit = by, widened, max(0.0, lead(self._policy, by, self.arm))
+        elif self._exit is None or self._exit[0] != grounds:
+            self._exit = grounds, max(0.0, lead(self._policy, by, self.arm))
 
     def compared(
-        self, winner: int, most: float, params: Mapping[str, Any], name: str = "baseline"
+        self, winner: int, most: float | None, params: Mapping[str, Any], name: str = "baseline"
     ) -> Baseline:
-        """Return how the winner compares, which is certified to a tolerance of `most`, if it is."""
+        """Return how the winner compares, which is certified to `most`; None: it is not."""
         self.look()
         policy, arm, roster = self._policy, self.arm, self._policy.known.roster
         verdict: Verdict = "not told apart"
         difference, at_least = math.nan, -math.inf
         if winner == arm:
             verdict, difference, at_least = "winner", 0.0, 0.0
+            if most is None:
+                verdict, difference = "not told apart", math.nan
         elif roster.withdrawn[arm]:
             verdict = "failed"
         elif roster.ruled_out[arm]:
             verdict, at_least = "better", math.inf
         else:
-            difference, at_least = _difference(policy, winner, arm), lead(policy, winner, arm)
-            by, _, known = self._exit or (arm, False, -math.inf)
-            if by not in (winner, arm):
-                known -= min(tolerance(policy, winner), most)
-            at_least = max(at_least, known)
+            difference = self._seen_at_target(winner)
+            behind = min(tolerance(policy, winner), math.inf if most is None else most)
+            at_least = max(lead(policy, winner, arm), -behind)
+            by = None if self._exit is None else self._exit[0][0]
+            if self._exit is not None:
+                at_least = max(at_least, self._exit[1] - (0.0 if by == winner else behind))
             verdict = "better" if at_least > 0.0 or by == winner else verdict
         delta = policy.delta / RACE_SHARE
         return Baseline(name, dict(params), verdict, difference, at_least, delta)
 
-
-def _difference(policy: Race, winner: int, baseline: int) -> float:
-    """Return the difference of two means at the target; in blocks, over those that both share."""
-    blocks, both = policy.known.needs.intake, [winner, baseline]
-    if isinstance(blocks, Blocks) and blocks.in_blocks:
-        differences = blocks.values[winner] - blocks.values[baseline]
-        shared = differences[~np.isnan(differences)]
-        return float(shared.mean()) if shared.size else math.nan
-    evidence, target = policy.known.evidence, policy.problem.target
-    if not (evidence.counts[both, target] > 0).all():
-        return math.nan
-    ours, theirs = evidence.means(np.array(both), target).tolist()
-    return float(ours - theirs)
+    def _seen_at_target(self, winner: int) -> float:
+        counts = self._policy.known.evidence.counts[[winner, self.arm], self._policy.problem.target]
+        return seen_lead(self._policy, winner, self.arm) if counts.all() else math.nan

@@ -105,7 +105,8 @@ def best_of(
 ) -> tuple[list[T], int, int | None]:
     """Return the first `top` of a ranking, and the places of the luckiest and of the baseline.
 
-    The luckiest takes the last place if it is not among them. The baseline comes besides.
+    The luckiest takes the last place if it is not among them. The baseline comes besides; if it is
+    the only one, so does the best of the others. ValueError if there are none.
     """
     kept = list(ranked[:top])
     if luckiest >= top:
@@ -114,6 +115,12 @@ def best_of(
         return kept, luckiest, None
     if not any(one is baseline for one in kept):
         kept.append(baseline)
+    if len(kept) < 2:
+        kept += [one for one in ranked if one is not baseline][:1]
+    if len(kept) < 2:
+        raise ValueError(
+            "the baseline is the only configuration: there is nothing to compare it with."
+        )
     return kept, luckiest, [one is baseline for one in kept].index(True)
 
 

@@ -10,6 +10,7 @@ shortlist, so they are biased by their own luck: no mean contains them.
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -284,15 +285,18 @@ class Certification:
             unseen="" if hidden else self._unseen(results, winner),
             notices=tuple(notices),
             corrected_mean=self._corrected_mean(results, winner),
-            baseline=self._compared_with_baseline(winner, within),
+            baseline=self._compared_with_baseline(winner, within if certified else None),
             replicates=getattr(self.policy, "replicates", None),
         )
 
-    def _compared_with_baseline(self, winner: int | None, most: float) -> Baseline | None:
-        if winner is None or self._baseline is None or self.noise_is_hidden:
+    def _compared_with_baseline(self, winner: int | None, most: float | None) -> Baseline | None:
+        if winner is None or self._baseline is None:
             return None
         today = self.candidates[self._baseline.arm]
-        return self._baseline.compared(winner, most, today.params, today.name)
+        found = self._baseline.compared(winner, most, today.params, today.name)
+        if self.noise_is_hidden and found.verdict != "failed":
+            return replace(found, verdict="not told apart", at_least=-math.inf)
+        return found
 
     @property
     def _rests_on_noise(self) -> bool:

@@ -16,6 +16,7 @@ from mfhpo.identification.likelihood.finite_set import FEW
 from mfhpo.identification.round_elimination import PRIOR
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, Noise, SubGaussian
+from mfhpo.knowledge.replicate import MOST_SHUFFLED
 from mfhpo.knowledge.studentised import log_evidence
 from mfhpo.racing.claims import evaluations_to_see
 from mfhpo.racing.declaration import as_noise
@@ -82,10 +83,10 @@ class Plan:
             f"{_about(self.evaluations)} to certify {self.about}",
             f"  aim         epsilon = {epsilon}, delta = {self.delta:g}",
         ]
-        if self.epsilon and not math.isnan(self.evaluations):
-            twice, half = _about(self.at_twice_epsilon), _about(self.at_half_epsilon)
+        twice, half = _about(self.at_twice_epsilon), _about(self.at_half_epsilon)
+        if self.epsilon and not twice == _about(self.evaluations) == half:
             lines.append(f"  otherwise   with twice that epsilon {twice}, with half of it {half}")
-        if self.budget is not None:
+        if self.budget is not None and not math.isnan(self.evaluations):
             enough = "may not do" if self.budget < self.evaluations else "will probably do"
             lines.append(f"  budget      {self.budget} evaluations {enough}")
         lines += [f"  shortlist   {self.shortlist}", f"  rests on    {self.rests_on}"]
@@ -100,9 +101,12 @@ def _about(evaluations: float) -> str:
     return f"about {float(f'{evaluations:.2g}'):.0f} evaluations"
 
 
-def plan_of(shortlist: Shortlist, options: Mapping[str, Any]) -> Plan:
-    """Guess what a shortlist takes; for `options` see `Certification`."""
-    claims = np.array([candidate.claim for candidate in shortlist.candidates])
+def plan_of(shortlist: Shortlist, options: Mapping[str, Any], sign: float) -> Plan:
+    """Guess what a shortlist takes; for `options` see `Certification`.
+
+    The `sign` is -1 where values are minimised.
+    """
+    claims = sign * np.array([candidate.claim for candidate in shortlist.candidates])
     claims = np.where(np.isfinite(claims), claims, np.nanmin(claims))
     share = 1.0 if shortlist.baseline is None else RACE_SHARE
     declared, delta = as_noise(options["sigma"]), share * float(options["delta"])
@@ -128,12 +132,15 @@ def plan_of(shortlist: Shortlist, options: Mapping[str, Any]) -> Plan:
         for times in (1.0, 2.0, 0.5)
     ]
     if noise == 0.0:
-        found = [float(len(claims))] * 3
-    if (n_replicates := options.get("replicates")) is not None:
+        found = [float(len(claims) - 1 + max(1, least))] * 3
+    n_replicates = options.get("replicates")
+    if n_replicates is not None and n_replicates <= MOST_SHUFFLED:
         whole = float(n_replicates * len(claims))
         uses_all = n_replicates <= FEW and not isinstance(declared, Bounded)
         found = [whole if uses_all else float(np.fmin(guess, whole)) for guess in found]
         rests_on += f"; {whole:.0f} on all {n_replicates} replicates are exact"
+        if epsilon is None and (uses_all or isinstance(declared, Bounded)):
+            epsilon = 0.0  # of which nobody has to know the noise
     return Plan(
         finalists=tuple(dict(candidate.params) for candidate in shortlist.candidates),
         about=shortlist.about,
@@ -168,10 +175,11 @@ def _noise(shortlist: Shortlist, claims: FloatArray, declared: Noise) -> tuple[f
 
 def _noise_beside_splits(shortlist: Shortlist) -> float:
     """Return the standard deviation of values without what splits do to all; 0 if not known."""
-    sizes = {len(values) for values in shortlist.own_values}
+    own_values = [values for values in shortlist.own_values if values]
+    sizes = {len(values) for values in own_values}
     if not shortlist.shares_splits or shortlist.noise is None or len(sizes) > 1:
         return 0.0
-    values = np.array(shortlist.own_values)
+    values = np.array(own_values)
     values -= values.mean(axis=1, keepdims=True)
     values -= values.mean(axis=0)
     degrees = (values.shape[0] - 1) * (values.shape[1] - 1)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mfhpo.identification.group_sequential import GroupSequential
+from mfhpo.identification.likelihood.blocks import Blocks
 from mfhpo.knowledge.arrays import IntArray
 from mfhpo.knowledge.noise import Bounded
 from mfhpo.racing.race import Race
@@ -39,12 +40,31 @@ def lead(policy: Race, arm: int, other: int) -> float:
     """
     if isinstance(policy, GroupSequential):
         return policy.lead(arm, other)
-    both, evidence = np.array([arm, other]), policy.known.evidence
-    shared = np.flatnonzero((evidence.counts[both] > 0).all(axis=0))
-    if not shared.size:
-        return -math.inf
-    own, means = evidence.means(both)[:, shared[-1]].tolist()
-    return -_least_tolerance(policy, arm, both[1:], means - own)
+    ahead = seen_lead(policy, arm, other)
+    return (
+        -math.inf
+        if math.isnan(ahead)
+        else -_least_tolerance(policy, arm, np.array([other]), -ahead)
+    )
+
+
+def seen_lead(policy: Race, arm: int, other: int) -> float:
+    """Return by how much an arm's mean is better than another one's; NaN where none is seen.
+
+    It is at the highest level that both share, and over the values that are compared there: those
+    of the same blocks, or the n-th ones.
+    """
+    intake, both = policy.known.needs.intake, np.array([arm, other])
+    if isinstance(intake, Blocks):
+        differences = intake.values[arm] - intake.values[other]
+        shared = differences[~np.isnan(differences)]
+        return float(shared.mean()) if shared.size else math.nan
+    evidence = policy.known.evidence
+    levels = np.flatnonzero((evidence.counts[both] > 0).all(axis=0))
+    if not levels.size:
+        return math.nan
+    own, others = evidence.means(both)[:, levels[-1]].tolist()
+    return float(own - others)
 
 
 def _least_tolerance(policy: Race, leader: int, others: IntArray, least: float) -> float:

@@ -38,7 +38,7 @@ class NthValues:
 
     def __init__(self, n_arms: int, finds_epsilon: bool) -> None:
         self._blocks, self._finds_epsilon = Blocks(n_arms, in_blocks=False), finds_epsilon
-        self._is_confirmed = False  # whether all was judged again by all values of a winner
+        self._confirmed = -1  # the winner by all of whose values all was judged again
         self.needs = Needs(
             "no other arm can be better by more than epsilon",
             pilot=False,
@@ -60,6 +60,7 @@ class NthValues:
         if self._blocks.n_values[arms].min() >= _FIRST_LOOK:
             others = arms[arms != leader]
             is_open = self._evidence(known, leader, others, known.epsilon) < _threshold(known)
+            is_open |= ~self._is_ahead(known, leader, others, known.epsilon)
             arms = np.append(leader, others[is_open])
         counts = expected.counts[arms, target]
         fewest = int(counts.min())
@@ -70,8 +71,8 @@ class NthValues:
         winner = known.winner
         if winner is None or fidelity is None:
             yield self._decide(known)
-        elif not (self._is_confirmed or usually_lacking(known, winner)):
-            self._is_confirmed = True
+        elif self._confirmed != winner and not usually_lacking(known, winner):
+            self._confirmed = winner
             yield Verdict(reinstates=True)
             yield self._decide(known)
 
@@ -113,9 +114,11 @@ class NthValues:
         values = self._blocks.values
         if usually_lacking(known, leader):
             return np.ones(len(others), dtype=bool)
-        errors = np.nanvar(values, axis=1, ddof=1) / self._blocks.n_values
-        leads = np.nanmean(values[leader]) - np.nanmean(values[others], axis=1) + epsilon
-        return np.asarray(leads >= _CONFIRMED * np.sqrt(errors[leader] + errors[others]))
+        compared = np.append(leader, others)
+        means, counts = np.nanmean(values[compared], axis=1), self._blocks.n_values[compared]
+        errors = np.nanvar(values[compared], axis=1, ddof=1) / counts
+        leads = means[0] - means[1:] + epsilon
+        return np.asarray(leads >= _CONFIRMED * np.sqrt(errors[0] + errors[1:]))
 
     def words(self, known: Known, usual: Words, arm: int | None) -> Words:
         """Say what the race still costs, as evidence grows about as the counts do."""

@@ -25,6 +25,7 @@ from mfhpo.regret import MFElimination
 from mfhpo.search import BudgetedSearch, DeclaredSearch, HalvingSearch, ModelSearch, has_levels
 from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.arms import ArmsLike, Params, given_arms
+from mfhpo_optuna.study.baseline import fault
 from mfhpo_optuna.study.declared import common_settings
 from mfhpo_optuna.study.loop.report import Progress
 
@@ -64,7 +65,14 @@ class FidelityKind(Kind):
         return None
 
     def check(self, known: StudyExperiment, trial: FrozenTrial, state: TrialState) -> None:
-        """Raise ValueError if no trial with a value has asked for the fidelity."""
+        """Raise ValueError for a baseline that the objective cannot evaluate.
+
+        Also if no trial with a value has asked for the fidelity.
+        """
+        if (objection := fault(trial)) and state != TrialState.RUNNING:
+            raise ValueError(
+                f"baseline of trial {trial.number}: {objection}; mend it, and begin anew."
+            )
         trials = known.trials
         is_silent = trials.fidelity_distribution is None and trials.missing_fidelity
         if is_silent and trials.n_without_fidelity >= self.most_without(known):

@@ -15,7 +15,7 @@ from mfhpo._validation import check_name
 from mfhpo.experiment import Assignment, Begun, Configurations
 from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.knowledge.replicate import replicate_of
+from mfhpo.knowledge.replicate import MOST_SHUFFLED, replicate_of
 from mfhpo.search.declared import has_levels
 from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.experiment.metric import as_number
@@ -128,6 +128,8 @@ class Trials(abc.ABC):
 
     def _seed_of(self, wanted: Assignment, arm: int, n_arms: int, seed: int) -> int:
         n, level, repeat = len(self.levels), wanted.level, wanted.repeat
+        if wanted.block is not None and len(self.replicates) <= MOST_SHUFFLED:
+            arm, level, repeat = 0, n - 1, wanted.block  # the same value on the same replicate
         if wanted.purpose == "given":
             return replicate_seed(seed, arm, level, repeat, n_arms=n_arms, n_fidelities=n)
         if wanted.purpose != "search":

@@ -279,7 +279,7 @@ class RaceRunner(Runner):
         found = replace(found, delta=self.policy.delta / RACE_SHARE)
         if found.arm is None or math.isnan(found.mean):
             return found
-        most = found.epsilon if found.certified else math.inf
+        most = found.epsilon if found.certified else None
         params = self.configurations[self._baseline.arm]
         return replace(found, baseline=self._baseline.compared(found.arm, most, params))
 

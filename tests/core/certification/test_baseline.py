@@ -139,9 +139,10 @@ def test_what_is_known_when_the_baseline_leaves_stays_true():
     after = race.certificate("", "")
     now = lead(race.policy, after.winner, 0)
     assert now < 0.0 < before.at_least
-    by, _, known = race._baseline._exit
-    within = 0.0 if by == after.winner else tolerance(race.policy, after.winner)
-    assert after.baseline.at_least == max(now, known - within)
+    (by, *_), known = race._baseline._exit
+    behind = tolerance(race.policy, after.winner)
+    kept = known - (0.0 if by == after.winner else behind)
+    assert after.baseline.at_least == max(now, -behind, kept)
 
 
 def test_elimination_by_an_arm_that_turns_out_worst_is_forgotten():
@@ -183,13 +184,46 @@ def test_baseline_with_the_worst_value_is_worse_than_any():
     assert found.to_dict()["at_least"] is None
 
 
-def test_nothing_is_said_where_the_noise_cannot_be_seen():
+def test_means_alone_are_told_where_the_noise_cannot_be_seen():
     race = race_of(in_blocks, 2, baseline=0)
     for block in range(12):
         tell(race, 0, 0.5, block)
         tell(race, 1, 0.9, block)
     assert race.noise_is_hidden
-    assert race.certificate("", "").baseline is None
+    words = "not told apart from the baseline: keep it (0.4 better so far)"
+    assert str(race.certificate("", "").baseline) == words
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_baseline_is_compared_on_the_blocks_that_it_has(seed):
+    """The winner has others besides, and what a block does to all is large."""
+    race = race_of(in_blocks, 2, baseline=1, epsilon=0.0)
+    rng = np.random.default_rng(seed)
+    effects = rng.normal(size=2_000)
+    while not race.finished:
+        pull = race.ask()
+        race.tell(pull, (0.15, 0.0)[pull.arm] + effects[pull.block] + 0.02 * rng.normal())
+    answer = race.certificate("", "")
+    assert (answer.certified, answer.baseline.verdict) == (True, "better")
+    assert 0.0 < answer.baseline.at_least < 0.2
+
+
+def test_leading_baseline_is_no_winner_before_the_certificate():
+    race = race_of(Certification, 2, baseline=1, epsilon=0.0)
+    for value in (0.0, 1.0):
+        tell(race, 0, value)
+        tell(race, 1, value + 0.5)
+    answer = race.certificate("", "")
+    assert (answer.certified, answer.winner) == (False, 1)
+    assert str(answer.baseline) == "not told apart from the baseline: keep it"
+
+
+def test_best_alone_is_compared_with_the_next_where_it_is_the_baseline():
+    ranked = ["a", "b", "c"]
+    assert best_of(ranked, 0, 1, ranked[0]) == (["a", "b"], 0, 0)
+    assert best_of(ranked, 0, 1, ranked[2]) == (["a", "c"], 0, 1)
+    with pytest.raises(ValueError, match="the baseline is the only configuration"):
+        best_of(ranked[:1], 0, 1, ranked[0])
 
 
 def test_baseline_may_have_no_claim():

@@ -12,7 +12,7 @@ from mfhpo.certification.plan import plan_of
 OPTIONS = {"delta": 0.05, "epsilon": None, "budget": None, "sigma": None, "measure": 10}
 
 
-def planned(claims, own_values=(), shares_splits=False, **options):
+def planned(claims, own_values=(), shares_splits=False, sign=1.0, **options):
     candidates = tuple(Candidate(f"trial {k}", {"k": k}, claim) for k, claim in enumerate(claims))
     shortlist = Shortlist(
         candidates,
@@ -22,7 +22,7 @@ def planned(claims, own_values=(), shares_splits=False, **options):
         own_values=own_values,
         shares_splits=shares_splits,
     )
-    return plan_of(shortlist, {**OPTIONS, **options})
+    return plan_of(shortlist, {**OPTIONS, **options}, sign)
 
 
 def test_a_plan_says_what_it_rests_on():
@@ -43,8 +43,23 @@ def test_a_plan_says_what_it_rests_on():
     assert planned(claims, sigma=0.3).noise == 0.3
 
 
+def test_what_is_minimised_takes_as_much():
+    claims = np.array([0.1, 0.101, 0.104, 0.5, math.nan])
+    options = {"sigma": 0.02, "epsilon": 0.01}
+    least, most = planned(claims, sign=-1.0, **options), planned(-claims, **options)
+    assert least.evaluations == most.evaluations > 50
+
+
+def test_few_replicates_are_all_used():
+    plan = planned([1.0, 0.9, 0.85], blocks=True, replicates=5)
+    assert (plan.evaluations, plan.epsilon) == (15.0, 0.0)
+    assert "otherwise" not in str(plan)
+    assert "15 on all 5 replicates are exact" in plan.rests_on
+    assert planned([1.0, 0.9, 0.85], blocks=True, replicates=2**31).evaluations != 15.0
+
+
 def test_what_cannot_be_guessed():
-    assert planned([1.0, 0.9, 0.8], sigma=0.0).evaluations == 3.0
+    assert planned([1.0, 0.9, 0.8], sigma=0.0).evaluations == 2.0 + 10.0
     equal = planned([1.0, 1.0, 1.0])
     assert 30 < equal.evaluations < 150  # in units of the noise
     assert math.isnan(equal.epsilon)

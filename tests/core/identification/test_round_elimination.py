@@ -112,3 +112,27 @@ def test_delta_is_kept(means, spreads, epsilon):
         answer = play(race, lambda arm, rng=rng: rng.normal(means[arm], spreads[arm]), most=40)
         wrong += answer.certified and answer.arm != 0
     assert wrong <= binom.ppf(0.999, n_races, 0.1)
+
+
+@pytest.mark.parametrize(("gap", "epsilon"), [(0.5, 0.0), (0.0, 0.3)])
+def test_leader_is_not_evaluated_alone_for_ever(gap, epsilon):
+    rng = np.random.default_rng(57)
+    race = race_of(2, epsilon=epsilon, measure=10, seed=57)
+    play(race, lambda arm: -gap * arm + rng.normal())
+    assert race.finished
+    assert race.pulls < 300
+
+
+@pytest.mark.parametrize("seed", [84, 91])
+def test_each_winner_is_judged_by_all_its_values(seed):
+    """Three of four arms diverge in a quarter of their evaluations."""
+    rng = np.random.default_rng(seed)
+    race = race_of(4, epsilon=0.2, measure=10, seed=seed)
+
+    def draw(arm):
+        return -5.0 if arm and rng.random() < 0.25 else 0.1 * rng.normal() + 0.3 * (arm > 0)
+
+    play(race, draw, most=900)
+    seen = race.known.evidence.means(np.arange(4), 0)
+    if race.finished:
+        assert seen[race.recommend().arm] > seen.max() - 0.4

@@ -6,6 +6,7 @@ import pytest
 
 from mfhpo_optuna import MFSampler, SearchSampler
 from mfhpo_optuna.report import ledger, reading, summary
+from mfhpo_optuna.study.baseline import is_baseline
 
 
 def bowl(trial):
@@ -93,3 +94,19 @@ def test_baseline_has_no_part_where_nothing_is_certified():
         TypeError, match="baseline must be a dictionary of parameters or None, got 'x'"
     ):
         SearchSampler("epochs", baseline="x")
+
+
+@pytest.mark.parametrize(
+    ("baseline", "words"),
+    [
+        ({"y": 0.9}, "the objective does not ask for 'y'"),
+        ({"x": 9}, "x=9 is not in FloatDistribution"),
+        ({}, "it has no parameters"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_baseline_that_the_objective_cannot_evaluate_raises(baseline, words):
+    study = study_of(baseline=baseline)
+    with pytest.raises(ValueError, match=words):
+        study.optimize(bowl)
+    assert not any(map(is_baseline, study.trials))
