@@ -127,7 +127,9 @@ def check_limit(name: str, value: Any, unit: str = " of seconds") -> float | Non
 
 
 def check_count(name: str, value: Any, least: int, most: int = _LARGEST_COUNT) -> int:
-    is_whole = type(value) is int or isinstance(value, Integral)  # the first is quick
+    if type(value) is int and least <= value <= most:  # the usual case, quickly
+        return value
+    is_whole = isinstance(value, Integral)
     if not is_whole or isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be a whole number, got {shown(value)}.")
     _demand(value >= least, name, f"be at least {least}", int(value))
@@ -142,6 +144,8 @@ def check_seed(value: Any) -> int:
 
 
 def check_index(name: str, value: int, size: int) -> int:
+    if type(value) is int and 0 <= value < size:
+        return value
     _demand(0 <= check_count(name, value, -1) < size, name, f"be 0 to {size - 1}", value)
     return int(value)
 

@@ -286,10 +286,13 @@ def _search_in_words(answer: Answer) -> list[str]:
     if answer.saved > 0.0:
         tried += f", which saved about {answer.saved:.3g} if they take twice as long"
     paid = f"{answer.cost:.6g} in {answer.trials} trials"
-    if answer.certificate is not None:
-        return [str(answer.certificate), tried, f"  paid        {paid}, search and certificate"]
+    today = [] if answer.baseline is None else [f"  baseline    {answer.baseline}"]
+    if (found := answer.certificate) is not None:
+        alone = today if found.baseline is None else []
+        return [str(found), *alone, tried, f"  paid        {paid}, search and certificate"]
     head = "NOT CERTIFIED" if answer.finished else "BEST SO FAR"
     lines = [f"{head}: {params_in_words(answer.params, answer.is_nested) or 'nothing yet'}"]
+    lines += today
     if not math.isnan(answer.mean):
         at = "" if answer.level is None else f" at level {cut(str(answer.level))}"
         lines.append(f"  mean        {answer.mean:.5g}{at}, not certified")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mfhpo.certification.baseline import Baseline, Verdict
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certification import Certification, MakeCertifier
 from mfhpo.identification.group_sequential import GroupSequential
@@ -104,6 +105,14 @@ class Finalists:
         """Return the place of a given candidate, and the parameters of another one."""
         params = self._params(arm)
         return f"candidate {arm}" if self._search.n_given else name_in_words(params, arm)
+
+    def baseline_alone(self, has_value: bool) -> Baseline | None:
+        """Return what is known of the baseline without a certificate; None without one."""
+        if self.baseline is None:
+            return None
+        verdict: Verdict = "not told apart" if has_value else "failed"
+        params, delta = self._params(self.baseline), self.options["delta"]
+        return Baseline("baseline", dict(params), verdict, math.nan, -math.inf, delta)
 
     def fresh_values(self) -> dict[int, list[float]]:
         """Return the new values, larger is better, of arms that the search knows at the target."""

@@ -126,7 +126,9 @@ class Standing:
 
     def findings(self) -> dict[str, Any]:
         """Return what an answer adds to `recommend`: see `mfhpo.experiment.Answer`."""
-        certificate = self.certificate()
+        certificate, arm = self.certificate(), self.finalists.baseline
+        is_awaited = arm in self.search.finished_arms() or not self.policy.finished
+        alone = self.finalists.baseline_alone(is_awaited)
         return {
             "tried": len(self.budget.reached),
             "stopped": self.budget.stopped,
@@ -135,7 +137,7 @@ class Standing:
             "left": self.left,
             "chance": self.chance(),
             "certificate": certificate,
-            "baseline": certificate and certificate.baseline,
+            "baseline": (certificate and certificate.baseline) or alone,
         }
 
     def certificate(self) -> Certificate | None:

@@ -252,6 +252,10 @@ class LevelRace:
         for pull in experiment.ledger.pending():
             coming[pull.arm, pull.fidelity] += 1
         arms, full = runner.policy.active, experiment.ledger.full
+        free = [run.reached for run in self._runs if run.begun is None and run.waits]
+        if at_rest is not None:
+            free.append(at_rest.reached)
+        first = max(first, min(free, default=self._last) + 1)
         for level in range(first, self._last + 1):
             for arm in arms[np.argsort(coming[arms, level], kind="stable")].tolist():
                 run = self._run_below(arm, level, at_rest)

@@ -109,7 +109,8 @@ def test_baseline_that_fails_is_tried_again_and_then_named():
     experiment, made = play(search(), fails)
     assert [at for at, *_ in made[:3]] == [TODAY] * 3
     answer = experiment.answer()
-    assert answer.baseline is None
+    assert answer.baseline.verdict == "failed"
+    assert f"  baseline    {answer.baseline}" in str(answer).splitlines()
     words = "the baseline gave no value at the target, so that it is not compared"
     assert words in answer.certificate.notices
 
