@@ -43,6 +43,7 @@ class LevelByLevel:
         check_variant(kind, problem.bias)
         self._preselect = check_flag("preselect", preselect)
         self._fraction = fraction
+        self._enough: dict[int, tuple[float, float]] = {}  # by fidelity: a radius, and its pulls
         self.needs = Needs(
             "its lower bound is within epsilon of every remaining arm's upper bound",
             kind=kind or "order",
@@ -96,8 +97,14 @@ class LevelByLevel:
 
     def _settled(self, known: Known, counts: IntArray, fidelity: int) -> BoolArray:
         """Return which arms are known well enough at a fidelity: 4 B <= alpha_m (Algorithm 1)."""
-        arms = known.arms
-        half = known.evidence.half_widths(arms, fidelity, counts[arms, fidelity])
+        arms, evidence = known.arms, known.evidence
+        if not evidence.depends_on_spread(fidelity):
+            width = self.alpha[fidelity] / 4.0
+            if self._enough.get(fidelity, (None, 0))[0] != width:
+                wanted = float(evidence.pulls_until(fidelity, np.array([width]))[0])
+                self._enough[fidelity] = width, wanted
+            return np.asarray(counts[arms, fidelity] >= self._enough[fidelity][1])
+        half = evidence.half_widths(arms, fidelity, counts[arms, fidelity])
         return np.asarray(4.0 * half <= self.alpha[fidelity])
 
     def verdict(self, known: Known, fidelity: int | None) -> Iterator[Verdict]:

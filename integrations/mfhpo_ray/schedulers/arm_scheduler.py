@@ -47,7 +47,7 @@ Config: TypeAlias = Mapping[str, Any]
 Result: TypeAlias = dict[str, Any]
 
 # Ray tells nobody that it stops: the answer so far is noted often, in such a share of the time.
-_NOTE_SHARE = 0.1
+_NOTE_SHARE = 0.05
 
 
 class ArmScheduler(FIFOScheduler, abc.ABC):

@@ -219,8 +219,9 @@ class LevelRace:
     def _choose(self, at_rest: Run | None = None) -> Choice | None:
         """Return the run to send next, maybe the one `at_rest`, and where; None for none."""
         absent: list[int] = []
-        repeats = self._promotion is not None and self._promotion.repeats
-        again = {run.arm for run in self._runs if repeats and run.reached == self._last}
+        again: set[int] = set()
+        if self._promotion is not None and self._promotion.repeats:
+            again = {run.arm for run in self._runs if run.reached == self._last}
 
         def is_available(configuration: Mapping[str, Any], level: int) -> bool:
             arm = self._runs.arm(configuration)
@@ -252,10 +253,6 @@ class LevelRace:
         for pull in experiment.ledger.pending():
             coming[pull.arm, pull.fidelity] += 1
         arms, full = runner.policy.active, experiment.ledger.full
-        free = [run.reached for run in self._runs if run.begun is None and run.waits]
-        if at_rest is not None:
-            free.append(at_rest.reached)
-        first = max(first, min(free, default=self._last) + 1)
         for level in range(first, self._last + 1):
             for arm in arms[np.argsort(coming[arms, level], kind="stable")].tolist():
                 run = self._run_below(arm, level, at_rest)
