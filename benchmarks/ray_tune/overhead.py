@@ -1,5 +1,6 @@
 """What schedulers cost: CPU time inside a scheduler's methods, per result of a trial."""
 
+import gc
 import statistics
 import tempfile
 import time
@@ -121,6 +122,7 @@ def milliseconds_per_result(name: str, trials: int, seed: int) -> tuple[float, i
     if name in OURS:
         _note_in_real_time(scheduler)
     watch = Stopwatch(scheduler)
+    gc.collect()  # what earlier experiments have left is none of its time
     with tempfile.TemporaryDirectory() as folder:
         # Ours write what was observed there.
         storage = StorageContext(folder, "overhead") if name in OURS else None

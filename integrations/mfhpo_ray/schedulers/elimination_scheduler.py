@@ -283,14 +283,16 @@ class _CurveRace(LevelRace):
         others = [] if first is None else [first]
         if busy and len(busy) > self._slots.number():
             others += [other for other in busy if other.trial.status == Trial.PENDING]
-        return all(self._turn(run) <= self._turn(other) for other in others)
+        own = self._turn(run)
+        return all(own <= self._turn(other) for other in others)
 
     # What runs have shown.
 
     def _catch_up(self) -> None:
         """Learn what was told since the last time, or before a restart."""
         for arm in range(min(self._n_arms, self._runs.n_arms)):
-            if self._runs.of(arm) or arm not in self.judge.failed:
+            is_in = arm in self.judge.active
+            if not is_in and (self._runs.of(arm) or arm not in self.judge.failed):
                 self.judge.enter(arm)
         history = self.experiment.history()
         for result in history[self._n_learned :]:
@@ -317,8 +319,10 @@ class _CurveRace(LevelRace):
 
         A time budget or a stopper of Tune that ends a trial says nothing against its arm.
         """
+        if self._runs.of(arm):
+            return False
         runs = [run for run in self._runs if run.arm == arm]
-        return bool(runs) and not self._runs.of(arm) and all(map(_has_failed, runs))
+        return bool(runs) and all(map(_has_failed, runs))
 
     def _warn_of_contradiction(self, name: str, contradicted: Sequence[int]) -> None:
         levels, values = self._meter.levels, self._sign * self._curves[name]
