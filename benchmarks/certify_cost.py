@@ -1,4 +1,4 @@
-"""What `certify` takes beside what it took before, and how good its plan is.
+"""Cost of `certify` beside that of earlier versions, and how good its plan is.
 
     python -m benchmarks.certify_cost --tasks judged --data DATA/yahpo --output results.json
 

@@ -1,4 +1,4 @@
-"""What it takes to find the best of twelve models on 800 questions.
+"""Cost of finding the best of twelve models on 800 questions.
 
     python -m benchmarks.questions --output benchmarks/results/questions.json
 

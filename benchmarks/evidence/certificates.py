@@ -284,7 +284,7 @@ def ray_replacement() -> str:
 
 
 def questions() -> str:
-    """What finding the best of twelve models on 800 questions takes, and how often it fails."""
+    """Cost of finding the best of twelve models on 800 questions, and how often that fails."""
     rows = [
         [
             f"{row['epsilon']:g}",

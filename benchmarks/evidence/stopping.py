@@ -1,4 +1,4 @@
-"""What rules that stop studies save and lose."""
+"""Tables of what rules that stop studies save and lose."""
 
 from collections.abc import Callable
 from typing import Any

@@ -178,7 +178,7 @@ class Family:
 
     @property
     def is_there(self) -> bool:
-        """Whether what it needs is installed."""
+        """True if what it needs is installed."""
         return not self.slow or find_spec("torch") is not None
 
     def settings(self, epsilons: float, judged: bool) -> list[float]:

@@ -106,7 +106,7 @@ def _told(make: Callable[[Setting], Optimiser]) -> Make:
 
 @dataclass(frozen=True)
 class Sampler:
-    """How a sampler is made, and what it needs.
+    """A sampler: how it is made, and what it needs.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class Sampler:
 
     @property
     def is_there(self) -> bool:
-        """Whether its package is installed."""
+        """True if its package is installed."""
         return self.package is None or find_spec(self.package) is not None
 
 

@@ -1,4 +1,4 @@
-"""Whether a race's winner is better than the configuration in use today, and by how much.
+"""A race's winner beside the configuration in use today: is it better, and by how much.
 
 The race itself and this comparison share delta, half for each. The comparison is one of the
 baseline with every other arm, so that it holds for whichever arm the race chooses. Where another
@@ -18,14 +18,14 @@ from mfhpo.certification.tolerance import lead, seen_lead, tolerance
 from mfhpo.racing.race import Race
 
 RACE_SHARE = 0.5
-"""Of delta, the share of a race in which there is a baseline; the rest is for the comparison."""
+"""The share of delta for a race that has a baseline; the rest is for the comparison."""
 
 Verdict: TypeAlias = Literal["better", "not told apart", "winner", "failed"]
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """What is known about a winner and the baseline, the configuration in use today.
+    """A winner compared with the baseline, the configuration in use today.
 
     Parameters
     ----------

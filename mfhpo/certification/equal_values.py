@@ -1,4 +1,4 @@
-"""What equal values of candidates may mean: a fixed seed, or a score that is too coarse."""
+"""Equal values of candidates: they may mean a fixed seed, or a score that is too coarse."""
 
 from collections import Counter
 from collections.abc import Sequence

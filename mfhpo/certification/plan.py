@@ -1,4 +1,4 @@
-"""What certifying a shortlist will take, as far as the search's own values tell."""
+"""A guess at what certifying a shortlist takes, by the search's own values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a race's leader is ahead of others, or may be behind, as far as it goes."""
+"""Bounds on how far a race's leader is ahead of others, or may be behind."""
 
 import math
 from collections.abc import Callable

@@ -7,7 +7,7 @@ import numpy as np
 from mfhpo.knowledge.arrays import IntArray
 
 MOST_SHUFFLED = 1_000_000
-"""Of so many values or fewer, none is drawn twice."""
+"""The number of values up to which none is drawn twice."""
 
 
 def replicate_of(block: int, seed: int, n_values: int) -> int:
