@@ -44,7 +44,7 @@ _ROUNDING = 1e-12  # of the largest value: means of equal values differ by less
 
 @dataclass(frozen=True)
 class FiniteSet:
-    """Comparisons of a race, by the number of its replicates and by bounds of the values, if any."""
+    """Comparisons of a race, by the number of its replicates and by bounds of the values."""
 
     blocks: Blocks
     noise: Noise
