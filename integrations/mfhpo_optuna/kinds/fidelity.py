@@ -71,7 +71,8 @@ class FidelityKind(Kind):
         """
         if (objection := fault(trial)) and state != TrialState.RUNNING:
             raise ValueError(
-                f"baseline of trial {trial.number}: {objection}; mend it, and begin anew."
+                f"baseline of trial {trial.number}: {objection}; give one that the objective can "
+                "evaluate, in a new study."
             )
         trials = known.trials
         is_silent = trials.fidelity_distribution is None and trials.missing_fidelity
