@@ -19,15 +19,16 @@ if TYPE_CHECKING:
         StudyLimitRecommendation,
         StudyRecommendation,
     )
-    from mfhpo_optuna.samplers.best_arm import (
+    from mfhpo_optuna.samplers.races import (
         IISESampler,
+        MFEliminationSampler,
         MFGradSampler,
         MFLUCBSampler,
         MFSampler,
         MFTopTwoSampler,
+        MFUCBSampler,
     )
     from mfhpo_optuna.samplers.rcucb import RCUCBSampler, ZoomingRCUCBSampler
-    from mfhpo_optuna.samplers.reward import MFEliminationSampler, MFUCBSampler
     from mfhpo_optuna.samplers.search_sampler import SearchSampler, training_of
     from mfhpo_optuna.study.arms import draw_arms
     from mfhpo_optuna.study.forgotten import ForgottenReplicateWarning
@@ -93,11 +94,11 @@ _NAMES = {
     "mfhpo_optuna.samplers.answer": (
         "SearchRecommendation StudyLimitRecommendation StudyRecommendation"
     ),
-    "mfhpo_optuna.samplers.best_arm": (
-        "IISESampler MFGradSampler MFLUCBSampler MFSampler MFTopTwoSampler"
+    "mfhpo_optuna.samplers.races": (
+        "IISESampler MFEliminationSampler MFGradSampler MFLUCBSampler MFSampler MFTopTwoSampler "
+        "MFUCBSampler"
     ),
     "mfhpo_optuna.samplers.rcucb": "RCUCBSampler ZoomingRCUCBSampler",
-    "mfhpo_optuna.samplers.reward": "MFEliminationSampler MFUCBSampler",
     "mfhpo_optuna.samplers.search_sampler": "SearchSampler training_of",
     "mfhpo_optuna.study.arms": "draw_arms",
     "mfhpo_optuna.study.forgotten": "ForgottenReplicateWarning",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo.certification.choice import LOSSES_ARE_MAXIMISED
+from mfhpo.certification.choice import LOSSES_ARE_MAXIMISED, PolicyChoice, make_best_policy
 from mfhpo.experiment import LateSettings, RaceSettings, SearchSettings
 from mfhpo.experiment.events import Purpose
 from mfhpo.experiment.kinds.race import DeclaredRace
@@ -154,8 +154,6 @@ class RaceKind(FidelityKind):
         self.replicate = declared.replicate
         self._arms, self._races = arms, races
         self._warned_of_losses = False
-        # Adds to what the log is to say, given these words.
-        self.announces: Callable[[StudyExperiment, str], str] | None = None
         self.in_seconds = declared.fidelity.costs == "measured"
         self._listed = given_arms(arms, self.owned, 0)  # raises for bad ones before any study
         objection = declared.rehearse(declared.fidelity.levels or (), (1.0, -1.0))
@@ -180,9 +178,18 @@ class RaceKind(FidelityKind):
 
     def announcement(self, known: StudyExperiment) -> str:
         """Return what the log is to say once about how a study is run; empty for nothing."""
+        n_arms = len(known.experiment.runner.configurations)
+        words = "" if self._races else self.declared.in_words(n_arms, known.trials.levels)
+        if self.declared.make is not make_best_policy:
+            return words
+        choice = self.choice(known)
+        chosen = f"{choice.policy.__name__} is chosen: {choice.reason.rstrip('.')}"
+        return chosen if words in ("", choice.reason) else f"{chosen}; {words}"
+
+    def choice(self, known: StudyExperiment) -> PolicyChoice:
+        """Return which policy suits the race, and why."""
         n_arms, levels = len(known.experiment.runner.configurations), known.trials.levels
-        words = "" if self._races else self.declared.in_words(n_arms, levels)
-        return words if self.announces is None else self.announces(known, words)
+        return self.declared.choice(n_arms, levels, known.sign, searches=known.searches)
 
     def most_without(self, known: StudyExperiment) -> int:
         """Return how many trials may give a value without asking for the fidelity: one per arm."""
