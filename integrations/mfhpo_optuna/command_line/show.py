@@ -11,9 +11,9 @@ from mfhpo_optuna.command_line.output import NO_ANSWER, AsJson, fail, print_json
 from mfhpo_optuna.command_line.storages import StorageArgument, StudyArgument, load_study
 from mfhpo_optuna.report.ledger import ledger_of
 from mfhpo_optuna.report.page import write_report
-from mfhpo_optuna.report.reading import StudyReading, read_study
 from mfhpo_optuna.report.summary import Summary, summary_of
 from mfhpo_optuna.study.trials.attributes import certificate_of
+from mfhpo_optuna.visualization.reading import StudyReading, read_study
 
 OutputOption = Annotated[
     Path, typer.Option("--output", "-o", help="The file to write; one that exists is replaced.")

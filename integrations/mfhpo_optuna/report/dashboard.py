@@ -12,9 +12,9 @@ from mfhpo._validation import check_instance
 from mfhpo.racing.text import clean
 from mfhpo_optuna.report.ledger import ledger_of
 from mfhpo_optuna.report.page import figures_of
-from mfhpo_optuna.report.reading import StudyReading, read_study
 from mfhpo_optuna.report.summary import Summary, summary_of
 from mfhpo_optuna.samplers.study_sampler import StudySampler
+from mfhpo_optuna.visualization.reading import StudyReading, read_study
 from mfhpo_optuna.visualization.style import needed, require_plotly
 
 # In pixels: the dashboard's box for a plot, which cuts off what is higher, and the room above the

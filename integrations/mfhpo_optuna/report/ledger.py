@@ -15,10 +15,9 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.problem import Observation
 from mfhpo.search import BudgetedSearch
 from mfhpo_optuna.games.kind import GameKind
-from mfhpo_optuna.report.reading import StudyReading
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.study.trials import attributes
-from mfhpo_optuna.visualization.replay import Evaluation, evaluations_of
+from mfhpo_optuna.visualization.reading import Evaluation, StudyReading, evaluations_of
 
 COST_UNIT = "units of cost"  # of declared costs: nobody says what they are
 

@@ -24,11 +24,11 @@ from mfhpo import __version__
 from mfhpo._validation import check_instance, is_number
 from mfhpo.racing.text import clean
 from mfhpo_optuna.report.ledger import Ledger, ledger_of, table_of, where_it_went
-from mfhpo_optuna.report.reading import StudyReading, read_study
 from mfhpo_optuna.report.summary import Summary, summary_of
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.visualization import plot_dissatisfaction, plot_equilibrium, plot_gain, plot_race
-from mfhpo_optuna.visualization.finalists import draw_certificate
+from mfhpo_optuna.visualization.reading import StudyReading, read_study
+from mfhpo_optuna.visualization.search import draw_certificate
 from mfhpo_optuna.visualization.style import needed, require_plotly
 from mfhpo_optuna.visualization.words import value_text
 

@@ -13,8 +13,8 @@ from mfhpo.racing.claims import FIXED, bounds_in_words, corrected_in_words, wron
 from mfhpo.racing.declaration import as_noise
 from mfhpo.racing.text import clean, params_in_words
 from mfhpo_optuna.report.ledger import COST_UNIT, Ledger
-from mfhpo_optuna.report.reading import StudyReading
 from mfhpo_optuna.study.trials.attributes import FIDELITY_KEY, read_attribute
+from mfhpo_optuna.visualization.reading import StudyReading
 from mfhpo_optuna.visualization.words import counted, sentence, value_text
 
 Status = Literal["certified", "not certified", "best so far", "no answer"]

@@ -20,8 +20,7 @@ from mfhpo_optuna.games.kind import GameKind
 from mfhpo_optuna.games.study import NashStudy
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.visualization import style, words
-from mfhpo_optuna.visualization.reading import told
-from mfhpo_optuna.visualization.replay import told_again
+from mfhpo_optuna.visualization.reading import told, told_again
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -15,10 +15,8 @@ from mfhpo_optuna.kinds.fidelity import FidelityKind
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.visualization import style, words
-from mfhpo_optuna.visualization.finalists import draw_certificate
-from mfhpo_optuna.visualization.reading import record_of, told
-from mfhpo_optuna.visualization.replay import Evaluation, told_again
-from mfhpo_optuna.visualization.search import draw_search
+from mfhpo_optuna.visualization.reading import Evaluation, record_of, told, told_again
+from mfhpo_optuna.visualization.search import draw_certificate, draw_search
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
