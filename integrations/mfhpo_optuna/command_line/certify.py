@@ -16,7 +16,7 @@ from mfhpo_optuna.command_line.output import AsJson, fail
 from mfhpo_optuna.command_line.storages import StorageArgument, StudyArgument, load_study
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.distributions import did_you_mean
-from mfhpo_optuna.study.loop.storage_errors import is_of_storage, with_causes
+from mfhpo_optuna.study.loop.ends import is_of_storage, with_causes
 
 
 def certify_study(

@@ -23,9 +23,8 @@ from mfhpo_optuna.samplers.studies import Studies, stop
 from mfhpo_optuna.samplers.suggestions import arms_only_study, value_for
 from mfhpo_optuna.study.baseline import enqueue
 from mfhpo_optuna.study.distributions import check_choices, drawn
-from mfhpo_optuna.study.loop.end_of_optimize import call_at_end, end_with_optimize, note_end
+from mfhpo_optuna.study.loop.ends import call_at_end, end_with_optimize, mark_if_spoilt, note_end
 from mfhpo_optuna.study.loop.report import ProgressLike, ProgressReport
-from mfhpo_optuna.study.loop.storage_errors import mark_if_spoilt
 from mfhpo_optuna.study.study_experiment import Reply, StudyExperiment
 from mfhpo_optuna.study.trials.attributes import NO_ANSWER, parameters_before, write_attribute
 

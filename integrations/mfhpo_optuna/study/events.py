@@ -14,7 +14,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo.experiment import Assignment, Begun, Concluded, Ended, Event, Found, Lost, key_of
 from mfhpo.search import Point
-from mfhpo_optuna.study.arms import Params
+from mfhpo_optuna.study.arms import Params, Values, outside_ranges
 from mfhpo_optuna.study.baseline import is_baseline
 from mfhpo_optuna.study.declared import Declared
 from mfhpo_optuna.study.distributions import (
@@ -25,7 +25,7 @@ from mfhpo_optuna.study.distributions import (
     levels_in,
     point_of,
 )
-from mfhpo_optuna.study.loop.storage_errors import is_spoilt
+from mfhpo_optuna.study.loop.ends import is_spoilt
 from mfhpo_optuna.study.trials.attributes import (
     ARM_KEY,
     CONCLUDED_KEY,
@@ -37,7 +37,6 @@ from mfhpo_optuna.study.trials.attributes import (
 )
 from mfhpo_optuna.study.trials.processes import worker_name
 from mfhpo_optuna.study.trials.under_way import End, limit_of, lost_of
-from mfhpo_optuna.study.values import Values, outside_ranges
 
 # Arms and blocks are numbered as they are begun, a few at once by each worker. Larger numbers than
 # these, at the study's beginning and for each trial since, are none that a sampler has chosen.

@@ -15,6 +15,7 @@ from mfhpo import Observation
 from mfhpo.experiment import Answer, Assignment, Done, Event, Experiment, Lost, Refused, Wait
 from mfhpo.knowledge.statistics import PullStatistics
 from mfhpo.search import BudgetedSearch
+from mfhpo_optuna.study.arms import Known
 from mfhpo_optuna.study.baseline import is_baseline
 from mfhpo_optuna.study.declared import Declared
 from mfhpo_optuna.study.distributions import described, did_you_mean
@@ -36,7 +37,6 @@ from mfhpo_optuna.study.trials.attributes import (
 )
 from mfhpo_optuna.study.trials.processes import worker_name
 from mfhpo_optuna.study.trials.under_way import End, TrialNews, UnderWay, end_of, limit_of, lost_of
-from mfhpo_optuna.study.values import Known
 
 Reply: TypeAlias = Assignment | Wait | Done | Refused
 

@@ -9,7 +9,7 @@ from functools import partial
 from multiprocessing.pool import RemoteTraceback  # type: ignore[attr-defined]
 from typing import Any, TypeAlias
 
-from mfhpo_optuna.study.loop.storage_errors import OF_STORAGE, with_causes
+from mfhpo_optuna.study.loop.ends import OF_STORAGE, with_causes
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any
 from optuna.study import Study
 from optuna.trial import BaseTrial, Trial, TrialState
 
-from mfhpo_optuna.study.loop.storage_errors import is_of_storage
+from mfhpo_optuna.study.loop.ends import is_of_storage
 from mfhpo_optuna.time_limits.channel import Channel
 from mfhpo_optuna.time_limits.crossing import Outcome, PackedError, pack_error, unpack
 
