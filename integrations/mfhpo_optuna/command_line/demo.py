@@ -11,8 +11,14 @@ import typer
 from rich.console import Console
 
 from mfhpo._validation.missing import missing
-from mfhpo_optuna.command_line.output import AsJson, fail, print_json, print_summary
-from mfhpo_optuna.command_line.show import OutputOption, write_page
+from mfhpo_optuna.command_line.output import (
+    AsJson,
+    OutputOption,
+    fail,
+    print_json,
+    print_summary,
+    write_page,
+)
 from mfhpo_optuna.samplers.search_sampler import SearchSampler
 
 _ROWS = 900  # of 1,797 digits, that a whole training learns from

@@ -1,8 +1,10 @@
 """What the commands print: JSON for programs, tables for people, one line for a mistake."""
 
 import json
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
+import optuna
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -10,6 +12,7 @@ from rich.text import Text
 
 from mfhpo._validation import plain
 from mfhpo.racing.text import clean
+from mfhpo_optuna.report.page import write_report
 from mfhpo_optuna.report.summary import Status, Summary
 
 OBJECTIVE_RAISED = 1
@@ -18,6 +21,10 @@ NO_ANSWER = 3
 STORAGE_FAILED = 4
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
+
+OutputOption = Annotated[
+    Path, typer.Option("--output", "-o", help="The file to write; one that exists is replaced.")
+]
 
 _STYLES: dict[Status, str] = {
     "certified": "bold green",
@@ -64,3 +71,13 @@ def print_summary(summary: Summary, heading: str) -> None:
     for name, text in summary.rows:
         table.add_row(Text(name), Text(text))  # no value is taken for markup
     console.print(table)
+
+
+def write_page(study: optuna.Study, output: Path) -> Summary:
+    """Write a report, or exit with what is wrong; return the answer in words."""
+    try:
+        return write_report(study, output)
+    except OSError as error:
+        fail(f"--output {str(output)!r} cannot be written: {error.strerror}.")
+    except ImportError as error:
+        fail(str(error))

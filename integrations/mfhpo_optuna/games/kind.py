@@ -16,7 +16,7 @@ from mfhpo.games import MFUCBPNE, UCBPNE, GamePolicy
 from mfhpo.games.costs import LevelCosts
 from mfhpo.search import Numeric, OneOf
 from mfhpo_optuna.games.declared import FidelityLike, GameFidelity, Players
-from mfhpo_optuna.kinds.kind import Kind
+from mfhpo_optuna.study.kind import Kind
 from mfhpo_optuna.study.loop.report import Progress
 from mfhpo_optuna.study.trials.attributes import QUERY_KEY
 

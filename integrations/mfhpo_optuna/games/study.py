@@ -67,16 +67,15 @@ class NashStudy(StudyExperiment):
             self.trials.warn("fault", f"{fault} It does not count, nor do others like it.")
         return is_right
 
-    def _is_still_right(self, news: list[FrozenTrial]) -> bool:
+    def _take_in(self, news: list[FrozenTrial]) -> bool:
         for trial in news:
             if trial.state.is_finished():
                 self.trials.learn(trial)
-        if self.trials.game is None or self.policy is not None:
-            return True
-        if self.experiment.n_begun:
-            return False  # of another kind
-        self.experiment = Experiment(self.trials.game)
-        return True
+        if self.trials.game is not None and self.policy is None:
+            if self.experiment.n_begun:
+                return False  # of another kind
+            self.experiment = Experiment(self.trials.game)
+        return super()._take_in(news)
 
     def _events_of(self, trial: FrozenTrial) -> list[Event]:
         if trial.number in self.under_way.claims and self.trials.note_of(trial) is None:

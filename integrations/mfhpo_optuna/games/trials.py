@@ -20,9 +20,9 @@ from mfhpo.search import Point
 from mfhpo_optuna.games.faults import fault_of, other_game
 from mfhpo_optuna.games.kind import GameKind
 from mfhpo_optuna.games.space import GameSpace, index_of
-from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.distributions import drawn
 from mfhpo_optuna.study.events import Translation
+from mfhpo_optuna.study.kind import Kind
 from mfhpo_optuna.study.trials.attributes import (
     ARGUMENTS,
     GAME_KEY,

@@ -23,10 +23,9 @@ from mfhpo.racing.race import Race
 from mfhpo.racing.text import name_in_words
 from mfhpo.regret import MFElimination
 from mfhpo.search import BudgetedSearch, DeclaredSearch, HalvingSearch, ModelSearch, has_levels
-from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.arms import ArmsLike, Params, given_arms
 from mfhpo_optuna.study.baseline import fault
-from mfhpo_optuna.study.declared import common_settings
+from mfhpo_optuna.study.kind import Kind, common_settings
 from mfhpo_optuna.study.loop.report import Progress
 
 if TYPE_CHECKING:

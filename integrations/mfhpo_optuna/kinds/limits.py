@@ -14,9 +14,8 @@ from mfhpo.censored import CensoredPolicy
 from mfhpo.experiment import Answer, LimitSettings
 from mfhpo.racing.evidence import cautious_value
 from mfhpo.racing.text import name_in_words
-from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.arms import ArmsLike, Params, given_arms
-from mfhpo_optuna.study.declared import Warn, common_settings
+from mfhpo_optuna.study.kind import Kind, Warn, common_settings
 from mfhpo_optuna.study.loop.report import Progress
 from mfhpo_optuna.study.trials.attributes import (
     CENSORED_KEY,

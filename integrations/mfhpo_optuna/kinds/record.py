@@ -15,10 +15,9 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo.certification.certification import Certification
 from mfhpo.experiment import Answer, Assignment, ShortlistSettings, key_of
 from mfhpo.experiment.kinds.shortlist import ShortlistRunner
-from mfhpo_optuna.kinds.kind import Kind
-from mfhpo_optuna.study.declared import common_settings
 from mfhpo_optuna.study.distributions import described
 from mfhpo_optuna.study.forgotten import ForgottenReplicate
+from mfhpo_optuna.study.kind import Kind, common_settings
 from mfhpo_optuna.study.loop.report import Progress
 
 if TYPE_CHECKING:

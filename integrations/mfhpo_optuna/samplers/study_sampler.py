@@ -16,13 +16,13 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo._validation import MOST_SEED, check_count, check_instance, check_limit
 from mfhpo.experiment import Answer, Assignment, Done, Refused, Wait
 from mfhpo_optuna.arguments import Settings
-from mfhpo_optuna.kinds.kind import Kind
-from mfhpo_optuna.samplers.answer import AnswerTrials
+from mfhpo_optuna.samplers import answer as answers
 from mfhpo_optuna.samplers.options import check_arm_sampler
 from mfhpo_optuna.samplers.studies import Studies, stop
 from mfhpo_optuna.samplers.suggestions import arms_only_study, value_for
 from mfhpo_optuna.study.baseline import enqueue
 from mfhpo_optuna.study.distributions import check_choices, drawn
+from mfhpo_optuna.study.kind import Kind
 from mfhpo_optuna.study.loop.ends import call_at_end, end_with_optimize, mark_if_spoilt, note_end
 from mfhpo_optuna.study.loop.report import ProgressLike, ProgressReport
 from mfhpo_optuna.study.study_experiment import Reply, StudyExperiment
@@ -64,7 +64,6 @@ class StudySampler(BaseSampler):
         self._lease = check_limit("lease", lease)
         self._seed = None if seed is None else check_count("seed", seed, 0, MOST_SEED)
         self._progress = ProgressReport(progress)
-        self._answers = AnswerTrials(kind)
         self._settings = Settings(self, self._arguments)
         self._studies = Studies(self._new, self._settings, kind.notes())
 
@@ -147,7 +146,7 @@ class StudySampler(BaseSampler):
             values = known.trials.values
             if values.is_declared or values[note.arm].params:
                 return {}  # another trial has decided what the arm is
-            view = arms_only_study(study, known, self.kind)
+            view = arms_only_study(study, known)
             space = self._arm_sampler.infer_relative_search_space(view, trial)
             return {name: d for name, d in space.items() if name not in self.kind.owned}
 
@@ -159,7 +158,7 @@ class StudySampler(BaseSampler):
             return {}
         if self._arm_sampler is not None:
             with self._studies.lock:
-                view = arms_only_study(study, self._studies.of(study), self.kind)
+                view = arms_only_study(study, self._studies.of(study))
             return self._arm_sampler.sample_relative(view, trial, search_space)
         return {
             name: self.sample_independent(study, trial, name, distribution)
@@ -232,7 +231,7 @@ class StudySampler(BaseSampler):
                 return
             self._progress.show(lambda: self.kind.progress(known))
             if not (is_over := known.is_over):
-                self._answers.add_so_far(study, known)
+                answers.add_so_far(study, known)
         if is_over:
             self._conclude(study, trial)
             stop(study)
@@ -262,8 +261,9 @@ class StudySampler(BaseSampler):
                 if not isinstance(reply, Wait) or not may_wait:
                     self._set_aside(study, known, trial, reply)
                     return reply
-                if not known.is_worth_waiting:
-                    return Done(reply.why)
+                waited_for = map(str, known.under_way.waited_for())
+                if not any(number in known.experiment.open for number in waited_for):
+                    return Done(reply.why)  # all their workers are dead, for all that is known
                 if until is None:
                     _logger.info(f"nothing is evaluated for now: {reply.why}")
                     known.waits_since = known.waits_since or now
@@ -318,21 +318,21 @@ class StudySampler(BaseSampler):
         # Without a block, it began when the study had no replicate, and does not count.
         if note is None or (name == kind.replicate and note.block is None):
             return drawn(self._seed or 0, trial.number, name, distribution)
-        return value_for(study, known, kind, trial, note, name, distribution, self._arm_sampler)
+        return value_for(study, known, trial, note, name, distribution, self._arm_sampler)
 
     # Answering.
 
     def _conclude(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Add the trial that ``study.best_trial`` is to show, unless another worker has done so."""
         with self._studies.lock:
-            is_said = self._answers.is_said(self._read(study))
+            is_said = answers.is_said(self._read(study))
         try:
             if not is_said:
-                self._answers.wait_for_others(study, trial, self._sleep)
+                answers.wait_for_others(study, trial, self._sleep)
         finally:  # also after Ctrl-C
             with self._studies.lock:
                 known = self._read(study)
-                self._answers.add(study, known)
+                answers.add_answer(study, known)
                 self._progress.show(lambda: self.kind.progress(known), is_last=True)
 
     def _mark_as_no_answer(self, study: optuna.Study, trial: FrozenTrial) -> None:

@@ -11,7 +11,6 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.baseline import is_baseline
 from mfhpo_optuna.study.distributions import contains, described, levels_in, own_value
 from mfhpo_optuna.study.study_experiment import StudyExperiment
@@ -21,7 +20,6 @@ from mfhpo_optuna.study.trials.attributes import PullNote
 def value_for(
     study: optuna.Study,
     known: StudyExperiment,
-    kind: Kind,
     trial: FrozenTrial,
     note: PullNote,
     name: str,
@@ -29,6 +27,7 @@ def value_for(
     arm_sampler: BaseSampler | None,
 ) -> Any:
     """Return the value of a parameter: the configuration's, or what the sampler decides."""
+    kind = known.kind
     if name in kind.owned:
         if name == kind.replicate:
             return _replicate_for(known, trial, note, distribution)
@@ -38,7 +37,7 @@ def value_for(
     if kind.is_whole and name not in params:
         return kind.value_outside(known, trial, arm, name, None, distribution)
     if arm_sampler is not None and name not in params:
-        view = arms_only_study(study, known, kind)
+        view = arms_only_study(study, known)
         params[name] = arm_sampler.sample_independent(view, trial, name, distribution)
     value = params.setdefault(name, values.planned(arm, name, distribution, note.point))
     if contains(distribution, value):
@@ -132,13 +131,13 @@ class ArmsOnlyStudy(optuna.Study):
         return copy.deepcopy(chosen) if deepcopy else chosen
 
 
-def arms_only_study(study: optuna.Study, known: StudyExperiment, kind: Kind) -> ArmsOnlyStudy:
+def arms_only_study(study: optuna.Study, known: StudyExperiment) -> ArmsOnlyStudy:
     """Return a study with one trial for each of some configurations, with its value.
 
     The trials are made anew only when something was told: each parameter of a trial asks for them.
     """
     if known.shown is None or known.shown[0] != known.n_told:
-        trials = [_trial_of(known, arm, value) for arm, value in kind.values_of_draws(known)]
+        trials = [_trial_of(known, arm, value) for arm, value in known.kind.values_of_draws(known)]
         known.shown = known.n_told, trials
     return ArmsOnlyStudy(study, known.shown[1])
 

@@ -16,7 +16,6 @@ from mfhpo.experiment import Assignment, Begun, Concluded, Ended, Event, Found, 
 from mfhpo.search import Point
 from mfhpo_optuna.study.arms import Params, Values, outside_ranges
 from mfhpo_optuna.study.baseline import is_baseline
-from mfhpo_optuna.study.declared import Declared
 from mfhpo_optuna.study.distributions import (
     Replicates,
     described,
@@ -25,6 +24,7 @@ from mfhpo_optuna.study.distributions import (
     levels_in,
     point_of,
 )
+from mfhpo_optuna.study.kind import Kind
 from mfhpo_optuna.study.loop.ends import is_spoilt
 from mfhpo_optuna.study.trials.attributes import (
     ARM_KEY,
@@ -32,6 +32,7 @@ from mfhpo_optuna.study.trials.attributes import (
     MEMORY_KEY,
     PullNote,
     parameters_before,
+    pull_note,
     read_attribute,
     warn_of_attribute,
 )
@@ -49,7 +50,7 @@ class Translation:
     """Turns the trials of one study into events, in the terms of its kind of experiment."""
 
     def __init__(
-        self, study: optuna.Study, kind: Declared, seed: int, arguments: str | None = None
+        self, study: optuna.Study, kind: Kind, seed: int, arguments: str | None = None
     ) -> None:
         self.kind = kind
         self._arguments = arguments  # a digest of the sampler's
@@ -85,8 +86,7 @@ class Translation:
 
     def read_note(self, trial: FrozenTrial) -> PullNote | None:
         """Return the claim that is noted on a trial, perhaps of the one that it repeats."""
-        note: PullNote | None = read_attribute(trial, ARM_KEY)
-        return note
+        return pull_note(trial)
 
     def note_of(self, trial: FrozenTrial) -> PullNote | None:
         """Return the claim of a trial; None if it has none, or one that was copied to it."""

@@ -17,10 +17,10 @@ from mfhpo.knowledge.statistics import PullStatistics
 from mfhpo.search import BudgetedSearch
 from mfhpo_optuna.study.arms import Known
 from mfhpo_optuna.study.baseline import is_baseline
-from mfhpo_optuna.study.declared import Declared
 from mfhpo_optuna.study.distributions import described, did_you_mean
 from mfhpo_optuna.study.events import Translation, concluded_by
 from mfhpo_optuna.study.forgotten import ForgottenReplicateWarning
+from mfhpo_optuna.study.kind import Kind
 from mfhpo_optuna.study.trials.attributes import (
     ARM_KEY,
     END_KEY,
@@ -53,7 +53,7 @@ class StudyExperiment:
     translation: type[Translation] = Translation  # makes events of its trials
 
     def __init__(
-        self, study: optuna.Study, kind: Declared, seed: int, lease: float | None, arguments: str
+        self, study: optuna.Study, kind: Kind, seed: int, lease: float | None, arguments: str
     ) -> None:
         self.kind = kind
         self.trials = self.translation(study, kind, seed, arguments)
@@ -91,14 +91,23 @@ class StudyExperiment:
         The study was deleted and made again then, or a trial has ended otherwise than was told.
         """
         news = None if self._is_stale else self._news.read(study)
-        is_right = news is not None and self._is_still_right(news) and self._take_in(news)
+        is_right = news is not None and self._take_in(news)
         self._is_stale |= not is_right
         return is_right
 
     def _take_in(self, news: list[FrozenTrial]) -> bool:
         """Take in trials; False if one has ended otherwise than was told."""
-        found = [] if self.trials.knows_all else self._found_in(news)
-        events = [*found, *self._retried_in(news)]
+        events: list[Event] = []
+        for trial in () if self.trials.knows_all else news:  # all claims are read by these
+            note = self.trials.note_of(trial) if trial.distributions else None
+            events += [] if note is None else self.trials.found(trial, note)
+        for trial in news:
+            noted = trial.system_attrs
+            if "failed_trial" in noted:  # it takes the place of losses that were read before
+                retried = {noted["failed_trial"], *(noted.get("retry_history") or ())}
+                self.trials.retried |= retried
+                again = sorted(retried & self._lost.keys())
+                events += [self.trials.outcome(*self._lost.pop(number)) for number in again]
         for trial in news:
             if trial.state.is_finished() and trial.number in self._ended:
                 told, says = self._ended.pop(trial.number), end_of(trial)
@@ -113,32 +122,6 @@ class StudyExperiment:
             for event in events:
                 self.experiment.apply(event)
         self._is_new = False
-        return True
-
-    def _found_in(self, news: list[FrozenTrial]) -> list[Event]:
-        """Return what trials tell about levels and replicates, which all claims are read by."""
-        events: list[Event] = []
-        for trial in news:
-            if trial.distributions:
-                note = self.trials.note_of(trial)
-                events += [] if note is None else self.trials.found(trial, note)
-        return events
-
-    def _retried_in(self, news: list[FrozenTrial]) -> list[Event]:
-        """Return the losses that were read before the trials which take their place."""
-        events: list[Event] = []
-        for trial in news:
-            noted = trial.system_attrs
-            if "failed_trial" not in noted:
-                continue
-            retried = {noted["failed_trial"], *(noted.get("retry_history") or ())}
-            self.trials.retried |= retried
-            for number in sorted(retried & self._lost.keys()):
-                events.append(self.trials.outcome(*self._lost.pop(number)))
-        return events
-
-    def _is_still_right(self, news: list[FrozenTrial]) -> bool:
-        """Return false if news tell what kind of experiment it is, after all."""
         return True
 
     def take_over(self, earlier: StudyExperiment) -> None:
@@ -295,7 +278,12 @@ class StudyExperiment:
         note = self.under_way.claims.get(trial.number)
         if note is None:
             return self.kind.counts_as_single(trial)
-        seconds = self._seconds_of(study, trial)
+        seconds: float | None = read_attribute(trial, SECONDS_KEY)
+        if seconds is None or not self.kind.trusts_seconds(trial):
+            if seconds is None or trial.number in self.under_way.begun_here:
+                seconds = self.under_way.seconds_of(trial)
+            if self.kind.in_seconds:  # then they are the cost
+                write_attribute(study, trial, SECONDS_KEY, seconds)
         mark = EndNote(trial.number, self.experiment.order, worker_name(), state.name)
         end = End(state, values, mark.order, mark.worker, seconds)
         write_attribute(study, trial, END_KEY, mark.to_dict())
@@ -304,17 +292,6 @@ class StudyExperiment:
         for event in self._end(trial, note, end):
             self.experiment.apply(event)
         return self.kind.counts_as_single(trial)
-
-    def _seconds_of(self, study: optuna.Study, trial: FrozenTrial) -> float | None:
-        """Return how long a trial that ends now took, and note it where seconds are the cost."""
-        seconds: float | None = read_attribute(trial, SECONDS_KEY)
-        if seconds is not None and self.kind.trusts_seconds(trial):
-            return seconds
-        if seconds is None or trial.number in self.under_way.begun_here:
-            seconds = self.under_way.seconds_of(trial)
-        if self.kind.in_seconds:
-            write_attribute(study, trial, SECONDS_KEY, seconds)
-        return seconds
 
     def give_up_lost(self, study: optuna.Study) -> None:
         """Note on trials that their workers are dead, or that their leases are over."""
@@ -328,11 +305,6 @@ class StudyExperiment:
         write_attribute(study, trial, LOST_KEY, mark.to_dict())
         if (lost := lost_of(trial)) is not None:
             self.experiment.apply(lost)
-
-    @property
-    def is_worth_waiting(self) -> bool:
-        """True if a trial is under way whose worker is not dead for all that is known."""
-        return any(str(number) in self.experiment.open for number in self.under_way.waited_for())
 
     # Answers.
 
