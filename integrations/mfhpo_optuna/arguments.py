@@ -54,11 +54,6 @@ class StandIn(RandomSampler):
         self.name = name
 
 
-def name_of(sampler: BaseSampler) -> str:
-    """Return the name of a sampler's class, or of the class that it stands for."""
-    return sampler.name if isinstance(sampler, StandIn) else type(sampler).__name__
-
-
 class Settings:
     """What all workers that run a study at the same time must have in common.
 
@@ -212,7 +207,7 @@ def _encoded(value: Any) -> Any:
     if isinstance(value, (Sequence, np.ndarray)):
         return [_encoded(item) for item in value]
     if isinstance(value, BaseSampler):
-        return {"sampler": name_of(value)}
+        return {"sampler": value.name if isinstance(value, StandIn) else type(value).__name__}
     return _unknown(value)
 
 

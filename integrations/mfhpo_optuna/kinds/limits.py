@@ -137,10 +137,6 @@ class LimitKind(Kind):
             "reward_range=(least, largest)."
         )
 
-    def marks(self, answer: Answer) -> dict[str, Any]:
-        """Return the limit of the trial that shows an answer."""
-        return {LIMIT_KEY: answer.limit}
-
     def is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
         """Return whether an earlier answer, as recorded, says all that this one says."""
         if (earlier["arm"], earlier["limit"]) != (now["arm"], now["limit"]):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import optuna
@@ -124,11 +123,9 @@ class RecordKind(Kind):
 
     def promise(self, known: StudyExperiment, answer: Answer) -> float:
         """Return the mean of a certificate, and else the end of its interval, however wide."""
-        return super().promise(known, replace(answer, searched=False))
-
-    def interval_of(self, known: StudyExperiment, leader: int) -> tuple[float, float]:
-        """Return the interval of the candidate that leads, in the objective's direction."""
-        return _contest(known).interval(leader)
+        if answer.certified or answer.arm is None:
+            return answer.mean
+        return _contest(known).interval(answer.arm)[0 if known.sign > 0.0 else 1]
 
     def is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
         """Return whether an earlier answer, as recorded, says all that this one says."""

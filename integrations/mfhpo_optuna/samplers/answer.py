@@ -27,6 +27,7 @@ from mfhpo_optuna.study.trials.attributes import (
     ANSWERING_KEY,
     CERTIFICATE_KEY,
     CONCLUDED_KEY,
+    LIMIT_KEY,
     SO_FAR_KEY,
     attributes_for,
     certificate_of,
@@ -141,9 +142,9 @@ def _add(
     if shown is not None and math.isfinite(_value_of(shown)):
         best = math.nextafter(_value_of(shown), sign * math.inf)
         value = sign * max(sign * value, sign * best)
-    content = {CERTIFICATE_KEY: known.kind.content(known, answer), **more}
+    limit = {} if answer.limit is None else {LIMIT_KEY: answer.limit}
     attributes: dict[str, Any] = {}
-    for key, part in {**content, **known.kind.marks(answer)}.items():
+    for key, part in {CERTIFICATE_KEY: known.kind.content(known, answer), **limit, **more}.items():
         attributes |= attributes_for(key, part)
     params, how = known.kind.shown(known, answer)
     params = {name: params[name] for name in how}

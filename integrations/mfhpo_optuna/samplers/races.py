@@ -39,32 +39,25 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class _IISE(IISEOptions, BlockOptions, SamplerOptions):
-    pass
+class _IISE(IISEOptions, BlockOptions, SamplerOptions): ...
 
 
-class _MFTopTwo(MFTopTwoOptions, BlockOptions, SamplerOptions):
-    pass
+class _MFTopTwo(MFTopTwoOptions, BlockOptions, SamplerOptions): ...
 
 
-class _MFGrad(MFGradOptions, BlockOptions, SamplerOptions):
-    pass
+class _MFGrad(MFGradOptions, BlockOptions, SamplerOptions): ...
 
 
-class _MFLUCB(MFLUCBOptions, BlockOptions, SamplerOptions):
-    pass
+class _MFLUCB(MFLUCBOptions, BlockOptions, SamplerOptions): ...
 
 
-class _Choice(ChoiceOptions, BlockOptions, SamplerOptions):
-    pass
+class _Choice(ChoiceOptions, BlockOptions, SamplerOptions): ...
 
 
-class _MFUCB(MFUCBOptions, SamplerOptions):
-    pass
+class _MFUCB(MFUCBOptions, SamplerOptions): ...
 
 
-class _MFElimination(MFEliminationOptions, SamplerOptions):
-    pass
+class _MFElimination(MFEliminationOptions, SamplerOptions): ...
 
 
 @runs(IISE, _IISE, epsilon=None, measure=10)

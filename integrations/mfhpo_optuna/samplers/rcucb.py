@@ -19,12 +19,10 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class _RCUCB(RCUCBOptions, SamplerOptions):
-    pass
+class _RCUCB(RCUCBOptions, SamplerOptions): ...
 
 
-class _ZoomingRCUCB(ZoomingRCUCBOptions, SamplerOptions):
-    pass
+class _ZoomingRCUCB(ZoomingRCUCBOptions, SamplerOptions): ...
 
 
 @runs(RCUCB, _RCUCB, reward_range=None)

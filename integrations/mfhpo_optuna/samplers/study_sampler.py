@@ -182,7 +182,12 @@ class StudySampler(BaseSampler):
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Choose what the trial evaluates, and note it where other workers see it."""
         end_with_optimize(study, trial)
-        self._leave_median_pruner(study)
+        if type(study.pruner) is MedianPruner and self.kind.replaces_pruner:
+            study.pruner = NopPruner()  # nobody asked for Optuna's default
+            _logger.info(
+                f"study {study.study_name!r} goes on without Optuna's MedianPruner: its sampler "
+                f"decides which trials go up to the target."
+            )
         if self.objection_to(study):
             return  # the first suggestion raises; raising here would leave the trial running
         enqueue(study, self.kind.baseline)
@@ -261,9 +266,8 @@ class StudySampler(BaseSampler):
                 if not isinstance(reply, Wait) or not may_wait:
                     self._set_aside(study, known, trial, reply)
                     return reply
-                waited_for = map(str, known.under_way.waited_for())
-                if not any(number in known.experiment.open for number in waited_for):
-                    return Done(reply.why)  # all their workers are dead, for all that is known
+                if not known.is_worth_waiting:
+                    return Done(reply.why)
                 if until is None:
                     _logger.info(f"nothing is evaluated for now: {reply.why}")
                     known.waits_since = known.waits_since or now
@@ -363,15 +367,6 @@ class StudySampler(BaseSampler):
                 _logger.warning(self.kind.cut_short(known, progress))
 
     # Studies.
-
-    def _leave_median_pruner(self, study: optuna.Study) -> None:
-        """Switch off the pruner of a study for which nobody asked for one."""
-        if type(study.pruner) is MedianPruner and self.kind.replaces_pruner:
-            study.pruner = NopPruner()
-            _logger.info(
-                f"study {study.study_name!r} goes on without Optuna's MedianPruner: its sampler "
-                f"decides which trials go up to the target."
-            )
 
     def _check_study(self, study: optuna.Study) -> None:
         if objection := self.objection_to(study):

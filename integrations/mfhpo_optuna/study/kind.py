@@ -94,10 +94,6 @@ class Kind(abc.ABC):
         """Return further user attributes of a trial that begins."""
         return {}
 
-    def counts_as_single(self, trial: FrozenTrial) -> bool:
-        """Return whether a trial is a single evaluation, and so no answer."""
-        return self.fidelity is None or self.fidelity.name in trial.params
-
     def trusts_seconds(self, trial: FrozenTrial) -> bool:
         """Return whether the seconds that a trial has noted are its own."""
         return False
@@ -125,14 +121,9 @@ class Kind(abc.ABC):
         """
         if answer.certified or answer.arm is None:
             return answer.mean
-        low, high = self.interval_of(known, answer.arm)
+        _, _, (low, high) = known.experiment.runner.leader()
         end = low if known.sign > 0.0 else high
-        return end if math.isfinite(end) or not answer.searched else answer.mean
-
-    def interval_of(self, known: Any, leader: int) -> tuple[float, float]:
-        """Return the interval of the configuration that leads, in the objective's direction."""
-        interval: tuple[float, float] = known.experiment.runner.leader()[2]
-        return interval
+        return float(end) if math.isfinite(end) or not answer.searched else answer.mean
 
     def is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
         """Return whether an earlier answer, as recorded, says all that this one says."""
@@ -166,10 +157,6 @@ class Kind(abc.ABC):
             distributions[self.fidelity.name] = asked
             params[self.fidelity.name] = answer.level
         return params, {name: how for name, how in distributions.items() if name in params}
-
-    def marks(self, answer: Answer) -> dict[str, Any]:
-        """Return further user attributes of the trial that shows an answer."""
-        return {}
 
     def sure_value(self, known: Any, bound: float) -> float | None:
         """Return the leader's least worth, maximised, if its interval begins at `bound`.

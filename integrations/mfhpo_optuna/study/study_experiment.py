@@ -274,10 +274,12 @@ class StudyExperiment:
 
     def end(self, study: optuna.Study, trial: FrozenTrial, state: TrialState, values: Any) -> bool:
         """Take in a trial that ends now; return whether it was an evaluation, and so no answer."""
+        fidelity = self.kind.fidelity
+        is_single = fidelity is None or fidelity.name in trial.params
         self.over.discard(trial.number)
         note = self.under_way.claims.get(trial.number)
         if note is None:
-            return self.kind.counts_as_single(trial)
+            return is_single
         seconds: float | None = read_attribute(trial, SECONDS_KEY)
         if seconds is None or not self.kind.trusts_seconds(trial):
             if seconds is None or trial.number in self.under_way.begun_here:
@@ -291,7 +293,7 @@ class StudyExperiment:
         self._ended[trial.number] = end
         for event in self._end(trial, note, end):
             self.experiment.apply(event)
-        return self.kind.counts_as_single(trial)
+        return is_single
 
     def give_up_lost(self, study: optuna.Study) -> None:
         """Note on trials that their workers are dead, or that their leases are over."""
@@ -305,6 +307,11 @@ class StudyExperiment:
         write_attribute(study, trial, LOST_KEY, mark.to_dict())
         if (lost := lost_of(trial)) is not None:
             self.experiment.apply(lost)
+
+    @property
+    def is_worth_waiting(self) -> bool:
+        """True if a trial is under way whose worker is not dead for all that is known."""
+        return any(str(number) in self.experiment.open for number in self.under_way.waited_for())
 
     # Answers.
 

@@ -19,6 +19,7 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo_optuna import IISESampler, MFTopTwoSampler, certify
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study import study_experiment
+from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.study.trials.processes import is_surely_dead, worker_name
 from mfhpo_optuna.study.trials.under_way import UnderWay
 from tests.optuna.samplers.races import Clock, answers, certificate_of
@@ -223,7 +224,7 @@ def test_certify_waits_for_a_slow_evaluation(ends_when_waited_for):
 
 
 def test_a_trial_that_hangs_ends_the_study_and_later_it_goes_on(monkeypatch):
-    monkeypatch.setattr(UnderWay, "waited_for", lambda _: {})
+    monkeypatch.setattr(StudyExperiment, "is_worth_waiting", False)
     ended = threading.Event()
     stop = optuna.Study.stop
 
