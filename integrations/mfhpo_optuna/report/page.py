@@ -11,7 +11,6 @@ import stat
 import warnings
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from functools import partial
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -23,7 +22,7 @@ import optuna
 from mfhpo import __version__
 from mfhpo._validation import check_instance, is_number
 from mfhpo.racing.text import clean
-from mfhpo_optuna.report.ledger import Ledger, ledger_of, table_of, where_it_went
+from mfhpo_optuna.report.ledger import ledger_of, table_of, where_it_went
 from mfhpo_optuna.report.summary import Summary, summary_of
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.visualization import plot_dissatisfaction, plot_equilibrium, plot_gain, plot_race
@@ -36,6 +35,13 @@ _CLEAR = "rgba(0, 0, 0, 0)"  # the ground of the pictures
 _MARGIN = 0.04  # of the scale on which values are drawn, at either end
 
 _PICTURES: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
+    (
+        "certificate",
+        draw_certificate,
+        "The certificate",
+        "A row for each finalist, the winner first: what the search had seen, and its mean in new "
+        "evaluations with its interval.",
+    ),
     (
         "search",
         plot_race,
@@ -70,11 +76,6 @@ _PICTURES: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
         "How the search for it went",
         "The largest gain of a player by deviating, over what had been paid.",
     ),
-)
-_CERTIFICATE = (
-    "The certificate",
-    "A row for each finalist, the winner first: what the search had seen, and its mean in new "
-    "evaluations with its interval.",
 )
 
 
@@ -122,6 +123,9 @@ def write_report(
     ledger = ledger_of(reading)
     summary = summary_of(reading, ledger)
     table = table_of(reading, ledger)
+    declared = getattr(reading.sampler, "arguments", {})
+    budgets = (declared.get(name) for name in ("budget", "trials", "seconds"))
+    budget = next((float(given) for given in budgets if given is not None), None)
     pictures = []
     for title, alt, figure in figures_of(reading):
         figure.update_layout(paper_bgcolor=_CLEAR, plot_bgcolor=_CLEAR)
@@ -135,7 +139,7 @@ def write_report(
         without=reading.without,
         is_record=reading.is_record,
         shares=where_it_went(ledger),
-        budget=_budget(reading, ledger),
+        budget=None if ledger.paid is None else budget,
         ledger=ledger,
         table=table,
         rows=list(zip(*table.values(), strict=True)),
@@ -182,23 +186,14 @@ def _scale(summary: Summary) -> tuple[float, float] | None:
     return min(points) - _MARGIN * spread, (1.0 + 2.0 * _MARGIN) * spread
 
 
-def _budget(reading: StudyReading, ledger: Ledger) -> float | None:
-    if ledger.paid is None:
-        return None
-    arguments = getattr(reading.sampler, "arguments", {})
-    for name in ("budget", "trials", "seconds"):
-        if arguments.get(name) is not None:
-            return float(arguments[name])
-    return None
-
-
 def _environment() -> Any:
     jinja2 = needed("write_report", "jinja2", "Jinja2", "report")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("mfhpo_optuna.report", "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
-        finalize=_shown,
+        # What is trusted is a subclass of str; no other text brings escape sequences or passwords.
+        finalize=lambda value: clean(value) if type(value) is str else value,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -208,29 +203,19 @@ def _environment() -> Any:
     return environment
 
 
-def _shown(value: Any) -> Any:
-    """Return what a page shows of a value: a text without escape sequences and passwords.
-
-    What is trusted is a subclass of str.
-    """
-    return clean(value) if type(value) is str else value
-
-
 def figures_of(reading: StudyReading) -> Iterator[tuple[str, str, Any]]:
     """Yield title, words and figure of all that there is to see."""
-    drawings: list[tuple[str, str, Callable[[], Any]]] = [
-        (title, alt, partial(plot, reading.study, sampler=reading.sampler))
-        for purpose, plot, title, alt in _PICTURES
-        if purpose == reading.purpose
-    ]
-    if reading.is_of_certify and reading.answer is not None:
-        certificate = partial(draw_certificate, reading.answer, reading.sign)
-        drawings.insert(0, (*_CERTIFICATE, certificate))
-    for title, alt, draw in drawings:
+    for purpose, plot, title, alt in _PICTURES:
+        is_certificate = purpose == "certificate" and reading.is_of_certify
+        if not is_certificate and purpose != reading.purpose:
+            continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                figure = draw()
+                if is_certificate:
+                    figure = plot(reading.answer, reading.sign)
+                else:
+                    figure = plot(reading.study, sampler=reading.sampler)
             except (ValueError, LookupError, TypeError):
                 continue  # nothing to show yet, or a certificate that was damaged
         yield title, alt, figure

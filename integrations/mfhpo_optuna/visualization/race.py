@@ -102,31 +102,31 @@ class _Race:
     """A race's evaluations, and of each arm that left, what had been paid then, and why it left."""
 
     def __init__(self, known: StudyExperiment, answer: Answer) -> None:
-        self.known, self.answer = known, answer
+        self.known, self.answer, self.cost = known, answer, 0.0
         self.evaluations: list[Evaluation] = []
         self.exits: dict[int, tuple[float, str]] = {}
-        for runner, new in told_again(known):
+        # At the end, what happened after the last pull.
+        for runner, new in (*told_again(known), (known.experiment.runner, list[Evaluation]())):
             self.evaluations += new
-            self._note_exits(runner, [evaluation.arm for evaluation in new if evaluation.failed])
-        self._note_exits(known.experiment.runner, ())  # what happened after the last pull
-
-    @property
-    def cost(self) -> float:
-        """The cost of all evaluations."""
-        return self.evaluations[-1].end if self.evaluations else 0.0
-
-    def _note_exits(self, runner: Any, failed: Sequence[int]) -> None:
-        arms, active = runner.configurations, set(runner.policy.active.tolist())
-        for arm in active & self.exits.keys():
-            del self.exits[arm]  # an audit put it back
-        for arm in set(range(len(arms))) - active - self.exits.keys():
-            why = "eliminated" if arms.owner(arm) == arm else "duplicate"
-            self.exits[arm] = self.cost, "failed" if arm in failed else why
+            self.cost = new[-1].end if new else self.cost
+            failed = {evaluation.arm for evaluation in new if evaluation.failed}
+            arms, active = runner.configurations, set(runner.policy.active.tolist())
+            for arm in active & self.exits.keys():
+                del self.exits[arm]  # an audit put it back
+            for arm in set(range(len(arms))) - active - self.exits.keys():
+                why = "eliminated" if arms.owner(arm) == arm else "duplicate"
+                self.exits[arm] = self.cost, "failed" if arm in failed else why
 
 
 def _draw(known: StudyExperiment, answer: Answer) -> Any:
     race = _Race(known, answer)
-    ranking = _ranking(race)
+
+    def rank(arm: int) -> tuple[bool, float, float]:
+        _, count, mean, _ = _standing(known, arm)
+        left_at, _ = race.exits.get(arm, (math.inf, ""))
+        return arm != answer.arm, -left_at, -known.sign * mean if count else math.inf
+
+    ranking = sorted(range(len(known.experiment.runner.configurations)), key=rank)
     rows = [_row(race, arm, place) for place, arm in enumerate(ranking[:_MOST_ROWS])]
     first, has_winner = rows[0], answer.arm is not None
     reach = words.span((first.mean, *first.interval), [row.mean for row in rows], known.sign)
@@ -166,15 +166,6 @@ def _draw(known: StudyExperiment, answer: Answer) -> Any:
     return figure
 
 
-def _ranking(race: _Race) -> list[int]:
-    def key(arm: int) -> tuple[bool, float, float]:
-        _, count, mean, _ = _standing(race.known, arm)
-        left_at, _ = race.exits.get(arm, (math.inf, ""))
-        return arm != race.answer.arm, -left_at, -race.known.sign * mean if count else math.inf
-
-    return sorted(range(len(race.known.experiment.runner.configurations)), key=key)
-
-
 def _standing(known: StudyExperiment, arm: int) -> tuple[int, int, float, float]:
     """Return an arm's level, values, mean and half-width, at the level where most was spent on it.
 
@@ -197,10 +188,9 @@ def _row(race: _Race, arm: int, place: int) -> _Row:
     left_at, reason = race.exits.get(arm, (cost, None))
     own = [evaluation for evaluation in race.evaluations if evaluation.arm == arm]
     spent = sum(evaluation.end - evaluation.begin for evaluation in own)
+    mean, interval = mean if count else math.nan, (mean - half, mean + half)
     if arm == answer.arm and words.is_at_target(known, answer):
         mean, interval = answer.mean, answer.interval  # of all levels together
-    else:
-        mean, interval = mean if count else math.nan, (mean - half, mean + half)
     lines = ["no value"]
     if count:
         ends = words.between(interval) or "(too few values for an interval)"

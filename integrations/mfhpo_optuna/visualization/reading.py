@@ -33,10 +33,7 @@ from mfhpo_optuna.visualization.style import require_plotly
 
 Purpose = Literal["search", "race", "limits", "game", "trial"]
 
-_CANNOT_BE_USED = "the study's note of its sampler cannot be used: {}"
-
-# Arguments that say nothing about a study.
-_ONLY_TO_RUN = {"lease", "progress"}
+_ONLY_TO_RUN = {"lease", "progress"}  # arguments that say nothing about a study
 
 
 def stored_sampler(study: optuna.Study) -> StudySampler:
@@ -52,10 +49,10 @@ def stored_sampler(study: optuna.Study) -> StudySampler:
     if read_attribute(study, SHORTLIST_KEY) is not None:
         raise ValueError("the study records evaluations of certify, which has no sampler to give")
     note = read_attribute(study, SAMPLER_KEY)
+    useless = "the study's note of its sampler cannot be used"
     if note is None:
-        raise ValueError(_CANNOT_BE_USED.format("it has no name with arguments"))
-    objection = objection_to_version(note)
-    if objection:
+        raise ValueError(f"{useless}: it has no name with arguments")
+    if objection := objection_to_version(note):
         raise ValueError(f"the study {objection}")
     name, noted = note["sampler"], note["arguments"]
     package = import_module("mfhpo_optuna")
@@ -67,14 +64,13 @@ def stored_sampler(study: optuna.Study) -> StudySampler:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # whoever made the first one has seen them
             sampler: StudySampler = getattr(package, name)(**arguments)
+            return sampler
     except (AttributeError, ImportError, LookupError, TypeError, ValueError) as error:
-        message = _CANNOT_BE_USED.format(repr(error))
+        why = f"{useless}: {error!r}"
         if arguments is None and isinstance(error, ValueError):
-            message = (
-                f"the study was run with {name}, of whose arguments only the text is known: {error}"
-            )
-        raise ValueError(message) from error
-    return sampler
+            run_with = f"the study was run with {name}"
+            why = f"{run_with}, of whose arguments only the text is known: {error}"
+        raise ValueError(why) from error
 
 
 def reading_sampler(study: optuna.Study) -> StudySampler:
@@ -146,13 +142,11 @@ def record_of(study: optuna.Study) -> Record | None:
 
     That is looked for in the study's storage; the newest answer counts. None if there is none.
     """
-    own = _record(study)
-    if own is not None:
+    if (own := _record(study)) is not None:
         return own
-    named = [
-        s.study_name for s in study._storage.get_all_studies() if SHORTLIST_KEY in s.user_attrs
-    ]
-    found = [_record(optuna.load_study(study_name=n, storage=study._storage)) for n in named]
+    storage = study._storage
+    named = [s.study_name for s in storage.get_all_studies() if SHORTLIST_KEY in s.user_attrs]
+    found = [_record(optuna.load_study(study_name=name, storage=storage)) for name in named]
     about = [each for each in found if each and each.about["study"] == study.study_name]
     answered = [each for each in about if each.ended and _came_after(each, study)]
     without = next((each for each in about if each.ended is None), None)
@@ -163,8 +157,7 @@ def _record(study: optuna.Study) -> Record | None:
     about = read_attribute(study, SHORTLIST_KEY)
     if about is None:
         return None
-    last = last_answer(study.get_trials(deepcopy=False))
-    if last is None:
+    if (last := last_answer(study.get_trials(deepcopy=False))) is None:
         return Record(study.study_name, about, None, None)
     ended = last.datetime_complete or last.datetime_start
     return Record(study.study_name, about, certificate_of(last), ended)
@@ -250,7 +243,12 @@ def read_study(study: optuna.Study, sampler: StudySampler | None = None) -> Stud
         except ValueError as error:
             reason = str(error)
         else:
-            reason, answer = found.reason, found.to_dict() if _says_something(found) else None
+            says_something = found.arm is not None and (
+                found.censored is not None or math.isfinite(found.mean)  # all may have been NaN
+            )
+            if found.dissatisfaction is not None:
+                says_something = bool(found.params)
+            reason, answer = found.reason, found.to_dict() if says_something else None
     if record is not None and record.answer is not None:
         certifies_less = answer is not None and answer.get("certified")
         if record.answer.get("certified") or not certifies_less:
@@ -269,13 +267,6 @@ def _why_none(study: optuna.Study, record: Record | None) -> str:
         f"no answer yet: it is not complete, or no candidate gave usable values; certify with a "
         f"timeout of 0 says which"
     )
-
-
-def _says_something(answer: Answer) -> bool:
-    """Return whether anything is known; all values of an arm may have been NaN."""
-    if answer.dissatisfaction is not None:
-        return bool(answer.params)
-    return answer.arm is not None and (answer.censored is not None or math.isfinite(answer.mean))
 
 
 @dataclass(frozen=True)
@@ -313,7 +304,8 @@ def told_again(known: StudyExperiment) -> Iterator[tuple[Runner, list[Evaluation
             learned = experiment.history()[n_known:]
         if not learned:
             continue
-        runner, new = experiment.runner, list[Evaluation]()
+        runner = experiment.runner
+        new: list[Evaluation] = []
         for result in learned:
             begin, cost = cost, cost + runner.cost_of(result.pull, result.observation)
             if result is learned[-1]:  # the others waited for it
