@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import optuna
@@ -106,7 +107,7 @@ class _Race:
         self.evaluations: list[Evaluation] = []
         self.exits: dict[int, tuple[float, str]] = {}
         # At the end, what happened after the last pull.
-        for runner, new in (*told_again(known), (known.experiment.runner, list[Evaluation]())):
+        for runner, new in chain(told_again(known), [(known.experiment.runner, [])]):
             self.evaluations += new
             self.cost = new[-1].end if new else self.cost
             failed = {evaluation.arm for evaluation in new if evaluation.failed}
