@@ -140,9 +140,7 @@ class CurvePruner(BasePruner):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is rebuilt from the study: a copy starts with an empty memory."""
-        state = self.__dict__.copy()
-        del state["_lock"], state["_histories"]
-        return state
+        return {k: v for k, v in self.__dict__.items() if k not in ("_lock", "_histories")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -111,9 +111,9 @@ def kind_of(distribution: BaseDistribution) -> Numeric | OneOf | None:
 
 
 @lru_cache(maxsize=256)
-def _stepwise(distribution: IntDistribution | FloatDistribution) -> Numeric:
+def _stepwise(how: IntDistribution | FloatDistribution) -> Numeric:
     return Numeric.stepwise(
-        lambda place: value_at(place, distribution), lambda value: place_of(value, distribution)
+        partial(value_at, distribution=how), partial(place_of, distribution=how)
     )
 
 

@@ -13,7 +13,6 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo.experiment import Assignment, Begun, Concluded, Ended, Event, Found, Lost, key_of
-from mfhpo.search import Point
 from mfhpo_optuna.study.arms import Params, Values, outside_ranges
 from mfhpo_optuna.study.baseline import is_baseline
 from mfhpo_optuna.study.distributions import (
@@ -229,7 +228,15 @@ class Translation:
             return Lost(id=id, order=order, why=why, cost=None, will_retry=retry)
         fidelity = self.kind.fidelity
         if end.values and fidelity is not None and fidelity.name not in trial.params:
-            self._warn_of_no_fidelity(fidelity.name, trial)
+            name = fidelity.name
+            self.n_without_fidelity += 1
+            self.missing_fidelity = (
+                f"fidelity={name!r}, but the objective did not ask for it in trial {id}; it asked "
+                f"for {sorted(trial.params)}. Call trial.suggest_int({name!r}, ...) or the like in "
+                f"the objective, and name that "
+                f"parameter.{did_you_mean(name, trial.params, 'fidelity=')}"
+            )
+            self.warn("no fidelity", self.missing_fidelity)
             if self.fidelity_distribution is None:  # nobody may ever ask: it is no evaluation
                 why = "it asked for no fidelity"
                 return Lost(id=id, order=order, why=why, is_withdrawn=True)
@@ -322,16 +329,6 @@ class Translation:
         )
         return False
 
-    def _warn_of_no_fidelity(self, name: str, trial: FrozenTrial) -> None:
-        self.n_without_fidelity += 1
-        self.missing_fidelity = (
-            f"fidelity={name!r}, but the objective did not ask for it in trial {trial.number}; it "
-            f"asked for {sorted(trial.params)}. Call trial.suggest_int({name!r}, ...) or the like "
-            f"in the objective, and name that "
-            f"parameter.{did_you_mean(name, trial.params, 'fidelity=')}"
-        )
-        self.warn("no fidelity", self.missing_fidelity)
-
     def _warn_of_names(self, arm: int, trial: FrozenTrial, is_at_target: bool) -> None:
         """Say once that an objective did not ask for names that it was given values for.
 
@@ -362,24 +359,16 @@ class Translation:
         self._distributions |= asked
         if self.values.is_declared:
             return {}, {}
-        new: dict[str, Any] = {}
-        for name, distribution in asked.items():
-            kind = kind_of(distribution)
-            if kind and self._told.get(name) != kind:
-                new[name] = kind
+        kinds = {name: kind_of(distribution) for name, distribution in asked.items()}
+        new = {name: kind for name, kind in kinds.items() if kind and self._told.get(name) != kind}
         self._told |= new
         points = {arm: point_of(self.values[arm].params, asked)}
-        if new:
-            points |= {n: self._planned(n) for n in range(self.values.n_even) if n != arm}
+        space, values = self._distributions, self.values
+        for draw in range(values.n_even if new else 0):  # where others will lie in the space
+            if draw != arm:
+                planned = {name: values.planned(draw, name, how) for name, how in space.items()}
+                points[draw] = point_of(planned, space)
         return new, points
-
-    def _planned(self, arm: int) -> Point:
-        """Return where a draw will lie, as far as the space is known."""
-        params = {
-            name: self.values.planned(arm, name, distribution)
-            for name, distribution in self._distributions.items()
-        }
-        return point_of(params, self._distributions)
 
     def warn(self, about: str, message: str, category: type[Warning] = UserWarning) -> None:
         """Warn, unless that was said before."""

@@ -130,7 +130,7 @@ class StudyExperiment:
             setattr(self, name, getattr(earlier, name))
         self.trials.warned = earlier.trials.warned
         self.under_way.begun_here = earlier.under_way.begun_here
-        self._news.take_over(earlier._news)
+        self._news.seen = earlier._news.seen  # since when trials run
 
     def _events_of(self, trial: FrozenTrial) -> list[Event]:
         if trial.state == TrialState.RUNNING:
@@ -180,8 +180,17 @@ class StudyExperiment:
     # Choosing what a trial evaluates.
 
     def reply_to(self, trial: FrozenTrial) -> Reply:
-        """Return what a trial that begins is to do."""
-        return self._inherited(trial) or self._next(trial)
+        """Return what a trial that begins is to do; one that repeats a lost trial does the same."""
+        is_retry = "failed_trial" in trial.system_attrs
+        note, begun = self.trials.read_note(trial) if is_retry else None, None
+        if note is not None and note.study == self.trials.name:
+            begun = self.trials.begun(trial, note)
+        if begun is None:
+            return self._next(trial)
+        names = "configuration", "draw", "point", "block", "limit", "purpose", "shortlist"
+        level = -1 if begun.levels is None else begun.levels[0]
+        same = {name: getattr(begun, name) for name in names}
+        return Assignment(level=level, replicate=0, origin="retry", **same)
 
     def _next(self, trial: FrozenTrial, moving: str | None = None) -> Reply:
         fixed = parameters_before(trial)
@@ -203,19 +212,6 @@ class StudyExperiment:
         if (own := limit_of(trial)) is None or not isinstance(reply, Assignment):
             return reply
         return replace(reply, limit=own)  # enqueued with it
-
-    def _inherited(self, trial: FrozenTrial) -> Assignment | None:
-        """Return what a lost trial was to evaluate, if this one repeats it with its parameters."""
-        note = self.trials.read_note(trial)
-        if note is None or "failed_trial" not in trial.system_attrs:
-            return None
-        begun = self.trials.begun(trial, note) if note.study == self.trials.name else None
-        if begun is None:
-            return None
-        names = "configuration", "draw", "point", "block", "limit", "purpose", "shortlist"
-        level = -1 if begun.levels is None else begun.levels[0]
-        same = {name: getattr(begun, name) for name in names}
-        return Assignment(level=level, replicate=0, origin="retry", **same)
 
     def claim(self, study: optuna.Study, trial: FrozenTrial, assignment: Assignment) -> bool:
         """Write down what a trial evaluates, and move it while another claim is equal.

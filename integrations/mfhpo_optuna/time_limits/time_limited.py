@@ -18,9 +18,9 @@ from optuna.trial import BaseTrial
 
 from mfhpo._validation import check_choice, check_flag, check_instance, check_limit
 from mfhpo_optuna.study.trials import attributes
+from mfhpo_optuna.study.trials.under_way import limit_of
 from mfhpo_optuna.time_limits.crew import Crew
 from mfhpo_optuna.time_limits.crossing import PackedError, unpack
-from mfhpo_optuna.time_limits.limits import limit_of
 from mfhpo_optuna.time_limits.supervision import End, supervise
 from mfhpo_optuna.time_limits.warden import Exited, OutOfMemory
 from mfhpo_optuna.time_limits.worker import CLOSED_CONNECTION, Objective, Order, draw_seeds
