@@ -92,10 +92,7 @@ class GameFidelity:
     def levels(
         self, distributions: Mapping[str, BaseDistribution]
     ) -> tuple[tuple[Any, ...], ...] | None:
-        """Return each fidelity's levels by the known distributions; None if too few are known.
-
-        Raises ValueError if a declared level is not in its parameter's distribution.
-        """
+        """Return each fidelity's levels by the known distributions; None if too few are known."""
         levels = [
             levels_in(each, distributions[each.name]) if each.name in distributions else each.levels
             for each in self.fidelities

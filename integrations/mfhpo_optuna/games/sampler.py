@@ -93,8 +93,6 @@ class NashSampler(StudySampler):
         arguments = {"players": dict(players), "budget": budget, **model, **given}
         super().__init__(kind, arguments, lease=lease, progress=progress, seed=seed)
 
-    # What users call.
-
     def equilibrium(self, study: optuna.Study) -> StudyEquilibrium:
         """Return the profile from which players are believed to gain least by deviating.
 
@@ -119,8 +117,6 @@ class NashSampler(StudySampler):
             self._read(study)
             return self._of(study).deviations(params)
 
-    # What Optuna calls.
-
     def after_trial(
         self,
         study: optuna.Study,
@@ -141,8 +137,6 @@ class NashSampler(StudySampler):
         if trial.number in game.over:
             raise optuna.TrialPruned("the budget is spent; see sampler.equilibrium(study)")
         return game.value_for(trial, name, distribution)
-
-    # Studies.
 
     def _conclude(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Show the end; no trial is added, as no trial is an equilibrium."""

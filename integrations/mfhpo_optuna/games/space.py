@@ -133,10 +133,7 @@ def unowned(
 
 
 def other_game(study_name: str, earlier: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Return why a study that began with an earlier game cannot go on with this one, or nothing.
-
-    Levels and costs are noted as soon as they are known.
-    """
+    """Return why a study that began with an earlier game cannot go on with this one, or nothing."""
     # Objectives are told apart by the order of the players alone.
     have_other_order = bool(earlier) and list(earlier["players"]) != list(now["players"])
     for name in ("players", "fidelity", "levels", "costs"):

@@ -55,8 +55,6 @@ class NashStudy(StudyExperiment):
     _is_noted = False
     _answered: tuple[object, Answer] | None = None
 
-    # Reading.
-
     def read(self, study: optuna.Study) -> bool:
         """Take in what is new (see `StudyExperiment.read`); ValueError if it is another game."""
         is_right = bool(self.trials.trouble) or super().read(study)
@@ -103,8 +101,6 @@ class NashStudy(StudyExperiment):
             if self.trials.note != self.trials.earlier:
                 write_note(study, GAME_KEY, self.trials.note)
         return was_evaluation
-
-    # What trials evaluate.
 
     def reply_to(self, trial: FrozenTrial) -> Reply:
         """Return what a trial that begins is to do; nobody waits, for losses are paid, too."""
@@ -163,8 +159,6 @@ class NashStudy(StudyExperiment):
             return drawn(trials.seed, trial.number, name, distribution)
         return trials.space.value(name, note.point[name], distribution)
 
-    # What is known.
-
     def answer(self) -> Answer:
         """Return the profile from which players are believed to gain least by deviating."""
         known = self.experiment.order, self.experiment.n_begun, len(self.experiment.history())
@@ -184,10 +178,7 @@ class NashStudy(StudyExperiment):
         return Answer.of_game(nothing, {}, answer.reason if answer.finished else reason)
 
     def deviations(self, params: Mapping[str, Any]) -> dict[str, StudyDeviation]:
-        """Return what each player may gain by deviating from a profile; fidelities are ignored.
-
-        Raises ValueError if parameters are missing or out of range, or nothing was observed yet.
-        """
+        """Return what each player may gain by deviating; ValueError for a profile that is none."""
         if self.policy is None:
             raise ValueError("no trial has told all players' parameters and objectives yet.")
         if not self.policy.has_seen:

@@ -73,8 +73,6 @@ class GameTrials(Translation):
         self._parameters: tuple[str, ...] = ()
         self._sizes: tuple[int, ...] = ()
 
-    # The game.
-
     def names(self) -> set[str]:
         """Return the names that objectives have to ask for."""
         return {*self.kind.players.parameters, *self.kind.measured.names}
@@ -105,8 +103,6 @@ class GameTrials(Translation):
         self.note["costs"] = [own.tolist() for own in costs]
         self.trouble = other_game(self.name, self.earlier, self.note)
         self.game = None if self.trouble else game
-
-    # Claims.
 
     def read_note(self, trial: FrozenTrial) -> PullNote | None:
         """Return the claim that is noted on a trial, perhaps of the one that it repeats."""
@@ -208,8 +204,6 @@ class GameTrials(Translation):
                 return None
             levels.append(level)
         return number_of(levels, self._sizes) if levels else 0
-
-    # Ends.
 
     def found(self, trial: FrozenTrial, note: PullNote) -> list[Event]:
         """Return nothing: what a game is comes from several trials (see `learn`)."""

@@ -64,10 +64,7 @@ class FidelityKind(Kind):
         return None
 
     def check(self, known: StudyExperiment, trial: FrozenTrial, state: TrialState) -> None:
-        """Raise ValueError for a baseline that the objective cannot evaluate.
-
-        Also if no trial with a value has asked for the fidelity.
-        """
+        """Raise ValueError for a wrong baseline, or if no trial has asked for the fidelity."""
         if (objection := fault(trial)) and state != TrialState.RUNNING:
             raise ValueError(
                 f"baseline of trial {trial.number}: {objection}; give one that the objective can "

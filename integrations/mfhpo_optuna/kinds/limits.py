@@ -67,8 +67,6 @@ class LimitKind(Kind):
             **common_settings(study, seed, lease),
         )
 
-    # Ends.
-
     def stopped_at(self, trial: FrozenTrial, end: End, warn: Warn) -> float | None:
         """Return the limit at which a trial was stopped, or should have been; None: it was not."""
         limit = limit_of(trial)
@@ -111,8 +109,6 @@ class LimitKind(Kind):
         """Return the largest limit, for a trial that is no pull and has none: it may hang."""
         largest = known.policy.largest_limit
         return {} if largest is None or limit_of(trial) is not None else {LIMIT_KEY: largest}
-
-    # Answers.
 
     def sure_value(self, known: StudyExperiment, bound: float) -> float | None:
         """Return what the leader gains at least; None while the range of the values is unknown."""

@@ -61,10 +61,7 @@ def contains(distribution: BaseDistribution, value: Any) -> bool:
 
 
 def own_value(distribution: BaseDistribution, value: Any) -> Any:
-    """Return the value of a distribution that equals one it contains.
-
-    Optuna tells a list, which a storage made of a tuple, from the objective's choice.
-    """
+    """Return the value of a distribution that equals this one, such as the tuple for a list."""
     if not isinstance(distribution, CategoricalDistribution):
         return value
     return next(own for own in distribution.choices if described(own) == described(value))

@@ -81,8 +81,6 @@ class Translation:
         """Return the names that objectives have asked for so far."""
         return {*self._distributions, *self.kind.owned}
 
-    # Claims.
-
     def read_note(self, trial: FrozenTrial) -> PullNote | None:
         """Return the claim that is noted on a trial, perhaps of the one that it repeats."""
         return pull_note(trial)
@@ -205,8 +203,6 @@ class Translation:
         has_levels = fidelity is None or self.fidelity_distribution is not None
         self.knows_all = has_levels and self._has_replicates
         return events
-
-    # Ends.
 
     def outcome(self, trial: FrozenTrial, note: PullNote, end: End) -> Event:
         """Return the event that a claimed trial ends with.
@@ -347,8 +343,6 @@ class Translation:
                     f"there, or suggest it in the objective."
                     f"{did_you_mean(missing[0], trial.params)}",
                 )
-
-    # What a model learns.
 
     def _learn(
         self, arm: int, trial: FrozenTrial

@@ -124,10 +124,7 @@ def _places(game: NashStudy, parameter: str) -> list[float]:
 def _gains_by_moving(
     game: NashStudy, answer: Answer, player: int, parameter: str, places: list[float]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return what a player would gain by moving one parameter away from the recommended profile.
-
-    Means and half-widths of the intervals at each of the parameter's places.
-    """
+    """Return what a player would gain by moving one parameter: means and half-widths by place."""
     policy, space = game.policy, game.trials.space
     profile = {name: space.place(name, answer.params[name]) for name in policy.actions.parameters}
     moved = [{**profile, parameter: place} for place in places]

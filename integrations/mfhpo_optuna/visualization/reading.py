@@ -37,10 +37,7 @@ _ONLY_TO_RUN = {"lease", "progress"}  # arguments that say nothing about a study
 
 
 def stored_sampler(study: optuna.Study) -> StudySampler:
-    """Return a sampler with the arguments of the one that has run a study, to read it only.
-
-    Raises ValueError if the study does not tell them.
-    """
+    """Return a sampler like the one that has run a study, to read it; ValueError if not known."""
     if SAMPLER_KEY not in study.user_attrs:
         raise ValueError(
             "the study does not say how it was run: that is noted by the samplers of mfhpo, from "
@@ -74,10 +71,7 @@ def stored_sampler(study: optuna.Study) -> StudySampler:
 
 
 def reading_sampler(study: optuna.Study) -> StudySampler:
-    """Return the study's sampler, or the one that the study names; ValueError without one.
-
-    The study may have another sampler now than the one that has run it.
-    """
+    """Return the sampler that has run a study, or one like it by its note; ValueError without."""
     own, note = study.sampler, read_attribute(study, SAMPLER_KEY)
     has_run_it = note is None or note["sampler"] == type(own).__name__
     is_record = read_attribute(study, SHORTLIST_KEY) is not None
@@ -138,10 +132,7 @@ class Record:
 
 
 def record_of(study: optuna.Study) -> Record | None:
-    """Find where `certify` has answered about a study: the study itself, or another one.
-
-    That is looked for in the study's storage; the newest answer counts. None if there is none.
-    """
+    """Return where `certify` last answered about a study: itself, or another of its storage."""
     if (own := _record(study)) is not None:
         return own
     storage = study._storage

@@ -19,10 +19,7 @@ Candidate: TypeAlias = Mapping[str, Any]
 
 
 def draw_search(known: StudyExperiment, answer: Answer) -> Any:
-    """Draw the figure that `plot_race` returns for a search.
-
-    On top, every evaluation over the cost. Below, the finalists of its certificate.
-    """
+    """Draw a search: on top every evaluation over the cost, below the finalists."""
     certificate, sign = answer.certificate, known.sign
     rows = 0 if certificate is None else _ROW_HEIGHT * len(certificate.candidates)
     panels = _TOP_HEIGHT + bool(rows) * (_GAP + rows)

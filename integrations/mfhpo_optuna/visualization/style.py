@@ -107,10 +107,7 @@ def rule(figure: Any, x: float, axis: str = "") -> None:
 
 
 def shade(figure: Any, ends: tuple[float, float], axis: str, **look: Any) -> None:
-    """Add a shape that spans a panel's height between two values.
-
-    Plotly's own vertical lines look for all axes anew at every call.
-    """
+    """Add a shape over a panel's height; plotly's own lines look for all axes at every call."""
     place = {"xref": f"x{axis}", "yref": f"y{axis} domain"}
     figure.add_shape(x0=ends[0], x1=ends[1], y0=0.0, y1=1.0, **place, **look)
 

@@ -57,10 +57,7 @@ class _Watched(_ThreadLocalStudyAttribute):
 
 
 def _call_each(functions: Iterable[AtEnd], error: BaseException | None) -> BaseException | None:
-    """Call all, whichever fails; return the study's own error, or else the first failure.
-
-    Other failures are logged.
-    """
+    """Call all; return the study's own error, or else the first failure: others are logged."""
     leaving = error
     for then in functions:
         try:
