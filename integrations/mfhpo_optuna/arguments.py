@@ -147,11 +147,7 @@ def to_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def from_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that `to_json` was given; a `StandIn` takes a sampler's place.
-
-    Raises ValueError for an argument of which only the text is known, and for more arms than a race
-    can have.
-    """
+    """Return what `to_json` was given, a `StandIn` for samplers; ValueError for mere texts."""
     found = {}
     for name, value in arguments.items():
         if not may_be_arms(value) and name in ("arms", "candidates"):

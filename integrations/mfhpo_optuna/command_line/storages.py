@@ -36,10 +36,7 @@ _LEFT_BEHIND = (  # which SQLite may only undo where it may write
 
 
 def load_study(storage: str, name: str, *, writable: bool = False) -> optuna.Study:
-    """Load the study, or exit with what is wrong.
-
-    Nothing is created. An SQLite file is opened for reading alone, unless it is to be `writable`.
-    """
+    """Load the study, to be read alone unless `writable`, or exit with what is wrong."""
     try:
         opened = _opened(storage, writable)
         names = optuna.get_all_study_names(opened)

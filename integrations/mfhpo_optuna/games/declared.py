@@ -113,11 +113,7 @@ class GameFidelity:
     def costs(
         self, levels: Sequence[tuple[Any, ...]]
     ) -> tuple[float, ...] | dict[str, tuple[float, ...]]:
-        """Return the cost of one evaluation at each level, by player if each has a fidelity.
-
-        Raises ValueError if costs are neither declared nor to be had from the levels, or if levels
-        that differ from player to player do not say what they cost in one unit.
-        """
+        """Return the costs of levels, by player if each has a fidelity; ValueError without."""
         if not self.fidelities:
             return (1.0,)
         by_fidelity = []

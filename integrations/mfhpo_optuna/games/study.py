@@ -88,10 +88,7 @@ class NashStudy(StudyExperiment):
         return [*self.trials.moved(trial, note, events[-1]), *events]
 
     def end(self, study: optuna.Study, trial: FrozenTrial, state: TrialState, values: Any) -> bool:
-        """Take in a trial that ends now; ValueError if it is no evaluation of the game.
-
-        The study notes which game is played in it, once that is known.
-        """
+        """Take in a trial that ends now, and note the game; ValueError if it is none of its."""
         was_evaluation = super().end(study, trial, state, values)
         problem, self.trials.fault = self.trials.fault or self.trials.trouble, ""
         if problem:
@@ -140,10 +137,7 @@ class NashStudy(StudyExperiment):
             self.experiment.apply(event)
 
     def value_for(self, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:
-        """Return the value of a parameter that an objective asks for.
-
-        Raises ValueError if nobody owns it, or if it was asked for in another way before.
-        """
+        """Return the value of a parameter; ValueError if it is nobody's, or has changed."""
         trials, measured = self.trials, self.trials.kind.measured
         if name not in trials.space:
             raise ValueError(unowned(trial, [name], trials.kind.players, measured))

@@ -135,10 +135,7 @@ class RecordKind(Kind):
         return bool(now["certified"] or earlier["evaluations"] == now["evaluations"])
 
     def lack(self, known: StudyExperiment, answer: Answer) -> str | None:
-        """Return why there is no answer at the end (see `Kind.lack`).
-
-        None where no noise is seen: `certify` says that.
-        """
+        """Return why there is no answer; None where `certify` says that no noise is seen."""
         return None if noise_is_hidden(known) else super().lack(known, answer)
 
 

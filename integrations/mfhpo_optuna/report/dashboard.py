@@ -81,10 +81,7 @@ def publish_to_dashboard(study: optuna.Study, *, sampler: StudySampler | None = 
 
 
 def _in_the_box(figure: Any) -> Any:
-    """Return the figure as high as the dashboard's box; None where nothing would show.
-
-    The note has the rest of its title.
-    """
+    """Return the figure as high as the dashboard's box; None where nothing would show."""
     layout = figure.layout
     before = layout.height - layout.margin.t - layout.margin.b
     after = _BOX - _ABOVE - layout.margin.b

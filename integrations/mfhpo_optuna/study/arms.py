@@ -222,10 +222,7 @@ class Values:
         return {name: value for name, value in params.items() if name not in self.owned}
 
     def see(self, arm: int, trial: FrozenTrial, params: Mapping[str, Any]) -> None:
-        """Learn from a trial what a configuration is; its first trial has its way.
-
-        What was enqueued outside the objective's ranges is no configuration's.
-        """
+        """Learn what a configuration is: its first trial has its way, within the ranges."""
         known, told = self[arm], self.configuration(params)
         outside = outside_ranges(trial) & told.keys()
         for name in outside:

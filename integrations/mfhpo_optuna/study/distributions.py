@@ -192,10 +192,7 @@ class Replicates:
         return (distribution.high - distribution.low) // distribution.step + 1
 
     def is_of(self, block: int, trial: FrozenTrial) -> bool:
-        """Return whether a trial with a value was evaluated with the replicate of its block.
-
-        A ValueError says that the objective did not ask for it.
-        """
+        """Return whether a trial has its block's replicate; ValueError if it asked for none."""
         if self.name not in trial.params:
             raise ValueError(
                 f"replicate={shown(self.name)}, but the objective did not ask for it in trial "

@@ -115,10 +115,7 @@ class Kind(abc.ABC):
         return answer.to_dict()
 
     def promise(self, known: Any, answer: Answer) -> float:
-        """Return the value of the trial that shows an answer at the end.
-
-        The mean of a certificate, and else the pessimistic end of its interval.
-        """
+        """Return the value of an answer at the end: a certificate's mean, or its bound."""
         if answer.certified or answer.arm is None:
             return answer.mean
         _, _, (low, high) = known.experiment.runner.leader()
@@ -135,10 +132,7 @@ class Kind(abc.ABC):
         return bool(earlier["trials"] == now["trials"])
 
     def lack(self, known: Any, answer: Answer) -> str | None:
-        """Return why there is no answer at the end, and what to do; "" if there is one.
-
-        None: there is none, and somebody else says so.
-        """
+        """Return why there is no answer at the end, "" if there is; None: others say so."""
         if answer.arm is not None and not math.isnan(answer.mean):
             return ""
         return f"{answer.reason}. Give it a larger budget, or mend the objective."
@@ -159,10 +153,7 @@ class Kind(abc.ABC):
         return params, {name: how for name, how in distributions.items() if name in params}
 
     def sure_value(self, known: Any, bound: float) -> float | None:
-        """Return the leader's least worth, maximised, if its interval begins at `bound`.
-
-        None if it is not to be shown as the answer so far.
-        """
+        """Return the least worth of the leader, maximised; None if it is not to be shown."""
         return bound
 
     def values_of_draws(self, known: Any) -> list[tuple[int, float]]:
@@ -178,11 +169,7 @@ class Kind(abc.ABC):
         value: Any,
         distribution: BaseDistribution,
     ) -> Any:
-        """Return another value where that of a configuration is none that is asked for.
-
-        Raises ValueError for one that users have given, and for one that is missing in a whole
-        configuration.
-        """
+        """Return another value than one out of range; ValueError if users have given that."""
         if known.trials.values.is_declared:
             raise ValueError(
                 f"{self.arms_option}[{arm}][{name!r}]={value!r} is not a value of the objective's "

@@ -67,10 +67,7 @@ class WorkerHandle:
                 self._forget_worker()
 
     def kill_worker(self) -> None:
-        """End the worker and all that is below it.
-
-        If it does not end soon, this handle is lost, and the keeper goes on trying.
-        """
+        """End the worker and all below it; its keeper goes on trying where that takes long."""
         asked = self._calls is not None and self._ask(warden.KILL)
         if asked and self.how_worker_ended(_FREE_WITHIN) is None:
             self.close()
@@ -141,10 +138,7 @@ class Crew:
 
     @contextmanager
     def worker(self, objective: Objective) -> Iterator[WorkerHandle]:
-        """Yield a worker that no other trial uses meanwhile; an exception lets go of it.
-
-        All workers run the objective of the first call.
-        """
+        """Yield a worker for one trial; all run the objective of the first call."""
         worker = self._hire(objective)
         try:
             yield worker

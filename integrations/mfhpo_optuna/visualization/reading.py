@@ -81,10 +81,7 @@ def reading_sampler(study: optuna.Study) -> StudySampler:
 
 
 def read_anew(study: optuna.Study, sampler: StudySampler) -> tuple[StudyExperiment, Answer]:
-    """Return a study's experiment and its answer; other threads may go on with the study.
-
-    Raises ValueError if nothing is known yet.
-    """
+    """Return a study's experiment and answer, beside other threads; ValueError if none."""
     reader = sampler.reader()
     reader._check_study(study)
     with warnings.catch_warnings():
