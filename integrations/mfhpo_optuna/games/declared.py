@@ -28,7 +28,9 @@ class Players:
         self.owned: dict[str, tuple[str, ...]] = {}
         self.owners: dict[str, str] = {}
         for player, names in owned.items():
-            if not isinstance(player, str) or not _is_list_of_names(names):
+            is_list = isinstance(names, Sequence) and not isinstance(names, str)
+            are_names = is_list and all(isinstance(name, str) and name for name in names)
+            if not (isinstance(player, str) and are_names):
                 raise TypeError(f"{right}, got players[{player!r}]={names!r}.")
             if not names:
                 raise ValueError(
@@ -45,12 +47,6 @@ class Players:
             self.owned[player] = tuple(names)
         self.names = tuple(self.owned)
         self.parameters = tuple(self.owners)
-
-
-def _is_list_of_names(names: Any) -> bool:
-    if isinstance(names, str) or not isinstance(names, Sequence):
-        return False
-    return all(isinstance(name, str) and name for name in names)
 
 
 class GameFidelity:

@@ -86,11 +86,6 @@ class GameSpace:
         """Return all players' parameters at a profile, those of one value included."""
         return {name: self.value(name, point.get(name, 0.0)) for name in self._players.parameters}
 
-    def shown(self, name: str, place: float) -> float:
-        """Return the place of the value that is evaluated for a place."""
-        found = self.place(name, self.value(name, place))
-        return place if found is None else found
-
 
 def index_of(value: Any, values: Sequence[Any]) -> int | None:
     """Return the place of the first of some values that is equal; a storage may have brought it."""

@@ -13,8 +13,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from mfhpo_optuna.time_limits import warden
-from mfhpo_optuna.time_limits.channel import Channel, private_pair
-from mfhpo_optuna.time_limits.crossing import PackedError
+from mfhpo_optuna.time_limits.crossing import Channel, PackedError, private_pair
 from mfhpo_optuna.time_limits.processes import begin_process, flush_output, reap_one
 from mfhpo_optuna.time_limits.warden import Exited, OutOfMemory, Rested
 from mfhpo_optuna.time_limits.worker import Objective, Order

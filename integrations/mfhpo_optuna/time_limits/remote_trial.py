@@ -15,8 +15,7 @@ from optuna.study import Study
 from optuna.trial import BaseTrial, Trial, TrialState
 
 from mfhpo_optuna.study.loop.ends import is_of_storage
-from mfhpo_optuna.time_limits.channel import Channel
-from mfhpo_optuna.time_limits.crossing import Outcome, PackedError, pack_error, unpack
+from mfhpo_optuna.time_limits.crossing import Channel, Outcome, PackedError, pack_error, unpack
 
 
 @dataclass(frozen=True)

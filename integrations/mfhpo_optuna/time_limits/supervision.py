@@ -11,9 +11,8 @@ from multiprocessing.connection import wait
 from optuna.trial import BaseTrial
 
 from mfhpo_optuna.study.trials.under_way import objective_clock
-from mfhpo_optuna.time_limits.channel import Channel
 from mfhpo_optuna.time_limits.crew import WorkerHandle
-from mfhpo_optuna.time_limits.crossing import Outcome
+from mfhpo_optuna.time_limits.crossing import Channel, Outcome
 from mfhpo_optuna.time_limits.remote_trial import Answers
 from mfhpo_optuna.time_limits.warden import Exited, OutOfMemory
 from mfhpo_optuna.time_limits.worker import Done

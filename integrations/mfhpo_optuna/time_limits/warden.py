@@ -23,8 +23,7 @@ from multiprocessing.connection import wait
 
 from mfhpo._memory import memory_below, surely
 from mfhpo_optuna.time_limits import processes
-from mfhpo_optuna.time_limits.channel import Channel, close_in_forked_children
-from mfhpo_optuna.time_limits.crossing import pack_error
+from mfhpo_optuna.time_limits.crossing import Channel, close_in_forked_children, pack_error
 from mfhpo_optuna.time_limits.worker import Objective, work
 
 # What the study's process asks of a warden, with the keeper's end of a connection,

@@ -13,8 +13,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from mfhpo_optuna.time_limits.channel import Channel, close_in_forked_children
-from mfhpo_optuna.time_limits.crossing import Outcome, pack_error, pack_value
+from mfhpo_optuna.time_limits.crossing import (
+    Channel,
+    Outcome,
+    close_in_forked_children,
+    pack_error,
+    pack_value,
+)
 from mfhpo_optuna.time_limits.processes import die_with_parent, flush_output
 from mfhpo_optuna.time_limits.remote_trial import RemoteTrial, Requests
 

@@ -14,7 +14,7 @@ import optuna
 from mfhpo.censored import ZoomingRCUCB
 from mfhpo.experiment import Answer
 from mfhpo.racing.text import name_in_words, params_in_words
-from mfhpo_optuna.kinds.limits import LimitKind
+from mfhpo_optuna.samplers.rcucb import LimitKind
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.visualization import style, words

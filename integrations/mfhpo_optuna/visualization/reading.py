@@ -20,7 +20,7 @@ from mfhpo.experiment.kinds.runner import Runner
 from mfhpo.problem import Observation
 from mfhpo_optuna.arguments import from_json, objection_to_version
 from mfhpo_optuna.kinds.fidelity import FidelityKind
-from mfhpo_optuna.kinds.limits import LimitKind
+from mfhpo_optuna.samplers.rcucb import LimitKind
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.study.trials.attributes import (
