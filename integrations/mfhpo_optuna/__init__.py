@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from mfhpo_optuna.pruners.elimination_pruner import MFEliminationPruner
     from mfhpo_optuna.pruners.iise_pruner import IISEPruner
     from mfhpo_optuna.pruners.time_limit_pruner import TimeLimitPruner
-    from mfhpo_optuna.report.dashboard import publish_to_dashboard
-    from mfhpo_optuna.report.page import write_report
+    from mfhpo_optuna.report.page import publish_to_dashboard, write_report
     from mfhpo_optuna.samplers.answer import (
         SearchRecommendation,
         StudyLimitRecommendation,
@@ -89,8 +88,7 @@ _NAMES = {
     "mfhpo_optuna.pruners.elimination_pruner": "MFEliminationPruner",
     "mfhpo_optuna.pruners.iise_pruner": "IISEPruner",
     "mfhpo_optuna.pruners.time_limit_pruner": "TimeLimitPruner",
-    "mfhpo_optuna.report.dashboard": "publish_to_dashboard",
-    "mfhpo_optuna.report.page": "write_report",
+    "mfhpo_optuna.report.page": "publish_to_dashboard write_report",
     "mfhpo_optuna.samplers.answer": (
         "SearchRecommendation StudyLimitRecommendation StudyRecommendation"
     ),

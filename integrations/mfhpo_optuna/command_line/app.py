@@ -9,16 +9,18 @@ import typer
 
 from mfhpo_optuna.command_line.certify import certify_study
 from mfhpo_optuna.command_line.demo import demo
-from mfhpo_optuna.command_line.output import (
+from mfhpo_optuna.command_line.shared import (
     NO_ANSWER,
     AsJson,
     OutputOption,
+    StorageArgument,
+    StudyArgument,
+    load_study,
     print_json,
     print_summary,
     say,
     write_page,
 )
-from mfhpo_optuna.command_line.storages import StorageArgument, StudyArgument, load_study
 from mfhpo_optuna.report.ledger import ledger_of
 from mfhpo_optuna.report.summary import summary_of
 from mfhpo_optuna.study.trials.attributes import certificate_of

@@ -11,9 +11,14 @@ import typer
 from optuna.storages import BaseStorage
 
 from mfhpo_optuna.certification import Objective, certify
-from mfhpo_optuna.command_line import output
-from mfhpo_optuna.command_line.output import AsJson, fail
-from mfhpo_optuna.command_line.storages import StorageArgument, StudyArgument, load_study
+from mfhpo_optuna.command_line import shared
+from mfhpo_optuna.command_line.shared import (
+    AsJson,
+    StorageArgument,
+    StudyArgument,
+    fail,
+    load_study,
+)
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.distributions import did_you_mean
 from mfhpo_optuna.study.loop.ends import is_of_storage, with_causes
@@ -76,24 +81,24 @@ def certify_study(
     except Exception as error:
         failure = _of_storage(error, loaded._storage)
         if failure is not None:
-            output.say_what_failed(
+            shared.say_what_failed(
                 f"the storage failed: {_first_line(failure)}. Once it works, the same call goes on."
             )
-            raise typer.Exit(output.STORAGE_FAILED) from None
+            raise typer.Exit(shared.STORAGE_FAILED) from None
         if any(error is raised for raised in evaluated.raised):
             if optuna.logging.get_verbosity() > optuna.logging.WARNING:
                 traceback.print_exception(error)  # else Optuna has logged it
-            output.say_what_failed(f"the objective raised {_first_line(error)}")
-            raise typer.Exit(output.OBJECTIVE_RAISED) from None
+            shared.say_what_failed(f"the objective raised {_first_line(error)}")
+            raise typer.Exit(shared.OBJECTIVE_RAISED) from None
         if isinstance(error, TypeError | ValueError):
             fail(str(error))
         raise
     if as_json:
-        output.print_json(certificate.to_dict())
+        shared.print_json(certificate.to_dict())
     else:
-        output.say(str(certificate))
+        shared.say(str(certificate))
     if not (plan or certificate.certified):
-        raise typer.Exit(output.NO_ANSWER)
+        raise typer.Exit(shared.NO_ANSWER)
 
 
 def _load_objective(named: str) -> Objective:

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from mfhpo._validation.missing import missing
-from mfhpo_optuna.command_line.output import (
+from mfhpo_optuna.command_line.shared import (
     AsJson,
     OutputOption,
     fail,

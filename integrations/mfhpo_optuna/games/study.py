@@ -12,7 +12,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo.experiment import Answer, Assignment, Done, Event, Experiment, Lost, Refused, Wait
 from mfhpo.games import Dissatisfaction, Equilibrium
-from mfhpo_optuna.games.space import unowned
+from mfhpo_optuna.games.declared import unowned
 from mfhpo_optuna.games.trials import GameTrials
 from mfhpo_optuna.study.distributions import drawn, levels_in
 from mfhpo_optuna.study.study_experiment import Reply, StudyExperiment
