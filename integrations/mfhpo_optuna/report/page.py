@@ -30,8 +30,7 @@ from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.visualization import plot_dissatisfaction, plot_equilibrium, plot_gain, plot_race
 from mfhpo_optuna.visualization.reading import StudyReading, read_study
 from mfhpo_optuna.visualization.search import draw_certificate
-from mfhpo_optuna.visualization.style import needed, require_plotly
-from mfhpo_optuna.visualization.words import value_text
+from mfhpo_optuna.visualization.style import needed, require_plotly, value_text
 
 _CLEAR = "rgba(0, 0, 0, 0)"  # the ground of the pictures
 _MARGIN = 0.04  # of the scale on which values are drawn, at either end

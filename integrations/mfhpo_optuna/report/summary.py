@@ -15,7 +15,7 @@ from mfhpo.racing.text import clean, params_in_words
 from mfhpo_optuna.report.ledger import COST_UNIT, Ledger
 from mfhpo_optuna.study.trials.attributes import FIDELITY_KEY, read_attribute
 from mfhpo_optuna.visualization.reading import StudyReading
-from mfhpo_optuna.visualization.words import counted, sentence, value_text
+from mfhpo_optuna.visualization.style import counted, sentence, value_text
 
 Status = Literal["certified", "not certified", "best so far", "no answer"]
 

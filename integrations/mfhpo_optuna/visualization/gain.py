@@ -17,7 +17,7 @@ from mfhpo.racing.text import name_in_words, params_in_words
 from mfhpo_optuna.samplers.rcucb import LimitKind
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.study_experiment import StudyExperiment
-from mfhpo_optuna.visualization import style, words
+from mfhpo_optuna.visualization import style
 from mfhpo_optuna.visualization.reading import told
 
 if TYPE_CHECKING:
@@ -87,8 +87,8 @@ def plot_gain(study: optuna.Study, *, sampler: StudySampler | None = None) -> go
     figure.update_xaxes(title_text="time limit in seconds", **_BOTTOM)
     own = [gain for _, gain, _ in best.gains]
     gains = [gain for curve in curves for _, gain, _ in curve.gains]
-    reach = list(words.span((*answer.interval, *own), gains, known.sign))
-    axis = f"gain of a trial ({words.better(known.sign)})"
+    reach = list(style.span((*answer.interval, *own), gains, known.sign))
+    axis = f"gain of a trial ({style.better(known.sign)})"
     figure.update_yaxes(title_text=axis, range=reach, zeroline=False, **_TOP)
     figure.update_yaxes(
         title_text="share stopped", range=[-0.05, 1.05], tickformat=".0%", zeroline=False, **_BOTTOM
@@ -129,11 +129,11 @@ def _title(known: StudyExperiment, answer: Answer) -> tuple[str, ...]:
         for point in answer.survival
         if point.limit == answer.limit
     ]
-    trials = words.counted(answer.trials, "trial")
-    return words.title(
+    trials = style.counted(answer.trials, "trial")
+    return style.title(
         f"One of {known.policy.n_arms} leads, with a limit of {answer.limit:.3g} s",
         params_in_words(answer.params),
-        f"Gain {answer.gain:.4g} {words.between(answer.interval)} for a trial",
+        f"Gain {answer.gain:.4g} {style.between(answer.interval)} for a trial",
         *stops,
         f"{answer.seconds:,.4g} s in {trials}, {answer.censored:.0%} stopped",
         f"Bounds are approximate: {answer.estimated}" if answer.estimated else "",
@@ -148,7 +148,7 @@ def _draw_arm(figure: Any, curve: _Curve, colour: str, width: float) -> None:
         "mode": "lines+markers",
         "marker": {"color": colour, "size": 3.0 + 1.5 * width},
         "text": [
-            style.hover([f"{label} with {limit:.4g} s", f"{gain:.4g} {words.between(interval)}"])
+            style.hover([f"{label} with {limit:.4g} s", f"{gain:.4g} {style.between(interval)}"])
             for limit, gain, interval in curve.gains
         ],
     }

@@ -17,9 +17,9 @@ from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.racing.text import params_in_words
 from mfhpo.search import OneOf
 from mfhpo_optuna.games.kind import GameKind
-from mfhpo_optuna.games.study import NashStudy
+from mfhpo_optuna.games.sampler import NashStudy
 from mfhpo_optuna.samplers.study_sampler import StudySampler
-from mfhpo_optuna.visualization import style, words
+from mfhpo_optuna.visualization import style
 from mfhpo_optuna.visualization.reading import told, told_again
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def plot_dissatisfaction(study: optuna.Study, *, sampler: StudySampler | None = 
     largest = style.rounded([stage.epsilon for stage in stages])
     texts = [
         style.hover(
-            [f"cost {stage.cost:,.6g}", *_gain_texts(stage), *words.params_lines(stage.params)]
+            [f"cost {stage.cost:,.6g}", *_gain_texts(stage), *style.params_lines(stage.params)]
         )
         for stage in stages
     ]
@@ -192,7 +192,7 @@ def plot_dissatisfaction(study: optuna.Study, *, sampler: StudySampler | None = 
 def _gain_texts(answer: Answer) -> list[str]:
     """Return what each player would gain by deviating, in a sentence."""
     return [
-        f"{player} would gain {gain.mean:.3g} {words.between(gain.interval)} by deviating"
+        f"{player} would gain {gain.mean:.3g} {style.between(gain.interval)} by deviating"
         if math.isfinite(gain.mean)
         else f"nothing was observed of {player}"
         for player, gain in (answer.dissatisfaction or {}).items()
@@ -215,13 +215,13 @@ def _title(answer: Answer) -> tuple[str, ...]:
     at_most, sure = "", f"probability\u00a0{answer.probability:g}"
     if math.isfinite(answer.at_most):
         at_most = f"At most {answer.at_most:.2g} standard deviations of an objective, {sure}"
-    return words.title(
+    return style.title(
         "Equilibrium" if answer.finished else "Equilibrium so far",
         params_in_words(answer.params),
         *_gain_texts(answer),
         at_most,
         f"Cost {answer.cost:,.6g} of {answer.budget:,.6g} in "
-        f"{words.counted(answer.trials, 'trial')}, {answer.evaluations:,} of them at the target",
+        f"{style.counted(answer.trials, 'trial')}, {answer.evaluations:,} of them at the target",
     )
 
 

@@ -9,7 +9,7 @@ from mfhpo.certification.certificate import Certificate
 from mfhpo.experiment import Answer
 from mfhpo.racing.text import name_in_words, params_in_words
 from mfhpo_optuna.study.study_experiment import StudyExperiment
-from mfhpo_optuna.visualization import style, words
+from mfhpo_optuna.visualization import style
 from mfhpo_optuna.visualization.reading import Evaluation, evaluations_of
 
 _TOP = {"row": 1, "col": 1}
@@ -32,10 +32,10 @@ def draw_search(known: StudyExperiment, answer: Answer) -> Any:
     valued = [e for e in evaluations if e.has_value]
     best = _best_at_target(known, valued)
     own = [e for e in valued if e.arm == answer.arm]
-    reach = words.span([e.value for e in (*own, *best)], [e.value for e in valued], sign)
+    reach = style.span([e.value for e in (*own, *best)], [e.value for e in valued], sign)
     _draw_others(figure, known, [e for e in valued if e.arm != answer.arm])
     if best:
-        level = words.level_text(known, best[-1].fidelity)
+        level = style.level_text(known, best[-1].fidelity)
         name = style.literal(", ".join(filter(None, ("luckiest value so far", level))))
         line = {"color": style.QUIET, "width": 1.8, "shape": "hv"}
         steps = [*best, replace(best[-1], end=cost)]
@@ -53,7 +53,7 @@ def draw_search(known: StudyExperiment, answer: Answer) -> Any:
     style.lay_out(figure, _title(known, answer), panels=panels, legend_lines=3)
     unit = " in seconds" if known.kind.in_seconds else ""
     figure.update_xaxes(title_text=f"cost paid{unit}", range=[0.0, 1.02 * cost], nticks=7, **_TOP)
-    figure.update_yaxes(title_text=f"value ({words.better(sign)})", range=list(reach), **_TOP)
+    figure.update_yaxes(title_text=f"value ({style.better(sign)})", range=list(reach), **_TOP)
     figure.update_yaxes(zeroline=False)
     return figure
 
@@ -74,7 +74,7 @@ def _draw_others(figure: Any, known: StudyExperiment, others: Sequence[Evaluatio
     for level in range(n_levels):
         size, opacity = (7, 1.0) if level == n_levels - 1 else (5, 0.7)
         marker = {"size": size, "opacity": opacity, "color": style.level_colour(level, n_levels)}
-        name = style.literal(words.level_text(known, level) or "evaluated")
+        name = style.literal(style.level_text(known, level) or "evaluated")
         shown = [e for e in others if e.fidelity == level and not e.is_replicate]
         _draw(figure, known, shown, marker=marker, name=name)
     if again := [e for e in others if e.is_replicate]:
@@ -108,17 +108,17 @@ def _draw(figure: Any, known: StudyExperiment, shown: Sequence[Evaluation], **lo
 def _text(known: StudyExperiment, evaluation: Evaluation) -> str:
     value = f"{evaluation.value:.5g}" if evaluation.has_value else "failed"
     purpose = ", for the certificate" if evaluation.is_replicate else ""
-    level = words.level_text(known, evaluation.fidelity)
+    level = style.level_text(known, evaluation.fidelity)
     lines = [f"trial {evaluation.trial}: {value}{purpose}"]
     lines += [level] if level else []
-    return style.hover([*lines, *words.params_lines(known.values_of(evaluation.arm).params)])
+    return style.hover([*lines, *style.params_lines(known.values_of(evaluation.arm).params)])
 
 
 def _title(known: StudyExperiment, answer: Answer) -> tuple[str, ...]:
     luck = "" if answer.certificate is None else _luck(answer.certificate)
     tried = f"{answer.tried:,} configurations, {answer.at_target:,} at the target"
     headline = "A search without an answer yet" if answer.arm is None else "The answer"
-    return words.answer_title(known, answer, headline, luck, tried)
+    return style.answer_title(known, answer, headline, luck, tried)
 
 
 def _luck(certificate: Certificate) -> str:
@@ -146,16 +146,16 @@ def draw_certificate(certificate: Mapping[str, Any], sign: float) -> Any:
 def _title_of_certificate(certificate: Mapping[str, Any]) -> tuple[str, ...]:
     cost = f"{certificate['evaluations']:,} new evaluations"
     if certificate["winner"] is None:
-        return words.title("No answer", words.sentence(certificate["reason"]), cost)
+        return style.title("No answer", style.sentence(certificate["reason"]), cost)
     best = certificate["candidates"][certificate["winner"]]
     state = "wins, certified" if certificate["certified"] else "leads, not certified"
     mean, interval = _worth(best)
-    return words.title(
-        f"{words.sentence(best['name'])} {state}",
+    return style.title(
+        f"{style.sentence(best['name'])} {state}",
         params_in_words(best["params"]),
-        f"{mean:.4g} {words.between(interval)}",
-        words.sentence((certificate.get("baseline") or {}).get("words", "")),
-        "" if certificate["certified"] else words.sentence(certificate["reason"]),
+        f"{mean:.4g} {style.between(interval)}",
+        style.sentence((certificate.get("baseline") or {}).get("words", "")),
+        "" if certificate["certified"] else style.sentence(certificate["reason"]),
         cost,
     )
 
@@ -196,8 +196,8 @@ def _draw_finalists(figure: Any, certificate: Mapping[str, Any], sign: float, ro
     style.draw(figure, claims, range(len(ordered)), text=texts, marker=circle, **panel)
     style.head(figure, "The finalists (○ what the search had seen)", panel=row)
     ends = [end for _, interval in worth for end in interval]
-    whole = words.span([*ends, *claims], (), sign)
-    axis = f"value ({words.better(sign)})"
+    whole = style.span([*ends, *claims], (), sign)
+    axis = f"value ({style.better(sign)})"
     figure.update_xaxes(title_text=axis, range=list(whole), zeroline=False, nticks=7, **panel)
     today = (certificate.get("baseline") or {}).get("name")
     names = (one["name"] for one in ordered)
@@ -219,8 +219,8 @@ def _lines(candidate: Candidate) -> list[str]:
     lines = [f"{name}: {candidate['standing']}", seen]
     if new:
         mean, interval = _worth(candidate)
-        times = words.counted(new, "new evaluation")
-        lines.append(f"{times}: {mean:.5g} {words.between(interval)}")
+        times = style.counted(new, "new evaluation")
+        lines.append(f"{times}: {mean:.5g} {style.between(interval)}")
     else:
         lines.append("not evaluated again yet")
-    return [*lines, *words.params_lines(candidate["params"])]
+    return [*lines, *style.params_lines(candidate["params"])]
