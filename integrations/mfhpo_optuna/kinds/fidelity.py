@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import optuna
 from optuna.trial import FrozenTrial, TrialState
@@ -27,9 +27,7 @@ from mfhpo_optuna.study.arms import ArmsLike, Params, given_arms
 from mfhpo_optuna.study.baseline import fault
 from mfhpo_optuna.study.kind import Kind, common_settings
 from mfhpo_optuna.study.loop.report import Progress
-
-if TYPE_CHECKING:
-    from mfhpo_optuna.study.study_experiment import StudyExperiment
+from mfhpo_optuna.study.study_experiment import StudyExperiment
 
 
 class FidelityKind(Kind):
@@ -121,7 +119,10 @@ class FidelityKind(Kind):
                 unit="trials" if budget.in_evaluations else unit,
                 has_end=math.isfinite(budget.amount),
             )
-        total, is_guess = _total(policy)
+        most = policy.budget if isinstance(policy, Race) else math.inf
+        remaining = policy.recommend().remaining_cost
+        is_guess = remaining is not None and policy.cost + remaining < most
+        total = policy.cost + remaining if is_guess else most if math.isfinite(most) else None
         n_arms = len(known.experiment.runner.configurations)
         return Progress(
             phase="pilot" if policy.piloting else _level(known, policy.fidelity),
@@ -274,12 +275,3 @@ def _level(known: StudyExperiment, index: int) -> str:
     level, fidelity = known.trials.levels[index], known.kind.fidelity
     assert fidelity is not None
     return f"{fidelity.name}={f'{level:.4g}' if isinstance(level, float) else level}"
-
-
-def _total(policy: Any) -> tuple[float | None, bool]:
-    """Return what a race will have cost, and whether that is a guess; None if unknown."""
-    budget = policy.budget if isinstance(policy, Race) else math.inf
-    remaining = policy.recommend().remaining_cost
-    if remaining is not None and policy.cost + remaining < budget:
-        return policy.cost + remaining, True
-    return (budget, False) if math.isfinite(budget) else (None, False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution
@@ -14,15 +14,13 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo.certification.certification import Certification
 from mfhpo.experiment import Answer, Assignment, ShortlistSettings, key_of
 from mfhpo.experiment.kinds.shortlist import ShortlistRunner
+from mfhpo_optuna.study.arms import Params
 from mfhpo_optuna.study.distributions import described
 from mfhpo_optuna.study.forgotten import ForgottenReplicate
 from mfhpo_optuna.study.kind import Kind, common_settings
 from mfhpo_optuna.study.loop.report import Progress
-
-if TYPE_CHECKING:
-    from mfhpo_optuna.study.arms import Params
-    from mfhpo_optuna.study.shortlist import StudyShortlist
-    from mfhpo_optuna.study.study_experiment import StudyExperiment
+from mfhpo_optuna.study.shortlist import StudyShortlist
+from mfhpo_optuna.study.study_experiment import StudyExperiment
 
 _GIVE_THE_SAME = "Give the objective that the study was run with."
 

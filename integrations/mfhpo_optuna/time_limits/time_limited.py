@@ -300,14 +300,17 @@ def supervise(worker: WorkerHandle, channel: Channel, trial: BaseTrial, limit: f
                 worker.kill_worker()
                 return End(None, clock.seconds())
             ready = wait([channel.end, worker.control], min(left, _LOOK_FOR_PROGRAM))
-            if ready and channel.end not in ready:
-                return _end_of_process(worker, clock.seconds())
             try:
+                if ready and channel.end not in ready:
+                    raise EOFError("its keeper knows how the worker has ended.")
                 end = _served(worker, channel, answers, clock) if ready else None
             except TimeoutError:
                 continue
             except (EOFError, ConnectionError):
-                return _end_of_process(worker, clock.seconds())
+                seconds, how = clock.seconds(), worker.how_worker_ended(_LAST_WORDS)
+                if how is None:
+                    worker.kill_worker()
+                return End(how or Exited(None), seconds)
             if end is not None:
                 return end
     finally:
@@ -331,13 +334,6 @@ def _served(worker: WorkerHandle, channel: Channel, answers: Answers, clock: _Cl
     if left > 0.0:
         channel.send(answered, min(left, _DAY))
     return None
-
-
-def _end_of_process(worker: WorkerHandle, seconds: float) -> End:
-    end = worker.how_worker_ended(_LAST_WORDS)
-    if end is None:
-        worker.kill_worker()
-    return End(end or Exited(None), seconds)
 
 
 class _Clock:

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from mfhpo.certification.certificate import Certificate
 from mfhpo.experiment import Answer
 from mfhpo.racing.text import name_in_words, params_in_words
 from mfhpo_optuna.study.study_experiment import StudyExperiment
@@ -115,20 +114,16 @@ def _text(known: StudyExperiment, evaluation: Evaluation) -> str:
 
 
 def _title(known: StudyExperiment, answer: Answer) -> tuple[str, ...]:
-    luck = "" if answer.certificate is None else _luck(answer.certificate)
+    luck = ""
+    if answer.certificate is not None:
+        result = answer.certificate.luckiest_result  # what the search would have handed over
+        luck = f"The search's best, {result.name}, had shown {result.promise:.4g}"
+        amount = f"{abs(result.gap):.2g} {'better' if result.gap >= 0.0 else 'worse'}"
+        compared = f", {amount} than its new mean"
+        luck += compared if result.evaluations else "; it was not evaluated again"
     tried = f"{answer.tried:,} configurations, {answer.at_target:,} at the target"
     headline = "A search without an answer yet" if answer.arm is None else "The answer"
     return style.answer_title(known, answer, headline, luck, tried)
-
-
-def _luck(certificate: Certificate) -> str:
-    """Return how far the candidate that the search would have handed over was from its promise."""
-    result = certificate.luckiest_result
-    words = f"The search's best, {result.name}, had shown {result.promise:.4g}"
-    if not result.evaluations:
-        return f"{words}; it was not evaluated again"
-    amount = f"{abs(result.gap):.2g} {'better' if result.gap >= 0.0 else 'worse'}"
-    return f"{words}, {amount} than its new mean"
 
 
 def draw_certificate(certificate: Mapping[str, Any], sign: float) -> Any:

@@ -50,7 +50,10 @@ class _Watched(_ThreadLocalStudyAttribute):
     def __setattr__(self, name: str, value: object) -> None:
         super().__setattr__(name, value)
         if name == "in_optimize_loop" and not value:
-            raised = _error_that_leaves(sys._getframe(1))
+            raised = sys.exc_info()[1]
+            trace = None if raised is None else raised.__traceback__
+            if trace is None or trace.tb_frame is not sys._getframe(1):
+                raised = None  # the loop's caller handles it: it does not end the loop
             error = _call_each(_then.pop(self, {}).values(), _behind(raised))
             if error is not None and error is not raised:
                 raise error
@@ -67,13 +70,6 @@ def _call_each(functions: Iterable[AtEnd], error: BaseException | None) -> BaseE
                 _logger.warning(f"At the end of optimize(), this failed too: {failure!r}")
             leaving = leaving or failure
     return leaving
-
-
-def _error_that_leaves(loop: FrameType) -> BaseException | None:
-    """Return the error that ends a frame's loop, not one that its caller handles."""
-    error = sys.exc_info()[1]
-    trace = None if error is None else error.__traceback__
-    return error if trace is not None and trace.tb_frame is loop else None
 
 
 def _behind(error: BaseException | None) -> BaseException | None:
@@ -114,12 +110,6 @@ class _Begun:
     thread: threading.Thread
     end: tuple[TrialState, Sequence[float] | None] | None = None  # what its sampler was told
 
-    @property
-    def is_left(self) -> bool:
-        """True if its thread has left it; what a child does that it has forked says nothing."""
-        is_here = self.thread is threading.current_thread()
-        return self.process == os.getpid() and (is_here or not self.thread.is_alive())
-
 
 # The trials of each study's `optimize` by number; those that have ended in order may be among them.
 _begun: WeakKeyDictionary[object, dict[int, _Begun]] = WeakKeyDictionary()
@@ -148,7 +138,11 @@ def note_end(
 def _end_those_left(study: optuna.Study, error: BaseException | None) -> None:
     storage = study._storage
     for number, begun in _begun.pop(study._thread_local, {}).items():
-        if not begun.is_left or (error is None and begun.end is not None):
+        is_here = begun.thread is threading.current_thread()
+        is_left = is_here or not begun.thread.is_alive()
+        # What happens in a process that this one was forked into says nothing.
+        is_ended = error is None and begun.end is not None
+        if begun.process != os.getpid() or not is_left or is_ended:
             continue
         trial = storage.get_trial(begun.trial_id)
         if trial.state == TrialState.RUNNING and begun.end is not None:
