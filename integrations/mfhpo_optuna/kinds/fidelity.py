@@ -113,7 +113,7 @@ class FidelityKind(Kind):
             return Progress(
                 phase=finalists if policy.shortlist else "search",
                 configurations=f"{len(budget.reached)} tried, {finished} at the target",
-                leader=_search_leader_in_words(known, policy),
+                leader=_leader_in_words(known, policy),
                 spent=budget.spent,
                 total=budget.amount if math.isfinite(budget.amount) else None,
                 unit="trials" if budget.in_evaluations else unit,
@@ -243,11 +243,14 @@ class SearchKind(FidelityKind):
 def _leader_in_words(known: StudyExperiment, policy: Any) -> str:
     arm, mean, interval, level = policy.leader()
     if arm is None:
-        return "none, every arm failed"
+        return "" if known.searches else "none, every arm failed"
     if math.isnan(mean):
         return ""  # nothing has given a value yet
     low, high = sorted(known.sign * bound for bound in interval)
     name = name_in_words(known.values_of(arm).params, arm)
+    if known.searches:
+        width = f" ± {(high - low) / 2.0:.2g}" if math.isfinite(high - low) else ""
+        return f"{name}, {known.sign * mean:.4g}{width or _below_target(known, level)}"
     if high - low < float("inf"):
         # Of all levels together: the mean of a single one need not lie within.
         return f"{name} in [{low:.4g}, {high:.4g}]"
@@ -255,15 +258,6 @@ def _leader_in_words(known: StudyExperiment, policy: Any) -> str:
     values = f"{count} value{'s' * (count != 1)}"
     width = f"± {half:.2g}" if half < float("inf") else f"({values})"
     return f"{name}, {known.sign * mean:.4g} {width}{_below_target(known, level)}"
-
-
-def _search_leader_in_words(known: StudyExperiment, policy: BudgetedSearch) -> str:
-    arm, mean, (low, high), level = policy.leader()
-    if arm is None:
-        return ""
-    width = f" ± {(high - low) / 2.0:.2g}" if math.isfinite(high - low) else ""
-    name = name_in_words(known.values_of(arm).params, arm)
-    return f"{name}, {known.sign * mean:.4g}{width or _below_target(known, level)}"
 
 
 def _below_target(known: StudyExperiment, level: int) -> str:

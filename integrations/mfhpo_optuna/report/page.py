@@ -16,7 +16,7 @@ from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from platform import python_version
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import optuna
@@ -94,8 +94,6 @@ _OF_A_RACE = (
 
 # Each of them ends our part of a note: if one was deleted by hand, the other still does.
 _LAST_OF_OURS = re.compile("|".join(map(re.escape, (_OF_A_GAME, _OF_A_RACE, _END_OF_OURS))))
-
-Span: TypeAlias = tuple[float, float]
 
 # The last ones ("@", "://", the dot after "www") begin an address, in which the dashboard would
 # show our backslashes.
@@ -278,7 +276,11 @@ def publish_to_dashboard(study: optuna.Study, *, sampler: StudySampler | None = 
             dashboard.save_plotly_graph_object(study, lower, graph_object_id=name)
     before = dashboard.get_note(study)
     own = _LAST_OF_OURS.split(before)[-1].strip()
-    note = f"{_note(reading, summary)}\n\n{own}".strip()
+    of_others = _OF_A_GAME if reading.purpose == "game" else _OF_A_RACE
+    rows = [f"| {_plain(name)} | {_plain(text)} |" for name, text in summary.rows]
+    table = ["\n".join(["| | |", "| --- | --- |", *rows])] if rows else []
+    head = [f"## {_plain(summary.status.capitalize())}", _plain(summary.sentence)]
+    note = "\n\n".join([*head, *table, of_others, _END_OF_OURS, own]).strip()
     if note != before:
         dashboard.save_note(study, note)
     return summary
@@ -288,36 +290,20 @@ def _in_the_box(figure: Any) -> Any:
     """Return the figure as high as the dashboard's box; None where nothing would show."""
     layout = figure.layout
     before = layout.height - layout.margin.t - layout.margin.b
-    after = _BOX - _ABOVE - layout.margin.b
-    places = _placed({axis.domain for axis in figure.select_yaxes()}, before / after)
-    if not places:
+    panels = np.array(sorted({axis.domain for axis in figure.select_yaxes()}))
+    gaps = before / (_BOX - _ABOVE - layout.margin.b) * (panels[1:, 0] - panels[:-1, 1])
+    if gaps.sum() > _MOST_BETWEEN:
         return None
+    heights = panels[:, 1] - panels[:, 0]
+    heights *= (1.0 - gaps.sum()) / heights.sum()
+    lows = np.cumsum([0.0, *(heights[:-1] + gaps)])  # with the same gaps, in pixels
+    placed = np.clip(np.column_stack([lows, lows + heights]), 0.0, 1.0)
+    places = dict(zip(map(tuple, panels.tolist()), map(tuple, placed.tolist()), strict=True))
     title = layout.title.text.split("<br>")[0]
     figure.update_layout(height=_BOX, title_text=title, margin_t=_ABOVE)
     for axis in figure.select_yaxes():
         axis.domain = places[axis.domain]
     return figure
-
-
-def _placed(panels: set[Span], shrinkage: float) -> dict[Span, Span]:
-    """Return where panels go in a lower figure with the same gaps; {} if they do not fit."""
-    ordered = np.array(sorted(panels))
-    gaps = shrinkage * (ordered[1:, 0] - ordered[:-1, 1])
-    if gaps.sum() > _MOST_BETWEEN:
-        return {}
-    heights = ordered[:, 1] - ordered[:, 0]
-    heights *= (1.0 - gaps.sum()) / heights.sum()
-    lows = np.cumsum([0.0, *(heights[:-1] + gaps)])
-    placed = np.clip(np.column_stack([lows, lows + heights]), 0.0, 1.0)
-    return dict(zip(map(tuple, ordered.tolist()), map(tuple, placed.tolist()), strict=True))
-
-
-def _note(reading: StudyReading, summary: Summary) -> str:
-    of_others = _OF_A_GAME if reading.purpose == "game" else _OF_A_RACE
-    rows = [f"| {_plain(name)} | {_plain(text)} |" for name, text in summary.rows]
-    table = ["\n".join(["| | |", "| --- | --- |", *rows])] if rows else []
-    head = f"## {_plain(summary.status.capitalize())}"
-    return "\n\n".join([head, _plain(summary.sentence), *table, of_others, _END_OF_OURS])
 
 
 def _plain(text: str) -> str:

@@ -67,8 +67,6 @@ class StudySampler(BaseSampler):
         self._settings = Settings(self, self._arguments)
         self._studies = Studies(self._new, self._settings, kind.notes())
 
-    # What users call.
-
     @property
     def arguments(self) -> dict[str, Any]:
         """The arguments that were given; a study keeps them in its attribute ``mfhpo:sampler``."""
@@ -123,8 +121,6 @@ class StudySampler(BaseSampler):
                 f"{fidelity.name!r}, so {consequence}"
             )
         return known
-
-    # What Optuna calls.
 
     def reseed_rng(self) -> None:
         """Do nothing: randomness comes from the seed and the trials, never from a shared state."""
@@ -241,8 +237,6 @@ class StudySampler(BaseSampler):
             self._conclude(study, trial)
             stop(study)
 
-    # Choosing.
-
     def _reply(self, study: optuna.Study, trial: FrozenTrial) -> Reply:
         """Return what a trial is to do, which is written down; wait while that may change.
 
@@ -324,8 +318,6 @@ class StudySampler(BaseSampler):
             return drawn(self._seed or 0, trial.number, name, distribution)
         return value_for(study, known, trial, note, name, distribution, self._arm_sampler)
 
-    # Answering.
-
     def _conclude(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Add the trial that ``study.best_trial`` is to show, unless another worker has done so."""
         with self._studies.lock:
@@ -365,8 +357,6 @@ class StudySampler(BaseSampler):
             if progress.has_end and "cut short" not in known.trials.warned:
                 known.trials.warned.add("cut short")
                 _logger.warning(self.kind.cut_short(known, progress))
-
-    # Studies.
 
     def _check_study(self, study: optuna.Study) -> None:
         if objection := self.objection_to(study):

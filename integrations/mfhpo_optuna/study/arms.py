@@ -238,13 +238,6 @@ class Values:
         for name in told.keys() & trial.distributions.keys():
             known.distributions.setdefault(name, trial.distributions[name])
 
-    def expect(self, arm: int, params: Params) -> None:
-        """Learn what the objective will be given for a draw, unless a trial has said otherwise."""
-        known = self[arm]
-        known.expected |= params.keys() - known.params.keys()
-        for name, value in params.items():
-            known.params.setdefault(name, value)
-
     def end(self, arm: int, level: int, trial: FrozenTrial) -> bool:
         """Learn from a trial with a value; False if it evaluated something else.
 

@@ -181,8 +181,10 @@ class Translation:
         claim = trial.number, note.order
         if claim not in self._begun_as:
             enqueued = self.values.configuration(trial.system_attrs.get("fixed_params") or {})
-            self.values.expect(arm, enqueued)
-            self._begun_as[claim] = {**self.values[arm].params, **enqueued}
+            known = self.values[arm]  # the objective will be given these
+            known.expected |= enqueued.keys() - known.params.keys()
+            known.params |= {n: v for n, v in enqueued.items() if n not in known.params}
+            self._begun_as[claim] = {**known.params, **enqueued}
         return dict(self._begun_as[claim])
 
     def found(self, trial: FrozenTrial, note: PullNote) -> list[Event]:

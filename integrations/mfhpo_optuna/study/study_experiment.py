@@ -83,8 +83,6 @@ class StudyExperiment:
             self._news, lease, lambda note: cost_of(note.fidelity, bool(self.trials.levels))
         )
 
-    # Reading.
-
     def read(self, study: optuna.Study) -> bool:
         """Take in what is new; False if all must be read anew.
 
@@ -177,8 +175,6 @@ class StudyExperiment:
         self._is_stale |= self.trials.values.is_overturned
         return [*found, outcome]
 
-    # Choosing what a trial evaluates.
-
     def reply_to(self, trial: FrozenTrial) -> Reply:
         """Return what a trial that begins is to do; one that repeats a lost trial does the same."""
         is_retry = "failed_trial" in trial.system_attrs
@@ -266,8 +262,6 @@ class StudyExperiment:
         foreign = (name for name in parameters_before(trial) or {} if name not in known)
         return did_you_mean(next(foreign, ""), known)
 
-    # Ends.
-
     def end(self, study: optuna.Study, trial: FrozenTrial, state: TrialState, values: Any) -> bool:
         """Take in a trial that ends now; return whether it was an evaluation, and so no answer."""
         fidelity = self.kind.fidelity
@@ -308,8 +302,6 @@ class StudyExperiment:
     def is_worth_waiting(self) -> bool:
         """True if a trial is under way whose worker is not dead for all that is known."""
         return any(str(number) in self.experiment.open for number in self.under_way.waited_for())
-
-    # Answers.
 
     @property
     def searches(self) -> bool:

@@ -12,7 +12,6 @@ import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from multiprocessing.pool import RemoteTraceback  # type: ignore[attr-defined]
 from typing import Any, TypeAlias
 
@@ -114,25 +113,18 @@ class PackedError:
 
     def error(self) -> BaseException:
         """Return the exception, or the nearest to it that this process knows."""
-        error = self._nearest()
+        error: BaseException = RuntimeError(self.message)
+        for is_itself in (False, True):
+            with suppress(Exception):
+                found = pickle.loads(self.pickled if is_itself else self.pickled_class)
+                if not is_itself:
+                    found = found.__new__(found)
+                    found.args = (self.message,)
+                # What was made without its __init__ may not be able to show itself.
+                str(found), repr(found)
+                error = found if isinstance(found, BaseException) else error
         if self.of_storage:
             setattr(error, OF_STORAGE, True)
-        return error
-
-    def _nearest(self) -> BaseException:
-        for make in (partial(pickle.loads, self.pickled), self._of_its_class):
-            with suppress(Exception):
-                error = make()
-                # What was made without its __init__ may not be able to show itself.
-                str(error), repr(error)
-                if isinstance(error, BaseException):
-                    return error
-        return RuntimeError(self.message)
-
-    def _of_its_class(self) -> Any:
-        kind = pickle.loads(self.pickled_class)
-        error = kind.__new__(kind)
-        error.args = (self.message,)
         return error
 
 

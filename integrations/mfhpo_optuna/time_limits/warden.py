@@ -120,20 +120,17 @@ class _Keeper:
         """Serve the study's process until it closes the connection, or the warden ends."""
         _begin_to_guard(self._control)
         with self._control, suppress(ConnectionError):
-            self._serve()
+            while os.getppid() == self._warden:
+                ready = wait([self._control], _LOOK_AT_WORKER)
+                processes.reap(self._note_end)
+                if ready:
+                    order, handles, _, _ = socket.recv_fds(self._control, 1, 1)
+                    if not order:
+                        break
+                    self._obey(order, handles)
+                elif time.monotonic() >= self._look_at:
+                    self._look_at_memory()
         self._end_worker()
-
-    def _serve(self) -> None:
-        while os.getppid() == self._warden:
-            ready = wait([self._control], _LOOK_AT_WORKER)
-            processes.reap(self._note_end)
-            if ready:
-                order, handles, _, _ = socket.recv_fds(self._control, 1, 1)
-                if not order:
-                    break
-                self._obey(order, handles)
-            elif time.monotonic() >= self._look_at:
-                self._look_at_memory()
 
     def _obey(self, order: bytes, handles: list[int]) -> None:
         if order == START:

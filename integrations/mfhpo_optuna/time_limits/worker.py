@@ -158,24 +158,17 @@ class Answers:
 
     def to(self, call: Call) -> Answer:
         """Answer one call."""
-        samples = self._samples(call)
-        began = time.monotonic()
-        outcome = self._done(call)
+        suggested = call.arguments[0] if call.arguments else call.options.get("name")
+        wanted = suggested if call.name.startswith("suggest_") else None  # None: all parameters
+        samples = call.name == "relative_params" or call.name.startswith("suggest_")
+        samples &= isinstance(wanted, str | None) and wanted not in self._sampled
+        if samples:
+            self._sampled.add(wanted)
+        began, outcome = time.monotonic(), self._done(call)
         fails = isinstance(outcome, PackedError) and outcome.of_storage
         spared = samples or (fails and not self._has_failed)
         self._has_failed |= fails
         return Answer(call.number, outcome, time.monotonic() - began if spared else 0.0)
-
-    def _samples(self, call: Call) -> bool:
-        wanted = None  # of all parameters
-        if call.name.startswith("suggest_"):
-            wanted = call.arguments[0] if call.arguments else call.options.get("name")
-        elif call.name != "relative_params":
-            return False
-        if not isinstance(wanted, str | None) or wanted in self._sampled:
-            return False
-        self._sampled.add(wanted)
-        return True
 
     def _done(self, call: Call) -> Outcome:
         try:
