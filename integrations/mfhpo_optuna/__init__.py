@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from mfhpo.knowledge.fidelity import Fidelity
     from mfhpo_optuna.certification import StudyCertificate, certify
     from mfhpo_optuna.games.sampler import NashSampler, StudyDeviation, StudyEquilibrium
+    from mfhpo_optuna.pruners.curve_pruner import IISEPruner
     from mfhpo_optuna.pruners.elimination_pruner import MFEliminationPruner
-    from mfhpo_optuna.pruners.iise_pruner import IISEPruner
     from mfhpo_optuna.pruners.time_limit_pruner import TimeLimitPruner
     from mfhpo_optuna.report.page import publish_to_dashboard, write_report
     from mfhpo_optuna.samplers.answer import (
@@ -84,7 +84,7 @@ _NAMES = {
     "mfhpo_optuna.certification": "StudyCertificate certify",
     "mfhpo_optuna.games.sampler": "NashSampler StudyDeviation StudyEquilibrium",
     "mfhpo_optuna.pruners.elimination_pruner": "MFEliminationPruner",
-    "mfhpo_optuna.pruners.iise_pruner": "IISEPruner",
+    "mfhpo_optuna.pruners.curve_pruner": "IISEPruner",
     "mfhpo_optuna.pruners.time_limit_pruner": "TimeLimitPruner",
     "mfhpo_optuna.report.page": "publish_to_dashboard write_report",
     "mfhpo_optuna.samplers.answer": (

@@ -13,8 +13,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo.experiment import Assignment, Begun, Concluded, Ended, Event, Found, Lost, key_of
-from mfhpo_optuna.study.arms import Params, Values, outside_ranges
-from mfhpo_optuna.study.baseline import is_baseline
+from mfhpo_optuna.study.arms import Params, Values, is_baseline, outside_ranges
 from mfhpo_optuna.study.distributions import (
     Replicates,
     described,

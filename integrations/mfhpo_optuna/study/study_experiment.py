@@ -15,8 +15,7 @@ from mfhpo import Observation
 from mfhpo.experiment import Answer, Assignment, Done, Event, Experiment, Lost, Refused, Wait
 from mfhpo.knowledge.statistics import PullStatistics
 from mfhpo.search import BudgetedSearch
-from mfhpo_optuna.study.arms import Known
-from mfhpo_optuna.study.baseline import is_baseline
+from mfhpo_optuna.study.arms import Known, is_baseline
 from mfhpo_optuna.study.distributions import described, did_you_mean
 from mfhpo_optuna.study.events import Translation, concluded_by
 from mfhpo_optuna.study.forgotten import ForgottenReplicateWarning
