@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
 from typing import Any, TypeAlias
 
 import optuna
@@ -76,10 +75,8 @@ class StudyExperiment:
         self._is_stale, self._is_new = False, True
         self._n_counted = 0  # results that `at_target` has
         self._news = TrialNews()
-        # Levels are found once.
-        cost_of = cache(lambda level, has_levels: kind.cost_of(level, self.trials.levels))
         self.under_way = UnderWay(
-            self._news, lease, lambda note: cost_of(note.fidelity, bool(self.trials.levels))
+            self._news, lease, lambda note: kind.cost_of(note.fidelity, self.trials.levels)
         )
 
     def read(self, study: optuna.Study) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -68,13 +67,14 @@ def plot_gain(study: optuna.Study, *, sampler: StudySampler | None = None) -> go
     for curve, colour in zip(rest, style.SEVERAL, strict=False):
         _draw_arm(figure, curve, colour, 1.3)
     band = [(at, *ends) for at, _, ends in best.gains if math.isfinite(ends[1] - ends[0])]
-    _draw_band(figure, band, _TOP)
+    style.ribbon(figure, band, style.WINNER, **_TOP)
     _draw_arm(figure, best, style.WINNER, 3.0)
     lines, text = _title(known, answer), [style.hover(_title(known, answer))]
     star = {"symbol": "star", "size": 18, "color": style.WINNER}
     at, gain = [answer.limit], [answer.gain]
     style.draw(figure, at, gain, text=text, marker=star, name="recommended", **_TOP)
-    _draw_band(figure, [(point.limit, point.low, point.high) for point in answer.survival], _BOTTOM)
+    shares = [(point.limit, point.low, point.high) for point in answer.survival]
+    style.ribbon(figure, shares, style.WINNER, **_BOTTOM)
     _draw_stops(figure, stopped[answer.arm])
     for axis in ("", "2"):
         style.rule(figure, answer.limit, axis)
@@ -100,7 +100,6 @@ def plot_gain(study: optuna.Study, *, sampler: StudySampler | None = None) -> go
 class _Curve:
     """One configuration over its limits."""
 
-    arm: int
     name: str
     gains: list[tuple[float, float, tuple[float, float]]]  # limit, gain, interval where known
     survival: list[tuple[float, float]]  # limit, probability to run beyond it
@@ -119,7 +118,7 @@ def _curve(known: StudyExperiment, answer: Answer, arm: int) -> _Curve:
     if arm == answer.arm:
         survival = [point.probability for point in answer.survival]
     name = name_in_words(known.values_of(arm).params, arm)
-    return _Curve(arm, name, gains, list(zip(limits, survival, strict=True)))
+    return _Curve(name, gains, list(zip(limits, survival, strict=True)))
 
 
 def _title(known: StudyExperiment, answer: Answer) -> tuple[str, ...]:
@@ -157,13 +156,6 @@ def _draw_arm(figure: Any, curve: _Curve, colour: str, width: float) -> None:
     limits, shares = zip(*curve.survival, strict=True) if curve.survival else ((), ())
     look = {"mode": "lines", "hoverinfo": "skip"}
     style.draw(figure, limits, style.rounded(shares), **look, **common, **_BOTTOM)
-
-
-def _draw_band(
-    figure: Any, ends: Sequence[tuple[float, float, float]], panel: dict[str, int]
-) -> None:
-    limits, lower, upper = zip(*ends, strict=True) if ends else ((), (), ())
-    style.ribbon(figure, limits, lower, upper, style.WINNER, **panel)
 
 
 def _draw_stops(figure: Any, stopped: dict[float, list[bool]]) -> None:

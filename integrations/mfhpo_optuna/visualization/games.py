@@ -88,10 +88,11 @@ def _draw_slice(
     colour = style.level_colour(1, 2)
     common = {"showlegend": panel == style.LEFT, **panel}
     if not is_choice:
-        lower, upper = (means - half_widths).tolist(), (means + half_widths).tolist()
         name = f"interval, probability {game.policy.probability:g}"
         group = {"name": name, "legendgroup": "interval"}
-        style.ribbon(figure, values, lower, upper, colour, **group, **common)
+        lower, upper = (means - half_widths).tolist(), (means + half_widths).tolist()
+        ends = list(zip(values, lower, upper, strict=True))
+        style.ribbon(figure, ends, colour, **group, **common)
     look: dict[str, Any] = {"mode": "lines", "line": {"color": colour, "width": 2}}
     if is_choice:
         bars = {"array": style.rounded(half_widths.tolist())}
@@ -159,9 +160,9 @@ def plot_dissatisfaction(study: optuna.Study, *, sampler: StudySampler | None = 
     costs = [stage.cost for stage in stages]
     gains = [stage.dissatisfaction or {} for stage in stages]
     lower = [max(gain.relative_interval[0] for gain in of.values()) for of in gains]
-    upper = [stage.at_most for stage in stages]
+    ends = [(stage.cost, low, stage.at_most) for stage, low in zip(stages, lower, strict=True)]
     figure = style.new_figure()
-    style.ribbon(figure, costs, lower, upper, style.WINNER, name="interval")
+    style.ribbon(figure, ends, style.WINNER, name="interval")
     for name, colour in zip(gains[-1], itertools.cycle(style.SEVERAL)):
         line = {"color": colour, "width": 1.3, "dash": "dot"}
         means = style.rounded([of[name].relative for of in gains])
@@ -180,12 +181,10 @@ def plot_dissatisfaction(study: optuna.Study, *, sampler: StudySampler | None = 
     figure.update_xaxes(title_text="cost paid", rangemode="tozero")
     # Nobody is sure of anything at first: intervals of that time would hide what came of it.
     later = [stage.at_most for stage in stages[len(stages) // 2 :]]
-    ends = filter(math.isfinite, [*(stage.epsilon for stage in stages), *later])
-    reach, unit = (
-        [0.0, 1.05 * max(ends, default=0.0) or 1.0],
-        "standard deviations of the objective",
-    )
-    figure.update_yaxes(title_text=unit, range=reach, zeroline=False)
+    seen = filter(math.isfinite, [*(stage.epsilon for stage in stages), *later])
+    unit = "standard deviations of the objective"
+    top = 1.05 * max(seen, default=0.0) or 1.0
+    figure.update_yaxes(title_text=unit, range=[0.0, top], zeroline=False)
     return figure
 
 

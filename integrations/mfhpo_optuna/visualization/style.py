@@ -125,17 +125,13 @@ def draw(figure: Any, x: Sequence[Any], y: Sequence[Any], **look: Any) -> None:
 
 
 def ribbon(
-    figure: Any,
-    x: Sequence[Any],
-    lower: Sequence[float],
-    upper: Sequence[float],
-    colour: str,
-    **options: Any,
+    figure: Any, ends: Sequence[tuple[Any, float, float]], colour: str, **options: Any
 ) -> None:
-    """Shade what lies between two curves."""
+    """Shade what lies between two curves: each place with both ends there."""
+    x, lower, upper = zip(*ends, strict=True) if ends else ((), (), ())
     look = {"mode": "lines", "fill": "toself", "fillcolor": faded(colour, 0.18), "line_width": 0}
-    x, y = [*x, *reversed(x)], rounded([*upper, *reversed(lower)])
-    draw(figure, x, y, hoverinfo="skip", **look | options)
+    y = rounded([*upper, *reversed(lower)])
+    draw(figure, [*x, *reversed(x)], y, hoverinfo="skip", **look | options)
 
 
 def star(
