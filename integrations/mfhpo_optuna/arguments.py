@@ -39,9 +39,6 @@ _FREE = ("lease", "progress")
 
 _NOT_COMPARED = {"unknown": None}
 
-# Bytes of all arguments as JSON, which is ASCII: MySQL holds 65,535 in an attribute.
-_MOST_BYTES = 60_000
-
 # Characters that are shown of an argument that JSON does not hold, and of one in a refusal.
 _SHOWN, _SHOWN_OF_EACH = 200, 60
 
@@ -133,17 +130,8 @@ def objection_to_version(note: Mapping[str, Any] | None) -> str:
 
 
 def to_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments as plain JSON values; of what has no such form, the text alone.
-
-    The longest ones become a text, too, where a database may not hold all of them.
-    """
-    found = {name: _encoded(value) for name, value in arguments.items()}
-    bytes_of = {name: len(json.dumps(encoded)) for name, encoded in found.items()}
-    for name in sorted(bytes_of, key=lambda name: -bytes_of[name]):
-        if len(json.dumps(found)) <= _MOST_BYTES:
-            break
-        found[name] = _unknown(arguments[name])
-    return found
+    """Return the arguments as plain JSON values; of what has no such form, the text alone."""
+    return {name: _encoded(value) for name, value in arguments.items()}
 
 
 def from_json(arguments: Mapping[str, Any]) -> dict[str, Any]:

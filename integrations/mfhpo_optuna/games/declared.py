@@ -14,6 +14,7 @@ from mfhpo_optuna.study.distributions import (
     contains,
     described,
     did_you_mean,
+    index_of,
     kind_of,
     levels_in,
     place_of,
@@ -217,12 +218,6 @@ class GameSpace:
     def params(self, point: Point) -> dict[str, Any]:
         """Return all players' parameters at a profile, those of one value included."""
         return {name: self.value(name, point.get(name, 0.0)) for name in self._players.parameters}
-
-
-def index_of(value: Any, values: Sequence[Any]) -> int | None:
-    """Return the place of the first of some values that is equal; a storage may have brought it."""
-    known, sought = [*map(described, values)], described(value)
-    return known.index(sought) if sought in known else None
 
 
 def fault_of(trial: FrozenTrial, players: Players, fidelity: GameFidelity, space: GameSpace) -> str:

@@ -17,9 +17,9 @@ from optuna.trial import FrozenTrial
 from mfhpo.experiment import Assignment, Begun, Ended, Event, GameSettings, Lost
 from mfhpo.experiment.kinds.games import levels_of, number_of
 from mfhpo.search import Point
-from mfhpo_optuna.games.declared import GameSpace, fault_of, index_of, other_game
+from mfhpo_optuna.games.declared import GameSpace, fault_of, other_game
 from mfhpo_optuna.games.kind import GameKind
-from mfhpo_optuna.study.distributions import drawn
+from mfhpo_optuna.study.distributions import drawn, index_of
 from mfhpo_optuna.study.events import Translation
 from mfhpo_optuna.study.kind import Kind
 from mfhpo_optuna.study.trials.attributes import (

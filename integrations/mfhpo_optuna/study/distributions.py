@@ -3,7 +3,7 @@
 import difflib
 import math
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
@@ -52,12 +52,14 @@ def contains(distribution: BaseDistribution, value: Any) -> bool:
         return any(described(value) == described(choice) for choice in distribution.choices)
     if not (isinstance(distribution, (IntDistribution, FloatDistribution)) and is_number(value)):
         return False
-    if not distribution.low <= value <= distribution.high:
-        return False
-    if distribution.step is None:
-        return True
-    steps = (value - distribution.low) / distribution.step
-    return bool(abs(steps - round(steps)) < 1e-8)
+    # A whole number may be beyond all floats.
+    return bool(distribution.low <= value <= distribution.high and distribution._contains(value))
+
+
+def index_of(value: Any, values: Sequence[Any]) -> int | None:
+    """Return the place of the first of some values that is equal; a storage may have brought it."""
+    known, sought = [*map(described, values)], described(value)
+    return known.index(sought) if sought in known else None
 
 
 def own_value(distribution: BaseDistribution, value: Any) -> Any:

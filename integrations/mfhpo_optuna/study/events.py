@@ -18,6 +18,7 @@ from mfhpo_optuna.study.distributions import (
     Replicates,
     described,
     did_you_mean,
+    index_of,
     kind_of,
     levels_in,
     point_of,
@@ -282,8 +283,8 @@ class Translation:
         fidelity = self.kind.fidelity
         if fidelity is None or fidelity.name not in trial.params or not self.levels:
             return None
-        known, level = [*map(described, self.levels)], described(trial.params[fidelity.name])
-        return known.index(level) if level in known else len(known)
+        index = index_of(trial.params[fidelity.name], self.levels)
+        return len(self.levels) if index is None else index
 
     def _is_as_claimed(
         self, trial: FrozenTrial, note: PullNote, arm: int, level: int | None

@@ -15,7 +15,7 @@ from mfhpo.experiment import Answer, Assignment, Done, Event, Experiment, Lost, 
 from mfhpo.knowledge.statistics import PullStatistics
 from mfhpo.search import BudgetedSearch
 from mfhpo_optuna.study.arms import Known, is_baseline
-from mfhpo_optuna.study.distributions import described, did_you_mean
+from mfhpo_optuna.study.distributions import did_you_mean, index_of
 from mfhpo_optuna.study.events import Translation, concluded_by
 from mfhpo_optuna.study.forgotten import ForgottenReplicateWarning
 from mfhpo_optuna.study.kind import Kind
@@ -190,13 +190,13 @@ class StudyExperiment:
             return self.experiment.next(moving=moving)
         fidelity, level = self.kind.fidelity, None
         if fidelity is not None and fidelity.name in fixed and self.trials.levels:
-            levels, asked = [*map(described, self.trials.levels)], fixed[fidelity.name]
-            if described(asked) not in levels:
+            level = index_of(fixed[fidelity.name], self.trials.levels)
+            if level is None:
                 return Refused(
-                    f"{fidelity.name}={asked!r} is none of the levels {list(self.trials.levels)}; "
-                    f"enqueue one of the levels, or leave {fidelity.name!r} to the sampler"
+                    f"{fidelity.name}={fixed[fidelity.name]!r} is none of the levels "
+                    f"{list(self.trials.levels)}; enqueue one of the levels, or leave "
+                    f"{fidelity.name!r} to the sampler"
                 )
-            level = levels.index(described(asked))
         elif self.trials.levels and is_baseline(trial):
             level = len(self.trials.levels) - 1
         part = self.trials.values.configuration(fixed), level
