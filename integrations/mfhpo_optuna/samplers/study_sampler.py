@@ -10,14 +10,13 @@ from typing import Any
 import optuna
 from optuna.distributions import BaseDistribution
 from optuna.pruners import HyperbandPruner, MedianPruner, NopPruner
-from optuna.samplers import BaseSampler
+from optuna.samplers import BaseSampler, BruteForceSampler, GridSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo._validation import MOST_SEED, check_count, check_instance, check_limit
+from mfhpo._validation import MOST_SEED, check_count, check_instance, check_limit, shown
 from mfhpo.experiment import Answer, Assignment, Done, Refused, Wait
 from mfhpo_optuna.arguments import Settings
 from mfhpo_optuna.samplers import answer as answers
-from mfhpo_optuna.samplers.options import check_arm_sampler
 from mfhpo_optuna.samplers.studies import Studies, stop
 from mfhpo_optuna.samplers.suggestions import arms_only_study, value_for
 from mfhpo_optuna.study.arms import enqueue_baseline
@@ -59,7 +58,17 @@ class StudySampler(BaseSampler):
         seed: int | None = None,
         drawn_by: str = "arm_sampler",
     ) -> None:
-        check_arm_sampler(arm_sampler, drawn_by)
+        if arm_sampler is not None and not isinstance(arm_sampler, BaseSampler):
+            raise TypeError(
+                f"{drawn_by} must be a sampler of Optuna such as TPESampler() or None, got "
+                f"{shown(arm_sampler)}."
+            )
+        if isinstance(arm_sampler, (GridSampler, BruteForceSampler)):
+            raise TypeError(
+                f"{drawn_by}={type(arm_sampler).__name__} enumerates a whole space and cannot draw "
+                f"single configurations; give another one such as RandomSampler(), or, to a "
+                f"sampler with arms, arms={{name: distribution}}: all of a small space."
+            )
         self.kind, self._arguments, self._arm_sampler = kind, dict(arguments), arm_sampler
         self._lease = check_limit("lease", lease)
         self._seed = None if seed is None else check_count("seed", seed, 0, MOST_SEED)

@@ -152,6 +152,14 @@ class Translation:
             return None
         if arm == _NONE or (level is not None and level >= max(1, len(self.levels))):
             return None
+        claim, values = (trial.number, note.order), self.values
+        if not values.is_declared and claim not in self._begun_as:  # what is known when it begins
+            enqueued = values.configuration(trial.system_attrs.get("fixed_params") or {})
+            known = values[arm]  # the objective will be given these
+            known.expected |= enqueued.keys() - known.params.keys()
+            known.params |= {n: v for n, v in enqueued.items() if n not in known.params}
+            self._begun_as[claim] = {**known.params, **enqueued}
+        claimed = dict(self.given[arm] if values.is_declared else self._begun_as[claim])
         shortlist = [
             f"draw {of}" if isinstance(of, int) else self._keys[self._by_key[of]]
             for of in note.shortlist
@@ -160,7 +168,7 @@ class Translation:
         return Begun(
             id=str(trial.number),
             order=note.order,
-            configuration=self._claimed(trial, note, arm),
+            configuration=claimed,
             draw=None if self.values.is_declared else arm,
             levels=None if level is None else (level,),
             point=note.point,
@@ -173,19 +181,6 @@ class Translation:
             is_baseline=is_baseline(trial),
             worker=note.worker or "",
         )
-
-    def _claimed(self, trial: FrozenTrial, note: PullNote, arm: int) -> Params:
-        """Return the configuration that is claimed: of a draw, what was known when it began."""
-        if self.values.is_declared:
-            return dict(self.given[arm])
-        claim = trial.number, note.order
-        if claim not in self._begun_as:
-            enqueued = self.values.configuration(trial.system_attrs.get("fixed_params") or {})
-            known = self.values[arm]  # the objective will be given these
-            known.expected |= enqueued.keys() - known.params.keys()
-            known.params |= {n: v for n, v in enqueued.items() if n not in known.params}
-            self._begun_as[claim] = {**known.params, **enqueued}
-        return dict(self._begun_as[claim])
 
     def found(self, trial: FrozenTrial, note: PullNote) -> list[Event]:
         """Return what a trial tells about levels and replicates that nobody had declared."""

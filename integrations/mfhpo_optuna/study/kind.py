@@ -18,7 +18,7 @@ from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.search.declared import has_levels
 from mfhpo_optuna.study.arms import Params
-from mfhpo_optuna.study.distributions import described, drawn
+from mfhpo_optuna.study.distributions import described
 from mfhpo_optuna.study.forgotten import ForgottenReplicate
 from mfhpo_optuna.study.loop.report import Progress
 from mfhpo_optuna.study.trials.attributes import (
@@ -137,21 +137,6 @@ class Kind(abc.ABC):
             return ""
         return f"{answer.reason}. Give it a larger budget, or mend the objective."
 
-    def shown(
-        self, known: Any, answer: Answer
-    ) -> tuple[dict[str, Any], dict[str, BaseDistribution]]:
-        """Return parameters and distributions of the trial that shows an answer."""
-        params: dict[str, Any] = {}
-        distributions: dict[str, BaseDistribution] = {}
-        if answer.arm is not None:
-            what = known.values_of(answer.arm)
-            params, distributions = dict(what.params), dict(what.distributions)
-        asked = known.trials.fidelity_distribution
-        if asked is not None and self.fidelity is not None:
-            distributions[self.fidelity.name] = asked
-            params[self.fidelity.name] = answer.level
-        return params, {name: how for name, how in distributions.items() if name in params}
-
     def sure_value(self, known: Any, bound: float) -> float | None:
         """Return the least worth of the leader, maximised; None if it is not to be shown."""
         return bound
@@ -160,22 +145,16 @@ class Kind(abc.ABC):
         """Return arms and their comparable values, for another sampler that draws arms."""
         return []
 
-    def value_outside(
-        self,
-        known: Any,
-        trial: FrozenTrial,
-        arm: int,
-        name: str,
-        value: Any,
-        distribution: BaseDistribution,
-    ) -> Any:
-        """Return another value than one out of range; ValueError if users have given that."""
-        if known.trials.values.is_declared:
-            raise ValueError(
-                f"{self.arms_option}[{arm}][{name!r}]={value!r} is not a value of the objective's "
-                f"{distribution}; change the arm, or what the objective suggests."
-            )
-        return drawn(0, trial.number, name, distribution)
+    def objection_to_value(
+        self, known: Any, arm: int, name: str, value: Any, distribution: BaseDistribution
+    ) -> str:
+        """Return what is wrong with a value out of range, if it was given; "": it is drawn anew."""
+        if not known.trials.values.is_declared:
+            return ""
+        return (
+            f"{self.arms_option}[{arm}][{name!r}]={value!r} is not a value of the objective's "
+            f"{distribution}; change the arm, or what the objective suggests."
+        )
 
     def cut_short(self, known: Any, progress: Progress) -> str:
         """Return what is left and what is known where an `optimize` ended before the end."""

@@ -113,26 +113,18 @@ def _values(study: optuna.Study) -> list[float]:
         for trial in study.get_trials(deepcopy=False, states=states)
         if CERTIFICATE_KEY not in trial.user_attrs
     ]
-    fidelity = read_attribute(study, FIDELITY_KEY)
-    levels = [_level(trial, fidelity) for trial in ended]
-    sign, target = _sign(study), max(levels, default=0.0)
-    return [
-        sign * trial.values[0] if level == target and _has_value(trial) else math.nan
-        for trial, level in zip(ended, levels, strict=True)
+    fidelity = read_attribute(study, FIDELITY_KEY) or ""
+    levels = [  # or places among choices
+        trial.distributions[fidelity].to_internal_repr(trial.params[fidelity])
+        if fidelity in trial.params
+        else 0.0
+        for trial in ended
     ]
-
-
-def _level(trial: FrozenTrial, fidelity: str | None) -> float:
-    """Return the level of a trial, or its place among choices."""
-    if fidelity is None or fidelity not in trial.params:
-        return 0.0
-    return trial.distributions[fidelity].to_internal_repr(trial.params[fidelity])
-
-
-def _has_value(trial: FrozenTrial) -> bool:
-    if trial.state != TrialState.COMPLETE:
-        return False
-    broken = {name for name, value in trial.constraints.items() if value > 0.0}
-    if ARM_KEY in trial.user_attrs:  # single evaluations break a constraint of mfhpo's own
-        broken.discard(NO_ANSWER)
-    return not broken
+    sign, target, values = _sign(study), max(levels, default=0.0), []
+    for trial, level in zip(ended, levels, strict=True):
+        broken = {name for name, value in trial.constraints.items() if value > 0.0}
+        if ARM_KEY in trial.user_attrs:  # single evaluations break a constraint of mfhpo's own
+            broken.discard(NO_ANSWER)
+        counts = level == target and trial.state == TrialState.COMPLETE and not broken
+        values.append(sign * trial.values[0] if counts else math.nan)
+    return values

@@ -69,12 +69,7 @@ def plot_equilibrium(study: optuna.Study, *, sampler: StudySampler | None = None
 
 
 def _draw_slice(
-    figure: Any,
-    game: NashStudy,
-    answer: Answer,
-    player: int,
-    parameter: str,
-    panel: dict[str, int],
+    figure: Any, game: NashStudy, answer: Answer, player: int, parameter: str, panel: dict[str, int]
 ) -> None:
     places, space = _places(game, parameter), game.trials.space
     means, half_widths = _gains_by_moving(game, answer, player, parameter, places)

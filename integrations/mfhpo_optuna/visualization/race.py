@@ -145,7 +145,7 @@ def _draw(known: StudyExperiment, answer: Answer) -> Any:
         _draw_paid(figure, rows, level, colour, style.level_text(known, level))
     if has_winner and math.isfinite(first.mean):
         name = name_in_words(known.values_of(first.arm).params, first.arm)
-        style.star(figure, first.mean, first.interval, first.text, style.LEFT, name=name)
+        style.star(figure, (first.mean, first.interval), first.text, style.LEFT, name=name)
     _draw_exits(figure, rows)
     style.head(figure, "What it is worth")
     style.head(figure, "When it left, and its cost", panel=2)

@@ -185,7 +185,7 @@ def _draw_finalists(figure: Any, certificate: Mapping[str, Any], sign: float, ro
     style.draw(figure, values, known, text=seen, error_x=bars, marker=dot, **panel)
     has_winner = winner is not None
     if has_winner and known[:1] == [0]:
-        style.star(figure, values[0], worth[0][1], texts[0], panel)
+        style.star(figure, (values[0], worth[0][1]), texts[0], panel)
     claims = style.rounded([one["claim"] for one in ordered])
     circle = {"symbol": "circle-open", "size": 9, "color": style.QUIET, "line_width": 2}
     style.draw(figure, claims, range(len(ordered)), text=texts, marker=circle, **panel)
