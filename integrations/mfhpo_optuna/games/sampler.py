@@ -1,7 +1,5 @@
 """The sampler that looks for an equilibrium of several players' objectives, and their study."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias

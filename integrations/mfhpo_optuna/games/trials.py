@@ -3,8 +3,6 @@
 All trials count, also those of other samplers: they have no claim, and come before all others.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Races and searches over a fidelity, as kinds of experiments on a study."""
 
-from __future__ import annotations
-
 import abc
 import math
 import warnings

@@ -1,7 +1,5 @@
 """The record of `certify`: the candidates of a shortlist are evaluated until the best is known."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from copy import deepcopy

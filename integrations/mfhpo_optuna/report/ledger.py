@@ -1,7 +1,5 @@
 """What each trial of a study evaluated, and what it cost."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

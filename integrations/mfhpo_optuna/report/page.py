@@ -1,7 +1,5 @@
 """What shows a study to people who were not there: a page, and a note in optuna-dashboard."""
 
-from __future__ import annotations
-
 import errno
 import json
 import math

@@ -1,7 +1,5 @@
 """A study's answer in words, whatever kind of sampler gave it."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

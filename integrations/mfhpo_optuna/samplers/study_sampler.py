@@ -373,7 +373,7 @@ class StudySampler(BaseSampler):
 
     def objection_to_others(self, study: optuna.Study) -> str:
         """Return why this worker must not run a study beside others; else note how it is run."""
-        return self._studies.objection_to_others(study, sleep=self._sleep)
+        return self._studies.objection_to_others(study, -1, self._sleep)
 
     def _read(self, study: optuna.Study) -> StudyExperiment:
         """Return what is known about a study, with its news; the lock is held."""

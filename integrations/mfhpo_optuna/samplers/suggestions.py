@@ -1,7 +1,5 @@
 """Values that a trial gets when its objective asks for a parameter, also by another sampler."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Container
 from typing import Any

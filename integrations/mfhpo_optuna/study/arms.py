@@ -1,12 +1,11 @@
 """The configurations of a study: as users give them, and each one's values as they become known."""
 
-from __future__ import annotations
-
 import math
 import warnings
 import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from numbers import Integral
 from typing import Any, TypeAlias
 
@@ -84,7 +83,7 @@ def _drawn(
             )
     grid_size = math.prod(_size(distribution) for distribution in distributions.values())
     if grid_size <= n:
-        return _grid(distributions, int(grid_size))
+        return _grid(distributions)
     hypercube, drawn = LatinHypercube(n, seed), {}
     for arm in range(n):
         params = {name: hypercube.draw(arm, name, value) for name, value in distributions.items()}
@@ -131,19 +130,16 @@ def _size(distribution: BaseDistribution) -> float:
     return 1 if distribution.single() else float("inf")
 
 
-def _grid(distributions: Mapping[str, BaseDistribution], size: int) -> list[Params]:
-    arms: list[Params] = []
-    for index in range(size):
-        params: Params = {}
-        for name, distribution in distributions.items():
-            choices = int(_size(distribution))
-            index, choice = divmod(index, choices)
-            if isinstance(distribution, IntDistribution) and distribution.log:
-                # The same values with equal weights, so that the grid meets each of them.
-                distribution = IntDistribution(distribution.low, distribution.high)
-            params[name] = from_unit((choice + 0.5) / choices, distribution)
-        arms.append(params)
-    return arms
+def _grid(distributions: Mapping[str, BaseDistribution]) -> list[Params]:
+    """Return all configurations of a finite space, in which the first parameter changes first."""
+    values: list[list[Any]] = []
+    for distribution in distributions.values():
+        n = int(_size(distribution))
+        if isinstance(distribution, IntDistribution) and distribution.log:
+            # The same values with equal weights, so that the grid meets each of them.
+            distribution = IntDistribution(distribution.low, distribution.high)
+        values.insert(0, [from_unit((choice + 0.5) / n, distribution) for choice in range(n)])
+    return [dict(zip(distributions, reversed(arm), strict=True)) for arm in product(*values)]
 
 
 class LatinHypercube:

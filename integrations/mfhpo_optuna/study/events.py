@@ -1,7 +1,5 @@
 """A trial becomes events: begun as its note says, and ended or lost as its state says."""
 
-from __future__ import annotations
-
 import hashlib
 import warnings
 from collections.abc import Mapping
@@ -12,7 +10,7 @@ from optuna.distributions import BaseDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo.experiment import Assignment, Begun, Concluded, Ended, Event, Found, Lost, key_of
+from mfhpo.experiment import Assignment, Begun, Ended, Event, Found, Lost, key_of
 from mfhpo_optuna.study.arms import Params, Values, is_baseline, outside_ranges
 from mfhpo_optuna.study.distributions import (
     Replicates,
@@ -27,7 +25,6 @@ from mfhpo_optuna.study.kind import Kind
 from mfhpo_optuna.study.loop.ends import is_spoilt
 from mfhpo_optuna.study.trials.attributes import (
     ARM_KEY,
-    CONCLUDED_KEY,
     MEMORY_KEY,
     PullNote,
     parameters_before,
@@ -366,12 +363,3 @@ class Translation:
         if about not in self.warned:
             self.warned.add(about)
             warnings.warn(message, category, stacklevel=8)
-
-
-def concluded_by(trial: FrozenTrial, study: str) -> Concluded | None:
-    """Return that a study's worker has given a certified answer, which the trial shows."""
-    note = read_attribute(trial, CONCLUDED_KEY)
-    if note is None or note["study"] != study:
-        return None
-    open = tuple(map(str, note["open"]))
-    return Concluded(id=str(trial.number), order=note["order"], open=open)

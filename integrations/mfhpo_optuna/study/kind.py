@@ -1,7 +1,5 @@
 """The contract between a study and what a sampler runs on it: a race, a search, a game."""
 
-from __future__ import annotations
-
 import abc
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -11,16 +11,27 @@ from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Observation
-from mfhpo.experiment import Answer, Assignment, Done, Event, Experiment, Lost, Refused, Wait
+from mfhpo.experiment import (
+    Answer,
+    Assignment,
+    Concluded,
+    Done,
+    Event,
+    Experiment,
+    Lost,
+    Refused,
+    Wait,
+)
 from mfhpo.knowledge.statistics import PullStatistics
 from mfhpo.search import BudgetedSearch
 from mfhpo_optuna.study.arms import Known, is_baseline
 from mfhpo_optuna.study.distributions import did_you_mean, index_of
-from mfhpo_optuna.study.events import Translation, concluded_by
+from mfhpo_optuna.study.events import Translation
 from mfhpo_optuna.study.forgotten import ForgottenReplicateWarning
 from mfhpo_optuna.study.kind import Kind
 from mfhpo_optuna.study.trials.attributes import (
     ARM_KEY,
+    CONCLUDED_KEY,
     END_KEY,
     LIMIT_KEY,
     LOST_KEY,
@@ -128,8 +139,8 @@ class StudyExperiment:
 
     def _events_of(self, trial: FrozenTrial) -> list[Event]:
         if trial.state == TrialState.RUNNING:
-            noted = map(trial.user_attrs.get, (ARM_KEY, QUERY_KEY, LIMIT_KEY, LOST_KEY))
-            look = len(trial.params), repr(list(noted))
+            keys = ARM_KEY, QUERY_KEY, LIMIT_KEY, LOST_KEY
+            look = len(trial.params), repr([trial.user_attrs.get(key) for key in keys])
             if self._looks.get(trial.number) == look:
                 return []
             self._looks[trial.number] = look
@@ -137,8 +148,11 @@ class StudyExperiment:
             return []
         elif certificate_of(trial) is not None:
             self.certificates.append(trial)
-            concluded = concluded_by(trial, self.trials.name)
-            return [] if concluded is None else [concluded]
+            noted = read_attribute(trial, CONCLUDED_KEY)
+            if noted is None or noted["study"] != self.trials.name:
+                return []
+            open = tuple(map(str, noted["open"]))
+            return [Concluded(id=str(trial.number), order=noted["order"], open=open)]
         note = self.trials.note_of(trial)
         begun = None if note is None else self.trials.begun(trial, note)
         if note is None or begun is None:

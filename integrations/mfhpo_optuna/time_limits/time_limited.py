@@ -293,7 +293,11 @@ def supervise(worker: WorkerHandle, channel: Channel, trial: BaseTrial, limit: f
     before = objective_clock.set(clock.seconds)
     try:
         while True:
-            if _is_interrupted():
+            # The main thread counts as alive while the interpreter joins those of executors.
+            ends = getattr(threading, "_SHUTTING_DOWN", False)
+            ends = ends or not threading.main_thread().is_alive()
+            # One that ended without an error may have left its work to threads on purpose.
+            if ends and isinstance(getattr(sys, "last_value", None), KeyboardInterrupt):
                 raise KeyboardInterrupt("the program was interrupted while trials ran")
             left = clock.left()
             if left <= 0.0:
@@ -351,13 +355,6 @@ class _Clock:
 
     def left(self) -> float:
         return self.limit - self.seconds()
-
-
-def _is_interrupted() -> bool:
-    # The main thread counts as alive while the interpreter joins those of executors.
-    ends = getattr(threading, "_SHUTTING_DOWN", False) or not threading.main_thread().is_alive()
-    # One that ended without an error may have left its work to threads on purpose.
-    return ends and isinstance(getattr(sys, "last_value", None), KeyboardInterrupt)
 
 
 time_limited = TimeLimited  # called like a function: what it makes is one

@@ -71,7 +71,11 @@ def work(end: socket.socket, objective: Objective) -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    _empty_standard_input()
+    # In a session of its own, a process that reads from the terminal would get an error.
+    with suppress(OSError):
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
     close_in_forked_children(end)
     channel = Channel(end)
     try:
@@ -112,14 +116,6 @@ def _exit_with(error: BaseException) -> NoReturn:
         code = 1
     flush_output()
     os._exit((code or 0) & 0xFF)
-
-
-def _empty_standard_input() -> None:
-    # In a session of its own, a process that reads from the terminal would get an error.
-    with suppress(OSError):
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(nothing, 0)
-        os.close(nothing)
 
 
 @dataclass(frozen=True)

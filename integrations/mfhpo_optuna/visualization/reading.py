@@ -1,7 +1,5 @@
 """What a study tells: the sampler that has run it, its evaluations, and the answers about it."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Trials as they run and end: which have news, which are under way, and how each has ended."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
