@@ -19,12 +19,7 @@ from mfhpo_optuna.study.arms import Params
 from mfhpo_optuna.study.distributions import described
 from mfhpo_optuna.study.forgotten import ForgottenReplicate
 from mfhpo_optuna.study.loop.report import Progress
-from mfhpo_optuna.study.trials.attributes import (
-    CENSORED_KEY,
-    FIDELITY_KEY,
-    MEMORY_KEY,
-    read_attribute,
-)
+from mfhpo_optuna.study.trials import attributes
 from mfhpo_optuna.study.trials.under_way import End
 
 Warn: TypeAlias = Callable[[str, str], None]
@@ -72,9 +67,9 @@ class Kind(abc.ABC):
         if end.state != TrialState.PRUNED:
             return None
         # A larger limit of time may be worth it, one of memory there will not be.
-        if read_attribute(trial, MEMORY_KEY) is not None:
+        if attributes.read_attribute(trial, attributes.MEMORY_KEY) is not None:
             return float("inf")
-        stopped_at: float | None = read_attribute(trial, CENSORED_KEY)
+        stopped_at: float | None = attributes.read_attribute(trial, attributes.CENSORED_KEY)
         return stopped_at
 
     def cost_of(self, level: int | None, levels: Sequence[Any]) -> float:
@@ -174,7 +169,7 @@ class Kind(abc.ABC):
         """Return what a study is told about how it is run, by attribute."""
         if self.fidelity is None or not has_levels(self.fidelity):
             return {}
-        return {FIDELITY_KEY: self.fidelity.name}
+        return {attributes.FIDELITY_KEY: self.fidelity.name}
 
     def announcement(self, known: Any) -> str:
         """Return what the log is to say once about how a study is run; empty for nothing."""

@@ -8,13 +8,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import check_instance
 from mfhpo.certification.settling import Outlook, Settling
-from mfhpo_optuna.study.trials.attributes import (
-    ARM_KEY,
-    CERTIFICATE_KEY,
-    FIDELITY_KEY,
-    NO_ANSWER,
-    read_attribute,
-)
+from mfhpo_optuna.study.trials import attributes
 
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
@@ -111,9 +105,9 @@ def _values(study: optuna.Study) -> list[float]:
     ended = [
         trial
         for trial in study.get_trials(deepcopy=False, states=states)
-        if CERTIFICATE_KEY not in trial.user_attrs
+        if attributes.CERTIFICATE_KEY not in trial.user_attrs
     ]
-    fidelity = read_attribute(study, FIDELITY_KEY) or ""
+    fidelity = attributes.read_attribute(study, attributes.FIDELITY_KEY) or ""
     levels = [  # or places among choices
         trial.distributions[fidelity].to_internal_repr(trial.params[fidelity])
         if fidelity in trial.params
@@ -123,8 +117,8 @@ def _values(study: optuna.Study) -> list[float]:
     sign, target, values = _sign(study), max(levels, default=0.0), []
     for trial, level in zip(ended, levels, strict=True):
         broken = {name for name, value in trial.constraints.items() if value > 0.0}
-        if ARM_KEY in trial.user_attrs:  # single evaluations break a constraint of mfhpo's own
-            broken.discard(NO_ANSWER)
+        if attributes.ARM_KEY in trial.user_attrs:  # it breaks a constraint of mfhpo's own
+            broken.discard(attributes.NO_ANSWER)
         counts = level == target and trial.state == TrialState.COMPLETE and not broken
         values.append(sign * trial.values[0] if counts else math.nan)
     return values
