@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from optuna.pruners import BasePruner
-from optuna.study import Study, StudyDirection
+from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import check_count, check_names, check_probability
@@ -25,6 +25,7 @@ from mfhpo.identification.curves.curves import (
     read_curve,
 )
 from mfhpo.knowledge.arrays import FloatArray
+from mfhpo_optuna.study.distributions import signs_of
 from mfhpo_optuna.study.trials.under_way import TrialNews
 
 # COMPLETE trials that show how long curves are, and how many of them are long.
@@ -93,11 +94,10 @@ class CurvePruner(BasePruner):
         reports = trial.intermediate_values
         if not reports or math.isnan(reports[max(reports)]):
             return False
-        sign = 1.0 if study.direction == StudyDirection.MAXIMIZE else -1.0
         with self._lock:
             history = self._histories.get(study)
             if history is None:
-                history = self._histories[study] = CurveHistory(self, sign)
+                history = self._histories[study] = CurveHistory(self, signs_of(study)[0])
             history.update(study)
             curve = history.curve(trial)
             race = history.race

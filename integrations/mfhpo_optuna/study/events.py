@@ -7,7 +7,6 @@ from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo.experiment import Assignment, Begun, Ended, Event, Found, Lost, key_of
@@ -20,6 +19,7 @@ from mfhpo_optuna.study.distributions import (
     kind_of,
     levels_in,
     point_of,
+    signs_of,
 )
 from mfhpo_optuna.study.kind import Kind
 from mfhpo_optuna.study.loop.ends import is_spoilt
@@ -51,7 +51,7 @@ class Translation:
         self.kind = kind
         self._arguments = arguments  # a digest of the sampler's
         self.name = study.study_name
-        self.sign = 1.0 if study.directions[0] == StudyDirection.MAXIMIZE else -1.0
+        self.sign = signs_of(study)[0]
         given = kind.given(seed)
         self.given = [] if isinstance(given, int) else given
         self.values = Values(given, kind.owned, seed)

@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo.experiment import Answer, Assignment
@@ -16,7 +15,7 @@ from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.search.declared import has_levels
 from mfhpo_optuna.study.arms import Params
-from mfhpo_optuna.study.distributions import described
+from mfhpo_optuna.study.distributions import described, signs_of
 from mfhpo_optuna.study.forgotten import ForgottenReplicate
 from mfhpo_optuna.study.loop.report import Progress
 from mfhpo_optuna.study.trials import attributes
@@ -180,7 +179,7 @@ def common_settings(study: optuna.Study, seed: int, lease: float | None) -> dict
     """Return the settings that all kinds with one objective have."""
     return {
         "seed": seed,
-        "sign": 1.0 if study.direction == StudyDirection.MAXIMIZE else -1.0,
+        "sign": signs_of(study)[0],
         "lease_seconds": lease,
         "describe": described,
     }

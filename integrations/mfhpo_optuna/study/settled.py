@@ -3,11 +3,11 @@
 import math
 
 import optuna
-from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import check_instance
 from mfhpo.certification.settling import Outlook, Settling
+from mfhpo_optuna.study.distributions import signs_of
 from mfhpo_optuna.study.trials import attributes
 
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
@@ -87,11 +87,7 @@ class StopWhenSettled:
             If it has several objectives.
         """
         check_instance("study", study, optuna.Study, "an optuna.Study")
-        return self._settling.outlook(_values(study), _sign(study))
-
-
-def _sign(study: optuna.Study) -> float:
-    return 1.0 if study.direction == StudyDirection.MAXIMIZE else -1.0
+        return self._settling.outlook(_values(study), signs_of(study)[0])
 
 
 def _values(study: optuna.Study) -> list[float]:
@@ -114,7 +110,7 @@ def _values(study: optuna.Study) -> list[float]:
         else 0.0
         for trial in ended
     ]
-    sign, target, values = _sign(study), max(levels, default=0.0), []
+    sign, target, values = signs_of(study)[0], max(levels, default=0.0), []
     for trial, level in zip(ended, levels, strict=True):
         broken = {name for name, value in trial.constraints.items() if value > 0.0}
         if attributes.ARM_KEY in trial.user_attrs:  # it breaks a constraint of mfhpo's own

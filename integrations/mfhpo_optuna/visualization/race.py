@@ -14,6 +14,7 @@ from mfhpo.experiment import Answer
 from mfhpo.racing.text import name_in_words
 from mfhpo_optuna.kinds.fidelity import FidelityKind
 from mfhpo_optuna.samplers.study_sampler import StudySampler
+from mfhpo_optuna.study.distributions import signs_of
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.visualization import style
 from mfhpo_optuna.visualization.reading import Evaluation, record_of, told, told_again
@@ -79,8 +80,7 @@ def plot_race(study: optuna.Study, *, sampler: StudySampler | None = None) -> go
         record = record_of(study)
         if record is None or record.answer is None:
             raise
-        maximise = study.direction == optuna.study.StudyDirection.MAXIMIZE
-        return draw_certificate(record.answer, 1.0 if maximise else -1.0)
+        return draw_certificate(record.answer, signs_of(study)[0])
     return draw_search(known, answer) if known.searches else _draw(known, answer)
 
 

@@ -20,6 +20,7 @@ from mfhpo_optuna.arguments import from_json, objection_to_version
 from mfhpo_optuna.kinds.fidelity import FidelityKind
 from mfhpo_optuna.samplers.rcucb import LimitKind
 from mfhpo_optuna.samplers.study_sampler import StudySampler
+from mfhpo_optuna.study.distributions import signs_of
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.study.trials.attributes import (
     SAMPLER_KEY,
@@ -182,8 +183,7 @@ class StudyReading:
     @property
     def sign(self) -> float:
         """1 where larger values are better, and -1 where smaller ones are."""
-        maximise = self.study.directions[0] == optuna.study.StudyDirection.MAXIMIZE
-        return 1.0 if maximise else -1.0
+        return signs_of(self.study)[0]
 
     @property
     def purpose(self) -> Purpose:
