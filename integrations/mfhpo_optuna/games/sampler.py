@@ -329,9 +329,6 @@ class NashSampler(StudySampler):
             if game.policy is not None and not game.policy.finished:
                 self._stop_if_hopeless(study, game)
 
-    def _mark_as_no_answer(self, study: optuna.Study, trial: FrozenTrial) -> None:
-        """Do nothing: each trial is a profile of its own."""
-
     def _of(self, study: optuna.Study) -> NashStudy:
         game = self._studies.of(study)
         assert isinstance(game, NashStudy)

@@ -19,8 +19,8 @@ from mfhpo_optuna.arguments import Settings
 from mfhpo_optuna.samplers import answer as answers
 from mfhpo_optuna.samplers.studies import Studies, stop
 from mfhpo_optuna.samplers.suggestions import arms_only_study, value_for
-from mfhpo_optuna.study.arms import enqueue_baseline
-from mfhpo_optuna.study.distributions import check_choices, drawn
+from mfhpo_optuna.study.baseline import enqueue
+from mfhpo_optuna.study.distributions import check_choices, did_you_mean, drawn
 from mfhpo_optuna.study.kind import Kind
 from mfhpo_optuna.study.loop.ends import call_at_end, end_with_optimize, mark_if_spoilt, note_end
 from mfhpo_optuna.study.loop.report import ProgressLike, ProgressReport
@@ -195,7 +195,7 @@ class StudySampler(BaseSampler):
             )
         if self.objection_to(study):
             return  # the first suggestion raises; raising here would leave the trial running
-        enqueue_baseline(study, self.kind.baseline)
+        enqueue(study, self.kind.baseline)
         call_at_end(study, self, lambda error: self._ended(study, error))
         try:
             refusal = self._studies.objection_to_others(study, trial.number, self._sleep)
@@ -208,9 +208,11 @@ class StudySampler(BaseSampler):
         if isinstance(reply, Done):
             self._end(study, trial)
         elif isinstance(reply, Refused):
+            names = self.known(study).trials.names()
+            foreign = (name for name in parameters_before(trial) or {} if name not in names)
             warnings.warn(
                 f"trial {trial.number} was enqueued, and {reply.why}: it runs, but does not count."
-                f"{self.known(study).hint_at(trial)}",
+                f"{did_you_mean(next(foreign, ''), names)}",
                 stacklevel=4,
             )
 
@@ -263,7 +265,9 @@ class StudySampler(BaseSampler):
                     known.waits_since = None
                     with self._studies.whole(study):
                         if not known.claim(study, trial, reply) and may_wait:
-                            known.withdraw(study, trial)
+                            why = "others evaluate the same"
+                            known.note_loss(study, trial, why, is_withdrawn=True)
+                            known.idle.add(trial.number)
                     return reply
                 now = known.under_way.clock()
                 if not isinstance(reply, Wait) or not may_wait:
@@ -342,8 +346,8 @@ class StudySampler(BaseSampler):
 
     def _mark_as_no_answer(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Keep a single noisy value from being the best trial, which must break no constraint."""
-        # Only a running `Trial` has a public method for it.
-        study._storage.set_trial_system_attr(trial._trial_id, f"constraints:{NO_ANSWER}", 1.0)
+        if self.kind.has_one_objective:  # only a running `Trial` has a public method for it
+            study._storage.set_trial_system_attr(trial._trial_id, f"constraints:{NO_ANSWER}", 1.0)
 
     def _stop_if_hopeless(self, study: optuna.Study, known: StudyExperiment) -> None:
         if known.is_over and stop(study):

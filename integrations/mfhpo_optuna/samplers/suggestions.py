@@ -9,7 +9,7 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from mfhpo_optuna.study.arms import is_baseline
+from mfhpo_optuna.study.baseline import is_baseline
 from mfhpo_optuna.study.distributions import contains, described, drawn, levels_in, own_value
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.study.trials.attributes import PullNote

@@ -24,8 +24,9 @@ from mfhpo.experiment import (
 )
 from mfhpo.knowledge.statistics import PullStatistics
 from mfhpo.search import BudgetedSearch
-from mfhpo_optuna.study.arms import Known, is_baseline
-from mfhpo_optuna.study.distributions import did_you_mean, index_of
+from mfhpo_optuna.study.arms import Known
+from mfhpo_optuna.study.baseline import is_baseline
+from mfhpo_optuna.study.distributions import index_of
 from mfhpo_optuna.study.events import Translation
 from mfhpo_optuna.study.forgotten import ForgottenReplicateWarning
 from mfhpo_optuna.study.kind import Kind
@@ -250,11 +251,6 @@ class StudyExperiment:
                 return True
         return True
 
-    def withdraw(self, study: optuna.Study, trial: FrozenTrial) -> None:
-        """Note that a trial evaluates nothing, since others do what it claims."""
-        self._note_loss(study, trial, "others evaluate the same", is_withdrawn=True)
-        self.idle.add(trial.number)
-
     def _write_claim(self, study: optuna.Study, trial: FrozenTrial, assignment: Assignment) -> None:
         note = self.trials.note_for(trial, assignment, self.experiment.order)
         # Whoever sees the claim is to see the limit, too.
@@ -265,12 +261,6 @@ class StudyExperiment:
         write_attribute(study, trial, ARM_KEY, note.to_dict())
         for event in self._events_of(trial):
             self.experiment.apply(event)
-
-    def hint_at(self, trial: FrozenTrial) -> str:
-        """Return a question about a misspelt name of what a trial was enqueued with, or nothing."""
-        known = self.trials.names()
-        foreign = (name for name in parameters_before(trial) or {} if name not in known)
-        return did_you_mean(next(foreign, ""), known)
 
     def end(self, study: optuna.Study, trial: FrozenTrial, state: TrialState, values: Any) -> bool:
         """Take in a trial that ends now; return whether it was an evaluation, and so no answer."""
@@ -300,9 +290,10 @@ class StudyExperiment:
         for trial, why, is_sure in self.under_way.lost(self.experiment.runner.counts_late):
             if str(trial.number) in self.experiment.open:
                 with suppress(UpdateFinishedTrialError):  # it has ended after all
-                    self._note_loss(study, trial, why, is_sure=is_sure)
+                    self.note_loss(study, trial, why, is_sure=is_sure)
 
-    def _note_loss(self, study: optuna.Study, trial: FrozenTrial, why: str, **how: Any) -> None:
+    def note_loss(self, study: optuna.Study, trial: FrozenTrial, why: str, **how: Any) -> None:
+        """Note on a trial that it is lost, or evaluates nothing."""
         mark = EndNote(trial.number, self.experiment.order, worker_name(), why=why, **how)
         write_attribute(study, trial, LOST_KEY, mark.to_dict())
         if (lost := lost_of(trial)) is not None:

@@ -139,7 +139,15 @@ class TimeLimited:
         self._warned = False
         self._suspects_fork = start_method == "fork"
         if start_method != "fork":
-            _check_picklable(objective, start_method)
+            try:
+                pickle.dumps(objective)
+            except Exception as error:
+                raise TypeError(
+                    f'start_method="{start_method}" sends the objective to a new process, but '
+                    f"{objective!r} cannot be pickled: {error}. Define it at the top level of a "
+                    f"module (no lambda, not replaced there by what time_limited returns), or use "
+                    f'start_method="fork".'
+                ) from error
         self._hire()
 
     def __call__(self, trial: BaseTrial) -> float | Sequence[float]:
@@ -237,18 +245,6 @@ class TimeLimited:
                 stacklevel=3,
             )
         return math.inf
-
-
-def _check_picklable(objective: Objective, start_method: str) -> None:
-    try:
-        pickle.dumps(objective)
-    except Exception as error:
-        raise TypeError(
-            f'start_method="{start_method}" sends the objective to a new process, but '
-            f"{objective!r} cannot be pickled: {error}. Define it at the top level of a module "
-            f"(no lambda, not replaced there by what time_limited returns), or use "
-            f'start_method="fork".'
-        ) from error
 
 
 def _uses_openmp() -> bool:
