@@ -163,7 +163,8 @@ class StudyExperiment:
         events: list[Event] = [begun] if lost is None else [begun, lost]
         if trial.state.is_finished():
             return [*events, *self._end(trial, note, end_of(trial))]
-        self.under_way.see(trial, note)
+        if trial.number not in self._ended:  # which the study may not say yet
+            self.under_way.see(trial, note)
         self.trials.values.see(self.trials.arm_of(note), trial, trial.params)
         return [*events, *self.trials.found(trial, note)]
 
