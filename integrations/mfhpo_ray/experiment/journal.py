@@ -30,6 +30,7 @@ RECOMMENDATION = "recommendation"  # the record that has the answer
 
 _TRIAL = "trial"  # what a line of the journal is about
 _EVENTS = "events"  # the file of these lines
+_APPENDING = ("local", "hdfs", "mock")  # file systems; stores of objects cannot append
 _FOLDER = "mfhpo"
 # Ray downloads every .json of an experiment's folder when it restores.
 _SUFFIX = ".jsonl"
@@ -42,7 +43,7 @@ class Journal:
         self._filesystem = filesystem
         self.folder = folder
         self._made = False
-        self._n_files: int | None = None  # where nothing can be appended to a file
+        self._n_files: int | None = None  # where each part is a file
 
     @property
     def run(self) -> str:
@@ -79,16 +80,14 @@ class Journal:
         text = "".join(json.dumps(part) + "\n" for part in parts)
         # What a process that died has left of a line is a line of its own.
         data = ("\n" + text).encode()
+        if self._filesystem.type_name in _APPENDING:
+            with self._filesystem.open_append_stream(self._path(_EVENTS)) as stream:
+                stream.write(data)
+            return
         if self._n_files is None:
-            try:
-                with self._filesystem.open_append_stream(self._path(_EVENTS)) as stream:
-                    stream.write(data)
-                return
-            except NotImplementedError:  # by stores of objects, such as S3
-                self._n_files = len(_listed(self._filesystem, self.folder))
-        with self._filesystem.open_output_stream(
-            self._path(f"{_EVENTS}_{self._n_files:09}")
-        ) as stream:
+            self._n_files = len(_listed(self._filesystem, self.folder))
+        path = self._path(f"{_EVENTS}_{self._n_files:09}")
+        with self._filesystem.open_output_stream(path) as stream:
             stream.write(data)
         self._n_files += 1
 

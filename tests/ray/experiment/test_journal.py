@@ -59,6 +59,8 @@ def test_a_store_that_appends_nothing_gets_a_file_for_each_part(tmp_path):
     files = pyarrow.fs.LocalFileSystem()
 
     class Objects:
+        type_name = "s3"
+
         def open_append_stream(self, path):
             raise NotImplementedError("It is not possible to append efficiently to S3 objects")
 
