@@ -162,12 +162,6 @@ class GameSpace:
     def __contains__(self, name: str) -> bool:
         return name in self._names
 
-    def learn(self, distributions: Mapping[str, BaseDistribution]) -> None:
-        """Take in the distributions of a trial that are new."""
-        for name, distribution in distributions.items():
-            if name in self:
-                self.distributions.setdefault(name, distribution)
-
     def change(self, name: str, distribution: BaseDistribution) -> str:
         """Return what is wrong if an objective asks so, in a sentence, or nothing."""
         known = self.distributions.get(name, distribution)

@@ -66,7 +66,9 @@ class GameTrials(Translation):
         """Learn from a trial that has ended what the game is."""
         if any(self.space.change(*asked) for asked in trial.distributions.items()):
             return
-        self.space.learn(trial.distributions)
+        for name, distribution in trial.distributions.items():
+            if name in self.space:
+                self.space.distributions.setdefault(name, distribution)
         is_known = self.space.distributions.keys() >= set(self.kind.players.parameters)
         if is_known and self.game is None and not self.trouble:
             self._find_out()

@@ -155,7 +155,8 @@ class Translation:
             enqueued = values.configuration(trial.system_attrs.get("fixed_params") or {})
             known = values[arm]  # the objective will be given these
             known.expected |= enqueued.keys() - known.params.keys()
-            known.params |= {n: v for n, v in enqueued.items() if n not in known.params}
+            for name, value in enqueued.items():
+                known.params.setdefault(name, value)
             self._begun_as[claim] = {**known.params, **enqueued}
         claimed = dict(self.given[arm] if values.is_declared else self._begun_as[claim])
         shortlist = [
@@ -244,7 +245,23 @@ class Translation:
                 f"and counts as failed. {self.kind.about_pruning}",
             )
         configuration: Mapping[str, Any] | None = None
-        parameters, points = self._learn(arm, trial)
+        self.values.see(arm, trial, trial.params)
+        asked = self.values.configuration(trial.distributions)
+        self._distributions |= asked
+        space, values = self._distributions, self.values
+        parameters: dict[str, Any] = {}  # those that a model was not told about
+        points: dict[int, Mapping[str, float]] = {}  # where draws lie among them
+        for name, distribution in () if values.is_declared else asked.items():
+            kind = kind_of(distribution)
+            if kind and self._told.get(name) != kind:
+                parameters[name] = kind
+        self._told |= parameters
+        if not values.is_declared:
+            points[arm] = point_of(values[arm].params, asked)
+        for draw in range(values.n_even if parameters else 0):  # others, as they will lie
+            if draw != arm:
+                planned = {name: values.planned(draw, name, how) for name, how in space.items()}
+                points[draw] = point_of(planned, space)
         if end.values:
             is_as_claimed = self._is_as_claimed(trial, note, arm, level)
             if level != note.fidelity and None not in (level, note.fidelity):
@@ -338,26 +355,6 @@ class Translation:
                     f"there, or suggest it in the objective."
                     f"{did_you_mean(missing[0], trial.params)}",
                 )
-
-    def _learn(
-        self, arm: int, trial: FrozenTrial
-    ) -> tuple[dict[str, Any], dict[int, Mapping[str, float]]]:
-        """Return parameters that a model was not told about, and where draws lie among them."""
-        self.values.see(arm, trial, trial.params)
-        asked = self.values.configuration(trial.distributions)
-        self._distributions |= asked
-        if self.values.is_declared:
-            return {}, {}
-        kinds = {name: kind_of(distribution) for name, distribution in asked.items()}
-        new = {name: kind for name, kind in kinds.items() if kind and self._told.get(name) != kind}
-        self._told |= new
-        points = {arm: point_of(self.values[arm].params, asked)}
-        space, values = self._distributions, self.values
-        for draw in range(values.n_even if new else 0):  # where others will lie in the space
-            if draw != arm:
-                planned = {name: values.planned(draw, name, how) for name, how in space.items()}
-                points[draw] = point_of(planned, space)
-        return new, points
 
     def warn(self, about: str, message: str, category: type[Warning] = UserWarning) -> None:
         """Warn, unless that was said before."""

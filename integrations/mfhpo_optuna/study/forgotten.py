@@ -48,7 +48,6 @@ class ForgottenReplicate:
         result: float | None,
     ) -> None:
         """Learn from an evaluation, without a result if it gave none."""
-        level = repr([params.get(owned) for owned in sorted(self._owned)])
         for name, value in params.items():
             if self.notice or name in self._owned:
                 continue
@@ -59,6 +58,7 @@ class ForgottenReplicate:
                 is_wide = distribution.step == 1 and distribution.high - distribution.low > _WIDE
                 if distribution.log or not is_wide:
                     continue
+                level = repr([params.get(owned) for owned in sorted(self._owned)])
                 results = self._results.setdefault((name, level), {})
                 if result is not None and math.isfinite(result):
                     results.setdefault(value, result)

@@ -140,8 +140,8 @@ class StudyExperiment:
 
     def _events_of(self, trial: FrozenTrial) -> list[Event]:
         if trial.state == TrialState.RUNNING:
-            keys = ARM_KEY, QUERY_KEY, LIMIT_KEY, LOST_KEY
-            look = len(trial.params), repr([trial.user_attrs.get(key) for key in keys])
+            noted = map(trial.user_attrs.get, (ARM_KEY, QUERY_KEY, LIMIT_KEY, LOST_KEY))
+            look = len(trial.params), repr(list(noted))
             if self._looks.get(trial.number) == look:
                 return []
             self._looks[trial.number] = look
@@ -149,11 +149,11 @@ class StudyExperiment:
             return []
         elif certificate_of(trial) is not None:
             self.certificates.append(trial)
-            noted = read_attribute(trial, CONCLUDED_KEY)
-            if noted is None or noted["study"] != self.trials.name:
+            ended = read_attribute(trial, CONCLUDED_KEY)
+            if ended is None or ended["study"] != self.trials.name:
                 return []
-            open = tuple(map(str, noted["open"]))
-            return [Concluded(id=str(trial.number), order=noted["order"], open=open)]
+            open = tuple(map(str, ended["open"]))
+            return [Concluded(id=str(trial.number), order=ended["order"], open=open)]
         note = self.trials.note_of(trial)
         begun = None if note is None else self.trials.begun(trial, note)
         if note is None or begun is None:
@@ -278,7 +278,8 @@ class StudyExperiment:
             if self.kind.in_seconds:  # then they are the cost
                 write_attribute(study, trial, SECONDS_KEY, seconds)
         mark = EndNote(trial.number, self.experiment.order, worker_name(), state.name)
-        end = End(state, values, mark.order, mark.worker, seconds)
+        told = tuple(values) if values is not None and state == TrialState.COMPLETE else None
+        end = End(state, told, mark.order, mark.worker, seconds)
         write_attribute(study, trial, END_KEY, mark.to_dict())
         self._is_stale |= trial.number in self._ended  # its end could not be stored before
         self._ended[trial.number] = end

@@ -135,7 +135,13 @@ def record_of(study: optuna.Study) -> Record | None:
     named = [s.study_name for s in storage.get_all_studies() if SHORTLIST_KEY in s.user_attrs]
     found = [_record(optuna.load_study(study_name=name, storage=storage)) for name in named]
     about = [each for each in found if each and each.about["study"] == study.study_name]
-    answered = [each for each in about if each.ended and _came_after(each, study)]
+    ended = {f"trial {t.number}": t.datetime_complete for t in study.get_trials(deepcopy=False)}
+    answered = []
+    for each in about:  # one about a study of the same name, which was deleted, does not count
+        candidates = (each.answer or {}).get("candidates", ())
+        times = [ended.get(one["name"]) for one in candidates if one["claim"] is not None]
+        if each.ended and all(time is not None and time <= each.ended for time in times):
+            answered.append(each)
     without = next((each for each in about if each.ended is None), None)
     return max(answered, key=lambda each: each.ended or datetime.min, default=without)
 
@@ -153,14 +159,6 @@ def _record(study: optuna.Study) -> Record | None:
 def last_answer(trials: Sequence[FrozenTrial]) -> FrozenTrial | None:
     """Return the newest trial that holds an answer; None without one."""
     return next((t for t in reversed(trials) if certificate_of(t) is not None), None)
-
-
-def _came_after(record: Record, study: optuna.Study) -> bool:
-    """Return whether the candidates are the study's: one of the same name may have been deleted."""
-    ended = {f"trial {t.number}": t.datetime_complete for t in study.get_trials(deepcopy=False)}
-    candidates = (record.answer or {}).get("candidates", ())
-    times = [ended.get(one["name"]) for one in candidates if one["claim"] is not None]
-    return all(time is not None and record.ended and time <= record.ended for time in times)
 
 
 @dataclass(frozen=True)

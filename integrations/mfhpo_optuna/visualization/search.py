@@ -29,7 +29,11 @@ def draw_search(known: StudyExperiment, answer: Answer) -> Any:
     evaluations = [each for _, new in told_again(known) for each in new]
     cost = evaluations[-1].end if evaluations else 0.0
     valued = [e for e in evaluations if e.has_value]
-    best = _best_at_target(known, valued)
+    best: list[Evaluation] = []  # of the search at the target, those that beat all before them
+    for e in valued:
+        beats = not best or sign * (e.value - best[-1].value) > 0.0
+        if beats and e.fidelity == known.experiment.runner.n_levels - 1 and not e.is_replicate:
+            best.append(e)
     own = [e for e in valued if e.arm == answer.arm]
     reach = style.span([e.value for e in (*own, *best)], [e.value for e in valued], sign)
     _draw_others(figure, known, [e for e in valued if e.arm != answer.arm])
@@ -55,17 +59,6 @@ def draw_search(known: StudyExperiment, answer: Answer) -> Any:
     figure.update_yaxes(title_text=f"value ({style.better(sign)})", range=list(reach), **_TOP)
     figure.update_yaxes(zeroline=False)
     return figure
-
-
-def _best_at_target(known: StudyExperiment, valued: Sequence[Evaluation]) -> list[Evaluation]:
-    """Return the search's evaluations at the target that beat all before them."""
-    best: list[Evaluation] = []
-    target = known.experiment.runner.n_levels - 1
-    for e in valued:
-        beats = not best or known.sign * (e.value - best[-1].value) > 0.0
-        if beats and e.fidelity == target and not e.is_replicate:
-            best.append(e)
-    return best
 
 
 def _draw_others(figure: Any, known: StudyExperiment, others: Sequence[Evaluation]) -> None:

@@ -292,8 +292,10 @@ def _fields(needed: str, /, **checks: Check) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         if not (isinstance(value, Mapping) and needs <= value.keys() and _is_plain(value)):
             return None
-        known = checks.keys() & value.keys()
-        return value if all(checks[name](value[name]) for name in known) else None
+        for name in checks.keys() & value.keys():
+            if not checks[name](value[name]):
+                return None
+        return value
 
     return read
 
@@ -319,11 +321,14 @@ def _noted(note: type) -> Callable[[Any], Any]:
     checks = _checks_of(note)
 
     def read(value: Any) -> Any:
-        known = {name: value[name] for name in checks if name in value}
-        if not all(checks[name](part) for name, part in known.items()):
-            return None
-        lists = {name: tuple(part) for name, part in known.items() if isinstance(part, list)}
-        return note(**known | lists)
+        known: dict[str, Any] = {}
+        for name, check in checks.items():
+            if name in value:
+                part = value[name]
+                if not check(part):
+                    return None
+                known[name] = tuple(part) if isinstance(part, list) else part
+        return note(**known)
 
     return read
 

@@ -1,7 +1,7 @@
 """Trials as they run and end: which have news, which are under way, and how each has ended."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -197,29 +197,24 @@ objective_clock: ContextVar[Callable[[], float] | None] = ContextVar(
 def limit_of(trial: BaseTrial, given: float | None = None) -> float | None:
     """Return the seconds that a trial may take, by its note or as `given`; None without a limit."""
     noted: float | None = attributes.read_attribute(trial, attributes.LIMIT_KEY)
-    limits = (None if noted == float("inf") else noted, given)
-    return min((limit for limit in limits if limit is not None), default=None)
+    if noted is None or noted == float("inf"):
+        return given
+    return noted if given is None else min(noted, given)
 
 
 @dataclass(frozen=True)
 class End:
     """The end of a trial, as the storage says or as it is told at this moment.
 
-    `order` and `worker` are what whoever ended it has noted; None if nobody did.
+    `order` and `worker` are what whoever ended it has noted; None if nobody did. Only COMPLETE
+    trials have values: pruned ones have reported some only.
     """
 
     state: TrialState
-    told: Sequence[float] | None
+    values: tuple[float, ...] | None
     order: int | None = None
     worker: str | None = None
     seconds: float | None = None
-
-    @property
-    def values(self) -> tuple[float, ...] | None:
-        """The values of a COMPLETE trial, else None: pruned ones have reported some only."""
-        if self.told is None or self.state != TrialState.COMPLETE:
-            return None
-        return tuple(self.told)
 
 
 def end_of(trial: FrozenTrial) -> End:
@@ -233,7 +228,8 @@ def end_of(trial: FrozenTrial) -> End:
     # A trial whose worker died is failed when somebody notices, maybe days later.
     if seconds is None and state != TrialState.FAIL and begun and ended:
         seconds = max(0.0, (ended - begun).total_seconds())  # the clock may have been set back
-    return End(state, trial.values, order, worker, seconds)
+    values = tuple(trial.values) if trial.values and state == TrialState.COMPLETE else None
+    return End(state, values, order, worker, seconds)
 
 
 def lost_of(trial: FrozenTrial) -> Lost | None:
