@@ -1,1 +1,1 @@
-"""The command `mfhpo`, one module for each of its commands."""
+"""The command `mfhpo`, and what its commands share."""

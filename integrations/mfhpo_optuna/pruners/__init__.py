@@ -1,1 +1,1 @@
-"""The public pruners, one module each."""
+"""The public pruners, and what those of learning curves share."""

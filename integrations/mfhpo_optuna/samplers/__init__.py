@@ -1,1 +1,1 @@
-"""The public samplers, one module each, and their common base."""
+"""The public samplers, and their common base."""
