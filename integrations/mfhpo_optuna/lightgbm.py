@@ -75,7 +75,14 @@ class ReportRounds:
         if rounds % self._every and rounds != env.end_iteration:
             return
         name, metric, value, higher_is_better = self._found(env.evaluation_result_list or [])
-        self._check_direction(f"{name} {metric}", higher_is_better)
+        directions = self._trial.study.directions
+        wanted = StudyDirection.MAXIMIZE if higher_is_better else StudyDirection.MINIMIZE
+        if directions != [wanted]:
+            raise ValueError(
+                f"{name} {metric} is better when {'higher' if higher_is_better else 'lower'}, and "
+                f"the study's direction is {[one.name.lower() for one in directions]}; make it "
+                f"with direction={wanted.name.lower()!r}, or report another metric."
+            )
         self._trial.report(value, rounds)
         if self._trial.should_prune():
             raise optuna.TrialPruned(f"pruned after {rounds} rounds")
@@ -96,16 +103,6 @@ class ReportRounds:
             f"what LightGBM measures, {names}; name one of them, and give valid_sets if there are "
             f"none."
         )
-
-    def _check_direction(self, name: str, higher_is_better: bool) -> None:
-        directions = self._trial.study.directions
-        wanted = StudyDirection.MAXIMIZE if higher_is_better else StudyDirection.MINIMIZE
-        if directions != [wanted]:
-            raise ValueError(
-                f"{name} is better when {'higher' if higher_is_better else 'lower'}, and the "
-                f"study's direction is {[one.name.lower() for one in directions]}; make it with "
-                f"direction={wanted.name.lower()!r}, or report another metric."
-            )
 
 
 def _parts_of(result: Any) -> tuple[str, str, float, bool]:

@@ -9,7 +9,7 @@ from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_instance, check_limit
 from mfhpo_optuna.study.trials import attributes
-from mfhpo_optuna.time_limits.limits import limit_of, objective_clock
+from mfhpo_optuna.study.trials.under_way import limit_of, objective_clock
 
 
 class TimeLimitPruner(BasePruner):

@@ -10,6 +10,7 @@ from optuna.samplers import BaseSampler, BruteForceSampler, GridSampler
 
 from mfhpo import Policy, Problem
 from mfhpo._validation import shown
+from mfhpo.certification.choice import make_best_policy
 from mfhpo.experiment.kinds.race import DeclaredRace, MakePolicy
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import own_and_host
@@ -51,20 +52,20 @@ def race(
     arms: ArmsLike,
     options: Mapping[str, Any],
     make: MakePolicy | None = None,
-    *,
-    looks: bool = False,
-) -> tuple[RaceKind, dict[str, Any]]:
-    """Return the race of a sampler's arguments, and those that every sampler has.
+) -> dict[str, Any]:
+    """Return what a sampler of races gives to `StudySampler`, by the arguments that it was given.
 
     The policy takes its options as they are, unless a function is given to `make` it. Finalists are
-    compared by it, or by a few planned `looks`.
+    compared by it, or by a few planned looks where that function chooses a policy.
     """
     own, host = own_and_host(type(sampler), options, SamplerOptions)
     policy = sampler._policy_class
     given = {name: value for name, value in options.items() if name not in host}
-    making, compares = make or partial(_as_given, policy), "" if looks else policy.__name__
+    compares = "" if make is make_best_policy else policy.__name__
+    making = make or partial(_as_given, policy)
     declared = DeclaredRace.of(fidelity, own, given, making, compares)
-    return RaceKind(declared, arms, races=host["arm_sampler"] is not None), host
+    kind = RaceKind(declared, arms, races=host["arm_sampler"] is not None)
+    return {"kind": kind, "arguments": {"fidelity": fidelity, "arms": arms, **options}, **host}
 
 
 def _as_given(

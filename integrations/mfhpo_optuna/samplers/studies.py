@@ -50,8 +50,6 @@ class Studies:
         self._refused: dict[tuple[int, int, int], str] = {}
         self._noted: dict[tuple[int, int], object] = {}  # studies that this worker runs
 
-    # What is known.
-
     def of(self, study: optuna.Study) -> StudyExperiment:
         """Return what is known about a study, as last read."""
         check_instance("study", study, optuna.Study, "an optuna.Study")
@@ -90,8 +88,6 @@ class Studies:
         except BaseException:
             self._known.pop(_key_of(study), None)
             raise
-
-    # Who runs them.
 
     def refusal(self, study: optuna.Study, trial: FrozenTrial) -> str:
         """Return why a trial must not be run, or nothing."""

@@ -13,31 +13,30 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo.experiment import Assignment, Begun, Concluded, Ended, Event, Found, Lost, key_of
-from mfhpo.search import Point
-from mfhpo_optuna.study.arms import Params
-from mfhpo_optuna.study.baseline import is_baseline
-from mfhpo_optuna.study.declared import Declared
+from mfhpo_optuna.study.arms import Params, Values, is_baseline, outside_ranges
 from mfhpo_optuna.study.distributions import (
     Replicates,
     described,
     did_you_mean,
+    index_of,
     kind_of,
     levels_in,
     point_of,
 )
-from mfhpo_optuna.study.loop.storage_errors import is_spoilt
+from mfhpo_optuna.study.kind import Kind
+from mfhpo_optuna.study.loop.ends import is_spoilt
 from mfhpo_optuna.study.trials.attributes import (
     ARM_KEY,
     CONCLUDED_KEY,
     MEMORY_KEY,
     PullNote,
     parameters_before,
+    pull_note,
     read_attribute,
     warn_of_attribute,
 )
 from mfhpo_optuna.study.trials.processes import worker_name
 from mfhpo_optuna.study.trials.under_way import End, limit_of, lost_of
-from mfhpo_optuna.study.values import Values, outside_ranges
 
 # Arms and blocks are numbered as they are begun, a few at once by each worker. Larger numbers than
 # these, at the study's beginning and for each trial since, are none that a sampler has chosen.
@@ -50,7 +49,7 @@ class Translation:
     """Turns the trials of one study into events, in the terms of its kind of experiment."""
 
     def __init__(
-        self, study: optuna.Study, kind: Declared, seed: int, arguments: str | None = None
+        self, study: optuna.Study, kind: Kind, seed: int, arguments: str | None = None
     ) -> None:
         self.kind = kind
         self._arguments = arguments  # a digest of the sampler's
@@ -82,12 +81,9 @@ class Translation:
         """Return the names that objectives have asked for so far."""
         return {*self._distributions, *self.kind.owned}
 
-    # Claims.
-
     def read_note(self, trial: FrozenTrial) -> PullNote | None:
         """Return the claim that is noted on a trial, perhaps of the one that it repeats."""
-        note: PullNote | None = read_attribute(trial, ARM_KEY)
-        return note
+        return pull_note(trial)
 
     def note_of(self, trial: FrozenTrial) -> PullNote | None:
         """Return the claim of a trial; None if it has none, or one that was copied to it."""
@@ -185,8 +181,10 @@ class Translation:
         claim = trial.number, note.order
         if claim not in self._begun_as:
             enqueued = self.values.configuration(trial.system_attrs.get("fixed_params") or {})
-            self.values.expect(arm, enqueued)
-            self._begun_as[claim] = {**self.values[arm].params, **enqueued}
+            known = self.values[arm]  # the objective will be given these
+            known.expected |= enqueued.keys() - known.params.keys()
+            known.params |= {n: v for n, v in enqueued.items() if n not in known.params}
+            self._begun_as[claim] = {**known.params, **enqueued}
         return dict(self._begun_as[claim])
 
     def found(self, trial: FrozenTrial, note: PullNote) -> list[Event]:
@@ -208,8 +206,6 @@ class Translation:
         self.knows_all = has_levels and self._has_replicates
         return events
 
-    # Ends.
-
     def outcome(self, trial: FrozenTrial, note: PullNote, end: End) -> Event:
         """Return the event that a claimed trial ends with.
 
@@ -230,7 +226,15 @@ class Translation:
             return Lost(id=id, order=order, why=why, cost=None, will_retry=retry)
         fidelity = self.kind.fidelity
         if end.values and fidelity is not None and fidelity.name not in trial.params:
-            self._warn_of_no_fidelity(fidelity.name, trial)
+            name = fidelity.name
+            self.n_without_fidelity += 1
+            self.missing_fidelity = (
+                f"fidelity={name!r}, but the objective did not ask for it in trial {id}; it asked "
+                f"for {sorted(trial.params)}. Call trial.suggest_int({name!r}, ...) or the like in "
+                f"the objective, and name that "
+                f"parameter.{did_you_mean(name, trial.params, 'fidelity=')}"
+            )
+            self.warn("no fidelity", self.missing_fidelity)
             if self.fidelity_distribution is None:  # nobody may ever ask: it is no evaluation
                 why = "it asked for no fidelity"
                 return Lost(id=id, order=order, why=why, is_withdrawn=True)
@@ -279,8 +283,8 @@ class Translation:
         fidelity = self.kind.fidelity
         if fidelity is None or fidelity.name not in trial.params or not self.levels:
             return None
-        known, level = [*map(described, self.levels)], described(trial.params[fidelity.name])
-        return known.index(level) if level in known else len(known)
+        index = index_of(trial.params[fidelity.name], self.levels)
+        return len(self.levels) if index is None else index
 
     def _is_as_claimed(
         self, trial: FrozenTrial, note: PullNote, arm: int, level: int | None
@@ -323,16 +327,6 @@ class Translation:
         )
         return False
 
-    def _warn_of_no_fidelity(self, name: str, trial: FrozenTrial) -> None:
-        self.n_without_fidelity += 1
-        self.missing_fidelity = (
-            f"fidelity={name!r}, but the objective did not ask for it in trial {trial.number}; it "
-            f"asked for {sorted(trial.params)}. Call trial.suggest_int({name!r}, ...) or the like "
-            f"in the objective, and name that "
-            f"parameter.{did_you_mean(name, trial.params, 'fidelity=')}"
-        )
-        self.warn("no fidelity", self.missing_fidelity)
-
     def _warn_of_names(self, arm: int, trial: FrozenTrial, is_at_target: bool) -> None:
         """Say once that an objective did not ask for names that it was given values for.
 
@@ -352,8 +346,6 @@ class Translation:
                     f"{did_you_mean(missing[0], trial.params)}",
                 )
 
-    # What a model learns.
-
     def _learn(
         self, arm: int, trial: FrozenTrial
     ) -> tuple[dict[str, Any], dict[int, Mapping[str, float]]]:
@@ -363,24 +355,16 @@ class Translation:
         self._distributions |= asked
         if self.values.is_declared:
             return {}, {}
-        new: dict[str, Any] = {}
-        for name, distribution in asked.items():
-            kind = kind_of(distribution)
-            if kind and self._told.get(name) != kind:
-                new[name] = kind
+        kinds = {name: kind_of(distribution) for name, distribution in asked.items()}
+        new = {name: kind for name, kind in kinds.items() if kind and self._told.get(name) != kind}
         self._told |= new
         points = {arm: point_of(self.values[arm].params, asked)}
-        if new:
-            points |= {n: self._planned(n) for n in range(self.values.n_even) if n != arm}
+        space, values = self._distributions, self.values
+        for draw in range(values.n_even if new else 0):  # where others will lie in the space
+            if draw != arm:
+                planned = {name: values.planned(draw, name, how) for name, how in space.items()}
+                points[draw] = point_of(planned, space)
         return new, points
-
-    def _planned(self, arm: int) -> Point:
-        """Return where a draw will lie, as far as the space is known."""
-        params = {
-            name: self.values.planned(arm, name, distribution)
-            for name, distribution in self._distributions.items()
-        }
-        return point_of(params, self._distributions)
 
     def warn(self, about: str, message: str, category: type[Warning] = UserWarning) -> None:
         """Warn, unless that was said before."""

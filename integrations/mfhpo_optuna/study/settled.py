@@ -75,13 +75,7 @@ class StopWhenSettled:
             study.stop()
 
     def is_settled(self, study: optuna.Study) -> bool:
-        """Return whether to stop; ask it where trials are asked for and told.
-
-        Raises
-        ------
-        ValueError
-            If the study has several objectives.
-        """
+        """Return whether to stop, under ask and tell; ValueError for several objectives."""
         check_instance("study", study, optuna.Study, "an optuna.Study")
         return self._settling.is_settled(_values(study))
 

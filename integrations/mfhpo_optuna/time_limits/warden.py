@@ -23,8 +23,7 @@ from multiprocessing.connection import wait
 
 from mfhpo._memory import memory_below, surely
 from mfhpo_optuna.time_limits import processes
-from mfhpo_optuna.time_limits.channel import Channel, close_in_forked_children
-from mfhpo_optuna.time_limits.crossing import pack_error
+from mfhpo_optuna.time_limits.crossing import Channel, close_in_forked_children, pack_error
 from mfhpo_optuna.time_limits.worker import Objective, work
 
 # What the study's process asks of a warden, with the keeper's end of a connection,
@@ -121,20 +120,17 @@ class _Keeper:
         """Serve the study's process until it closes the connection, or the warden ends."""
         _begin_to_guard(self._control)
         with self._control, suppress(ConnectionError):
-            self._serve()
+            while os.getppid() == self._warden:
+                ready = wait([self._control], _LOOK_AT_WORKER)
+                processes.reap(self._note_end)
+                if ready:
+                    order, handles, _, _ = socket.recv_fds(self._control, 1, 1)
+                    if not order:
+                        break
+                    self._obey(order, handles)
+                elif time.monotonic() >= self._look_at:
+                    self._look_at_memory()
         self._end_worker()
-
-    def _serve(self) -> None:
-        while os.getppid() == self._warden:
-            ready = wait([self._control], _LOOK_AT_WORKER)
-            processes.reap(self._note_end)
-            if ready:
-                order, handles, _, _ = socket.recv_fds(self._control, 1, 1)
-                if not order:
-                    break
-                self._obey(order, handles)
-            elif time.monotonic() >= self._look_at:
-                self._look_at_memory()
 
     def _obey(self, order: bytes, handles: list[int]) -> None:
         if order == START:

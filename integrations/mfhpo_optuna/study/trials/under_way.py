@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
@@ -13,7 +14,7 @@ from typing import TypeAlias
 import optuna
 from optuna.storages import InMemoryStorage, JournalStorage
 from optuna.storages._cached_storage import _CachedStorage
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import BaseTrial, FrozenTrial, TrialState
 
 from mfhpo.experiment import Lost
 from mfhpo_optuna.study.trials.attributes import (
@@ -42,7 +43,7 @@ class TrialNews:
         self._open: set[int] = set()
         # When trials were first seen running, by a clock that nobody sets; None at the first
         # reading, as they had begun before. The dictionary is None until then.
-        self._seen: dict[int, float | None] | None = None
+        self.seen: dict[int, float | None] | None = None
 
     def read(self, study: optuna.Study) -> list[FrozenTrial] | None:
         """Return the new trials and those that had not ended; None if the study lost trials.
@@ -57,13 +58,13 @@ class TrialNews:
         if news is None:
             return None
         self._n_read += len(news) - len(self._open)
-        now, before = None if self._seen is None else time.monotonic(), self._seen or {}
-        self._open, self._seen = set(), {}
+        now, before = None if self.seen is None else time.monotonic(), self.seen or {}
+        self._open, self.seen = set(), {}
         for trial in news:
             if not trial.state.is_finished():
                 self._open.add(trial.number)
             if trial.state == TrialState.RUNNING:
-                self._seen[trial.number] = before.get(trial.number, now)
+                self.seen[trial.number] = before.get(trial.number, now)
         return news
 
     def _chosen(self, trial_at: TrialAt) -> list[FrozenTrial] | None:
@@ -79,17 +80,13 @@ class TrialNews:
                 news.append(trial_at(number))
         return news
 
-    def take_over(self, earlier: TrialNews) -> None:
-        """Know since when trials run, as an earlier reader did."""
-        self._seen = earlier._seen
-
     def seconds_under_way(self, trial: FrozenTrial) -> float:
         """Return how long a trial has been running.
 
         The time that the study says counts only for trials that ran when it was first read, because
         another machine's clock may have written it.
         """
-        seen, since = (self._seen or {}).get(trial.number), trial.datetime_start
+        seen, since = (self.seen or {}).get(trial.number), trial.datetime_start
         if seen is not None:
             return time.monotonic() - seen
         return 0.0 if since is None else (datetime.now() - since).total_seconds()
@@ -201,10 +198,17 @@ class UnderWay:
     clock: Callable[[], float] = staticmethod(time.monotonic)
 
 
-def limit_of(trial: FrozenTrial) -> float | None:
-    """Return the seconds that a trial may take; None without a limit."""
-    limit: float | None = read_attribute(trial, LIMIT_KEY)
-    return None if limit == float("inf") else limit
+# Returns the seconds that the objective has run which this thread serves; None without one.
+objective_clock: ContextVar[Callable[[], float] | None] = ContextVar(
+    "objective_clock", default=None
+)
+
+
+def limit_of(trial: BaseTrial, given: float | None = None) -> float | None:
+    """Return the seconds that a trial may take, by its note or as `given`; None without a limit."""
+    noted: float | None = read_attribute(trial, LIMIT_KEY)
+    limits = (None if noted == float("inf") else noted, given)
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 @dataclass(frozen=True)
