@@ -32,7 +32,7 @@ from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.distributions import did_you_mean
 from mfhpo_optuna.study.loop.ends import is_of_storage, with_causes
 from mfhpo_optuna.study.trials.attributes import certificate_of
-from mfhpo_optuna.visualization.reading import StudyReading, read_study
+from mfhpo_optuna.visualization.reading import read_study
 
 _HELP = (
     "Find the configuration that is really best, and learn how sure that is.\n\n"
@@ -151,23 +151,19 @@ def show(storage: StorageArgument, study: StudyArgument, as_json: AsJson = False
         shared.print_json(said | {"trials": dict(sorted(states.items())), "answer": reading.answer})
     else:
         shared.print_summary(summary, f"study {study}")
-        if reading.answer is None:
-            _say_what_to_do(reading, states["complete"])
+        if reading.answer is None and reading.record is not None:
+            certified = quote(str(reading.record.about.get("study")))
+            shared.say(
+                f"To go on, call it with the same arguments; with --timeout 0 it says what is "
+                f"known so far: mfhpo certify STORAGE {certified} module:objective"
+            )
+        elif reading.answer is None and reading.without:
+            shared.say(f"{reading.without[:1].upper()}{reading.without[1:]}.")
+            if len(reading.study.directions) == 1 and states["complete"] >= 2:
+                how = "mfhpo certify STORAGE STUDY module:objective"
+                shared.say(f"To learn which trial is best: {how}")
     if reading.answer is None:
         raise typer.Exit(shared.NO_ANSWER)
-
-
-def _say_what_to_do(reading: StudyReading, n_complete: int) -> None:
-    if reading.record is not None:
-        certified = quote(str(reading.record.about.get("study")))
-        shared.say(
-            f"To go on, call it with the same arguments; with --timeout 0 it says what is known so "
-            f"far: mfhpo certify STORAGE {certified} module:objective"
-        )
-    elif reading.without:
-        shared.say(f"{reading.without[:1].upper()}{reading.without[1:]}.")
-        if len(reading.study.directions) == 1 and n_complete >= 2:
-            shared.say("To learn which trial is best: mfhpo certify STORAGE STUDY module:objective")
 
 
 @app.command()

@@ -83,7 +83,12 @@ class GameFidelity:
         else:
             listed = [declared[player] for player in players.names]
         self._players = players.names
-        self.fidelities = tuple(map(_fidelity, listed))
+        self.fidelities = tuple(map(as_fidelity, listed))
+        if any(fidelity.costs == "measured" for fidelity in self.fidelities):
+            raise ValueError(
+                "costs='measured' cannot be had for games: what a query will cost must be known "
+                "before it is made. Give costs=[...], such as seconds that were measured before."
+            )
         self.names = tuple(fidelity.name for fidelity in self.fidelities)
         for position, name in enumerate(self.names):
             owner = players.owners.get(name)
@@ -141,16 +146,6 @@ class GameFidelity:
                 f"costs in the unit of the budget."
             )
         return dict(zip(self._players, by_fidelity, strict=True))
-
-
-def _fidelity(declared: FidelityLike) -> Fidelity:
-    fidelity = as_fidelity(declared)
-    if fidelity.costs == "measured":
-        raise ValueError(
-            "costs='measured' cannot be had for games: what a query will cost must be known before "
-            "it is made. Give costs=[...], such as seconds that were measured before."
-        )
-    return fidelity
 
 
 class GameSpace:

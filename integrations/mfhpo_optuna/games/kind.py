@@ -1,7 +1,5 @@
 """A game as a kind of experiment: its settings once it is known, and its words."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The sampler that looks for an equilibrium of several players' objectives, and their study."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -21,14 +19,7 @@ from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.distributions import drawn, levels_in
 from mfhpo_optuna.study.loop.report import ProgressLike
 from mfhpo_optuna.study.study_experiment import Reply, StudyExperiment
-from mfhpo_optuna.study.trials.attributes import (
-    GAME_KEY,
-    QUERY_KEY,
-    PullNote,
-    parameters_before,
-    write_attribute,
-    write_note,
-)
+from mfhpo_optuna.study.trials import attributes
 from mfhpo_optuna.study.trials.under_way import End
 
 _PROMISED = "the budget is spent, or promised to trials under way"
@@ -87,7 +78,7 @@ class NashStudy(StudyExperiment):
             return [Lost(id=str(trial.number), order=order, why=why, is_withdrawn=True)]
         return super()._events_of(trial)
 
-    def _end(self, trial: FrozenTrial, note: PullNote, end: End) -> list[Event]:
+    def _end(self, trial: FrozenTrial, note: attributes.PullNote, end: End) -> list[Event]:
         self.trials.learn(trial)
         events = super()._end(trial, note, end)
         return [*self.trials.moved(trial, note, events[-1]), *events]
@@ -101,7 +92,7 @@ class NashStudy(StudyExperiment):
         if self.policy is not None and not self._is_noted:
             self._is_noted = True
             if self.trials.note != self.trials.earlier:
-                write_note(study, GAME_KEY, self.trials.note)
+                attributes.write_note(study, attributes.GAME_KEY, self.trials.note)
         return was_evaluation
 
     def reply_to(self, trial: FrozenTrial) -> Reply:
@@ -110,7 +101,7 @@ class NashStudy(StudyExperiment):
         return Done(_PROMISED) if isinstance(reply, Wait) else reply
 
     def _next(self, trial: FrozenTrial, moving: str | None = None) -> Reply:
-        fixed = parameters_before(trial)
+        fixed = attributes.parameters_before(trial)
         if fixed is None or self.policy is None:
             return super()._next(trial, moving)
         chosen = self.experiment.next(moving=moving)
@@ -137,7 +128,7 @@ class NashStudy(StudyExperiment):
         self._write(study, trial, self.trials.tag_of(note))
 
     def _write(self, study: optuna.Study, trial: FrozenTrial, tag: dict[str, Any]) -> None:
-        write_attribute(study, trial, QUERY_KEY, tag)
+        attributes.write_attribute(study, trial, attributes.QUERY_KEY, tag)
         for event in self._events_of(trial):
             self.experiment.apply(event)
 
@@ -337,9 +328,6 @@ class NashSampler(StudySampler):
             self._progress.show(lambda: self.kind.progress(game), is_last=True)
             if game.policy is not None and not game.policy.finished:
                 self._stop_if_hopeless(study, game)
-
-    def _mark_as_no_answer(self, study: optuna.Study, trial: FrozenTrial) -> None:
-        """Do nothing: each trial is a profile of its own."""
 
     def _of(self, study: optuna.Study) -> NashStudy:
         game = self._studies.of(study)

@@ -3,15 +3,12 @@
 All trials count, also those of other samplers: they have no claim, and come before all others.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import optuna
-from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
 from mfhpo.experiment import Assignment, Begun, Ended, Event, GameSettings, Lost
@@ -19,7 +16,7 @@ from mfhpo.experiment.kinds.games import levels_of, number_of
 from mfhpo.search import Point
 from mfhpo_optuna.games.declared import GameSpace, fault_of, other_game
 from mfhpo_optuna.games.kind import GameKind
-from mfhpo_optuna.study.distributions import drawn, index_of
+from mfhpo_optuna.study.distributions import drawn, index_of, signs_of
 from mfhpo_optuna.study.events import Translation
 from mfhpo_optuna.study.kind import Kind
 from mfhpo_optuna.study.trials.attributes import (
@@ -38,19 +35,7 @@ _NOTED = ("trial", "study", "order", "origin", "retry_of", WORKER, ARGUMENTS)
 
 
 class GameTrials(Translation):
-    """Finds out what game is played in a study, and turns its trials into events.
-
-    Attributes
-    ----------
-    game
-        Its settings; None until trials have told all players' parameters.
-    trouble
-        Why it cannot be played: a sentence, or nothing.
-    fault
-        What was wrong with the last trial that is no evaluation of the game, or nothing.
-    note
-        The game, as its study notes it.
-    """
+    """Finds out what game is played in a study, and turns its trials into events."""
 
     kind: GameKind
 
@@ -59,14 +44,14 @@ class GameTrials(Translation):
     ) -> None:
         super().__init__(study, kind, seed, arguments)
         assert isinstance(kind, GameKind)
-        maximise = StudyDirection.MAXIMIZE
-        self.signs = tuple(1.0 if way == maximise else -1.0 for way in study.directions)
+        self.signs = signs_of(study)
         self.space = GameSpace(kind.players, kind.measured.names)
-        self.game: GameSettings | None = None
-        self.fault = ""
+        self.game: GameSettings | None = None  # until trials have told all players' parameters
+        self.fault = ""  # what was wrong with the last trial that is no evaluation of the game
         self.wrong: set[int] = set()  # trials with values that are no evaluations of the game
         self.earlier: Mapping[str, Any] = read_attribute(study, GAME_KEY) or {}
         owned = {player: sorted(names) for player, names in kind.players.owned.items()}
+        # The game as its study notes it, and why it cannot be played: a sentence, or nothing.
         self.note: dict[str, Any] = {"players": owned, "fidelity": list(kind.measured.names)}
         self.trouble = other_game(self.name, self.earlier, self.note)
         self.seed = seed

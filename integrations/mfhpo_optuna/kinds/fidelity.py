@@ -1,7 +1,5 @@
 """Races and searches over a fidelity, as kinds of experiments on a study."""
 
-from __future__ import annotations
-
 import abc
 import math
 import warnings
@@ -23,7 +21,8 @@ from mfhpo.racing.race import Race
 from mfhpo.racing.text import name_in_words
 from mfhpo.regret import MFElimination
 from mfhpo.search import BudgetedSearch, DeclaredSearch, HalvingSearch, ModelSearch, has_levels
-from mfhpo_optuna.study.arms import ArmsLike, Params, fault_of_baseline, given_arms
+from mfhpo_optuna.study.arms import ArmsLike, Params, given_arms
+from mfhpo_optuna.study.baseline import fault
 from mfhpo_optuna.study.kind import Kind, common_settings
 from mfhpo_optuna.study.loop.report import Progress
 from mfhpo_optuna.study.study_experiment import StudyExperiment
@@ -62,7 +61,7 @@ class FidelityKind(Kind):
 
     def check(self, known: StudyExperiment, trial: FrozenTrial, state: TrialState) -> None:
         """Raise ValueError for a wrong baseline, or if no trial has asked for the fidelity."""
-        if (objection := fault_of_baseline(trial)) and state != TrialState.RUNNING:
+        if (objection := fault(trial)) and state != TrialState.RUNNING:
             raise ValueError(
                 f"baseline of trial {trial.number}: {objection}; give one that the objective can "
                 "evaluate, in a new study."

@@ -1,7 +1,5 @@
 """The record of `certify`: the candidates of a shortlist are evaluated until the best is known."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from copy import deepcopy
@@ -72,23 +70,17 @@ class RecordKind(Kind):
                 f"study's trials have. {_GIVE_THE_SAME}"
             )
 
-    def value_outside(
-        self,
-        known: StudyExperiment,
-        trial: FrozenTrial,
-        arm: int,
-        name: str,
-        value: Any,
-        distribution: BaseDistribution,
-    ) -> Any:
-        """Raise ValueError: the objective has other parameters or ranges than the study's."""
+    def objection_to_value(
+        self, known: StudyExperiment, arm: int, name: str, value: Any, how: BaseDistribution
+    ) -> str:
+        """Return why the objective cannot be the study's: other parameters, or other ranges."""
         candidate = self._shortlist.candidates[arm]
         if name in candidate.params:
-            raise ValueError(
+            return (
                 f"{name}={value!r} of {candidate.name} is not a value of the objective's "
-                f"{distribution}. {_GIVE_THE_SAME}"
+                f"{how}. {_GIVE_THE_SAME}"
             )
-        raise ValueError(
+        return (
             f"the objective asks for {name!r}, which {candidate.name} of the study does not have: "
             f"its parameters are {sorted(candidate.params)}. {_GIVE_THE_SAME}"
         )

@@ -13,10 +13,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from optuna.pruners import BasePruner
-from optuna.study import Study, StudyDirection
+from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import check_count, check_names, check_probability
+from mfhpo.identification.curves.curve_elimination import PhasedCurves
 from mfhpo.identification.curves.curves import (
     CurveRace,
     check_reduction_factor,
@@ -24,6 +25,7 @@ from mfhpo.identification.curves.curves import (
     read_curve,
 )
 from mfhpo.knowledge.arrays import FloatArray
+from mfhpo_optuna.study.distributions import signs_of
 from mfhpo_optuna.study.trials.under_way import TrialNews
 
 # COMPLETE trials that show how long curves are, and how many of them are long.
@@ -74,16 +76,9 @@ class CurvePruner(BasePruner):
         """Return whether the race stops a curve, by the last check that it has passed."""
         return bool(history.race.judge(self._arm(trial), *last_check(curve)).stop)
 
-    def _begin(self, history: CurveHistory, curve: FloatArray) -> None:
-        """Take note of a trial that came past the first check, and may have been stopped."""
-
     def _add(self, history: CurveHistory, trial: FrozenTrial, curve: FloatArray) -> None:
         """Add a finished curve."""
         history.race.add(self._arm(trial), curve)
-
-    def _n_startup(self, history: CurveHistory) -> int:
-        """Return how many trials count for `n_startup_trials`."""
-        return history.n_begun
 
     def prune(self, study: Study, trial: FrozenTrial) -> bool:
         """Return whether to stop a trial, by its reports; see `optuna.pruners.BasePruner.prune`.
@@ -99,14 +94,15 @@ class CurvePruner(BasePruner):
         reports = trial.intermediate_values
         if not reports or math.isnan(reports[max(reports)]):
             return False
-        sign = 1.0 if study.direction == StudyDirection.MAXIMIZE else -1.0
         with self._lock:
             history = self._histories.get(study)
             if history is None:
-                history = self._histories[study] = CurveHistory(self, sign)
+                history = self._histories[study] = CurveHistory(self, signs_of(study)[0])
             history.update(study)
             curve = history.curve(trial)
-            is_early = self._n_startup(history) < self._n_startup_trials
+            race = history.race
+            n_startup = race.n_curves if isinstance(race, CurveRace) else history.n_begun
+            is_early = n_startup < self._n_startup_trials
             if is_early or np.isnan(curve).all() or not np.isnan(curve[-1]):
                 return False
             return self._stops(history, trial, curve)
@@ -206,10 +202,6 @@ class IISEPruner(CurvePruner):
     def _new_race(self, steps: Sequence[int], sign: float) -> CurveRace:
         return CurveRace(len(steps), self._coverage)
 
-    def _n_startup(self, history: CurveHistory) -> int:
-        n_finished: int = history.race.n_curves
-        return n_finished
-
 
 class CurveHistory:
     """One study's trials, each read once when it has finished and turned into a race of curves."""
@@ -251,7 +243,8 @@ class CurveHistory:
             curve = self.curve(trial)
             if trial.state != TrialState.FAIL and not np.isnan(curve).all():
                 self.n_begun += 1
-                self._pruner._begin(self, curve)
+                if isinstance(self.race, PhasedCurves):
+                    self.race.begin(curve)
             if trial.state == TrialState.COMPLETE and np.isfinite(curve[-1]):
                 self._pruner._add(self, trial, curve)
 

@@ -1,7 +1,5 @@
 """What each trial of a study evaluated, and what it cost."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -17,7 +15,7 @@ from mfhpo.search import BudgetedSearch
 from mfhpo_optuna.games.kind import GameKind
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.study.trials import attributes
-from mfhpo_optuna.visualization.reading import Evaluation, StudyReading, evaluations_of
+from mfhpo_optuna.visualization.reading import Evaluation, StudyReading, told_again
 
 COST_UNIT = "units of cost"  # of declared costs: nobody says what they are
 
@@ -107,7 +105,11 @@ def ledger_of(reading: StudyReading) -> Ledger:
 
 def _told(reading: StudyReading, known: StudyExperiment) -> dict[int, dict[str, Any]]:
     """Return what is known about each trial that was learned, waits for others, or was lost."""
-    runner, claims, found = known.experiment.runner, known.experiment.ledger, evaluations_of(known)
+    runner, claims, found = (
+        known.experiment.runner,
+        known.experiment.ledger,
+        [each for _, new in told_again(known) for each in new],
+    )
     unlearned = [(one.id, one.pull, one.observation, one.purpose) for one in claims.held.values()]
     lost = [(id, claim.pull, Observation(None), "lost") for id, claim in claims.lost.items()]
     for id, pull, seen, purpose in (*unlearned, *lost):

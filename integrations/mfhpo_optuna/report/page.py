@@ -1,7 +1,5 @@
 """What shows a study to people who were not there: a page, and a note in optuna-dashboard."""
 
-from __future__ import annotations
-
 import errno
 import json
 import math
@@ -147,6 +145,11 @@ def write_report(
     declared = getattr(reading.sampler, "arguments", {})
     budgets = (declared.get(name) for name in ("budget", "trials", "seconds"))
     budget = next((float(given) for given in budgets if given is not None), None)
+    scale, points = None, [one.value for one in summary.values if one.value is not None]
+    if points and summary.comparable:  # where the scale begins that all share, and its length
+        points += [end for one in summary.values if one.bounds for end in one.bounds]
+        spread = (max(points) - min(points)) or 1.0
+        scale = min(points) - _MARGIN * spread, (1.0 + 2.0 * _MARGIN) * spread
     pictures = []
     for title, alt, figure in figures_of(reading):
         figure.update_layout(paper_bgcolor=_CLEAR, plot_bgcolor=_CLEAR)
@@ -154,7 +157,7 @@ def write_report(
     page = environment.get_template("report.html").render(
         study=study,
         summary=summary,
-        scale=_scale(summary),
+        scale=scale,
         pictures=pictures,
         plotly_js=get_plotlyjs(),
         without=reading.without,
@@ -195,16 +198,6 @@ def _replace(path: Path, text: str) -> None:
         beside.replace(target)
     finally:
         beside.unlink(missing_ok=True)
-
-
-def _scale(summary: Summary) -> tuple[float, float] | None:
-    """Return where the scale begins that all values share, and how long it is; None without one."""
-    points = [one.value for one in summary.values if one.value is not None]
-    if not points or not summary.comparable:
-        return None
-    points += [end for one in summary.values if one.bounds for end in one.bounds]
-    spread = (max(points) - min(points)) or 1.0
-    return min(points) - _MARGIN * spread, (1.0 + 2.0 * _MARGIN) * spread
 
 
 def _environment() -> Any:

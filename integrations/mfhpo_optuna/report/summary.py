@@ -1,7 +1,5 @@
 """A study's answer in words, whatever kind of sampler gave it."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -102,18 +100,15 @@ def summary_of(reading: StudyReading, ledger: Ledger) -> Summary:
             raise
         # It was read from the storage, where others may write.
         summary = Summary("no answer", "The answer that the study holds cannot be used.", {})
-    facts = (*summary.facts, ("trials", _trials(ledger)))
+    outcomes = Counter(entry.outcome for entry in ledger.entries)
+    names = {"value": "with a value", "answer": "added as answers, which evaluated nothing"}
+    parts = ", ".join(f"{n:,} {names.get(outcome, outcome)}" for outcome, n in outcomes.items())
+    trials = f"{len(ledger.entries):,} in the study" + (f": {parts}" if parts else "")
+    facts = (*summary.facts, ("trials", trials))
     if reading.sampler is not None:
         arguments = params_in_words(getattr(reading.sampler, "arguments", {}))
         facts = (*facts, ("sampler", f"{type(reading.sampler).__name__}({arguments})"))
     return replace(summary, facts=facts)
-
-
-def _trials(ledger: Ledger) -> str:
-    outcomes = Counter(entry.outcome for entry in ledger.entries)
-    names = {"value": "with a value", "answer": "added as answers, which evaluated nothing"}
-    parts = ", ".join(f"{n:,} {names.get(outcome, outcome)}" for outcome, n in outcomes.items())
-    return f"{len(ledger.entries):,} in the study" + (f": {parts}" if parts else "")
 
 
 def _of_race(answer: Mapping[str, Any], reading: StudyReading, ledger: Ledger) -> Summary:

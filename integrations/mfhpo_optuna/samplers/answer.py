@@ -19,6 +19,7 @@ from operator import attrgetter
 from typing import Any, TypeAlias
 
 import optuna
+from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from mfhpo.experiment import Answer
@@ -146,7 +147,15 @@ def _add(
     attributes: dict[str, Any] = {}
     for key, part in {CERTIFICATE_KEY: known.kind.content(known, answer), **limit, **more}.items():
         attributes |= attributes_for(key, part)
-    params, how = known.kind.shown(known, answer)
+    params: dict[str, Any] = {}
+    how: dict[str, BaseDistribution] = {}
+    if answer.arm is not None:
+        what = known.values_of(answer.arm)
+        params, how = dict(what.params), dict(what.distributions)
+    fidelity, asked = known.kind.fidelity, known.trials.fidelity_distribution
+    if asked is not None and fidelity is not None:
+        how[fidelity.name], params[fidelity.name] = asked, answer.level
+    how = {name: distribution for name, distribution in how.items() if name in params}
     params = {name: params[name] for name in how}
     study.add_trial(
         create_trial(value=value, params=params, distributions=how, user_attrs=attributes)
@@ -162,14 +171,24 @@ def wait_for_others(
 
     Those that come after the first look have seen this worker's note, and look for its answer.
     """
-    if not _others_under_way(study, trial):
+    me = worker_name()
+
+    def others() -> list[FrozenTrial]:
+        under_way = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+        return [other for other in under_way if other.number != trial.number]
+
+    def may_answer(other: FrozenTrial) -> bool:
+        worker = read_attribute(other, ANSWERING_KEY)
+        return worker is not None and worker != me and not is_surely_dead(worker)
+
+    if not others():
         return
-    write_attribute(study, trial, ANSWERING_KEY, worker_name())
-    others = _others_that_answer(study, trial)
+    write_attribute(study, trial, ANSWERING_KEY, me)
+    waits = any(map(may_answer, others()))
     for _ in range(round(_ANSWERING / _PERIOD)):
-        if others:
+        if waits:
             sleep(_PERIOD)
-            others = [each for each in _others_that_answer(study, trial) if each < trial.number]
+            waits = any(may_answer(other) for other in others() if other.number < trial.number)
 
 
 def _looks(evaluations: int) -> int:
@@ -177,21 +196,6 @@ def _looks(evaluations: int) -> int:
     if evaluations <= _EACH:
         return evaluations
     return _EACH + int(math.log(evaluations / _EACH, _GROWTH))
-
-
-def _others_under_way(study: optuna.Study, trial: FrozenTrial) -> list[FrozenTrial]:
-    under_way = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
-    return [other for other in under_way if other.number != trial.number]
-
-
-def _others_that_answer(study: optuna.Study, trial: FrozenTrial) -> list[int]:
-    """Return the trials in which workers of other processes are about to answer."""
-    claims = ((t.number, read_attribute(t, ANSWERING_KEY)) for t in _others_under_way(study, trial))
-    return [
-        number
-        for number, worker in claims
-        if worker is not None and worker != worker_name() and not is_surely_dead(worker)
-    ]
 
 
 def _shown(known: StudyExperiment) -> FrozenTrial | None:

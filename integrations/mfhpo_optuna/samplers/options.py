@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypedDict
 
-from optuna.samplers import BaseSampler, BruteForceSampler, GridSampler
+from optuna.samplers import BaseSampler
 
 from mfhpo import Policy, Problem
-from mfhpo._validation import shown
 from mfhpo.certification.choice import make_best_policy
 from mfhpo.experiment.kinds.race import DeclaredRace, MakePolicy
 from mfhpo.knowledge.fidelity import Fidelity
@@ -72,18 +71,3 @@ def _as_given(
     policy: Callable[..., Policy], problem: Problem, sign: float, options: Mapping[str, Any]
 ) -> Policy:
     return policy(problem, **options)
-
-
-def check_arm_sampler(arm_sampler: BaseSampler | None, drawn_by: str) -> None:
-    """Raise TypeError for what draws no single configurations."""
-    if arm_sampler is not None and not isinstance(arm_sampler, BaseSampler):
-        raise TypeError(
-            f"{drawn_by} must be a sampler of Optuna such as TPESampler() or None, got "
-            f"{shown(arm_sampler)}."
-        )
-    if isinstance(arm_sampler, (GridSampler, BruteForceSampler)):
-        raise TypeError(
-            f"{drawn_by}={type(arm_sampler).__name__} enumerates a whole space and cannot draw "
-            f"single configurations; give another one such as RandomSampler(), or, to a sampler "
-            f"with arms, arms={{name: distribution}}: all of a small space."
-        )

@@ -1,9 +1,6 @@
 """The experiments of the studies that a sampler has read, and which workers may run them."""
 
-from __future__ import annotations
-
 import threading
-import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -109,10 +106,7 @@ class Studies:
         self._noted.pop(_key_of(study), None)
 
     def objection_to_others(
-        self,
-        study: optuna.Study,
-        trial_number: int = -1,
-        sleep: Callable[[float], None] = time.sleep,
+        self, study: optuna.Study, trial_number: int, sleep: Callable[[float], None]
     ) -> str:
         """Return why this worker must not run a study beside others, or "".
 

@@ -10,18 +10,17 @@ from typing import Any
 import optuna
 from optuna.distributions import BaseDistribution
 from optuna.pruners import HyperbandPruner, MedianPruner, NopPruner
-from optuna.samplers import BaseSampler
+from optuna.samplers import BaseSampler, BruteForceSampler, GridSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo._validation import MOST_SEED, check_count, check_instance, check_limit
+from mfhpo._validation import MOST_SEED, check_count, check_instance, check_limit, shown
 from mfhpo.experiment import Answer, Assignment, Done, Refused, Wait
 from mfhpo_optuna.arguments import Settings
 from mfhpo_optuna.samplers import answer as answers
-from mfhpo_optuna.samplers.options import check_arm_sampler
 from mfhpo_optuna.samplers.studies import Studies, stop
 from mfhpo_optuna.samplers.suggestions import arms_only_study, value_for
-from mfhpo_optuna.study.arms import enqueue_baseline
-from mfhpo_optuna.study.distributions import check_choices, drawn
+from mfhpo_optuna.study.baseline import enqueue
+from mfhpo_optuna.study.distributions import check_choices, did_you_mean, drawn
 from mfhpo_optuna.study.kind import Kind
 from mfhpo_optuna.study.loop.ends import call_at_end, end_with_optimize, mark_if_spoilt, note_end
 from mfhpo_optuna.study.loop.report import ProgressLike, ProgressReport
@@ -59,7 +58,17 @@ class StudySampler(BaseSampler):
         seed: int | None = None,
         drawn_by: str = "arm_sampler",
     ) -> None:
-        check_arm_sampler(arm_sampler, drawn_by)
+        if arm_sampler is not None and not isinstance(arm_sampler, BaseSampler):
+            raise TypeError(
+                f"{drawn_by} must be a sampler of Optuna such as TPESampler() or None, got "
+                f"{shown(arm_sampler)}."
+            )
+        if isinstance(arm_sampler, (GridSampler, BruteForceSampler)):
+            raise TypeError(
+                f"{drawn_by}={type(arm_sampler).__name__} enumerates a whole space and cannot draw "
+                f"single configurations; give another one such as RandomSampler(), or, to a "
+                f"sampler with arms, arms={{name: distribution}}: all of a small space."
+            )
         self.kind, self._arguments, self._arm_sampler = kind, dict(arguments), arm_sampler
         self._lease = check_limit("lease", lease)
         self._seed = None if seed is None else check_count("seed", seed, 0, MOST_SEED)
@@ -186,7 +195,7 @@ class StudySampler(BaseSampler):
             )
         if self.objection_to(study):
             return  # the first suggestion raises; raising here would leave the trial running
-        enqueue_baseline(study, self.kind.baseline)
+        enqueue(study, self.kind.baseline)
         call_at_end(study, self, lambda error: self._ended(study, error))
         try:
             refusal = self._studies.objection_to_others(study, trial.number, self._sleep)
@@ -199,9 +208,11 @@ class StudySampler(BaseSampler):
         if isinstance(reply, Done):
             self._end(study, trial)
         elif isinstance(reply, Refused):
+            names = self.known(study).trials.names()
+            foreign = (name for name in parameters_before(trial) or {} if name not in names)
             warnings.warn(
                 f"trial {trial.number} was enqueued, and {reply.why}: it runs, but does not count."
-                f"{self.known(study).hint_at(trial)}",
+                f"{did_you_mean(next(foreign, ''), names)}",
                 stacklevel=4,
             )
 
@@ -254,7 +265,9 @@ class StudySampler(BaseSampler):
                     known.waits_since = None
                     with self._studies.whole(study):
                         if not known.claim(study, trial, reply) and may_wait:
-                            known.withdraw(study, trial)
+                            why = "others evaluate the same"
+                            known.note_loss(study, trial, why, is_withdrawn=True)
+                            known.idle.add(trial.number)
                     return reply
                 now = known.under_way.clock()
                 if not isinstance(reply, Wait) or not may_wait:
@@ -333,8 +346,8 @@ class StudySampler(BaseSampler):
 
     def _mark_as_no_answer(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Keep a single noisy value from being the best trial, which must break no constraint."""
-        # Only a running `Trial` has a public method for it.
-        study._storage.set_trial_system_attr(trial._trial_id, f"constraints:{NO_ANSWER}", 1.0)
+        if self.kind.has_one_objective:  # only a running `Trial` has a public method for it
+            study._storage.set_trial_system_attr(trial._trial_id, f"constraints:{NO_ANSWER}", 1.0)
 
     def _stop_if_hopeless(self, study: optuna.Study, known: StudyExperiment) -> None:
         if known.is_over and stop(study):
@@ -364,7 +377,7 @@ class StudySampler(BaseSampler):
 
     def objection_to_others(self, study: optuna.Study) -> str:
         """Return why this worker must not run a study beside others; else note how it is run."""
-        return self._studies.objection_to_others(study, sleep=self._sleep)
+        return self._studies.objection_to_others(study, -1, self._sleep)
 
     def _read(self, study: optuna.Study) -> StudyExperiment:
         """Return what is known about a study, with its news; the lock is held."""

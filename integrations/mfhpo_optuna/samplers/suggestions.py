@@ -1,7 +1,5 @@
 """Values that a trial gets when its objective asks for a parameter, also by another sampler."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Container
 from typing import Any
@@ -11,8 +9,8 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from mfhpo_optuna.study.arms import is_baseline
-from mfhpo_optuna.study.distributions import contains, described, levels_in, own_value
+from mfhpo_optuna.study.baseline import is_baseline
+from mfhpo_optuna.study.distributions import contains, described, drawn, levels_in, own_value
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.study.trials.attributes import PullNote
 
@@ -40,15 +38,17 @@ def value_for(
         return replicates.of(block, distribution)
     values, arm = known.trials.values, known.trials.arm_of(note)
     params = values[arm].params
-    if kind.is_whole and name not in params:
-        return kind.value_outside(known, trial, arm, name, None, distribution)
+    value, is_missing = None, kind.is_whole and name not in params
     if arm_sampler is not None and name not in params:
         view = arms_only_study(study, known)
         params[name] = arm_sampler.sample_independent(view, trial, name, distribution)
-    value = params.setdefault(name, values.planned(arm, name, distribution, note.point))
-    if contains(distribution, value):
-        return own_value(distribution, value)
-    return kind.value_outside(known, trial, arm, name, value, distribution)
+    if not is_missing:
+        value = params.setdefault(name, values.planned(arm, name, distribution, note.point))
+        if contains(distribution, value):
+            return own_value(distribution, value)
+    if objection := kind.objection_to_value(known, arm, name, value, distribution):
+        raise ValueError(objection)
+    return drawn(0, trial.number, name, distribution)
 
 
 def _level_for(known: StudyExperiment, trial: FrozenTrial, note: PullNote) -> Any:
@@ -122,18 +122,16 @@ def arms_only_study(study: optuna.Study, known: StudyExperiment) -> ArmsOnlyStud
     The trials are made anew only when something was told: each parameter of a trial asks for them.
     """
     if known.shown is None or known.shown[0] != known.n_told:
-        trials = [_trial_of(known, arm, value) for arm, value in known.kind.values_of_draws(known)]
+        trials = []
+        for arm, value in known.kind.values_of_draws(known):
+            what = known.values_of(arm)
+            params = {name: what.params[name] for name in what.distributions}
+            trial = create_trial(value=value, params=params, distributions=what.distributions)
+            trial.number = arm
+            if what.first is not None:  # on it a proposer has noted what it will want to know
+                trial._trial_id, noted = what.first._trial_id, what.first.system_attrs
+                kept = [key for key in noted if not key.startswith("constraints")]
+                trial.system_attrs = {key: noted[key] for key in kept}
+            trials.append(trial)
         known.shown = known.n_told, trials
     return ArmsOnlyStudy(study, known.shown[1])
-
-
-def _trial_of(known: StudyExperiment, arm: int, value: float) -> FrozenTrial:
-    what = known.values_of(arm)
-    params = {name: what.params[name] for name in what.distributions}
-    trial = create_trial(value=value, params=params, distributions=what.distributions)
-    trial.number = arm
-    if what.first is not None:
-        # On it a proposer has noted what it will want to know.
-        trial._trial_id, noted = what.first._trial_id, what.first.system_attrs
-        trial.system_attrs = {key: noted[key] for key in noted if not key.startswith("constraints")}
-    return trial

@@ -1,17 +1,15 @@
 """The configurations of a study: as users give them, and each one's values as they become known."""
 
-from __future__ import annotations
-
 import math
 import warnings
 import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from numbers import Integral
 from typing import Any, TypeAlias
 
 import numpy as np
-import optuna
 from optuna.distributions import (
     BaseDistribution,
     CategoricalDistribution,
@@ -32,13 +30,11 @@ from mfhpo._validation import (
 )
 from mfhpo.knowledge.fidelity import native
 from mfhpo_optuna.study.distributions import contains, described, drawn, from_unit, value_at
-from mfhpo_optuna.study.trials.attributes import certificate_of, parameters_before
 
 Params: TypeAlias = dict[str, Any]
 ArmsLike: TypeAlias = int | Sequence[Mapping[str, Any]] | Mapping[str, BaseDistribution]
 
 _DEFAULT_NUMBER = 32
-_BASELINE_KEY = "baseline"  # the user attribute that is True for the one in use today
 
 
 def draw_arms(
@@ -84,7 +80,7 @@ def _drawn(
             )
     grid_size = math.prod(_size(distribution) for distribution in distributions.values())
     if grid_size <= n:
-        return _grid(distributions, int(grid_size))
+        return _grid(distributions)
     hypercube, drawn = LatinHypercube(n, seed), {}
     for arm in range(n):
         params = {name: hypercube.draw(arm, name, value) for name, value in distributions.items()}
@@ -131,19 +127,16 @@ def _size(distribution: BaseDistribution) -> float:
     return 1 if distribution.single() else float("inf")
 
 
-def _grid(distributions: Mapping[str, BaseDistribution], size: int) -> list[Params]:
-    arms: list[Params] = []
-    for index in range(size):
-        params: Params = {}
-        for name, distribution in distributions.items():
-            choices = int(_size(distribution))
-            index, choice = divmod(index, choices)
-            if isinstance(distribution, IntDistribution) and distribution.log:
-                # The same values with equal weights, so that the grid meets each of them.
-                distribution = IntDistribution(distribution.low, distribution.high)
-            params[name] = from_unit((choice + 0.5) / choices, distribution)
-        arms.append(params)
-    return arms
+def _grid(distributions: Mapping[str, BaseDistribution]) -> list[Params]:
+    """Return all configurations of a finite space, in which the first parameter changes first."""
+    values: list[list[Any]] = []
+    for distribution in distributions.values():
+        n = int(_size(distribution))
+        if isinstance(distribution, IntDistribution) and distribution.log:
+            # The same values with equal weights, so that the grid meets each of them.
+            distribution = IntDistribution(distribution.low, distribution.high)
+        values.insert(0, [from_unit((choice + 0.5) / n, distribution) for choice in range(n)])
+    return [dict(zip(distributions, reversed(arm), strict=True)) for arm in product(*values)]
 
 
 class LatinHypercube:
@@ -269,35 +262,3 @@ def outside_ranges(trial: FrozenTrial) -> set[str]:
     """Return the parameters of a trial out of their ranges, as enqueued and added ones may be."""
     asked = trial.distributions
     return {name for name, value in trial.params.items() if not contains(asked[name], value)}
-
-
-def is_baseline(trial: FrozenTrial) -> bool:
-    """Return whether a trial is marked as the baseline, and was evaluated as it was given."""
-    is_marked = trial.user_attrs.get(_BASELINE_KEY) is True and certificate_of(trial) is None
-    return is_marked and not (trial.state.is_finished() and fault_of_baseline(trial))
-
-
-def fault_of_baseline(trial: FrozenTrial) -> str:
-    """Return what is wrong with the parameters that a baseline was given, "" for nothing."""
-    if trial.user_attrs.get(_BASELINE_KEY) is not True or not trial.params:
-        return ""
-    given: Params = trial.system_attrs.get("fixed_params", trial.params)
-    if not given:
-        return "it has no parameters"
-    if missing := sorted(given.keys() - trial.params.keys()):
-        return f"the objective does not ask for {missing[0]!r}"
-    wrong = (name for name in given if not contains(trial.distributions[name], given[name]))
-    name = next(wrong, None)
-    return "" if name is None else f"{name}={given[name]!r} is not in {trial.distributions[name]}"
-
-
-def enqueue_baseline(study: optuna.Study, params: Mapping[str, Any] | None) -> None:
-    """Enqueue the baseline, if there is one, unless a trial of the study is marked as such."""
-    if params is not None and not any(map(is_baseline, study.get_trials(deepcopy=False))):
-        study.enqueue_trial(dict(params), user_attrs={_BASELINE_KEY: True})
-
-
-def marked_baseline(study: optuna.Study) -> Params | None:
-    """Return the parameters of the last trial that is marked; None without one."""
-    trials = [*filter(is_baseline, study.get_trials(deepcopy=False))]
-    return trials[-1].params or parameters_before(trials[-1]) if trials else None

@@ -9,12 +9,14 @@ from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
+import optuna
 from optuna.distributions import (
     BaseDistribution,
     CategoricalDistribution,
     FloatDistribution,
     IntDistribution,
 )
+from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
 from mfhpo._validation import is_number, shown
@@ -204,6 +206,12 @@ class Replicates:
             )
         found: bool = trial.params[self.name] == self.of(block, trial.distributions[self.name])
         return found
+
+
+def signs_of(study: optuna.Study) -> tuple[float, ...]:
+    """Return of each objective 1 if it is maximised, and -1 if it is minimised."""
+    maximise = StudyDirection.MAXIMIZE
+    return tuple(1.0 if way == maximise else -1.0 for way in study.directions)
 
 
 def did_you_mean(name: str, others: Iterable[str], option: str = "") -> str:

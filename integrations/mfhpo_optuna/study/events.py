@@ -1,7 +1,5 @@
 """A trial becomes events: begun as its note says, and ended or lost as its state says."""
 
-from __future__ import annotations
-
 import hashlib
 import warnings
 from collections.abc import Mapping
@@ -9,11 +7,11 @@ from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo.experiment import Assignment, Begun, Concluded, Ended, Event, Found, Lost, key_of
-from mfhpo_optuna.study.arms import Params, Values, is_baseline, outside_ranges
+from mfhpo.experiment import Assignment, Begun, Ended, Event, Found, Lost, key_of
+from mfhpo_optuna.study.arms import Params, Values, outside_ranges
+from mfhpo_optuna.study.baseline import is_baseline
 from mfhpo_optuna.study.distributions import (
     Replicates,
     described,
@@ -22,12 +20,12 @@ from mfhpo_optuna.study.distributions import (
     kind_of,
     levels_in,
     point_of,
+    signs_of,
 )
 from mfhpo_optuna.study.kind import Kind
 from mfhpo_optuna.study.loop.ends import is_spoilt
 from mfhpo_optuna.study.trials.attributes import (
     ARM_KEY,
-    CONCLUDED_KEY,
     MEMORY_KEY,
     PullNote,
     parameters_before,
@@ -54,7 +52,7 @@ class Translation:
         self.kind = kind
         self._arguments = arguments  # a digest of the sampler's
         self.name = study.study_name
-        self.sign = 1.0 if study.directions[0] == StudyDirection.MAXIMIZE else -1.0
+        self.sign = signs_of(study)[0]
         given = kind.given(seed)
         self.given = [] if isinstance(given, int) else given
         self.values = Values(given, kind.owned, seed)
@@ -152,6 +150,14 @@ class Translation:
             return None
         if arm == _NONE or (level is not None and level >= max(1, len(self.levels))):
             return None
+        claim, values = (trial.number, note.order), self.values
+        if not values.is_declared and claim not in self._begun_as:  # what is known when it begins
+            enqueued = values.configuration(trial.system_attrs.get("fixed_params") or {})
+            known = values[arm]  # the objective will be given these
+            known.expected |= enqueued.keys() - known.params.keys()
+            known.params |= {n: v for n, v in enqueued.items() if n not in known.params}
+            self._begun_as[claim] = {**known.params, **enqueued}
+        claimed = dict(self.given[arm] if values.is_declared else self._begun_as[claim])
         shortlist = [
             f"draw {of}" if isinstance(of, int) else self._keys[self._by_key[of]]
             for of in note.shortlist
@@ -160,7 +166,7 @@ class Translation:
         return Begun(
             id=str(trial.number),
             order=note.order,
-            configuration=self._claimed(trial, note, arm),
+            configuration=claimed,
             draw=None if self.values.is_declared else arm,
             levels=None if level is None else (level,),
             point=note.point,
@@ -173,19 +179,6 @@ class Translation:
             is_baseline=is_baseline(trial),
             worker=note.worker or "",
         )
-
-    def _claimed(self, trial: FrozenTrial, note: PullNote, arm: int) -> Params:
-        """Return the configuration that is claimed: of a draw, what was known when it began."""
-        if self.values.is_declared:
-            return dict(self.given[arm])
-        claim = trial.number, note.order
-        if claim not in self._begun_as:
-            enqueued = self.values.configuration(trial.system_attrs.get("fixed_params") or {})
-            known = self.values[arm]  # the objective will be given these
-            known.expected |= enqueued.keys() - known.params.keys()
-            known.params |= {n: v for n, v in enqueued.items() if n not in known.params}
-            self._begun_as[claim] = {**known.params, **enqueued}
-        return dict(self._begun_as[claim])
 
     def found(self, trial: FrozenTrial, note: PullNote) -> list[Event]:
         """Return what a trial tells about levels and replicates that nobody had declared."""
@@ -371,12 +364,3 @@ class Translation:
         if about not in self.warned:
             self.warned.add(about)
             warnings.warn(message, category, stacklevel=8)
-
-
-def concluded_by(trial: FrozenTrial, study: str) -> Concluded | None:
-    """Return that a study's worker has given a certified answer, which the trial shows."""
-    note = read_attribute(trial, CONCLUDED_KEY)
-    if note is None or note["study"] != study:
-        return None
-    open = tuple(map(str, note["open"]))
-    return Concluded(id=str(trial.number), order=note["order"], open=open)

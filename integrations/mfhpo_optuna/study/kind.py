@@ -1,7 +1,5 @@
 """The contract between a study and what a sampler runs on it: a race, a search, a game."""
 
-from __future__ import annotations
-
 import abc
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +8,6 @@ from typing import Any, TypeAlias
 
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo.experiment import Answer, Assignment
@@ -18,15 +15,10 @@ from mfhpo.experiment.kinds.settings import Settings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.search.declared import has_levels
 from mfhpo_optuna.study.arms import Params
-from mfhpo_optuna.study.distributions import described, drawn
+from mfhpo_optuna.study.distributions import described, signs_of
 from mfhpo_optuna.study.forgotten import ForgottenReplicate
 from mfhpo_optuna.study.loop.report import Progress
-from mfhpo_optuna.study.trials.attributes import (
-    CENSORED_KEY,
-    FIDELITY_KEY,
-    MEMORY_KEY,
-    read_attribute,
-)
+from mfhpo_optuna.study.trials import attributes
 from mfhpo_optuna.study.trials.under_way import End
 
 Warn: TypeAlias = Callable[[str, str], None]
@@ -74,9 +66,9 @@ class Kind(abc.ABC):
         if end.state != TrialState.PRUNED:
             return None
         # A larger limit of time may be worth it, one of memory there will not be.
-        if read_attribute(trial, MEMORY_KEY) is not None:
+        if attributes.read_attribute(trial, attributes.MEMORY_KEY) is not None:
             return float("inf")
-        stopped_at: float | None = read_attribute(trial, CENSORED_KEY)
+        stopped_at: float | None = attributes.read_attribute(trial, attributes.CENSORED_KEY)
         return stopped_at
 
     def cost_of(self, level: int | None, levels: Sequence[Any]) -> float:
@@ -137,21 +129,6 @@ class Kind(abc.ABC):
             return ""
         return f"{answer.reason}. Give it a larger budget, or mend the objective."
 
-    def shown(
-        self, known: Any, answer: Answer
-    ) -> tuple[dict[str, Any], dict[str, BaseDistribution]]:
-        """Return parameters and distributions of the trial that shows an answer."""
-        params: dict[str, Any] = {}
-        distributions: dict[str, BaseDistribution] = {}
-        if answer.arm is not None:
-            what = known.values_of(answer.arm)
-            params, distributions = dict(what.params), dict(what.distributions)
-        asked = known.trials.fidelity_distribution
-        if asked is not None and self.fidelity is not None:
-            distributions[self.fidelity.name] = asked
-            params[self.fidelity.name] = answer.level
-        return params, {name: how for name, how in distributions.items() if name in params}
-
     def sure_value(self, known: Any, bound: float) -> float | None:
         """Return the least worth of the leader, maximised; None if it is not to be shown."""
         return bound
@@ -160,22 +137,16 @@ class Kind(abc.ABC):
         """Return arms and their comparable values, for another sampler that draws arms."""
         return []
 
-    def value_outside(
-        self,
-        known: Any,
-        trial: FrozenTrial,
-        arm: int,
-        name: str,
-        value: Any,
-        distribution: BaseDistribution,
-    ) -> Any:
-        """Return another value than one out of range; ValueError if users have given that."""
-        if known.trials.values.is_declared:
-            raise ValueError(
-                f"{self.arms_option}[{arm}][{name!r}]={value!r} is not a value of the objective's "
-                f"{distribution}; change the arm, or what the objective suggests."
-            )
-        return drawn(0, trial.number, name, distribution)
+    def objection_to_value(
+        self, known: Any, arm: int, name: str, value: Any, distribution: BaseDistribution
+    ) -> str:
+        """Return what is wrong with a value out of range, if it was given; "": it is drawn anew."""
+        if not known.trials.values.is_declared:
+            return ""
+        return (
+            f"{self.arms_option}[{arm}][{name!r}]={value!r} is not a value of the objective's "
+            f"{distribution}; change the arm, or what the objective suggests."
+        )
 
     def cut_short(self, known: Any, progress: Progress) -> str:
         """Return what is left and what is known where an `optimize` ended before the end."""
@@ -197,7 +168,7 @@ class Kind(abc.ABC):
         """Return what a study is told about how it is run, by attribute."""
         if self.fidelity is None or not has_levels(self.fidelity):
             return {}
-        return {FIDELITY_KEY: self.fidelity.name}
+        return {attributes.FIDELITY_KEY: self.fidelity.name}
 
     def announcement(self, known: Any) -> str:
         """Return what the log is to say once about how a study is run; empty for nothing."""
@@ -208,7 +179,7 @@ def common_settings(study: optuna.Study, seed: int, lease: float | None) -> dict
     """Return the settings that all kinds with one objective have."""
     return {
         "seed": seed,
-        "sign": 1.0 if study.direction == StudyDirection.MAXIMIZE else -1.0,
+        "sign": signs_of(study)[0],
         "lease_seconds": lease,
         "describe": described,
     }

@@ -27,7 +27,8 @@ from mfhpo.experiment import key_of
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import as_fidelity
 from mfhpo.racing.text import cut, params_in_words
-from mfhpo_optuna.study.arms import marked_baseline, outside_ranges
+from mfhpo_optuna.study import baseline as baselines
+from mfhpo_optuna.study.arms import outside_ranges
 from mfhpo_optuna.study.distributions import contains, described, did_you_mean
 from mfhpo_optuna.study.trials.attributes import (
     FIDELITY_KEY,
@@ -79,7 +80,7 @@ def shortlist_of(
     check_instance("study", study, optuna.Study, "an optuna.Study")
     check_baseline(baseline, has_index=False)
     if baseline is None and len(study.directions) == 1:
-        baseline = marked_baseline(study)
+        baseline = baselines.marked(study)
     if top is not None:
         top = check_count("top", top, 2 if baseline is None else 1)
     if len(study.directions) > 1:

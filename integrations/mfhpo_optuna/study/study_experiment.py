@@ -11,16 +11,28 @@ from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Observation
-from mfhpo.experiment import Answer, Assignment, Done, Event, Experiment, Lost, Refused, Wait
+from mfhpo.experiment import (
+    Answer,
+    Assignment,
+    Concluded,
+    Done,
+    Event,
+    Experiment,
+    Lost,
+    Refused,
+    Wait,
+)
 from mfhpo.knowledge.statistics import PullStatistics
 from mfhpo.search import BudgetedSearch
-from mfhpo_optuna.study.arms import Known, is_baseline
-from mfhpo_optuna.study.distributions import did_you_mean, index_of
-from mfhpo_optuna.study.events import Translation, concluded_by
+from mfhpo_optuna.study.arms import Known
+from mfhpo_optuna.study.baseline import is_baseline
+from mfhpo_optuna.study.distributions import index_of
+from mfhpo_optuna.study.events import Translation
 from mfhpo_optuna.study.forgotten import ForgottenReplicateWarning
 from mfhpo_optuna.study.kind import Kind
 from mfhpo_optuna.study.trials.attributes import (
     ARM_KEY,
+    CONCLUDED_KEY,
     END_KEY,
     LIMIT_KEY,
     LOST_KEY,
@@ -128,8 +140,8 @@ class StudyExperiment:
 
     def _events_of(self, trial: FrozenTrial) -> list[Event]:
         if trial.state == TrialState.RUNNING:
-            noted = map(trial.user_attrs.get, (ARM_KEY, QUERY_KEY, LIMIT_KEY, LOST_KEY))
-            look = len(trial.params), repr(list(noted))
+            keys = ARM_KEY, QUERY_KEY, LIMIT_KEY, LOST_KEY
+            look = len(trial.params), repr([trial.user_attrs.get(key) for key in keys])
             if self._looks.get(trial.number) == look:
                 return []
             self._looks[trial.number] = look
@@ -137,8 +149,11 @@ class StudyExperiment:
             return []
         elif certificate_of(trial) is not None:
             self.certificates.append(trial)
-            concluded = concluded_by(trial, self.trials.name)
-            return [] if concluded is None else [concluded]
+            noted = read_attribute(trial, CONCLUDED_KEY)
+            if noted is None or noted["study"] != self.trials.name:
+                return []
+            open = tuple(map(str, noted["open"]))
+            return [Concluded(id=str(trial.number), order=noted["order"], open=open)]
         note = self.trials.note_of(trial)
         begun = None if note is None else self.trials.begun(trial, note)
         if note is None or begun is None:
@@ -236,11 +251,6 @@ class StudyExperiment:
                 return True
         return True
 
-    def withdraw(self, study: optuna.Study, trial: FrozenTrial) -> None:
-        """Note that a trial evaluates nothing, since others do what it claims."""
-        self._note_loss(study, trial, "others evaluate the same", is_withdrawn=True)
-        self.idle.add(trial.number)
-
     def _write_claim(self, study: optuna.Study, trial: FrozenTrial, assignment: Assignment) -> None:
         note = self.trials.note_for(trial, assignment, self.experiment.order)
         # Whoever sees the claim is to see the limit, too.
@@ -251,12 +261,6 @@ class StudyExperiment:
         write_attribute(study, trial, ARM_KEY, note.to_dict())
         for event in self._events_of(trial):
             self.experiment.apply(event)
-
-    def hint_at(self, trial: FrozenTrial) -> str:
-        """Return a question about a misspelt name of what a trial was enqueued with, or nothing."""
-        known = self.trials.names()
-        foreign = (name for name in parameters_before(trial) or {} if name not in known)
-        return did_you_mean(next(foreign, ""), known)
 
     def end(self, study: optuna.Study, trial: FrozenTrial, state: TrialState, values: Any) -> bool:
         """Take in a trial that ends now; return whether it was an evaluation, and so no answer."""
@@ -286,9 +290,10 @@ class StudyExperiment:
         for trial, why, is_sure in self.under_way.lost(self.experiment.runner.counts_late):
             if str(trial.number) in self.experiment.open:
                 with suppress(UpdateFinishedTrialError):  # it has ended after all
-                    self._note_loss(study, trial, why, is_sure=is_sure)
+                    self.note_loss(study, trial, why, is_sure=is_sure)
 
-    def _note_loss(self, study: optuna.Study, trial: FrozenTrial, why: str, **how: Any) -> None:
+    def note_loss(self, study: optuna.Study, trial: FrozenTrial, why: str, **how: Any) -> None:
+        """Note on a trial that it is lost, or evaluates nothing."""
         mark = EndNote(trial.number, self.experiment.order, worker_name(), why=why, **how)
         write_attribute(study, trial, LOST_KEY, mark.to_dict())
         if (lost := lost_of(trial)) is not None:

@@ -15,7 +15,7 @@ from typing import Any
 from mfhpo_optuna.time_limits import warden
 from mfhpo_optuna.time_limits.crossing import Channel, PackedError, private_pair
 from mfhpo_optuna.time_limits.processes import begin_process, flush_output, reap_one
-from mfhpo_optuna.time_limits.warden import Exited, OutOfMemory, Rested
+from mfhpo_optuna.time_limits.warden import Exited, OutOfMemory
 from mfhpo_optuna.time_limits.worker import Objective, Order
 
 _FREE_WITHIN = 0.15  # seconds that a killed worker is waited for; its keeper goes on without us
@@ -62,7 +62,7 @@ class WorkerHandle:
             report = self._report(_COLD_START)
             if report is None:
                 self.close()
-            elif not isinstance(report, Rested):
+            elif report != warden.RESTED:
                 self._forget_worker()
 
     def kill_worker(self) -> None:

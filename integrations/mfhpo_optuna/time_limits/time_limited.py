@@ -139,7 +139,15 @@ class TimeLimited:
         self._warned = False
         self._suspects_fork = start_method == "fork"
         if start_method != "fork":
-            _check_picklable(objective, start_method)
+            try:
+                pickle.dumps(objective)
+            except Exception as error:
+                raise TypeError(
+                    f'start_method="{start_method}" sends the objective to a new process, but '
+                    f"{objective!r} cannot be pickled: {error}. Define it at the top level of a "
+                    f"module (no lambda, not replaced there by what time_limited returns), or use "
+                    f'start_method="fork".'
+                ) from error
         self._hire()
 
     def __call__(self, trial: BaseTrial) -> float | Sequence[float]:
@@ -239,18 +247,6 @@ class TimeLimited:
         return math.inf
 
 
-def _check_picklable(objective: Objective, start_method: str) -> None:
-    try:
-        pickle.dumps(objective)
-    except Exception as error:
-        raise TypeError(
-            f'start_method="{start_method}" sends the objective to a new process, but '
-            f"{objective!r} cannot be pickled: {error}. Define it at the top level of a module "
-            f"(no lambda, not replaced there by what time_limited returns), or use "
-            f'start_method="fork".'
-        ) from error
-
-
 def _uses_openmp() -> bool:
     try:
         with open("/proc/self/maps") as file:
@@ -293,7 +289,11 @@ def supervise(worker: WorkerHandle, channel: Channel, trial: BaseTrial, limit: f
     before = objective_clock.set(clock.seconds)
     try:
         while True:
-            if _is_interrupted():
+            # The main thread counts as alive while the interpreter joins those of executors.
+            ends = getattr(threading, "_SHUTTING_DOWN", False)
+            ends = ends or not threading.main_thread().is_alive()
+            # One that ended without an error may have left its work to threads on purpose.
+            if ends and isinstance(getattr(sys, "last_value", None), KeyboardInterrupt):
                 raise KeyboardInterrupt("the program was interrupted while trials ran")
             left = clock.left()
             if left <= 0.0:
@@ -351,13 +351,6 @@ class _Clock:
 
     def left(self) -> float:
         return self.limit - self.seconds()
-
-
-def _is_interrupted() -> bool:
-    # The main thread counts as alive while the interpreter joins those of executors.
-    ends = getattr(threading, "_SHUTTING_DOWN", False) or not threading.main_thread().is_alive()
-    # One that ended without an error may have left its work to threads on purpose.
-    return ends and isinstance(getattr(sys, "last_value", None), KeyboardInterrupt)
 
 
 time_limited = TimeLimited  # called like a function: what it makes is one

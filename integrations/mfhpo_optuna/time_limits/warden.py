@@ -8,8 +8,6 @@ the study's process asks for it, when the worker ends, when the memory is used u
 study's process is gone, which closes its end of the keeper's connection.
 """
 
-from __future__ import annotations
-
 import gc
 import math
 import os
@@ -33,12 +31,8 @@ NEW_KEEPER = b"n"
 START, KILL, WATCH, REST = b"s", b"k", b"w", b"r"
 
 
-# What a keeper reports. Each worker that has started gives exactly one of the last two.
-
-
-@dataclass(frozen=True)
-class Rested:
-    """The worker may serve the next trial."""
+# What a keeper reports: that the worker may serve the next trial, or how it has ended.
+RESTED = "rested"
 
 
 @dataclass(frozen=True)
@@ -147,7 +141,7 @@ class _Keeper:
             self._look_at_memory(_KEPT_MEMORY)
             if self._worker is not None:
                 self._look_at = math.inf
-                self._reports.send(Rested())
+                self._reports.send(RESTED)
 
     def _note_end(self, pid: int, status: int) -> None:
         if pid == self._worker:

@@ -71,7 +71,11 @@ def work(end: socket.socket, objective: Objective) -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    _empty_standard_input()
+    # In a session of its own, a process that reads from the terminal would get an error.
+    with suppress(OSError):
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
     close_in_forked_children(end)
     channel = Channel(end)
     try:
@@ -112,14 +116,6 @@ def _exit_with(error: BaseException) -> NoReturn:
         code = 1
     flush_output()
     os._exit((code or 0) & 0xFF)
-
-
-def _empty_standard_input() -> None:
-    # In a session of its own, a process that reads from the terminal would get an error.
-    with suppress(OSError):
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(nothing, 0)
-        os.close(nothing)
 
 
 @dataclass(frozen=True)
@@ -164,24 +160,21 @@ class Answers:
         samples &= isinstance(wanted, str | None) and wanted not in self._sampled
         if samples:
             self._sampled.add(wanted)
-        began, outcome = time.monotonic(), self._done(call)
-        fails = isinstance(outcome, PackedError) and outcome.of_storage
-        spared = samples or (fails and not self._has_failed)
-        self._has_failed |= fails
-        return Answer(call.number, outcome, time.monotonic() - began if spared else 0.0)
-
-    def _done(self, call: Call) -> Outcome:
+        began, trial = time.monotonic(), self._trial
         try:
-            found: Any = self._trial
+            found: Any = trial
             for name in call.name.split("."):
                 found = getattr(found, name)
             if callable(found):
                 found = found(*call.arguments, **call.options)
-            return pickle.dumps(found, pickle.HIGHEST_PROTOCOL)
+            outcome: Outcome = pickle.dumps(found, pickle.HIGHEST_PROTOCOL)
         except Exception as error:
-            trial = self._trial
             of_storage = isinstance(trial, Trial) and is_of_storage(error, trial.storage)
-            return pack_error(error, of_storage)
+            outcome = pack_error(error, of_storage)
+        fails = isinstance(outcome, PackedError) and outcome.of_storage
+        spared = samples or (fails and not self._has_failed)
+        self._has_failed |= fails
+        return Answer(call.number, outcome, time.monotonic() - began if spared else 0.0)
 
 
 class Requests:
@@ -219,7 +212,14 @@ class Requests:
             call = Call(self._calls, name, arguments, options, self.seconds())
             asked = time.monotonic()
             sampling = 0.0
-            self._send(call)
+            try:
+                self._channel.send(call)
+            except (pickle.PicklingError, AttributeError, TypeError) as error:
+                raise TypeError(
+                    f"{name} needs arguments that can be pickled, because the study lives in "
+                    f"another process, got {arguments} {options}: {error}. Suggest names, and look "
+                    f"up what they mean in the objective."
+                ) from error
             while True:
                 answered: Answer = self._channel.receive()
                 sampling += answered.sampling
@@ -234,16 +234,6 @@ class Requests:
         with self._lock:
             self._open = False
             return self.seconds()
-
-    def _send(self, call: Call) -> None:
-        try:
-            self._channel.send(call)
-        except (pickle.PicklingError, AttributeError, TypeError) as error:
-            raise TypeError(
-                f"{call.name} needs arguments that can be pickled, because the study lives in "
-                f"another process, got {call.arguments} {call.options}: {error}. Suggest names, "
-                f"and look up what they mean in the objective."
-            ) from error
 
 
 @BaseTrial.register

@@ -75,7 +75,13 @@ def plot_gain(study: optuna.Study, *, sampler: StudySampler | None = None) -> go
     style.draw(figure, at, gain, text=text, marker=star, name="recommended", **_TOP)
     shares = [(point.limit, point.low, point.high) for point in answer.survival]
     style.ribbon(figure, shares, style.WINNER, **_BOTTOM)
-    _draw_stops(figure, stopped[answer.arm])
+    tried = sorted(stopped[answer.arm].items())
+    texts = [f"{sum(stops)} of {len(stops)} stopped" for _, stops in tried]
+    sizes = [min(4.0 + math.sqrt(len(stops)), 12.0) for _, stops in tried]
+    cross = {"symbol": "x", "size": sizes, "color": style.WINNER}
+    look = {"marker": cross, "name": "stopped at exactly this limit"} | _BOTTOM
+    parts = style.rounded([sum(stops) / len(stops) for _, stops in tried])
+    style.draw(figure, [limit for limit, _ in tried], parts, text=texts, **look)
     for axis in ("", "2"):
         style.rule(figure, answer.limit, axis)
     style.head(figure, "What a trial gains under each time limit")
@@ -156,13 +162,3 @@ def _draw_arm(figure: Any, curve: _Curve, colour: str, width: float) -> None:
     limits, shares = zip(*curve.survival, strict=True) if curve.survival else ((), ())
     look = {"mode": "lines", "hoverinfo": "skip"}
     style.draw(figure, limits, style.rounded(shares), **look, **common, **_BOTTOM)
-
-
-def _draw_stops(figure: Any, stopped: dict[float, list[bool]]) -> None:
-    tried = sorted(stopped.items())
-    shares = style.rounded([sum(stops) / len(stops) for _, stops in tried])
-    texts = [f"{sum(stops)} of {len(stops)} stopped" for _, stops in tried]
-    sizes = [min(4.0 + math.sqrt(len(stops)), 12.0) for _, stops in tried]
-    cross = {"symbol": "x", "size": sizes, "color": style.WINNER}
-    look = {"marker": cross, "name": "stopped at exactly this limit"} | _BOTTOM
-    style.draw(figure, [limit for limit, _ in tried], shares, text=texts, **look)

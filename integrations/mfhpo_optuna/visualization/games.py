@@ -69,14 +69,15 @@ def plot_equilibrium(study: optuna.Study, *, sampler: StudySampler | None = None
 
 
 def _draw_slice(
-    figure: Any,
-    game: NashStudy,
-    answer: Answer,
-    player: int,
-    parameter: str,
-    panel: dict[str, int],
+    figure: Any, game: NashStudy, answer: Answer, player: int, parameter: str, panel: dict[str, int]
 ) -> None:
-    places, space = _places(game, parameter), game.trials.space
+    space, kind = game.trials.space, game.policy.actions.parameters[parameter]
+    if isinstance(kind, OneOf):
+        places = [float(index) for index in range(kind.n)]
+    elif kind.places and len(kind.places) <= 2 * _FINE:
+        places = list(kind.places)
+    else:
+        places = [float(place) for place in np.unique(kind.snapped(np.linspace(0.0, 1.0, _FINE)))]
     means, half_widths = _gains_by_moving(game, answer, player, parameter, places)
     is_choice = isinstance(space.distributions[parameter], CategoricalDistribution)
 
@@ -105,21 +106,11 @@ def _draw_slice(
     place = [shown(answer.params[parameter])]
     style.draw(figure, place, [0.0], marker=star, **recommended, **common)
     is_log = bool(getattr(space.distributions[parameter], "log", False))
-    kind = "category" if is_choice else "log" if is_log else "linear"
+    scale = "category" if is_choice else "log" if is_log else "linear"
     # As few ticks as a phone has room for.
     ticks = {"dtick": 1} if is_log and values[-1] >= 10.0 * values[0] else {"nticks": 5}
-    figure.update_xaxes(title_text=style.literal(parameter), type=kind, **ticks, **panel)
+    figure.update_xaxes(title_text=style.literal(parameter), type=scale, **ticks, **panel)
     figure.update_yaxes(zeroline=True, zerolinecolor=style.QUIET, zerolinewidth=1, **panel)
-
-
-def _places(game: NashStudy, parameter: str) -> list[float]:
-    kind = game.policy.actions.parameters[parameter]
-    if isinstance(kind, OneOf):
-        return [float(index) for index in range(kind.n)]
-    if kind.places and len(kind.places) <= 2 * _FINE:
-        return list(kind.places)
-    even = np.linspace(0.0, 1.0, _FINE)
-    return [float(place) for place in np.unique(kind.snapped(even))]
 
 
 def _gains_by_moving(

@@ -14,6 +14,7 @@ from mfhpo.experiment import Answer
 from mfhpo.racing.text import name_in_words
 from mfhpo_optuna.kinds.fidelity import FidelityKind
 from mfhpo_optuna.samplers.study_sampler import StudySampler
+from mfhpo_optuna.study.distributions import signs_of
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.visualization import style
 from mfhpo_optuna.visualization.reading import Evaluation, record_of, told, told_again
@@ -79,8 +80,7 @@ def plot_race(study: optuna.Study, *, sampler: StudySampler | None = None) -> go
         record = record_of(study)
         if record is None or record.answer is None:
             raise
-        maximise = study.direction == optuna.study.StudyDirection.MAXIMIZE
-        return draw_certificate(record.answer, 1.0 if maximise else -1.0)
+        return draw_certificate(record.answer, signs_of(study)[0])
     return draw_search(known, answer) if known.searches else _draw(known, answer)
 
 
@@ -145,8 +145,14 @@ def _draw(known: StudyExperiment, answer: Answer) -> Any:
         _draw_paid(figure, rows, level, colour, style.level_text(known, level))
     if has_winner and math.isfinite(first.mean):
         name = name_in_words(known.values_of(first.arm).params, first.arm)
-        style.star(figure, first.mean, first.interval, first.text, style.LEFT, name=name)
-    _draw_exits(figure, rows)
+        style.star(figure, (first.mean, first.interval), first.text, style.LEFT, name=name)
+    for reason, (name, symbol) in _EXITS.items():
+        if gone := [row for row in rows if row.exit == reason]:
+            line = {"color": style.QUIET, "width": 2}
+            marker = {"symbol": symbol, "size": 8, "color": style.QUIET, "line": line}
+            look = {"text": [row.text for row in gone], "marker": marker, "cliponaxis": False}
+            costs, places = style.rounded([r.left_at for r in gone]), [r.place for r in gone]
+            style.draw(figure, costs, places, name=name, **look, **style.RIGHT)
     style.head(figure, "What it is worth")
     style.head(figure, "When it left, and its cost", panel=2)
     of = f"of {len(ranking)}"
@@ -259,14 +265,3 @@ def _draw_bars(
 ) -> None:
     look = {"orientation": "h", "width": _BAR, "marker": {"color": colour, "line_width": 0}}
     figure.add_bar(x=lengths, y=list(places), **look, **options, **style.RIGHT)
-
-
-def _draw_exits(figure: Any, rows: Sequence[_Row]) -> None:
-    for reason, (name, symbol) in _EXITS.items():
-        if gone := [row for row in rows if row.exit == reason]:
-            line = {"color": style.QUIET, "width": 2}
-            marker = {"symbol": symbol, "size": 8, "color": style.QUIET, "line": line}
-            look = {"text": [row.text for row in gone], "marker": marker, "cliponaxis": False}
-            costs = style.rounded([row.left_at for row in gone])
-            places = [row.place for row in gone]
-            style.draw(figure, costs, places, name=name, **look, **style.RIGHT)

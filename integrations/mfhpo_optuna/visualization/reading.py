@@ -1,7 +1,5 @@
 """What a study tells: the sampler that has run it, its evaluations, and the answers about it."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +20,7 @@ from mfhpo_optuna.arguments import from_json, objection_to_version
 from mfhpo_optuna.kinds.fidelity import FidelityKind
 from mfhpo_optuna.samplers.rcucb import LimitKind
 from mfhpo_optuna.samplers.study_sampler import StudySampler
+from mfhpo_optuna.study.distributions import signs_of
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.study.trials.attributes import (
     SAMPLER_KEY,
@@ -184,8 +183,7 @@ class StudyReading:
     @property
     def sign(self) -> float:
         """1 where larger values are better, and -1 where smaller ones are."""
-        maximise = self.study.directions[0] == optuna.study.StudyDirection.MAXIMIZE
-        return 1.0 if maximise else -1.0
+        return signs_of(self.study)[0]
 
     @property
     def purpose(self) -> Purpose:
@@ -224,7 +222,14 @@ def read_study(study: optuna.Study, sampler: StudySampler | None = None) -> Stud
     except ValueError as error:
         last = last_answer(trials)
         answer = None if last is None else certificate_of(last)
-        without, reason = str(error), _why_none(study, record)
+        without, reason = str(error), "no sampler of mfhpo has answered in this study"
+        if record is not None:
+            place = "here" if record.name == study.study_name else f"in study {record.name!r}"
+            reason = (
+                f"the certificate of study {record.about.get('study')!r}, which is recorded "
+                f"{place}, has no answer yet: it is not complete, or no candidate gave usable "
+                f"values; certify with a timeout of 0 says which"
+            )
     else:
         try:
             known, found = read_anew(study, sampler)
@@ -243,18 +248,6 @@ def read_study(study: optuna.Study, sampler: StudySampler | None = None) -> Stud
             answer = record.answer
     reason = "" if answer else reason
     return StudyReading(study, trials, sampler, known, without, answer, reason, record)
-
-
-def _why_none(study: optuna.Study, record: Record | None) -> str:
-    """Return why a study has no answer that no sampler of ours has run."""
-    if record is None:
-        return "no sampler of mfhpo has answered in this study"
-    place = "here" if record.name == study.study_name else f"in study {record.name!r}"
-    return (
-        f"the certificate of study {record.about.get('study')!r}, which is recorded {place}, has "
-        f"no answer yet: it is not complete, or no candidate gave usable values; certify with a "
-        f"timeout of 0 says which"
-    )
 
 
 @dataclass(frozen=True)
@@ -306,8 +299,3 @@ def told_again(known: StudyExperiment) -> Iterator[tuple[Runner, list[Evaluation
             new.append(Evaluation(*place, value, failed, result.purpose))
         n_known += len(learned)
         yield runner, new
-
-
-def evaluations_of(known: StudyExperiment) -> list[Evaluation]:
-    """Return a study's evaluations in the order in which they were learned."""
-    return [evaluation for _, new in told_again(known) for evaluation in new]

@@ -9,7 +9,7 @@ from mfhpo.experiment import Answer
 from mfhpo.racing.text import name_in_words, params_in_words
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.visualization import style
-from mfhpo_optuna.visualization.reading import Evaluation, evaluations_of
+from mfhpo_optuna.visualization.reading import Evaluation, told_again
 
 _TOP = {"row": 1, "col": 1}
 _TOP_HEIGHT, _GAP, _ROW_HEIGHT = 280, 76, 26  # in pixels
@@ -26,7 +26,7 @@ def draw_search(known: StudyExperiment, answer: Answer) -> Any:
     figure = style.new_figure(
         rows=len(heights), cols=1, row_heights=heights, vertical_spacing=_GAP / panels
     )
-    evaluations = evaluations_of(known)
+    evaluations = [each for _, new in told_again(known) for each in new]
     cost = evaluations[-1].end if evaluations else 0.0
     valued = [e for e in evaluations if e.has_value]
     best = _best_at_target(known, valued)
@@ -96,21 +96,17 @@ def _draw_answer(
 
 
 def _draw(figure: Any, known: StudyExperiment, shown: Sequence[Evaluation], **look: Any) -> None:
-    points: dict[str, Any] = {
-        "x": style.rounded([e.end for e in shown]),
-        "y": style.rounded([e.value for e in shown]),
-        "text": [_text(known, e) for e in shown],
-    }
+    texts = []
+    for e in shown:
+        value = f"{e.value:.5g}" if e.has_value else "failed"
+        purpose = ", for the certificate" if e.is_replicate else ""
+        level = style.level_text(known, e.fidelity)
+        lines = [f"trial {e.trial}: {value}{purpose}", *([level] if level else [])]
+        lines += style.params_lines(known.values_of(e.arm).params)
+        texts.append(style.hover(lines))
+    x, y = style.rounded([e.end for e in shown]), style.rounded([e.value for e in shown])
+    points: dict[str, Any] = {"x": x, "y": y, "text": texts}
     style.draw(figure, **points | look | _TOP)
-
-
-def _text(known: StudyExperiment, evaluation: Evaluation) -> str:
-    value = f"{evaluation.value:.5g}" if evaluation.has_value else "failed"
-    purpose = ", for the certificate" if evaluation.is_replicate else ""
-    level = style.level_text(known, evaluation.fidelity)
-    lines = [f"trial {evaluation.trial}: {value}{purpose}"]
-    lines += [level] if level else []
-    return style.hover([*lines, *style.params_lines(known.values_of(evaluation.arm).params)])
 
 
 def _title(known: StudyExperiment, answer: Answer) -> tuple[str, ...]:
@@ -185,7 +181,7 @@ def _draw_finalists(figure: Any, certificate: Mapping[str, Any], sign: float, ro
     style.draw(figure, values, known, text=seen, error_x=bars, marker=dot, **panel)
     has_winner = winner is not None
     if has_winner and known[:1] == [0]:
-        style.star(figure, values[0], worth[0][1], texts[0], panel)
+        style.star(figure, (values[0], worth[0][1]), texts[0], panel)
     claims = style.rounded([one["claim"] for one in ordered])
     circle = {"symbol": "circle-open", "size": 9, "color": style.QUIET, "line_width": 2}
     style.draw(figure, claims, range(len(ordered)), text=texts, marker=circle, **panel)

@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,8 @@ WINNER = "#d55e00"
 QUIET = "#808080"  # what is beside the point
 # Okabe and Ito's, darkened where they vanish on white: players of a game, arms beside the winner.
 SEVERAL = ("#0077c0", "#00966c", "#c0609a", "#9a7d0a", "#8a6fd1")
+
+Worth: TypeAlias = tuple[float, tuple[float, float]]  # a mean and its interval
 
 # Browsers draw so many points one by one without delay; more go to the graphics card.
 _MOST_DRAWN_ONE_BY_ONE = 1000
@@ -134,24 +136,18 @@ def ribbon(
     draw(figure, [*x, *reversed(x)], y, hoverinfo="skip", **look | options)
 
 
-def star(
-    figure: Any,
-    value: float,
-    interval: tuple[float, float],
-    text: str,
-    panel: dict[str, int],
-    **options: Any,
-) -> None:
+def star(figure: Any, worth: Worth, text: str, panel: dict[str, int], **options: Any) -> None:
     """Mark what the winner is worth in the first row of a panel, and shade its interval."""
+    value, interval = worth
     if math.isfinite(interval[1] - interval[0]):
         look = {"fillcolor": WINNER, "opacity": 0.16, "line_width": 0, "layer": "below"}
         shade(figure, interval, "" if panel["row"] == 1 else f"{panel['row']}", type="rect", **look)
-    bars = error_bars([(value, interval)], 5) | {"color": WINNER}
+    bars = error_bars([worth], 5) | {"color": WINNER}
     marker = {"symbol": "star", "size": 16, "color": WINNER}
     draw(figure, [value], [0], text=[text], error_x=bars, marker=marker, **panel, **options)
 
 
-def error_bars(worth: Sequence[tuple[float, tuple[float, float]]], thickness: float) -> Any:
+def error_bars(worth: Sequence[Worth], thickness: float) -> Any:
     """Return bars from means to the ends of their intervals, none for those that are infinite."""
     ends = [
         (mean, low, high) if math.isfinite(high - low) else (mean, mean, mean)

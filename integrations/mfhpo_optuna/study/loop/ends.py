@@ -184,7 +184,17 @@ def is_of_storage(error: BaseException | None, storage: BaseStorage) -> bool:
 
     An objection to what the storage was given is no such error.
     """
-    return any(_is_failure_of(each, storage) for each in with_causes(error))
+    for each in with_causes(error):
+        if getattr(each, OF_STORAGE, False):
+            return True
+        is_objection = isinstance(each, _OBJECTIONS) and not isinstance(each, _DAMAGE)
+        if is_objection or not isinstance(each, Exception):  # such as Ctrl-C, wherever that comes
+            continue
+        frames = [frame for frame, _ in traceback.walk_tb(each.__traceback__)]
+        methods = [frame for frame in frames if frame.f_code.co_varnames[:1] == ("self",)]
+        if any(frame.f_locals.get("self") is storage for frame in methods):
+            return True
+    return False
 
 
 def with_causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -194,18 +204,6 @@ def with_causes(error: BaseException | None) -> Iterator[BaseException]:
         seen.append(error)
         yield error
         error = error.__cause__
-
-
-def _is_failure_of(error: BaseException, storage: BaseStorage) -> bool:
-    if getattr(error, OF_STORAGE, False):
-        return True
-    if not isinstance(error, Exception):  # such as Ctrl-C, wherever that comes
-        return False
-    if isinstance(error, _OBJECTIONS) and not isinstance(error, _DAMAGE):
-        return False
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    methods = [frame for frame in frames if frame.f_code.co_varnames[:1] == ("self",)]
-    return any(frame.f_locals.get("self") is storage for frame in methods)
 
 
 def _error_of_objective() -> BaseException | None:

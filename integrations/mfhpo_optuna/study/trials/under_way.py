@@ -1,7 +1,5 @@
 """Trials as they run and end: which have news, which are under way, and how each has ended."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -17,15 +15,7 @@ from optuna.storages._cached_storage import _CachedStorage
 from optuna.trial import BaseTrial, FrozenTrial, TrialState
 
 from mfhpo.experiment import Lost
-from mfhpo_optuna.study.trials.attributes import (
-    END_KEY,
-    LIMIT_KEY,
-    LOST_KEY,
-    SECONDS_KEY,
-    EndNote,
-    PullNote,
-    read_attribute,
-)
+from mfhpo_optuna.study.trials import attributes
 from mfhpo_optuna.study.trials.processes import is_surely_alive, is_surely_dead
 
 TrialAt: TypeAlias = Callable[[int], FrozenTrial]
@@ -128,19 +118,19 @@ class UnderWay:
     """
 
     def __init__(
-        self, news: TrialNews, lease: float | None, cost_of: Callable[[PullNote], float]
+        self, news: TrialNews, lease: float | None, cost_of: Callable[[attributes.PullNote], float]
     ) -> None:
-        self.claims: dict[int, PullNote] = {}
+        self.claims: dict[int, attributes.PullNote] = {}
         self.begun_here: dict[int, float] = {}  # when trials began, by a clock that nobody sets
         self._news, self._lease, self._cost_of = news, lease, cost_of
         self._trials: dict[int, FrozenTrial] = {}  # as last seen
         self._seconds_per_cost = 0.0  # of the slowest trial
 
-    def see(self, trial: FrozenTrial, claim: PullNote) -> None:
+    def see(self, trial: FrozenTrial, claim: attributes.PullNote) -> None:
         """Note that a trial is under way."""
         self.claims[trial.number], self._trials[trial.number] = claim, trial
 
-    def end(self, trial: FrozenTrial, claim: PullNote, seconds: float | None) -> None:
+    def end(self, trial: FrozenTrial, claim: attributes.PullNote, seconds: float | None) -> None:
         """Note that a trial has ended, and how long it took."""
         self.give_up(trial.number)
         if seconds is not None:
@@ -183,7 +173,7 @@ class UnderWay:
             elif (self._lease is not None or unordered) and self.is_expired(number):
                 yield trial, f"it ran for {self._news.seconds_under_way(trial):.0f} seconds", False
 
-    def waited_for(self) -> dict[int, PullNote]:
+    def waited_for(self) -> dict[int, attributes.PullNote]:
         """Return the claims of the trials that are waited for."""
         return {n: claim for n, claim in self.claims.items() if not self.is_expired(n)}
 
@@ -206,7 +196,7 @@ objective_clock: ContextVar[Callable[[], float] | None] = ContextVar(
 
 def limit_of(trial: BaseTrial, given: float | None = None) -> float | None:
     """Return the seconds that a trial may take, by its note or as `given`; None without a limit."""
-    noted: float | None = read_attribute(trial, LIMIT_KEY)
+    noted: float | None = attributes.read_attribute(trial, attributes.LIMIT_KEY)
     limits = (None if noted == float("inf") else noted, given)
     return min((limit for limit in limits if limit is not None), default=None)
 
@@ -234,11 +224,11 @@ class End:
 
 def end_of(trial: FrozenTrial) -> End:
     """Return how a finished trial has ended."""
-    state, note = trial.state, read_attribute(trial, END_KEY)
+    state, note = trial.state, attributes.read_attribute(trial, attributes.END_KEY)
     # It may have been copied to the one that repeats it, or another state was stored after all.
     is_own = note is not None and (note.trial, note.state) == (trial.number, state.name)
     order, worker = (note.order, note.worker) if is_own else (None, None)
-    seconds: float | None = read_attribute(trial, SECONDS_KEY)
+    seconds: float | None = attributes.read_attribute(trial, attributes.SECONDS_KEY)
     begun, ended = trial.datetime_start, trial.datetime_complete
     # A trial whose worker died is failed when somebody notices, maybe days later.
     if seconds is None and state != TrialState.FAIL and begun and ended:
@@ -248,7 +238,7 @@ def end_of(trial: FrozenTrial) -> End:
 
 def lost_of(trial: FrozenTrial) -> Lost | None:
     """Return that a trial was given up, as somebody has noted on it."""
-    note: EndNote | None = read_attribute(trial, LOST_KEY)
+    note: attributes.EndNote | None = attributes.read_attribute(trial, attributes.LOST_KEY)
     if note is None or note.trial != trial.number:
         return None
     return Lost(
