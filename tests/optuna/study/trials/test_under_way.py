@@ -4,7 +4,9 @@ from optuna.storages import InMemoryStorage, JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
+from mfhpo_optuna import IISESampler
 from mfhpo_optuna.study.trials.under_way import TrialNews
+from tests.optuna.samplers.races import bowl
 
 IN_PLACE = ["memory", "journal", "database"]  # where nothing goes through all trials
 
@@ -92,3 +94,11 @@ def test_a_damaged_journal_is_no_study_without_news(tmp_path):
         file.write('{"op_code": 6, "worker_id": "another"}\n')
     with pytest.raises(KeyError):
         TrialNews().read(study)
+
+
+def test_a_trial_that_has_ended_is_under_way_no_longer_though_an_answer_so_far_was_added():
+    study = optuna.create_study(sampler=IISESampler("epochs", arms=4, epsilon=0.0, seed=0))
+    study.optimize(bowl, n_trials=30)
+    known = study.sampler.known(study)
+    assert known.certificates, "each answer reads the study before the trial's end is stored"
+    assert not known.under_way.claims
