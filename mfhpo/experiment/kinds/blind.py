@@ -149,7 +149,7 @@ class BlindRunner(Runner):
             finished=self.finished,
             reason=reason,
             cost=self.apart_cost + self.unlearned_cost,
-            trials=self._n_failures,
+            pulls=self._n_failures,
             failures=self._n_failures,
         )
 

@@ -94,6 +94,6 @@ class LimitRunner(Runner):
     def answer(self) -> Answer:
         """Return the best answer so far (see `Runner.answer`)."""
         answer = self.policy.recommend()
-        answer = replace(answer, cost=answer.cost + self.unlearned_cost)
         configuration = {} if answer.arm is None else self.configurations[answer.arm]
-        return Answer.of(answer, self.sign, configuration, answer.limit, certifies=False)
+        more = {"certifies": False, "cost": answer.cost + self.unlearned_cost}
+        return Answer.of(answer, self.sign, configuration, answer.limit, **more)

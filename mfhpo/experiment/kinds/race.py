@@ -270,10 +270,15 @@ class RaceRunner(Runner):
         self.policy.provisos = self.conditions
         answer = self.policy.recommend()
         configuration = {} if answer.arm is None else self.configurations[answer.arm]
-        cost, pulls = self.cost + self.unlearned_cost, answer.pulls + self._n_worst
-        answer = replace(answer, cost=cost, pulls=pulls)
-        level, certifies = self._levels[answer.fidelity], self.policy.certifies
-        found = Answer.of(answer, self.sign, configuration, level, certifies)
+        found = Answer.of(
+            answer,
+            self.sign,
+            configuration,
+            self._levels[answer.fidelity],
+            certifies=self.policy.certifies,
+            cost=self.cost + self.unlearned_cost,
+            pulls=answer.pulls + self._n_worst,
+        )
         if self._baseline is None:
             return found
         found = replace(found, delta=self.policy.delta / RACE_SHARE)

@@ -336,12 +336,12 @@ class SearchRunner(Runner):
         self.policy.provisos = self.conditions
         answer = self.policy.recommend()
         configuration = {} if answer.arm is None else self.configurations[answer.arm]
+        more = {"cost": answer.cost + self.unlearned_cost, **self.policy.standing.findings()}
         if self._is_alone:
             reason = "a single configuration has values, so there is nothing to compare it with"
-            answer = replace(answer, finished=True, reason=reason)
-        answer = replace(answer, cost=answer.cost + self.unlearned_cost)
-        found = Answer.of(answer, self.sign, configuration, self._levels[answer.fidelity])
-        return replace(found, searched=True, **self.policy.standing.findings())
+            more |= {"finished": True, "reason": reason}
+        level = self._levels[answer.fidelity]
+        return Answer.of(answer, self.sign, configuration, level, searched=True, **more)
 
     @property
     def _is_alone(self) -> bool:
