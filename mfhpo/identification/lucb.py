@@ -31,11 +31,11 @@ from mfhpo.identification.explore import (
     weight_of_a_pull,
 )
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
-from mfhpo.problem import Problem, Pull
+from mfhpo.problem import Problem, Pull, Recommendation
 from mfhpo.racing.evidence import surest_arm, surest_by
 from mfhpo.racing.options import EstimatedBias, Explore
 from mfhpo.racing.race import Race, only_steers
-from mfhpo.racing.rule import Expected, Known, Needs, Verdict, Words
+from mfhpo.racing.rule import Expected, Known, Needs, Verdict
 
 _EXPLORE = {"A": BY_INDEX, "B": BY_SWEEP, "C": BY_RADIUS, "AB": INDEX_AND_SWEEP, "top": TARGET_ONLY}
 
@@ -192,7 +192,7 @@ class Lucb:
         lows, _ = target_bounds(cells, self.rules.bounds, known.roster.active)
         return surest_by(lows[known.arms], known.evidence, known.arms)
 
-    def words(self, known: Known, usual: Words, arm: int | None) -> Words:
+    def words(self, known: Known, usual: Recommendation) -> Recommendation:
         """Say what was estimated to choose fidelities."""
         assumed = {
             "an upper bound on the best mean": self._best_at_most,

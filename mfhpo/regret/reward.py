@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from mfhpo.knowledge.confidence import MixtureRadius, Radius, StudentMixtureRadius
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, SubGaussian, declared_sigmas
-from mfhpo.problem import Problem
-from mfhpo.racing.rule import Known, Words
+from mfhpo.problem import Problem, Recommendation
+from mfhpo.racing.rule import Known
 
 
 def scale_of(problem: Problem) -> Callable[[Known, int], float]:
@@ -33,7 +33,7 @@ def radii(problem: Problem) -> list[Radius] | None:
     return [StudentMixtureRadius()] * problem.n_fidelities
 
 
-def words(known: Known, usual: Words, arm: int | None) -> Words:
+def words(known: Known, usual: Recommendation) -> Recommendation:
     """Say what bounds rest on, and that the choice of pulls estimates the noise."""
     noise = known.problem.noise
     if isinstance(noise, Bounded):
