@@ -10,15 +10,16 @@ from mfhpo._validation import plain
 from mfhpo.certification.baseline import Baseline
 from mfhpo.certification.candidates import CandidateResult
 from mfhpo.certification.new_data import new_data_in_words
-from mfhpo.racing.claims import (
+from mfhpo.racing.text import (
     FIXED,
     corrected_in_words,
     joined,
+    name_in_words,
     never_in_words,
     outcomes_in_words,
+    params_in_words,
     wrong_in_words,
 )
-from mfhpo.racing.text import name_in_words, params_in_words
 
 _OF_SOME = ("new_data_interval", "study_name", "baseline", "replicates")
 

@@ -17,9 +17,15 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from mfhpo._validation import check_count, check_index, check_probability
-from mfhpo.certification import equal_values
 from mfhpo.certification.baseline import RACE_SHARE, AgainstBaseline, Baseline
-from mfhpo.certification.candidates import Candidate, CandidateResult
+from mfhpo.certification.candidates import (
+    LEAST_REPEATS,
+    Candidate,
+    CandidateResult,
+    on_coarse_values,
+    on_constant_values,
+    vary,
+)
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.choice import check_contest, choose_blocks, choose_for_shortlist
 from mfhpo.certification.selection import excess_in_blocks, excess_of
@@ -29,9 +35,9 @@ from mfhpo.identification.likelihood.blocks import Blocks
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import Bounded, SubGaussian, within_range
 from mfhpo.problem import Labels, Observation, Policy, Problem, Pull
-from mfhpo.racing.claims import joined, unseen_in_words
 from mfhpo.racing.declaration import SigmaLike, as_noise, mirrored_noise
 from mfhpo.racing.race import Race
+from mfhpo.racing.text import joined, unseen_in_words
 
 MakeCertifier: TypeAlias = Callable[..., Policy]
 """Makes the policy that certifies a shortlist, of a problem with one level and of options."""
@@ -224,13 +230,13 @@ class Certification:
     @property
     def noise_is_hidden(self) -> bool:
         """Whether all evaluations of each candidate gave exactly the same value."""
-        if not self._rests_on_noise or any(map(equal_values.vary, self._values)):
+        if not self._rests_on_noise or any(map(vary, self._values)):
             return False
         counts = [len(values) for values in self._values]
         if self._in_blocks:
             return max(counts) >= _LEAST_REPLICATES
         repeats = sum(max(count - 1, 0) for count in counts)
-        return repeats >= max(equal_values.LEAST_REPEATS, len(counts))
+        return repeats >= max(LEAST_REPEATS, len(counts))
 
     def certificate(self, about: str, shortlist: str) -> Certificate:
         """Return the answer so far.
@@ -243,7 +249,7 @@ class Certification:
         reason, notices = answer.reason, [*answer.notices]
         named = [*zip((one.name for one in self.candidates), self._values, strict=True)]
         if self._rests_on_noise and not self._is_bounded:
-            notices += equal_values.on_coarse_values(named, self._in_blocks)
+            notices += on_coarse_values(named, self._in_blocks)
         if hidden:
             seen = [arm for arm in self.policy.active.tolist() if self._values[arm]]
             winner = max(seen, key=lambda arm: self._sign * min(self._values[arm]), default=None)
@@ -252,7 +258,7 @@ class Certification:
         is_last = winner is not None and n_left == 1 and not hidden
         if is_last or not n_left:
             reason = f"every {'other ' if is_last else ''}candidate gave {worst}"
-        constant = equal_values.on_constant_values(named) if self._rests_on_noise else []
+        constant = on_constant_values(named) if self._rests_on_noise else []
         if self._ruled_out:
             names = joined([self.candidates[arm].name for arm in sorted(self._ruled_out)])
             notices += [f"{names} gave {worst}, and so on average: no other candidate is worse"]
@@ -339,19 +345,18 @@ class Certification:
             interval = self._stated(self.interval(arm), widest)
             if arm in self._ruled_out:
                 count, mean, interval = n_values, self._worst, (self._worst, self._worst)
-            results.append(
-                CandidateResult.of(
-                    candidate,
-                    sign=self._sign,
-                    count=count,
-                    mean=mean,
-                    interval=interval,
-                    standing=standings[arm].item(),
-                    values=n_values,
-                    failures=self._failures[arm],
-                    stops=self._stops[arm],
-                )
+            found = CandidateResult.of(
+                candidate,
+                self._sign,
+                mean if count else math.nan,
+                interval,
+                evaluations=count,
+                standing=standings[arm].item(),
+                values=n_values,
+                failures=self._failures[arm],
+                stops=self._stops[arm],
             )
+            results.append(found)
         return tuple(results)
 
     def _corrected_mean(self, results: Sequence[CandidateResult], winner: int | None) -> float:

@@ -11,8 +11,7 @@ from mfhpo.experiment.assignment import Assignment, Available, Done, Refused, Wa
 from mfhpo.experiment.events import Begun, Event
 from mfhpo.experiment.following import enqueued, following
 from mfhpo.experiment.kinds.blind import with_levels
-from mfhpo.experiment.kinds.runner import Runner
-from mfhpo.experiment.kinds.settings import Settings
+from mfhpo.experiment.kinds.runner import Runner, Settings
 from mfhpo.experiment.ledger import Ledger, Result
 from mfhpo.experiment.log import Log, Place
 from mfhpo.experiment.state import OF_CLAIMS, State

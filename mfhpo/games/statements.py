@@ -9,7 +9,7 @@ from scipy.special import ndtri
 from mfhpo.games.dissatisfaction import Beliefs, Estimate
 from mfhpo.games.equilibrium import Deviation, Dissatisfaction, Utility
 from mfhpo.games.model.draws import DrawnGames
-from mfhpo.games.model.learning import LearnedUtility
+from mfhpo.games.model.fitting import LearnedUtility
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.space import Point
 

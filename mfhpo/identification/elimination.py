@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mfhpo._validation import check_flag, check_instance, check_number, shown
-from mfhpo.identification.bounds.thresholds import (
+from mfhpo.identification.bounds import (
     convenience_thresholds,
     costs_of_precision,
     select_fidelities,

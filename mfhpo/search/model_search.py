@@ -11,12 +11,18 @@ import numpy as np
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.problem import Pull
 from mfhpo.racing.native import one_thread
-from mfhpo.search.halving import next_of_given
 from mfhpo.search.model.acquisition import View, best_place
 from mfhpo.search.model.process import LevelData, LevelProcess
 from mfhpo.search.model.rows import Told
 from mfhpo.search.policy import FEWEST, SearchPolicy
-from mfhpo.search.promotions import first_step, highest_open, next_level, promotion, too_dear
+from mfhpo.search.promotions import (
+    first_step,
+    highest_open,
+    next_level,
+    next_of_given,
+    promotion,
+    too_dear,
+)
 from mfhpo.search.steps import Begin
 
 # Observations that the model is conditioned on, and that its parameters are fitted to: the time
@@ -52,7 +58,7 @@ class ModelSearch(SearchPolicy):
     A failure below the target condemns no arm, and where most fail at the lowest level, it rises:
     see `mfhpo.search.cheap_failures.CheapFailures`.
 
-    Arms that are given go up as `mfhpo.search.halving.next_of_given` says, by what the model
+    Arms that are given go up as `mfhpo.search.promotions.next_of_given` says, by what the model
     expects of them.
 
     Where costs are measured, a configuration's expected improvement is divided by what that

@@ -12,7 +12,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo.experiment import Assignment
-from mfhpo.experiment.kinds.settings import Settings
+from mfhpo.experiment.kinds.runner import Settings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo_optuna.study.arms import Params
 from mfhpo_optuna.study.distributions import described

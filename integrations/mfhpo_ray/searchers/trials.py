@@ -13,7 +13,7 @@ import numpy as np
 
 from mfhpo._validation import check_name
 from mfhpo.experiment import Assignment, Begun, Configurations
-from mfhpo.experiment.kinds.settings import Settings
+from mfhpo.experiment.kinds.runner import Settings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.replicate import MOST_SHUFFLED, replicate_of
 from mfhpo.search.declared import has_levels

@@ -10,8 +10,7 @@ from mfhpo.censored import RCUCB, CensoredPolicy
 from mfhpo.censored.options import mirrored
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Candidates, Configurations
-from mfhpo.experiment.kinds.runner import Runner, Wanted
-from mfhpo.experiment.kinds.settings import Settings, shown_value
+from mfhpo.experiment.kinds.runner import Runner, Settings, Wanted, shown_value
 from mfhpo.problem import Labels, Observation, Pull
 
 

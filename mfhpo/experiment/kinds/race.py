@@ -22,9 +22,16 @@ from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Candidates, Configurations, arm_of_baseline, described
 from mfhpo.experiment.events import Found
 from mfhpo.experiment.kinds.blind import LateSettings
-from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst
+from mfhpo.experiment.kinds.runner import (
+    Runner,
+    Settings,
+    Wanted,
+    is_worst,
+    levels_in_words,
+    numbered,
+    shown_value,
+)
 from mfhpo.experiment.kinds.search import SearchSettings
-from mfhpo.experiment.kinds.settings import Settings, levels_in_words, numbered, shown_value
 from mfhpo.knowledge.bias import Kind as BiasKind
 from mfhpo.knowledge.candidates import CandidatesLike
 from mfhpo.knowledge.fidelity import Fidelity

@@ -16,8 +16,7 @@ from mfhpo.certification.certification import MakeCertifier
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations, arm_of_baseline
 from mfhpo.experiment.events import Begun, Found, Purpose
-from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst
-from mfhpo.experiment.kinds.settings import Settings, levels_in_words
+from mfhpo.experiment.kinds.runner import Runner, Settings, Wanted, is_worst, levels_in_words
 from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace
 from mfhpo.problem import Labels, Observation, Pull
 from mfhpo.search.budgeted import SEARCH_BLOCK, BudgetedSearch

@@ -11,8 +11,7 @@ from mfhpo.certification.candidates import Shortlist
 from mfhpo.certification.certification import Certification
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
-from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst
-from mfhpo.experiment.kinds.settings import Settings
+from mfhpo.experiment.kinds.runner import Runner, Settings, Wanted, is_worst
 from mfhpo.problem import Observation, Pull
 
 

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mfhpo.identification.curves.curve_elimination import BoundedCurves, mean_of
-from mfhpo.identification.curves.curves import Verdict
+from mfhpo.identification.curves.curves import BoundedCurves, Verdict, mean_of
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.problem import Recommendation
 
