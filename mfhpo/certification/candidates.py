@@ -195,8 +195,8 @@ class CandidateResult(Candidate):
         """Compare a promise with new evaluations; `sign` is -1 where values are minimised."""
         low, high = sorted(sign * (candidate.promise - bound) for bound in interval)
         gap = sign * (candidate.promise - mean)
-        told = {"mean": mean, "interval": interval, "gap": gap, "gap_interval": (low, high)}
-        return cls(**vars(candidate), **told, **more)
+        told: dict[str, Any] = {"mean": mean, "interval": interval, "gap": gap}
+        return cls(**vars(candidate), gap_interval=(low, high), **told, **more)
 
     @property
     def outcomes(self) -> str:
