@@ -29,7 +29,7 @@ from mfhpo._validation import (
     shown,
     unwrapped,
 )
-from mfhpo.certification.new_data import interval_for_new_data
+from mfhpo.certification.selection import interval_for_new_data
 from mfhpo.experiment import Answer, Assignment, Experiment, RaceSettings, SearchSettings
 from mfhpo.search.standing import failures_in_words
 from mfhpo_sklearn.evaluation import FitArguments, fits

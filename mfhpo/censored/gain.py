@@ -11,7 +11,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from mfhpo._validation import check_choice, check_numbers, shown
-from mfhpo.censored.charges import Charge, Linear, check_charge
+from mfhpo.censored.options import Charge, Linear, check_charge
 from mfhpo.censored.upper_bounds import (
     COLUMNS,
     COUNT,

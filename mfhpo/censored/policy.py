@@ -25,7 +25,6 @@ from mfhpo._validation import (
     check_probability,
     check_sequence,
 )
-from mfhpo.censored.charges import Charge
 from mfhpo.censored.gain import GainEstimates, Survival
 from mfhpo.censored.history import History, RewardRange
 from mfhpo.censored.limits import (
@@ -36,6 +35,7 @@ from mfhpo.censored.limits import (
     planned_rounds,
     reason_in_words,
 )
+from mfhpo.censored.options import Charge
 from mfhpo.censored.upper_bounds import CONFIDENCES, PLAYS, Rule, choose
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.statistics import SurvivalPoint

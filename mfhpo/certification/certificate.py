@@ -9,7 +9,7 @@ from typing import Any
 from mfhpo._validation import plain
 from mfhpo.certification.baseline import Baseline
 from mfhpo.certification.candidates import CandidateResult
-from mfhpo.certification.new_data import new_data_in_words
+from mfhpo.certification.selection import new_data_in_words
 from mfhpo.racing.text import (
     FIXED,
     corrected_in_words,

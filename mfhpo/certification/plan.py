@@ -15,8 +15,8 @@ from mfhpo.certification.candidates import Shortlist
 from mfhpo.identification.likelihood.finite_set import FEW
 from mfhpo.identification.round_elimination import PRIOR
 from mfhpo.knowledge.arrays import FloatArray
+from mfhpo.knowledge.fidelity import MOST_SHUFFLED
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, Noise, SubGaussian
-from mfhpo.knowledge.replicate import MOST_SHUFFLED
 from mfhpo.knowledge.studentised import log_evidence
 from mfhpo.racing.declaration import as_noise
 from mfhpo.racing.extra_pulls import SHARE_TO_SEE

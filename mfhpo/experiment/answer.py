@@ -10,7 +10,7 @@ from typing import Any
 from mfhpo._validation import plain
 from mfhpo.certification.baseline import Baseline
 from mfhpo.certification.certificate import Certificate
-from mfhpo.certification.new_data import new_data_in_words
+from mfhpo.certification.selection import new_data_in_words
 from mfhpo.games.equilibrium import Dissatisfaction, Equilibrium, Utility
 from mfhpo.problem import Recommendation
 from mfhpo.racing.text import (
@@ -90,7 +90,7 @@ class Answer(Recommendation):
         Whether dictionaries among values are parts of the configuration, and shown as such.
     new_data_interval
         About the expected score on new data of the same kind, where evaluations are scores on
-        random splits of data (`mfhpo.certification.new_data`): approximate, and infinite where too
+        random splits of data (`mfhpo.certification.selection`): approximate, and infinite where too
         little is known. None: evaluations are not of that kind.
     """
 

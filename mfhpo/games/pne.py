@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from mfhpo._validation import check_choice, check_number, shown
+from mfhpo.games.costs import About, best_levels, information_of
 from mfhpo.games.dissatisfaction import Estimate
 from mfhpo.games.equilibrium import Query
-from mfhpo.games.information import About, best_levels, information_of
 from mfhpo.games.policy import GamePolicy, Queried
 from mfhpo.knowledge.space import Numeric, OneOf
 

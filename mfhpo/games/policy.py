@@ -18,10 +18,9 @@ from mfhpo._validation import (
     unwrapped,
 )
 from mfhpo.games.actions import Actions
-from mfhpo.games.costs import LevelCosts
+from mfhpo.games.costs import About, LevelCosts, information_of
 from mfhpo.games.dissatisfaction import Beliefs, Estimate
 from mfhpo.games.equilibrium import Deviation, Equilibrium, Query
-from mfhpo.games.information import About, information_of
 from mfhpo.games.model.fitting import LearnedUtility, checked
 from mfhpo.games.model.hyperparameters import Hyperparameters
 from mfhpo.games.model.posterior import Assumptions

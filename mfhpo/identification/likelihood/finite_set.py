@@ -25,8 +25,8 @@ from mfhpo.identification.likelihood.blocks import (
 )
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.confidence import EmpiricalBernsteinRadius
+from mfhpo.knowledge.fidelity import MOST_SHUFFLED
 from mfhpo.knowledge.noise import Bounded, Noise
-from mfhpo.knowledge.replicate import MOST_SHUFFLED
 from mfhpo.problem import Recommendation
 from mfhpo.racing.rule import Known
 
