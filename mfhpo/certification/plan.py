@@ -1,7 +1,5 @@
 """A guess at what certifying a shortlist takes, by the search's own values."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass

@@ -1,6 +1,7 @@
 """What a claim about these data leaves out: the excess of a winner's mean, and new data.
 
-The excess comes from being chosen by the same evaluations. The mean that came out largest is, on average, too large by
+The excess comes from being chosen by the same evaluations. The mean that came out largest is, on
+average, too large by
 
     E[Y_w - mu_w | Y_w > Y_i for all i],    Y_i ~ N(mu_i, v_i) independent,
 

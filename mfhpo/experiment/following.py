@@ -1,7 +1,5 @@
 """Chooses what to evaluate next, by what a state knows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import takewhile
 from typing import Any

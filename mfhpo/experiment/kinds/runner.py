@@ -3,8 +3,6 @@
 `Settings` are what its user declares, checked once; a `Runner` is what they make.
 """
 
-from __future__ import annotations
-
 import abc
 import math
 from collections import Counter
