@@ -22,7 +22,7 @@ from mfhpo.games.costs import About, LevelCosts, information_of
 from mfhpo.games.dissatisfaction import Beliefs, Estimate
 from mfhpo.games.equilibrium import Deviation, Equilibrium, Query
 from mfhpo.games.model.fitting import LearnedUtility, checked
-from mfhpo.games.model.hyperparameters import Hyperparameters
+from mfhpo.games.model.mogp import Hyperparameters
 from mfhpo.games.model.posterior import Assumptions
 from mfhpo.games.statements import Statements
 from mfhpo.knowledge.arrays import FloatArray

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mfhpo._validation import check_instance, check_sequence
-from mfhpo.games.model.hyperparameters import Hyperparameters
-from mfhpo.games.model.mogp import MultiOutputGP
+from mfhpo.games.model.mogp import Hyperparameters, MultiOutputGP
 from mfhpo.games.model.observed import Observations, ObservedUtilities
 from mfhpo.games.model.posterior import Assumptions, Posterior, standardised
 from mfhpo.knowledge.arrays import FloatArray
