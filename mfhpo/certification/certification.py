@@ -148,6 +148,7 @@ class Certification:
         self._failures, self._stops, self._ruled_out = (Counter[int]() for _ in range(3))
         self._luckiest = luckiest
         self._sign = 1.0 if maximise else -1.0
+        self._worst = -math.inf * self._sign
         self._noise = as_noise(sigma)  # of the values as they are told
         noise = mirrored_noise(self._noise, self._sign)
         problem = Problem(n, costs=(1.0,), bias=Bias.max(0.0), noise=noise)
@@ -308,10 +309,6 @@ class Certification:
     def _rests_on_noise(self) -> bool:
         known = self.policy.known
         return not self._noiseless and known.needs.rests_on_noise(known)
-
-    @property
-    def _worst(self) -> float:
-        return -math.inf * self._sign
 
     def interval(self, arm: int) -> tuple[float, float]:
         """Return bounds on a candidate's true mean, however wide."""
