@@ -10,16 +10,15 @@ from mfhpo._validation import plain
 from mfhpo.certification.baseline import Baseline
 from mfhpo.certification.candidates import CandidateResult
 from mfhpo.certification.selection import new_data_in_words
-from mfhpo.racing.text import (
+from mfhpo.racing.claims import (
     FIXED,
     corrected_in_words,
     joined,
-    name_in_words,
     never_in_words,
     outcomes_in_words,
-    params_in_words,
     wrong_in_words,
 )
+from mfhpo.racing.text import name_in_words, params_in_words
 
 _OF_SOME = ("new_data_interval", "study_name", "baseline", "replicates")
 

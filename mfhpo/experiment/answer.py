@@ -13,14 +13,8 @@ from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.selection import new_data_in_words
 from mfhpo.games.equilibrium import Dissatisfaction, Equilibrium, Utility
 from mfhpo.problem import Recommendation
-from mfhpo.racing.text import (
-    FIXED,
-    bounds_in_words,
-    cut,
-    never_in_words,
-    params_in_words,
-    wrong_in_words,
-)
+from mfhpo.racing.claims import FIXED, bounds_in_words, never_in_words, wrong_in_words
+from mfhpo.racing.text import cut, params_in_words
 from mfhpo.search.standing import chance_in_words, left_in_words
 
 # What `Answer.to_dict` has of a race, besides of a search, of a choice of limits, and of a game.
