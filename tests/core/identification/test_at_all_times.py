@@ -7,7 +7,8 @@ import pytest
 from scipy.stats import binom
 
 from mfhpo.identification.likelihood.likelihood import prior_count
-from mfhpo.identification.likelihood.unknown_variances import Pairs, evidence
+from mfhpo.identification.likelihood.one_sided import evidence
+from mfhpo.identification.likelihood.unknown_variances import Pairs
 from mfhpo.racing.noise_evidence import MOST_RATIO
 
 

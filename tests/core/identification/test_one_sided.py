@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import ndtr
 
-from mfhpo.identification.likelihood.unknown_variances import MOST_GAIN, evidence
+from mfhpo.identification.likelihood.one_sided import MOST_GAIN, evidence
 
 PRIOR = 2.3
 SLACK = 0.02  # what the minimum may be missed by, and is lowered by
