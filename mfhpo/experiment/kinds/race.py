@@ -69,11 +69,6 @@ class RaceSettings(Settings):
     candidates: Candidates
     n_arms: int | None = None
 
-    @property
-    def in_blocks(self) -> bool:
-        """True if evaluations share replicates."""
-        return self.declared.replicate is not None
-
     @classmethod
     def of(
         cls,
@@ -165,7 +160,7 @@ class RaceRunner(Runner):
     policy: Race
 
     def __init__(self, settings: RaceSettings) -> None:
-        self.sign, self.in_blocks = settings.sign, settings.in_blocks
+        self.sign, self.in_blocks = settings.sign, settings.declared.replicate is not None
         self.configurations = Configurations(settings.candidates, settings.describe)
         self._levels, declared = tuple(settings.levels), settings.declared
         self.n_levels = len(self._levels)

@@ -67,11 +67,6 @@ class SearchSettings(Settings):
     kind: type[SearchPolicy] = ModelSearch
     make_certifier: MakeCertifier | None = None
 
-    @property
-    def in_blocks(self) -> bool:
-        """True if evaluations share replicates."""
-        return self.declared.replicate is not None
-
     def runner(self) -> SearchRunner:
         """Return a search to which nothing was told."""
         return SearchRunner(self)
@@ -103,7 +98,7 @@ class SearchRunner(Runner):
         )
         self.n_levels = len(levels)
         self.of_means = frozenset({"certificate"})
-        self._in_blocks = settings.in_blocks
+        self._in_blocks = declared.replicate is not None
         self.labels = Labels(fidelity=levels_in_words(declared.fidelity, levels))
         self.policy.labels = self.labels
         self._levels = levels
