@@ -112,7 +112,6 @@ class Runs:
 
     def of(self, arm: int) -> list[Run]:
         """Return the runs of an arm that are not over."""
-        self._by_arm[arm] = [run for run in self._by_arm[arm] if not run.is_over]
         return self._by_arm[arm]
 
     def find(self, trial_id: str) -> Run | None:
@@ -126,6 +125,12 @@ class Runs:
         self._by_arm[run.arm].append(run)
         return run
 
+    def end(self, run: Run) -> None:
+        """Note that a run's trial can go on no more."""
+        if not run.is_over:
+            run.is_over = True
+            self._by_arm[run.arm].remove(run)
+
     def sort(self) -> None:
         """Order arms and runs as their trials were made, also in a restored experiment."""
 
@@ -138,7 +143,8 @@ class Runs:
         self.configurations = Configurations(describe=described)
         for run in self:
             run.arm = self.arm(run.trial.config)
-            self._by_arm[run.arm].append(run)
+            if not run.is_over:
+                self._by_arm[run.arm].append(run)
 
     def arm(self, config: Mapping[str, Any]) -> int:
         """Return the arm of a configuration; a new one if it was not seen before."""
