@@ -144,8 +144,7 @@ class Certification:
         check_contest(blocks, sigma, replicates, first_look, budget)
         self.candidates = tuple(candidates)
         self._values: list[list[float]] = [[] for _ in candidates]
-        # Evaluations without a value, and the worst values, by candidate.
-        self._failures, self._stops, self._ruled_out = (Counter[int]() for _ in range(3))
+        self._ruled_out: Counter[int] = Counter()  # evaluations that gave the worst value
         self._luckiest = luckiest
         self._sign = 1.0 if maximise else -1.0
         self._worst = -math.inf * self._sign
@@ -198,11 +197,7 @@ class Certification:
         signed = None if value is None else self._sign * value
         observation = Observation(signed, censored_at=stopped_at)
         self.policy.tell(pull, observation)
-        if stopped_at is not None:
-            self._stops[pull.arm] += 1
-        elif value is None or observation.failed:
-            self._failures[pull.arm] += 1
-        else:
+        if value is not None and observation.has_value:
             self._values[pull.arm].append(value)
         if self._baseline is not None:
             self._baseline.look()
@@ -220,8 +215,8 @@ class Certification:
     @property
     def evaluations(self) -> int:
         """How many evaluations were told, failures included."""
-        apart = self._failures + self._stops + self._ruled_out
-        return sum(map(len, self._values)) + apart.total()
+        missing = int(self.policy.known.missing.sum())
+        return sum(map(len, self._values)) + missing + self._ruled_out.total()
 
     @property
     def finished(self) -> bool:
@@ -325,10 +320,10 @@ class Certification:
         return low, high
 
     def _results(self, winner: int | None, certified: bool) -> tuple[CandidateResult, ...]:
-        arms = np.arange(len(self.candidates))
+        arms, known = np.arange(len(self.candidates)), self.policy.known
         worse = ~np.isin(arms, self.policy.active) & (not self.noise_is_hidden)
         standings = np.where(worse, "worse", "not told apart")
-        standings[self.policy.known.roster.withdrawn] = "failed"
+        standings[known.roster.withdrawn] = "failed"
         if winner is not None:
             standings[winner] = "certified" if certified else "best so far"
         standings[list(self._ruled_out)] = "worse"
@@ -350,8 +345,8 @@ class Certification:
                 evaluations=count,
                 standing=standings[arm].item(),
                 values=n_values,
-                failures=self._failures[arm],
-                stops=self._stops[arm],
+                failures=int(known.failures[arm, 0]),
+                stops=int(known.stops[arm, 0]),
             )
             results.append(found)
         return tuple(results)

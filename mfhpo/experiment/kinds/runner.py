@@ -8,16 +8,18 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from mfhpo._validation import hook
 from mfhpo.experiment.answer import Answer
-from mfhpo.experiment.assignment import Available
 from mfhpo.experiment.configurations import Configurations, Describe, described
 from mfhpo.experiment.events import Begun, Ended, Found, Purpose
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.space import Numeric, OneOf, Point
 from mfhpo.problem import LARGEST, Labels, Observation, Pull
+
+Available: TypeAlias = Callable[[int, Mapping[str, Any], int], bool]
+"""Tells whether a host can evaluate an arm, with a configuration, at a level now."""
 
 
 @dataclass(frozen=True)
