@@ -2,16 +2,7 @@
 
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations, key_of
-from mfhpo.experiment.events import (
-    Begun,
-    Concluded,
-    Ended,
-    Event,
-    Found,
-    Joined,
-    Lost,
-    event_of,
-)
+from mfhpo.experiment.events import Begun, Concluded, Ended, Event, Found, Joined, Lost, event_of
 from mfhpo.experiment.experiment import Experiment
 from mfhpo.experiment.following import Assignment, Done, Refused, Wait
 from mfhpo.experiment.kinds.blind import LateSettings
