@@ -3,8 +3,8 @@
     python -m benchmarks.new_data_interval --runs 500 --output new_data_interval.json
 
 Each run draws a data set, fits one model on random splits of it, and asks whether two intervals
-hold the truth: the corrected one for new data (`mfhpo.certification.new_data`), and Student's plain
-interval of the mean over splits, for comparison. Both are for 95 %.
+hold the truth: the corrected one for new data (`mfhpo.certification.selection`), and Student's
+plain interval of the mean over splits, for comparison. Both are for 95 %.
 
 The truth is what a model scores on new data of the same kind,
 
@@ -35,7 +35,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from benchmarks.certify import as_text
 from benchmarks.provenance import provenance
-from mfhpo.certification.new_data import interval_for_new_data
+from mfhpo.certification.selection import interval_for_new_data
 
 Array = npt.NDArray[np.float64]
 Data = tuple[Array, Array]

@@ -42,7 +42,7 @@ from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.certification import Certification
 from mfhpo.knowledge.arrays import FloatArray
-from mfhpo.knowledge.replicate import replicate_of
+from mfhpo.knowledge.fidelity import replicate_of
 
 N_TRAIN, N_QUESTIONS = 400, 800
 DELTA = 0.05

@@ -8,7 +8,7 @@ from mfhpo._validation.renamed import renamed
 from mfhpo.censored import RCUCB, LimitRecommendation, ZoomingRCUCB
 from mfhpo.certification.choice import PolicyChoice, recommend_policy
 from mfhpo.identification.block_elimination import BlockElimination
-from mfhpo.identification.bounds.lower_bound import CostPrediction, cost_lower_bound, predict_cost
+from mfhpo.identification.bounds import CostPrediction, cost_lower_bound, predict_cost
 from mfhpo.identification.elimination import (
     IISE,
     Elimination,

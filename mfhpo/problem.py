@@ -1,6 +1,7 @@
 """The vocabulary of a race: what is compared, what is pulled, what is seen, what is answered."""
 
 import abc
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from numbers import Real
@@ -217,19 +218,19 @@ class Recommendation:
         the rewards, or the limits. Empty if they were declared.
     """
 
-    arm: int | None
-    mean: float
-    interval: tuple[float, float]
-    fidelity: int
-    delta: float
-    epsilon: float
+    arm: int | None = None
+    mean: float = math.nan
+    interval: tuple[float, float] = (-math.inf, math.inf)
+    fidelity: int = 0
+    delta: float = math.nan
+    epsilon: float = math.nan
     finished: bool
-    certified: bool
+    certified: bool = False
     reason: str
     cost: float
     pulls: int
-    survivors: tuple[int, ...]
-    compared: int
+    survivors: tuple[int, ...] = ()
+    compared: int = 0
     assumptions: tuple[str, ...] = ()
     remaining_cost: float | None = None
     conditions: tuple[str, ...] = ()

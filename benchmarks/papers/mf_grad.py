@@ -33,7 +33,7 @@ from benchmarks.simulation.blocks import run_lucb, run_repeats, run_rounds
 from benchmarks.simulation.instances import GaussianInstance, Instance
 from benchmarks.simulation.runner import RunResult, run
 from mfhpo.certification.choice import recommend_policy
-from mfhpo.identification.bounds.lower_bound import cost_lower_bound
+from mfhpo.identification.bounds import cost_lower_bound
 from mfhpo.identification.elimination import IISE, LevelByLevel, SuccessiveElimination
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB, FidelityExhaustedWarning

@@ -16,7 +16,7 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array, vstack
 
 from mfhpo._validation import check_probability
-from mfhpo.identification.bounds.lower_bound import checked_means, declared
+from mfhpo.identification.bounds import checked_means, declared
 from mfhpo.identification.likelihood.likelihood import OwnBias
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.problem import Problem

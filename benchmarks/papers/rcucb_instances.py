@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
-from mfhpo.censored.charges import Charge, Linear, check_charge
+from mfhpo.censored.options import Charge, Linear, check_charge
 from mfhpo.knowledge.arrays import FloatArray
 
 

@@ -13,7 +13,7 @@ from benchmarks.simulation.rcucb_loop import (
 )
 from mfhpo._validation import check_count
 from mfhpo.censored import CensoredPolicy
-from mfhpo.censored.zooming import planned_rounds
+from mfhpo.censored.limits import planned_rounds
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 
 

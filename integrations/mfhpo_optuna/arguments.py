@@ -17,7 +17,7 @@ from optuna.distributions import BaseDistribution, distribution_to_json, json_to
 from optuna.samplers import BaseSampler, RandomSampler
 
 from mfhpo._validation import MOST_ARMS, unwrapped
-from mfhpo.censored.charges import Linear
+from mfhpo.censored.options import Linear
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.fidelity import Fidelity, native
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian

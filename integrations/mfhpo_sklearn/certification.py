@@ -13,8 +13,8 @@ from sklearn.utils import indexable
 
 from mfhpo._validation import MOST_LEVELS, check_count, check_flag, check_instance, check_limit
 from mfhpo.certification.certificate import Certificate
-from mfhpo.certification.new_data import interval_for_new_data
 from mfhpo.certification.plan import plan_of
+from mfhpo.certification.selection import interval_for_new_data
 from mfhpo.experiment import Assignment, Experiment, ShortlistSettings
 from mfhpo_sklearn.evaluation import FitArguments, fits
 from mfhpo_sklearn.shortlist import BaselineLike, described, shortlist_of

@@ -29,7 +29,7 @@ from mfhpo._validation import (
     shown,
     unwrapped,
 )
-from mfhpo.certification.new_data import interval_for_new_data
+from mfhpo.certification.selection import interval_for_new_data
 from mfhpo.experiment import Answer, Assignment, Experiment, RaceSettings, SearchSettings
 from mfhpo.search.standing import failures_in_words
 from mfhpo_sklearn.evaluation import FitArguments, fits
@@ -159,7 +159,8 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         resource = Resource.of(self.resource, self.levels, self.estimator, splits, y, taken)
         task = _Task(self.estimator, X, y, scorer, passed, splits, resource)
         settings = self._settings(resource, seed)
-        how = "the same for all settings" if settings.in_blocks else "another one for each fit"
+        is_shared = settings.declared.replicate is not None
+        how = "the same for all settings" if is_shared else "another one for each fit"
         about = f"{splits.words}, {how}"
         experiment = Experiment(replace(settings, about_evaluations=about))
         results = Results()

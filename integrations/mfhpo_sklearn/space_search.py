@@ -11,7 +11,7 @@ import numpy as np
 
 from mfhpo._validation import check_baseline
 from mfhpo.experiment import Configurations, DistributionSpace, Experiment, SearchSettings
-from mfhpo.experiment.kinds.settings import numbered
+from mfhpo.experiment.kinds.runner import numbered
 from mfhpo.knowledge.candidates import configurations_of
 from mfhpo.search import DeclaredSearch
 from mfhpo_sklearn.policy_search import PolicySearchCV

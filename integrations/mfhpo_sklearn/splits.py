@@ -19,7 +19,7 @@ from sklearn.model_selection import (
 from sklearn.utils.multiclass import type_of_target
 
 from mfhpo._validation import shown
-from mfhpo.knowledge.replicate import replicate_of
+from mfhpo.knowledge.fidelity import replicate_of
 
 _USUAL_FOLDS = 5  # of scikit-learn's searches
 _SPLITS_COMPARED = 20  # few groups give equal splits by chance

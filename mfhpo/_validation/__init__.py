@@ -273,3 +273,12 @@ def plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: plain(item) for name, item in value.items()}
     return value
+
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def hook(method: _Method) -> _Method:
+    """Mark a method that a class may replace; no other method of a base is ever replaced."""
+    vars(method)["is_hook"] = True
+    return method

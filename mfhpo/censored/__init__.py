@@ -1,8 +1,8 @@
 """The time limit of a pull as a decision: learning from pulls that were stopped."""
 
 from mfhpo._validation.parameters import document
-from mfhpo.censored.charges import Charge, Linear, par
 from mfhpo.censored.gain import Survival
+from mfhpo.censored.options import Charge, Linear, par
 from mfhpo.censored.policy import CensoredPolicy, Confidence
 from mfhpo.censored.rcucb import RCUCB, ZoomingRCUCB
 from mfhpo.knowledge.statistics import SurvivalPoint

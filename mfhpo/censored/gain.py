@@ -11,29 +11,15 @@ from typing import Literal, get_args
 import numpy as np
 
 from mfhpo._validation import check_choice, check_numbers, shown
-from mfhpo.censored.charges import Charge, Linear, check_charge
-from mfhpo.censored.upper_bounds import (
-    COLUMNS,
-    COUNT,
-    EXCEEDED,
-    FLOOR,
-    LIMIT,
-    PENALTY,
-    SURVIVAL,
-    Rule,
-    Tallies,
-    bounds_on_gain,
-    estimated_gains,
-    highest_mean,
-    record,
-)
+from mfhpo.censored import upper_bounds as pairs
+from mfhpo.censored.options import Charge, Linear, check_charge
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.statistics import SurvivalPoint
 
 # Share of the rewards' range that the largest limit costs when no cost is declared.
 _DEFAULT_COST = 0.1
 
-_RULE = Rule()
+_RULE = pairs.Rule()
 
 Survival = Literal["kaplan-meier", "count"]
 
@@ -66,7 +52,7 @@ class GainEstimates:
         penalty: Charge | None,
         reward_range: tuple[float, float] = (0.0, 1.0),
         survival: Survival = "kaplan-meier",
-        rule: Rule = _RULE,
+        rule: pairs.Rule = _RULE,
         delta: float = 0.05,
         parts: Callable[[int], Sequence[float]] | None = None,
     ) -> None:
@@ -83,8 +69,8 @@ class GainEstimates:
         self.rule = rule._replace(counted=survival == "count", top=top)
         self._delta, self._parts = delta, parts
         shape = (n_arms, len(given))
-        self.tallies = Tallies(
-            np.zeros((*shape, COLUMNS)), np.zeros(n_arms, dtype=np.int64), np.zeros(n_arms)
+        self.tallies = pairs.Tallies(
+            np.zeros((*shape, pairs.COLUMNS)), np.zeros(n_arms, dtype=np.int64), np.zeros(n_arms)
         )
         self.kept: dict[int, tuple[FloatArray, FloatArray]] = {}  # intervals, until the next pull
         self.latest = -1, -1  # arm and point that were played last, if there is such a point
@@ -105,7 +91,7 @@ class GainEstimates:
         for arm in np.unique(arms).tolist():
             own = arms == arm
             self.kept.pop(arm, None)
-            record(self.tallies, self.rule, arm, limits[own], gains[own], seconds[own])
+            pairs.record(self.tallies, self.rule, arm, limits[own], gains[own], seconds[own])
         if len(arms):
             at = np.flatnonzero(self.limits(arms[-1]) == limits[-1])
             self.latest = int(arms[-1]), int(at[-1]) if at.size else -1
@@ -119,30 +105,30 @@ class GainEstimates:
             self.tallies = self.tallies._replace(cells=cells)
         cells = self.tallies.cells[arm]
         cells[:] = 0.0
-        cells[:, SURVIVAL] = 1.0
-        cells[:size, LIMIT] = limits
-        cells[:size, PENALTY] = self._penalty(limits) / self._span
-        cells[:size, FLOOR] = -self._cost(limits) / self._span
+        cells[:, pairs.SURVIVAL] = 1.0
+        cells[:size, pairs.LIMIT] = limits
+        cells[:size, pairs.PENALTY] = self._penalty(limits) / self._span
+        cells[:size, pairs.FLOOR] = -self._cost(limits) / self._span
         self.kept.pop(arm, None)
         self.tallies.totals[arm] = 0.0
         self.tallies.points[arm] = size
 
     def limits(self, arm: int) -> FloatArray:
         """Return the arm's limits in seconds, shape (m,)."""
-        return self._column(arm, LIMIT)
+        return self._column(arm, pairs.LIMIT)
 
     def counts(self, arm: int) -> IntArray:
         """Return how many pulls say something about each limit of an arm, N(i, tau), shape (m,)."""
-        return self._column(arm, COUNT).astype(np.int64)
+        return self._column(arm, pairs.COUNT).astype(np.int64)
 
     def gains(self, arm: int) -> FloatArray:
         """Return the estimated gain at each limit of an arm (Eq. 10), NaN where unknown; (m,)."""
-        scaled = estimated_gains(self.tallies)[arm, : self.tallies.points[arm]]
+        scaled = pairs.estimated_gains(self.tallies)[arm, : self.tallies.points[arm]]
         return self._low + self._span * scaled
 
     def survival(self, arm: int) -> FloatArray:
         """Return the estimated probability of running beyond each limit of an arm, shape (m,)."""
-        return self._column(arm, SURVIVAL)
+        return self._column(arm, pairs.SURVIVAL)
 
     def bounds(self, arm: int, deltas: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return bounds on the gain at each limit of an arm, each with its own delta, (m,).
@@ -150,21 +136,21 @@ class GainEstimates:
         They hold at all times. If short pulls are recorded sooner, they lean towards these.
         """
         points = np.arange(len(deltas))
-        levels = _levels_at_all_times(deltas, self.tallies.cells[arm, points, COUNT])
-        lows, highs = bounds_on_gain(self.tallies, self.rule, arm, points, levels)
+        levels = _levels_at_all_times(deltas, self.tallies.cells[arm, points, pairs.COUNT])
+        lows, highs = pairs.bounds_on_gain(self.tallies, self.rule, arm, points, levels)
         return self._low + self._span * lows, self._low + self._span * highs
 
     def survival_bounds(self, arm: int, deltas: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return bounds on P(C > tau), valid at all times, each with its own delta, (m,)."""
         cells = self.tallies.cells[arm, : len(deltas)]
         lows, highs = np.zeros(len(deltas)), np.ones(len(deltas))
-        seen = cells[:, COUNT] > 0.0
-        counts, beyond = cells[seen, COUNT], cells[seen, EXCEEDED]
+        seen = cells[:, pairs.COUNT] > 0.0
+        counts, beyond = cells[seen, pairs.COUNT], cells[seen, pairs.EXCEEDED]
         levels = _levels_at_all_times(deltas[seen], counts) / counts
         weights = np.stack([counts - beyond, beyond], axis=1)
         values = np.tile([0.0, 1.0], (len(counts), 1))
-        highs[seen] = highest_mean(weights, values, counts, highs[seen], levels)
-        lows[seen] = -highest_mean(weights, -values, counts, lows[seen], levels)
+        highs[seen] = pairs.highest_mean(weights, values, counts, highs[seen], levels)
+        lows[seen] = -pairs.highest_mean(weights, -values, counts, lows[seen], levels)
         return lows, highs
 
     def intervals(self, arm: int) -> tuple[FloatArray, FloatArray]:

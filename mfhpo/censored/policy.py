@@ -25,13 +25,18 @@ from mfhpo._validation import (
     check_probability,
     check_sequence,
 )
-from mfhpo.censored.answers import assumptions_in_words, estimated_in_words, reason_in_words
-from mfhpo.censored.charges import Charge
 from mfhpo.censored.gain import GainEstimates, Survival
 from mfhpo.censored.history import History, RewardRange
-from mfhpo.censored.limits import SharedLimits
+from mfhpo.censored.limits import (
+    Refinement,
+    SharedLimits,
+    assumptions_in_words,
+    estimated_in_words,
+    planned_rounds,
+    reason_in_words,
+)
+from mfhpo.censored.options import Charge
 from mfhpo.censored.upper_bounds import CONFIDENCES, PLAYS, Rule, choose
-from mfhpo.censored.zooming import Refinement, planned_rounds
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.statistics import SurvivalPoint
 from mfhpo.problem import Observation, Policy, Pull, Recommendation
@@ -54,7 +59,7 @@ class CensoredPolicy(Policy):
     limits
         The limits that arms have at first: `mfhpo.censored.limits.SharedLimits`.
     refinement
-        How arms get others: `mfhpo.censored.zooming.Refinement`. None: they do not.
+        How arms get others: `mfhpo.censored.limits.Refinement`. None: they do not.
     cost, penalty, reward_range, delta, horizon, max_failures
         See `mfhpo.censored.options.RCUCBOptions`.
     confidence

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from mfhpo._validation import check_index
-from mfhpo.censored.limits import SharedLimits
+from mfhpo.censored.limits import Refinement, SharedLimits
 from mfhpo.censored.policy import CensoredPolicy, Confidence
-from mfhpo.censored.zooming import Refinement
 from mfhpo.knowledge.arrays import FloatArray
 
 

@@ -1,15 +1,19 @@
-"""The candidates of a shortlist: what the search promised, and what new evaluations say."""
+"""The candidates of a shortlist: what the search promised, and what new evaluations say.
+
+Equal values of candidates may mean a fixed seed, or a score that is too coarse.
+"""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
-from mfhpo.racing.claims import outcomes_in_words
+from mfhpo.racing.claims import joined, outcomes_in_words
 
 Standing = Literal["certified", "best so far", "not told apart", "worse", "failed"]
 
@@ -21,10 +25,10 @@ TOP = 6
 Of fewer, the best is more often left out; more cost more, and are hardly ever better.
 """
 
-# Repeats that say how much values of the same configuration vary, and the standard errors by which
-# a configuration is far below the best.
-_LEAST_REPEATS = 4
-_FAR_BELOW = 3.0
+LEAST_REPEATS = 4
+"""Repeats that say how much values of a configuration vary, or that they do not."""
+
+_FAR_BELOW = 3.0  # standard errors by which a configuration is far below the best
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ class Shortlist:
 def own_noise(own_values: Sequence[Sequence[float]]) -> float | None:
     """Return the standard deviation of values of the same configuration; None if too few repeat."""
     degrees = sum(max(len(values) - 1, 0) for values in own_values)
-    if degrees < _LEAST_REPEATS:
+    if degrees < LEAST_REPEATS:
         return None
     squares = sum(float(np.var(values)) * len(values) for values in own_values if len(values))
     return math.sqrt(squares / degrees) or None
@@ -183,32 +187,16 @@ class CandidateResult(Candidate):
     def of(
         cls,
         candidate: Candidate,
-        *,
         sign: float,
-        count: int,
         mean: float,
         interval: tuple[float, float],
-        standing: Standing,
-        values: int | None = None,
-        failures: int = 0,
-        stops: int = 0,
+        **more: Any,
     ) -> CandidateResult:
         """Compare a promise with new evaluations; `sign` is -1 where values are minimised."""
-        mean = mean if count else math.nan
-        low, high = interval
-        gaps = sorted(sign * (candidate.promise - bound) for bound in (low, high))
-        return cls(
-            **vars(candidate),
-            evaluations=count,
-            mean=mean,
-            interval=(low, high),
-            gap=sign * (candidate.promise - mean),
-            gap_interval=(gaps[0], gaps[1]),
-            standing=standing,
-            values=count if values is None else values,
-            failures=failures,
-            stops=stops,
-        )
+        low, high = sorted(sign * (candidate.promise - bound) for bound in interval)
+        gap = sign * (candidate.promise - mean)
+        told: dict[str, Any] = {"mean": mean, "interval": interval, "gap": gap}
+        return cls(**vars(candidate), gap_interval=(low, high), **told, **more)
 
     @property
     def outcomes(self) -> str:
@@ -216,3 +204,39 @@ class CandidateResult(Candidate):
         if not self.failures + self.stops:
             return ""
         return outcomes_in_words(self.values, self.failures, self.stops)
+
+
+Named: TypeAlias = Sequence[tuple[str, Sequence[float]]]
+"""The values of candidates, with their names."""
+
+
+def vary(values: Sequence[float]) -> bool:
+    """Return whether values differ."""
+    return any(value != values[0] for value in values)
+
+
+def on_constant_values(told: Named) -> list[str]:
+    """Return the condition on candidates whose values are equal, though others' vary."""
+    constant = [name for name, own in told if len(own) >= 3 and not vary(own)]
+    if not (constant and any(vary(own) for _, own in told)):
+        return []
+    return [f"the equal values of {joined(constant)} are not due to a fixed seed or split"]
+
+
+def on_coarse_values(told: Named, in_blocks: bool) -> list[str]:
+    """Return a notice if scores in [0, 1] are too coarse for normal noise."""
+    coarse = [
+        name
+        for name, own in told
+        if len(own) >= LEAST_REPEATS and 2 * Counter(own).most_common(1)[0][1] > len(own)
+    ]
+    lies_within = all(0.0 <= value <= 1.0 for _, own in told for value in own)
+    if not (coarse and lies_within):
+        return []
+    remedy = "take a finer score or more data"
+    if not in_blocks:
+        remedy = f"declare Bounded(0, 1) if no value can lie outside, or {remedy}"
+    return [
+        f"more than half of the values of {joined(coarse)} are equal, and all values lie in "
+        f"[0, 1]: claims that rest on normal noise may be wrong; {remedy}"
+    ]

@@ -9,7 +9,7 @@ from typing import Any
 from mfhpo._validation import plain
 from mfhpo.certification.baseline import Baseline
 from mfhpo.certification.candidates import CandidateResult
-from mfhpo.certification.new_data import new_data_in_words
+from mfhpo.certification.selection import new_data_in_words
 from mfhpo.racing.claims import (
     FIXED,
     corrected_in_words,
@@ -197,13 +197,10 @@ class Certificate:
         value = f"{_value(winner)}, of {_evaluations(winner)}"
         corrected = corrected_in_words(self.corrected_mean, winner.mean)
         params = params_in_words(winner.params, self.is_nested)
+        is_its_name = winner.name == name_in_words(winner.params, 0)
+        named = params if is_its_name else f"{winner.name}, {params}"
         lines = [
-            f"{'CERTIFIED' if self.certified else 'NOT CERTIFIED'}: "
-            + (
-                params
-                if winner.name == name_in_words(winner.params, 0)
-                else f"{winner.name}, {params}"
-            ),
+            f"{'CERTIFIED' if self.certified else 'NOT CERTIFIED'}: {named}",
             *([] if self.baseline is None else [f"  baseline    {self.baseline}"]),
             f"  value       {'; '.join(filter(None, [value, corrected]))}",
             *self._claim_in_words(),
@@ -296,11 +293,10 @@ def _table(results: tuple[CandidateResult, ...], baseline: str | None) -> list[s
     rows = [("candidate", "promised", "evaluations", "mean", "interval", "", "")]
     for result in results:
         low, high = result.interval
+        is_named_so = baseline == result.name != "baseline"
         rows.append(
             (
-                f"{result.name} (baseline)"
-                if baseline == result.name != "baseline"
-                else result.name,
+                result.name + " (baseline)" * is_named_so,
                 "-" if math.isnan(result.claim) else f"{result.claim:.5g}",
                 str(result.evaluations),
                 f"{result.mean:.5g}" if result.evaluations else "-",

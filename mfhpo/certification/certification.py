@@ -17,9 +17,15 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from mfhpo._validation import check_count, check_index, check_probability
-from mfhpo.certification import equal_values
 from mfhpo.certification.baseline import RACE_SHARE, AgainstBaseline, Baseline
-from mfhpo.certification.candidates import Candidate, CandidateResult
+from mfhpo.certification.candidates import (
+    LEAST_REPEATS,
+    Candidate,
+    CandidateResult,
+    on_coarse_values,
+    on_constant_values,
+    vary,
+)
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.choice import check_contest, choose_blocks, choose_for_shortlist
 from mfhpo.certification.selection import excess_in_blocks, excess_of
@@ -138,10 +144,10 @@ class Certification:
         check_contest(blocks, sigma, replicates, first_look, budget)
         self.candidates = tuple(candidates)
         self._values: list[list[float]] = [[] for _ in candidates]
-        # Evaluations without a value, and the worst values, by candidate.
-        self._failures, self._stops, self._ruled_out = (Counter[int]() for _ in range(3))
+        self._ruled_out: Counter[int] = Counter()  # evaluations that gave the worst value
         self._luckiest = luckiest
         self._sign = 1.0 if maximise else -1.0
+        self._worst = -math.inf * self._sign
         self._noise = as_noise(sigma)  # of the values as they are told
         noise = mirrored_noise(self._noise, self._sign)
         problem = Problem(n, costs=(1.0,), bias=Bias.max(0.0), noise=noise)
@@ -191,11 +197,7 @@ class Certification:
         signed = None if value is None else self._sign * value
         observation = Observation(signed, censored_at=stopped_at)
         self.policy.tell(pull, observation)
-        if stopped_at is not None:
-            self._stops[pull.arm] += 1
-        elif value is None or observation.failed:
-            self._failures[pull.arm] += 1
-        else:
+        if value is not None and observation.has_value:
             self._values[pull.arm].append(value)
         if self._baseline is not None:
             self._baseline.look()
@@ -213,8 +215,8 @@ class Certification:
     @property
     def evaluations(self) -> int:
         """How many evaluations were told, failures included."""
-        apart = self._failures + self._stops + self._ruled_out
-        return sum(map(len, self._values)) + apart.total()
+        missing = int(self.policy.known.missing.sum())
+        return sum(map(len, self._values)) + missing + self._ruled_out.total()
 
     @property
     def finished(self) -> bool:
@@ -224,13 +226,13 @@ class Certification:
     @property
     def noise_is_hidden(self) -> bool:
         """Whether all evaluations of each candidate gave exactly the same value."""
-        if not self._rests_on_noise or any(map(equal_values.vary, self._values)):
+        if not self._rests_on_noise or any(map(vary, self._values)):
             return False
         counts = [len(values) for values in self._values]
         if self._in_blocks:
             return max(counts) >= _LEAST_REPLICATES
         repeats = sum(max(count - 1, 0) for count in counts)
-        return repeats >= max(equal_values.LEAST_REPEATS, len(counts))
+        return repeats >= max(LEAST_REPEATS, len(counts))
 
     def certificate(self, about: str, shortlist: str) -> Certificate:
         """Return the answer so far.
@@ -243,7 +245,7 @@ class Certification:
         reason, notices = answer.reason, [*answer.notices]
         named = [*zip((one.name for one in self.candidates), self._values, strict=True)]
         if self._rests_on_noise and not self._is_bounded:
-            notices += equal_values.on_coarse_values(named, self._in_blocks)
+            notices += on_coarse_values(named, self._in_blocks)
         if hidden:
             seen = [arm for arm in self.policy.active.tolist() if self._values[arm]]
             winner = max(seen, key=lambda arm: self._sign * min(self._values[arm]), default=None)
@@ -252,7 +254,7 @@ class Certification:
         is_last = winner is not None and n_left == 1 and not hidden
         if is_last or not n_left:
             reason = f"every {'other ' if is_last else ''}candidate gave {worst}"
-        constant = equal_values.on_constant_values(named) if self._rests_on_noise else []
+        constant = on_constant_values(named) if self._rests_on_noise else []
         if self._ruled_out:
             names = joined([self.candidates[arm].name for arm in sorted(self._ruled_out)])
             notices += [f"{names} gave {worst}, and so on average: no other candidate is worse"]
@@ -303,10 +305,6 @@ class Certification:
         known = self.policy.known
         return not self._noiseless and known.needs.rests_on_noise(known)
 
-    @property
-    def _worst(self) -> float:
-        return -math.inf * self._sign
-
     def interval(self, arm: int) -> tuple[float, float]:
         """Return bounds on a candidate's true mean, however wide."""
         count, mean, radius = self.policy.summary(arm, 0)
@@ -322,10 +320,10 @@ class Certification:
         return low, high
 
     def _results(self, winner: int | None, certified: bool) -> tuple[CandidateResult, ...]:
-        arms = np.arange(len(self.candidates))
+        arms, known = np.arange(len(self.candidates)), self.policy.known
         worse = ~np.isin(arms, self.policy.active) & (not self.noise_is_hidden)
         standings = np.where(worse, "worse", "not told apart")
-        standings[self.policy.known.roster.withdrawn] = "failed"
+        standings[known.roster.withdrawn] = "failed"
         if winner is not None:
             standings[winner] = "certified" if certified else "best so far"
         standings[list(self._ruled_out)] = "worse"
@@ -339,19 +337,18 @@ class Certification:
             interval = self._stated(self.interval(arm), widest)
             if arm in self._ruled_out:
                 count, mean, interval = n_values, self._worst, (self._worst, self._worst)
-            results.append(
-                CandidateResult.of(
-                    candidate,
-                    sign=self._sign,
-                    count=count,
-                    mean=mean,
-                    interval=interval,
-                    standing=standings[arm].item(),
-                    values=n_values,
-                    failures=self._failures[arm],
-                    stops=self._stops[arm],
-                )
+            found = CandidateResult.of(
+                candidate,
+                self._sign,
+                mean if count else math.nan,
+                interval,
+                evaluations=count,
+                standing=standings[arm].item(),
+                values=n_values,
+                failures=int(known.failures[arm, 0]),
+                stops=int(known.stops[arm, 0]),
             )
+            results.append(found)
         return tuple(results)
 
     def _corrected_mean(self, results: Sequence[CandidateResult], winner: int | None) -> float:

@@ -22,8 +22,7 @@ from mfhpo.problem import Policy, Problem
 from mfhpo.racing.declaration import SigmaLike, as_noise
 from mfhpo.racing.options import Aim
 from mfhpo.racing.race import Race
-from mfhpo.regret.elimination import MFElimination
-from mfhpo.regret.mf_ucb import MFUCB
+from mfhpo.regret import MFUCB, MFElimination
 
 # For users whose objective is minimised while the reward per pull is maximised.
 LOSSES_ARE_MAXIMISED = (

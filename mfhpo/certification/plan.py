@@ -1,7 +1,5 @@
 """A guess at what certifying a shortlist takes, by the search's own values."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -15,8 +13,8 @@ from mfhpo.certification.candidates import Shortlist
 from mfhpo.identification.likelihood.finite_set import FEW
 from mfhpo.identification.round_elimination import PRIOR
 from mfhpo.knowledge.arrays import FloatArray
+from mfhpo.knowledge.fidelity import MOST_SHUFFLED
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, Noise, SubGaussian
-from mfhpo.knowledge.replicate import MOST_SHUFFLED
 from mfhpo.knowledge.studentised import log_evidence
 from mfhpo.racing.claims import evaluations_to_see
 from mfhpo.racing.declaration import as_noise

@@ -1,19 +1,10 @@
 """One experiment, told once: events go in, assignments and answers come out."""
 
 from mfhpo.experiment.answer import Answer
-from mfhpo.experiment.assignment import Assignment, Done, Refused, Wait
 from mfhpo.experiment.configurations import Configurations, key_of
-from mfhpo.experiment.events import (
-    Begun,
-    Concluded,
-    Ended,
-    Event,
-    Found,
-    Joined,
-    Lost,
-    event_of,
-)
+from mfhpo.experiment.events import Begun, Concluded, Ended, Event, Found, Joined, Lost, event_of
 from mfhpo.experiment.experiment import Experiment
+from mfhpo.experiment.following import Assignment, Done, Refused, Wait
 from mfhpo.experiment.kinds.blind import LateSettings
 from mfhpo.experiment.kinds.games import GameSettings
 from mfhpo.experiment.kinds.limits import LimitSettings

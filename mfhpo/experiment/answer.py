@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from mfhpo._validation import plain
 from mfhpo.certification.baseline import Baseline
 from mfhpo.certification.certificate import Certificate
-from mfhpo.certification.new_data import new_data_in_words
+from mfhpo.certification.selection import new_data_in_words
 from mfhpo.games.equilibrium import Dissatisfaction, Equilibrium, Utility
-from mfhpo.knowledge.statistics import SurvivalPoint
 from mfhpo.problem import Recommendation
 from mfhpo.racing.claims import FIXED, bounds_in_words, never_in_words, wrong_in_words
 from mfhpo.racing.text import cut, params_in_words
 from mfhpo.search.standing import chance_in_words, left_in_words
 
-# What `Answer.to_dict` has of a choice of limits, of a game, and of a search besides a race's.
+# What `Answer.to_dict` has of a race, besides of a search, of a choice of limits, and of a game.
+_OF_RACES = (
+    *("params", "finished", "reason", "cost", "trials", "arm", "mean", "interval", "level"),
+    *("delta", "epsilon", "certified", "certifies", "survivors", "compared", "assumptions"),
+    *("remaining_cost", "conditions", "unseen", "not_compared", "failures", "notices"),
+)
+_OF_SEARCHES = ("tried", "at_target", "left", "chance", "stopped", "saved", "certificate")
 _OF_LIMITS = (
     *("params", "arm", "limit", "gain", "interval", "delta", "survival", "censored", "finished"),
     *("reason", "seconds", "trials", "survivors", "assumptions", "estimated"),
@@ -27,16 +32,16 @@ _OF_GAMES = (
     *("params", "dissatisfaction", "utilities", "probability", "finished", "reason", "cost"),
     *("budget", "trials", "evaluations"),
 )
-_OF_SEARCHES = ("tried", "at_target", "left", "chance", "stopped", "saved", "certificate")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class Answer(Recommendation):
     """Which configuration to be content with, and how sure that is.
 
     ``print`` it: the text says all of it. Mean and interval are the objective's. Fields that have
     no part in a kind of experiment keep their defaults, and `to_dict` leaves them out. What the
-    answer of a search says about a certificate is about the shortlist alone.
+    answer of a search says about a certificate is about the shortlist alone. What is not listed
+    here is that of `mfhpo.Recommendation`.
 
     Parameters
     ----------
@@ -47,12 +52,6 @@ class Answer:
     certifies
         Whether the policy is after a certificate at all; those that maximise the reward while
         they run, such as `mfhpo.MFUCB`, are not.
-    trials
-        Number of evaluations behind it.
-    arm, mean, interval, delta, epsilon, finished, certified, reason, cost, survivors, compared
-        See `mfhpo.problem.Recommendation`.
-    assumptions, remaining_cost, conditions, unseen, not_compared, failures, notices
-        See `mfhpo.problem.Recommendation`.
     searched
         Whether it is the answer of a search, whose claims are about a shortlist.
     tried, at_target
@@ -72,8 +71,6 @@ class Answer:
     baseline
         How the winner compares with the configuration in use today, where one was named. It shares
         delta with the claim.
-    limit, survival, censored, estimated
-        See `mfhpo.problem.Recommendation`.
     dissatisfaction, utilities
         Of a game, by player: what it may gain by deviating while the others stay, never negative;
         and its objective at the profile. Both are in the unit of its objective.
@@ -87,33 +84,14 @@ class Answer:
         Whether dictionaries among values are parts of the configuration, and shown as such.
     new_data_interval
         About the expected score on new data of the same kind, where evaluations are scores on
-        random splits of data (`mfhpo.certification.new_data`): approximate, and infinite where too
+        random splits of data (`mfhpo.certification.selection`): approximate, and infinite where too
         little is known. None: evaluations are not of that kind.
     """
 
     params: dict[str, Any]
-    finished: bool
-    reason: str
-    cost: float
-    trials: int
-    arm: int | None = None
-    mean: float = math.nan
-    interval: tuple[float, float] = (-math.inf, math.inf)
     level: Any = None
-    delta: float = math.nan
-    epsilon: float = math.nan
-    certified: bool = False
     certifies: bool = True
-    survivors: tuple[int, ...] = ()
-    compared: int = 0
-    assumptions: tuple[str, ...] = ()
-    remaining_cost: float | None = None
-    conditions: tuple[str, ...] = ()
-    unseen: str = ""
-    not_compared: tuple[str, ...] = ()
-    failures: int = 0
-    notices: tuple[str, ...] = ()
-    # Of searches; the fields above are those of all kinds.
+    # Of searches.
     searched: bool = False
     tried: int = 0
     at_target: int = 0
@@ -122,11 +100,6 @@ class Answer:
     stopped: int = 0
     saved: float = 0.0
     certificate: Certificate | None = None
-    # Of choices of limits.
-    limit: float | None = None
-    survival: tuple[SurvivalPoint, ...] = ()
-    censored: float | None = None
-    estimated: str = ""
     # Of games.
     dissatisfaction: Mapping[str, Dissatisfaction] | None = None
     utilities: Mapping[str, Utility] = field(default_factory=dict)
@@ -146,29 +119,32 @@ class Answer:
         sign: float,
         params: dict[str, Any],
         level: Any = None,
-        certifies: bool = True,
+        **more: Any,
     ) -> Answer:
         """Translate a policy's answer about the arm of these `params`; `sign` is -1 to minimise."""
         low, high = sorted(sign * bound for bound in answer.interval)
-        content = {**vars(answer), "mean": sign * answer.mean, "interval": (low, high)}
-        content["trials"] = content.pop("pulls")
-        del content["fidelity"]
-        return cls(params=params, level=level, certifies=certifies, **content)
+        own = {"mean": sign * answer.mean, "interval": (low, high), "level": level}
+        return cls(params=params, **{**vars(answer), **own, **more})
 
     @classmethod
     def of_game(cls, found: Equilibrium, params: dict[str, Any], reason: str) -> Answer:
         """Translate a game's answer, whose utilities are in the directions of their players."""
         names = ("finished", "cost", "budget", "epsilon", "probability", "at_most")
-        content = {name: getattr(found, name) for name in (*names, "dissatisfaction", "utilities")}
+        shared = {name: getattr(found, name) for name in (*names, "dissatisfaction", "utilities")}
         return cls(
             params=params,
             reason=reason,
-            trials=found.n_queries,
+            pulls=found.n_queries,
             evaluations=found.n_evaluations,
             delta=1.0 - found.probability,
             certifies=False,
-            **content,
+            **shared,
         )
+
+    @property
+    def trials(self) -> int:
+        """The number of evaluations behind it, as hosts call them."""
+        return self.pulls
 
     @property
     def config(self) -> dict[str, Any]:
@@ -199,16 +175,15 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as plain JSON values (None for what is not finite)."""
+        names: tuple[str, ...] = _OF_RACES + _OF_SEARCHES * self.searched
         if self.censored is not None:
-            names: tuple[str, ...] = _OF_LIMITS
+            names = _OF_LIMITS
         elif self.dissatisfaction is not None:
             names = _OF_GAMES
-        else:
-            known = [each.name for each in fields(self)]
-            names = tuple(known[: known.index("searched")]) + _OF_SEARCHES * self.searched
         names += ("baseline",) * (self.baseline is not None and not self.searched)
         names += ("new_data_interval",) * (self.new_data_interval is not None)
         content = {**asdict(self), "gain": self.gain, "seconds": self.seconds}
+        content["trials"] = self.trials
         if self.certificate is not None:
             content["certificate"] = self.certificate.to_dict()
         content["baseline"] = self.baseline and self.baseline.to_dict()

@@ -7,12 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from mfhpo.experiment.answer import Answer, left_out_in_words, losses_in_words
-from mfhpo.experiment.assignment import Assignment, Available, Done, Refused, Wait
 from mfhpo.experiment.events import Begun, Event
-from mfhpo.experiment.following import enqueued, following
+from mfhpo.experiment.following import Assignment, Done, Refused, Wait, enqueued, following
 from mfhpo.experiment.kinds.blind import with_levels
-from mfhpo.experiment.kinds.runner import Runner
-from mfhpo.experiment.kinds.settings import Settings
+from mfhpo.experiment.kinds.runner import Available, Runner, Settings
 from mfhpo.experiment.ledger import Ledger, Result
 from mfhpo.experiment.log import Log, Place
 from mfhpo.experiment.state import OF_CLAIMS, State

@@ -1,7 +1,5 @@
 """Events in their order, whatever order they come in, and which version of each holds."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Sequence

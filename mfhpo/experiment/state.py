@@ -10,8 +10,7 @@ from typing import Any
 
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.events import Begun, Ended, Event, Found, Lost
-from mfhpo.experiment.kinds.runner import Runner
-from mfhpo.experiment.kinds.settings import Settings
+from mfhpo.experiment.kinds.runner import Runner, Settings
 from mfhpo.experiment.ledger import Claim, Ledger, Result
 from mfhpo.problem import Pull
 

@@ -2,8 +2,7 @@
 
 from mfhpo._validation.parameters import document
 from mfhpo.games.equilibrium import Deviation, Dissatisfaction, Equilibrium, Query, Utility
-from mfhpo.games.model.hyperparameters import Hyperparameters
-from mfhpo.games.model.mogp import MultiOutputGP
+from mfhpo.games.model.mogp import Hyperparameters, MultiOutputGP
 from mfhpo.games.pne import MFUCBPNE, UCBPNE
 from mfhpo.games.policy import GamePolicy
 

@@ -1,12 +1,14 @@
-"""What evaluations of a game cost, for each player or for all of them together."""
+"""What evaluations of a game cost, and the levels that tell most about the target for it."""
 
 import numbers
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 
 from mfhpo._validation import check_costs, check_sequence, shown
-from mfhpo.knowledge.arrays import FloatArray
+from mfhpo.games.model.mogp import MultiOutputGP
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 
 
 class LevelCosts:
@@ -69,3 +71,112 @@ class LevelCosts:
         rows = self.by_player[:1] if self._joint else self.by_player
         n_levels = max(len(own) for own in rows)
         return np.array([np.pad(own, (0, n_levels - len(own)), mode="edge") for own in rows])
+
+
+About = Literal["target", "level"]
+
+_NEVER = -np.inf
+_UNITS = 1_000  # into which a budget is divided if costs have no common unit
+_ROUNDING = 1e-9
+_STEPS = 50
+
+
+def information_of_target(
+    variance: FloatArray, shared: FloatArray, target_variance: FloatArray, noise: FloatArray | float
+) -> FloatArray:
+    """Return an observation's mutual information with the utility at the target, in nats.
+
+    ``-ln(1 - r**2) / 2`` with ``r**2 = c**2 / (s_M**2 (s_m**2 + noise))``, for the posterior
+    variance at the level, the covariance with the target, the variance there and the noise.
+    """
+    # One root at a time: products of variances have no place in a number where units are extreme.
+    of_target, of_level = np.broadcast_arrays(np.sqrt(target_variance), np.sqrt(variance + noise))
+    known = (of_target > 0.0) & (of_level > 0.0)
+    r = np.divide(shared, of_target, out=np.zeros(known.shape), where=known)
+    r = np.divide(r, of_level, out=np.zeros(known.shape), where=known)
+    return np.asarray(-0.5 * np.log1p(-np.clip(r**2, 0.0, 1.0 - _ROUNDING)))
+
+
+def information_of(model: MultiOutputGP, features: FloatArray, about: About) -> FloatArray:
+    """Return an observation's information at each level and point, in nats, (M, n_points).
+
+    It is mutual information with the utility at the target, or with that at the level (Eq. 24).
+    """
+    noise = model.hyperparameters.noise[:, None]
+    variances, shared = model.with_target(features)
+    if about == "level":
+        return np.asarray(0.5 * np.log1p(variances / noise))
+    return information_of_target(variances, shared, variances[-1], noise)
+
+
+def best_levels(
+    information: FloatArray, costs: FloatArray, budget: float
+) -> tuple[IntArray, FloatArray]:
+    """Return each profile's levels with the most information per cost, and the ratios (Eq. 28).
+
+    Dinkelbach's iteration (On nonlinear fractional programming, Management Science 1967) is exact.
+    If a budget binds and costs have no common unit, they are rounded up to a thousandth of it.
+    `information` has the shape (n_profiles, n_players, M), minus infinity at missing levels;
+    `costs` are positive, (n_players, M). ValueError if the cheapest levels cost more than the
+    `budget`.
+    """
+    if costs.min(axis=1).sum() > budget * (1.0 + _ROUNDING):
+        raise ValueError(
+            f"budget must be at least {costs.min(axis=1).sum():g}, the sum of the lowest costs, "
+            f"got {budget!r}."
+        )
+    n_players = information.shape[1]
+    players = np.arange(n_players)
+    binds = costs.max(axis=1).sum() > budget * (1.0 + _ROUNDING)
+    sizes = _in_units(costs, budget) if binds else None
+    ratios = np.zeros(len(information))
+    levels = np.zeros((len(information), n_players), dtype=np.int64)
+    for _ in range(_STEPS):
+        worth = information - ratios[:, None, None] * costs[None]
+        levels = worth.argmax(axis=2) if sizes is None else _within(worth, *sizes)
+        gained = np.take_along_axis(information, levels[:, :, None], axis=2)[:, :, 0].sum(axis=1)
+        paid = costs[players[None, :], levels].sum(axis=1)
+        new = gained / paid
+        if (new <= ratios * (1.0 + _ROUNDING)).all():
+            break
+        ratios = np.maximum(ratios, new)
+    return levels, ratios
+
+
+def _in_units(costs: FloatArray, budget: float) -> tuple[IntArray, int]:
+    """Return costs in whole units, rounded up, and the budget's number of units."""
+    for unit in (float(costs.min()), 1.0, budget / _UNITS):
+        sizes = costs / unit
+        whole: FloatArray = np.round(sizes)
+        exact = bool((np.abs(sizes - whole) <= _ROUNDING * sizes).all())
+        if exact and budget / unit <= _UNITS:
+            return whole.astype(np.int64), int(budget / unit * (1.0 + _ROUNDING))
+    rounded = np.ceil(costs / unit * (1.0 - _ROUNDING)).astype(np.int64)
+    least = int(rounded.min(axis=1).sum())
+    if least > _UNITS:
+        # Rounded up, the cheapest levels do not fit, though they do: nothing else does.
+        rounded[costs > costs.min(axis=1, keepdims=True)] = least + 1
+    return rounded, max(_UNITS, least)
+
+
+def _within(worth: FloatArray, sizes: IntArray, capacity: int) -> IntArray:
+    """Maximise the sum of worths (n_profiles, n_players, M) within a capacity, given sizes."""
+    n_profiles, n_players, n_levels = worth.shape
+    best = np.zeros((n_profiles, capacity + 1))
+    choices = np.zeros((n_players, n_profiles, capacity + 1), dtype=np.int64)
+    for player in range(n_players):
+        options = np.full((n_levels, n_profiles, capacity + 1), _NEVER)
+        for level in range(n_levels):
+            size = int(sizes[player, level])
+            if size <= capacity:
+                rest = best[:, : capacity + 1 - size]
+                options[level, :, size:] = rest + worth[:, player, level, None]
+        choices[player] = options.argmax(axis=0)
+        best = options.max(axis=0)
+    levels = np.zeros((n_profiles, n_players), dtype=np.int64)
+    left = np.full(n_profiles, capacity)
+    rows = np.arange(n_profiles)
+    for player in reversed(range(n_players)):
+        levels[:, player] = choices[player, rows, left]
+        left -= sizes[player, levels[:, player]]
+    return levels

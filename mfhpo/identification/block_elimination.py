@@ -17,11 +17,11 @@ from mfhpo.identification.likelihood.blocks import (
 from mfhpo.identification.likelihood.finite_set import FiniteSet
 from mfhpo.knowledge.arrays import IntArray
 from mfhpo.knowledge.noise import Bounded, Gaussian, Noise
-from mfhpo.problem import Problem, Pull, check_pulls
+from mfhpo.problem import Problem, Pull, Recommendation, check_pulls
 from mfhpo.racing.evidence import surest_at_target
 from mfhpo.racing.extra_pulls import lacking, usually_lacking
 from mfhpo.racing.race import Race
-from mfhpo.racing.rule import Expected, Known, Needs, Verdict, Words
+from mfhpo.racing.rule import Expected, Known, Needs, Verdict
 
 # Rounds before which nothing is decided, as all arms must take part in them.
 _FIRST_LOOK = 2
@@ -72,10 +72,8 @@ class Rounds:
         """Return the missing evidence against others being better by epsilon, if above 0."""
         if len(self.blocks.rounds) < self._first_look(known):
             return math.inf
-        threshold = _threshold(known)
-        return threshold - float(
-            self._set.evidence(known, leader, others, epsilon, threshold).min()
-        )
+        evidence = self._set.evidence(known, leader, others, epsilon, known.threshold)
+        return known.threshold - float(evidence.min())
 
     def _first_look(self, known: Known) -> int:
         return int(min(_FIRST_LOOK, self._set.size(known)))
@@ -244,7 +242,7 @@ class Rounds:
         leader = self._best_in_rounds(known)
         if leader is None:
             return Verdict(epsilon=epsilon)
-        others, threshold = active[active != leader], _threshold(known)
+        others, threshold = active[active != leader], known.threshold
         evidence = self._set.evidence(known, leader, others, epsilon, threshold)
         rival = others[[np.argmin(evidence)]]
         beaten = evidence >= threshold
@@ -275,18 +273,18 @@ class Rounds:
             return None
         return int(seen[np.argmax(blocks.standings(seen, blocks.rounds))])
 
-    def words(self, known: Known, usual: Words, arm: int | None) -> Words:
+    def words(self, known: Known, usual: Recommendation) -> Recommendation:
         """Say what comparisons in blocks rest on, and what they still cost."""
-        remaining = usual.remaining_cost
-        if arm is not None and known.winner is None:
-            remaining = self._remaining_cost(known, arm)
-        return replace(self._set.words(known, usual), remaining_cost=remaining)
+        found = self._set.words(known, usual)
+        if usual.arm is None or known.winner is not None:
+            return found
+        return replace(found, remaining_cost=self._remaining_cost(known, usual.arm))
 
     def _remaining_cost(self, known: Known, leader: int) -> float | None:
         rounds = len(self.blocks.rounds)
         if rounds < self._first_look(known):
             return None
-        others, threshold = known.arms[known.arms != leader], _threshold(known)
+        others, threshold = known.arms[known.arms != leader], known.threshold
         evidence = self._set.evidence(known, leader, others, known.epsilon, threshold)
         # What the average over effects costs is paid once, and the rest of the evidence grows about
         # as the rounds do. The leader takes part in all of them.
@@ -298,11 +296,6 @@ class Rounds:
         more = rounds * np.maximum((threshold + cost) / np.maximum(gained, 1e-9) - 1.0, 0.0)
         more = np.minimum(more, left)
         return float(more.sum() + more.max()) * float(known.spending.all()[-1])
-
-
-def _threshold(known: Known) -> float:
-    """Return what the evidence against an arm must reach: ln((K - 1) / delta)."""
-    return math.log(max(1, known.problem.n_arms - 1) / known.delta)
 
 
 def _first_pull(known: Known, arms: Sequence[int], block: int) -> Pull:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mfhpo._validation import check_flag, check_instance, check_number, shown
-from mfhpo.identification.bounds.thresholds import (
+from mfhpo.identification.bounds import (
     convenience_thresholds,
     costs_of_precision,
     select_fidelities,
@@ -24,7 +24,7 @@ from mfhpo.racing.rule import Expected, Known, Needs, Verdict
 
 
 class LevelByLevel:
-    """The rule of Algorithm 1 (see `Elimination`).
+    """The rule of Algorithm 1 (see `IISE`).
 
     `fidelities` are explored, from the cheapest, with the thresholds `alpha`: a `fraction` of the
     bias bounds, if there is one. A lower bound must exceed an upper bound by the `margins`, (M,).
@@ -139,29 +139,16 @@ class LevelByLevel:
             yield Verdict(certified=certified)
 
 
-class Elimination(Race):
-    """The engine that the elimination policies share.
+class IISE(Race):
+    """Iterative imprecise successive elimination, Algorithm 1 of Poiani et al. (2022).
 
     Fidelities are explored from the cheapest to the dearest, with all remaining arms in turn. An
     arm leaves when another one's lower bound exceeds its upper bound by the margin of the fidelity
     (2 xi_m or gamma_m). A fidelity is done with once four times the radius is at most its threshold
     alpha_m. The race ends with one arm, or when the leader is within epsilon of every other.
 
-    Parameters
-    ----------
-    preselect
-        Whether to keep only fidelities that satisfy Assumption 1.
-    """
-
-    def __init__(self, problem: Problem, *, preselect: bool = True, **options: Any) -> None:
-        super().__init__(problem, LevelByLevel(problem, preselect), **options)
-
-
-class IISE(Race):
-    """Iterative imprecise successive elimination, Algorithm 1 of Poiani et al. (2022).
-
-    See `Elimination`. With order bounds gamma_m it is IISE-gamma (Section 5), which is never
-    dearer: gamma_m <= 2 xi_m.
+    With order bounds gamma_m it is IISE-gamma (Section 5), which is never dearer: gamma_m <= 2
+    xi_m.
 
     Parameters
     ----------
@@ -169,7 +156,7 @@ class IISE(Race):
         "max" or "order": the kind of bounds to estimate when none are declared. A ValueError says
         that it contradicts the declared ones.
     preselect
-        See `Elimination`.
+        Whether to keep only fidelities that satisfy Assumption 1.
     """
 
     def __init__(
@@ -181,6 +168,10 @@ class IISE(Race):
         **options: Any,
     ) -> None:
         super().__init__(problem, LevelByLevel(problem, preselect, variant), **options)
+
+
+Elimination = IISE
+"""The same without a variant."""
 
 
 class SuccessiveElimination(Race):

@@ -30,9 +30,9 @@ from mfhpo.identification.likelihood.blocks import BLOCK_CONDITIONS, Blocks, exi
 from mfhpo.identification.likelihood.ties import Samples
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.noise import EstimatedNoise, Gaussian, declared_sigmas
-from mfhpo.problem import Problem, Pull, check_pulls
+from mfhpo.problem import Problem, Pull, Recommendation, check_pulls
 from mfhpo.racing.race import Race
-from mfhpo.racing.rule import Expected, Known, Needs, Verdict, Words
+from mfhpo.racing.rule import Expected, Known, Needs, Verdict
 
 FIRST_LOOK = 5
 """Evaluations of each arm before the first look, by default."""
@@ -281,27 +281,28 @@ class Looks:
         count = int(sample.counts[0])
         return count, float(sample.means[0]) if count else math.nan, radius
 
-    def words(self, known: Known, usual: Words, arm: int | None) -> Words:
+    def words(self, known: Known, usual: Recommendation) -> Recommendation:
         """Say when the looks are, and what the next one still costs."""
         about = f"{self._blocks.in_words()}; " if self._blocks.in_blocks else ""
         looks = f"{about}looks after {self._first_look}, {self._size(1)}, ... evaluations of each"
         return replace(
             usual,
-            reason=self._reason(known, usual.reason, arm),
+            reason=self._reason(known, usual),
             conditions=BLOCK_CONDITIONS if self._blocks.in_blocks else usual.conditions,
             assumptions=(looks, *usual.assumptions),
-            remaining_cost=self._remaining_cost(known, arm),
+            remaining_cost=self._remaining_cost(known, usual.arm),
         )
 
-    def _reason(self, known: Known, usual: str, arm: int | None) -> str:
-        if arm is None or known.winner is not None or self.end(known):
-            return usual
+    def _reason(self, known: Known, usual: Recommendation) -> str:
+        if usual.arm is None or known.winner is not None or self.end(known):
+            return usual.reason
         look = f"look is after {self._size(self.looks)} evaluations of each"
         if not self.looks:
             return f"nothing can be said yet; the first {look}"
+        why = usual.reason
         if known.evidence.noise.unaudited:
-            usual = "too few repeats to see whether the declared sigma is too small"
-        return f"{usual}; the next {look}"
+            why = "too few repeats to see whether the declared sigma is too small"
+        return f"{why}; the next {look}"
 
     def _remaining_cost(self, known: Known, arm: int | None) -> float | None:
         """Guess the remaining cost: radii shrink as the root of the count, the lead stays."""

@@ -12,36 +12,25 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from mfhpo._validation import check_choice, check_finite
-from mfhpo.identification.explore import (
-    BY_INDEX,
-    BY_RADIUS,
-    BY_SWEEP,
-    INDEX_AND_SWEEP,
-    NOT_COMMITTED,
-    TARGET_ONLY,
-    Cells,
-    Duel,
-    Rules,
-    commit,
-    explored,
-    out_of_the_race,
-    target_bounds,
-    top_two,
-    usable_fidelities,
-    weight_of_a_pull,
-)
+from mfhpo.identification import explore as duels
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
-from mfhpo.problem import Problem, Pull
+from mfhpo.problem import Problem, Pull, Recommendation
 from mfhpo.racing.evidence import surest_arm, surest_by
 from mfhpo.racing.options import EstimatedBias, Explore
 from mfhpo.racing.race import Race, only_steers
-from mfhpo.racing.rule import Expected, Known, Needs, Verdict, Words
+from mfhpo.racing.rule import Expected, Known, Needs, Verdict
 
-_EXPLORE = {"A": BY_INDEX, "B": BY_SWEEP, "C": BY_RADIUS, "AB": INDEX_AND_SWEEP, "top": TARGET_ONLY}
+_EXPLORE = {
+    "A": duels.BY_INDEX,
+    "B": duels.BY_SWEEP,
+    "C": duels.BY_RADIUS,
+    "AB": duels.INDEX_AND_SWEEP,
+    "top": duels.TARGET_ONLY,
+}
 
 
 # The next pull, given a duel and the number of explorations; see `explored`.
-Choose: TypeAlias = Callable[[Duel, int], tuple[int, int]]
+Choose: TypeAlias = Callable[[duels.Duel, int], tuple[int, int]]
 
 
 class FidelityExhaustedWarning(UserWarning):
@@ -63,7 +52,7 @@ class Lucb:
         best_at_most: float | None,
         second_at_least: float | None,
         safeguard: bool = True,
-        choose: Choose = explored,
+        choose: Choose = duels.explored,
     ) -> None:
         check_choice("explore", explore, _EXPLORE)
         best_at_most = check_finite("best_at_most", best_at_most)
@@ -79,13 +68,13 @@ class Lucb:
                 "bias: LUCB needs bounds on every arm's own bias; declare Bias.max(...), or race "
                 "with IISE, which takes order bounds."
             )
-        self._explore = TARGET_ONLY if steers else _EXPLORE[explore]
+        self._explore = duels.TARGET_ONLY if steers else _EXPLORE[explore]
         self._best_at_most = math.nan if best_at_most is None else float(best_at_most)
         self._second_at_least = math.nan if second_at_least is None else float(second_at_least)
         self._safeguard = safeguard
         self._choose = choose
         self.explorations = 0
-        self.committed: IntArray = np.full(problem.n_arms, NOT_COMMITTED, dtype=np.int64)
+        self.committed: IntArray = np.full(problem.n_arms, duels.NOT_COMMITTED, dtype=np.int64)
         self.exhausted: BoolArray = np.zeros(problem.n_fidelities, dtype=bool)
         self.needs = Needs(
             "its lower bound is within epsilon of every other arm's upper bound",
@@ -98,11 +87,11 @@ class Lucb:
     def plan(self, known: Known) -> None:
         """Gather what the decisions depend on (see `Rule.plan`)."""
         assert known.bias is not None
-        self.rules = Rules(
+        self.rules = duels.Rules(
             explore=self._explore,
             bounds=np.array(known.bias.bounds),
             roots=np.sqrt(known.costs),
-            usable=usable_fidelities(known.costs),
+            usable=duels.usable_fidelities(known.costs),
             scales=_scales(known),
             best_at_most=self._best_at_most,
             second_at_least=self._second_at_least,
@@ -116,9 +105,9 @@ class Lucb:
         if known.piloting:
             self.explorations += known.problem.n_fidelities
             return
-        self.explorations += weight_of_a_pull(self.rules, int(self.committed[arm]))
+        self.explorations += duels.weight_of_a_pull(self.rules, int(self.committed[arm]))
 
-    def cells(self, known: Known, counts: IntArray) -> Cells:
+    def cells(self, known: Known, counts: IntArray) -> duels.Cells:
         """Return what is known about every arm, with radii as if from `counts` values, (K, M)."""
         seen = known.evidence.counts
         arms = np.arange(len(seen))
@@ -128,7 +117,7 @@ class Lucb:
         for m in compared:
             radii[:, m] = known.evidence.half_widths(arms, m, counts[:, m])
         radii[seen == 0] = np.inf
-        return Cells(counts, seen, means, radii)
+        return duels.Cells(counts, seen, means, radii)
 
     def verdict(self, known: Known, fidelity: int | None) -> Iterator[Verdict]:
         """Yield who is out, and who is certified (see `Rule.verdict`)."""
@@ -138,8 +127,8 @@ class Lucb:
         if known.winner is not None or active.sum() < 2:
             return
         cells = self.cells(known, known.evidence.counts)
-        lows, highs = target_bounds(cells, self.rules.bounds, active)
-        best, gone = out_of_the_race(lows, highs, active)
+        lows, highs = duels.target_bounds(cells, self.rules.bounds, active)
+        best, gone = duels.out_of_the_race(lows, highs, active)
         if gone.any():
             yield Verdict(np.flatnonzero(gone), best)
             lows[gone] = highs[gone] = -np.inf
@@ -150,14 +139,16 @@ class Lucb:
         if lows[leader] >= highs[rival] - duel.rules.epsilon:
             yield Verdict(certified=leader)
             return
-        commit(duel)
+        duels.commit(duel)
         self._choose(duel, self.explorations)
         self.note_exhausted(known, duel.exhausted)
 
-    def _duel(self, known: Known, cells: Cells, lows: FloatArray, highs: FloatArray) -> Duel:
+    def _duel(
+        self, known: Known, cells: duels.Cells, lows: FloatArray, highs: FloatArray
+    ) -> duels.Duel:
         rules = self.rules._replace(scales=_scales(known))
-        arms = top_two(highs, cells.counts)
-        return Duel(rules, cells, lows, highs, arms, self.committed, self.exhausted.copy())
+        arms = duels.top_two(highs, cells.counts)
+        return duels.Duel(rules, cells, lows, highs, arms, self.committed, self.exhausted.copy())
 
     def note_exhausted(self, known: Known, exhausted: BoolArray) -> None:
         """Note fidelities that the safeguard leaves, shape (M,), and warn of new ones."""
@@ -176,9 +167,9 @@ class Lucb:
     def propose(self, known: Known, expected: Expected) -> Pull:
         """Return the next pull (see `Rule.propose`)."""
         cells = self.cells(known, expected.counts)
-        lows, highs = target_bounds(cells, self.rules.bounds, known.roster.active)
+        lows, highs = duels.target_bounds(cells, self.rules.bounds, known.roster.active)
         under_way = sum(
-            int(number) * weight_of_a_pull(self.rules, int(self.committed[arm]))
+            int(number) * duels.weight_of_a_pull(self.rules, int(self.committed[arm]))
             for arm, number in enumerate((cells.counts - cells.seen).sum(axis=1))
         )
         duel = self._duel(known, cells, lows, highs)
@@ -189,17 +180,20 @@ class Lucb:
         if known.piloting:
             return surest_arm(known.evidence, known.arms)
         cells = self.cells(known, known.evidence.counts)
-        lows, _ = target_bounds(cells, self.rules.bounds, known.roster.active)
+        lows, _ = duels.target_bounds(cells, self.rules.bounds, known.roster.active)
         return surest_by(lows[known.arms], known.evidence, known.arms)
 
-    def words(self, known: Known, usual: Words, arm: int | None) -> Words:
+    def words(self, known: Known, usual: Recommendation) -> Recommendation:
         """Say what was estimated to choose fidelities."""
         assumed = {
             "an upper bound on the best mean": self._best_at_most,
             "a lower bound on the second-best mean": self._second_at_least,
         }
         absent = [words for words, value in assumed.items() if math.isnan(value)]
-        if self._explore not in (BY_INDEX, BY_SWEEP, INDEX_AND_SWEEP) or not absent:
+        if (
+            self._explore not in (duels.BY_INDEX, duels.BY_SWEEP, duels.INDEX_AND_SWEEP)
+            or not absent
+        ):
             return usual
         estimated = (
             f"{' and '.join(absent)}: estimated as the race went; that only chose fidelities, the "

@@ -19,10 +19,10 @@ from mfhpo.identification.likelihood.ties import Samples
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.noise import Gaussian
 from mfhpo.knowledge.studentised import log_evidence
-from mfhpo.problem import Problem, Pull
+from mfhpo.problem import Problem, Pull, Recommendation
 from mfhpo.racing.extra_pulls import usually_lacking
 from mfhpo.racing.race import Race
-from mfhpo.racing.rule import Expected, Known, Needs, Verdict, Words
+from mfhpo.racing.rule import Expected, Known, Needs, Verdict
 
 PRIOR = 0.5
 """The rho of evidence by differences, for gaps as large as the noise."""
@@ -45,7 +45,7 @@ class NthValues:
             judges_failures=True,
             leader=_leader,
             falls_short=lambda known, leader, others, epsilon: float(
-                (_threshold(known) - self._evidence(known, leader, others, epsilon)).max()
+                (known.threshold - self._evidence(known, leader, others, epsilon)).max()
             ),
             words=self.words,
             intake=self._blocks,
@@ -59,7 +59,7 @@ class NthValues:
         arms, leader, target = known.arms, _leader(known), known.problem.target
         if self._blocks.n_values[arms].min() >= _FIRST_LOOK:
             others = arms[arms != leader]
-            is_open = self._evidence(known, leader, others, known.epsilon) < _threshold(known)
+            is_open = self._evidence(known, leader, others, known.epsilon) < known.threshold
             is_open |= ~self._is_ahead(known, leader, others, known.epsilon)
             arms = np.append(leader, others[is_open])
         counts = expected.counts[arms, target]
@@ -82,7 +82,7 @@ class NthValues:
             return Verdict()
         leader = _leader(known)
         others = arms[arms != leader]
-        epsilon, wanted = known.scale if self._finds_epsilon else known.epsilon, _threshold(known)
+        epsilon, wanted = known.scale if self._finds_epsilon else known.epsilon, known.threshold
         is_beaten = self._evidence(known, leader, others, epsilon) >= wanted
         is_beaten &= self._is_ahead(known, leader, others, epsilon)
         gone = is_beaten.copy()
@@ -99,7 +99,7 @@ class NthValues:
             return found
         samples = Samples.of(values[leader] - values[others], values)
         counts = samples.counts.astype(float)
-        variances = samples.variances + samples.hidden_at(math.exp(-_threshold(known)))
+        variances = samples.variances + samples.hidden_at(math.exp(-known.threshold))
         gaps = samples.means + epsilon
         told = (gaps > 0.0) & (counts > 1.0) & np.isfinite(variances) & (variances > 0.0)
         squares = (counts[told] - 1.0) * variances[told]
@@ -120,8 +120,9 @@ class NthValues:
         leads = means[0] - means[1:] + epsilon
         return np.asarray(leads >= _CONFIRMED * np.sqrt(errors[0] + errors[1:]))
 
-    def words(self, known: Known, usual: Words, arm: int | None) -> Words:
+    def words(self, known: Known, usual: Recommendation) -> Recommendation:
         """Say what the race still costs, as evidence grows about as the counts do."""
+        arm = usual.arm
         if arm is None or known.winner is not None:
             return usual
         others = known.arms[known.arms != arm]
@@ -130,7 +131,7 @@ class NthValues:
         gained = self._evidence(known, arm, others, known.epsilon) + spent
         if not (gained > 0.0).all() or not others.size:
             return replace(usual, remaining_cost=None)
-        more = counts * np.maximum((_threshold(known) + spent) / gained - 1.0, 0.0)
+        more = counts * np.maximum((known.threshold + spent) / gained - 1.0, 0.0)
         cost = float(more.sum() + more.max()) * float(known.spending.all()[-1])
         return replace(usual, remaining_cost=cost)
 
@@ -141,10 +142,6 @@ def _leader(known: Known) -> int:
     is_seen = known.evidence.counts[arms, target] > 0
     means = np.where(is_seen, known.evidence.means(arms, target), -np.inf)
     return int(arms[np.argmax(means)])
-
-
-def _threshold(known: Known) -> float:
-    return math.log(max(1, known.problem.n_arms - 1) / known.delta)
 
 
 class RoundElimination(Race):

@@ -100,12 +100,7 @@ class TopTwo:
 
 
 def _pull_of_each(
-    known: Known,
-    likelihood: OwnBias,
-    leader: int,
-    rival: int,
-    alternative: float,
-    counts: IntArray,
+    known: Known, likelihood: OwnBias, leader: int, rival: int, alternative: float, counts: IntArray
 ) -> Pull:
     above, below = likelihood.distances(leader, rival, alternative, known.epsilon)
     edges_above = likelihood.highs[leader] - alternative

@@ -62,7 +62,8 @@ class Radius(ABC):
             Sums of squared deviations, broadcastable with `counts`: from the running mean, and of
             each value from the mean of the earlier ones (of the first: from `first_guess`).
         """
-        level = check_probability("level", level)
+        if not (isinstance(level, float) and 0.0 < level < 1.0):
+            level = check_probability("level", level)
         seen = np.asarray(counts) >= 1
         # The formulas divide by n; what an unseen cell gives is replaced below.
         n = np.where(seen, counts, 1.0)

@@ -1,10 +1,14 @@
-"""The parameter that a race owns: its levels, their costs, their bias."""
+"""The parameters that a race owns: the fidelity, and the replicate that a block shares.
+
+A fidelity has levels, costs and bias; a replicate is a split of the data, or a seed.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +21,7 @@ from mfhpo._validation import (
     check_sequence,
     is_number,
 )
+from mfhpo.knowledge.arrays import IntArray
 from mfhpo.knowledge.bias import Bias
 
 # Geometric levels are a third of each other, the factor of successive halving, and at most six.
@@ -148,3 +153,19 @@ def geometric_levels(
 def native(value: Any) -> Any:
     """Return a NumPy number as a Python number that can be stored; anything else unchanged."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+MOST_SHUFFLED = 1_000_000
+"""The number of values up to which none is drawn twice."""
+
+
+def replicate_of(block: int, seed: int, n_values: int) -> int:
+    """Return the replicate of a block, from 0 to n_values - 1: the same for all arms."""
+    if n_values <= MOST_SHUFFLED:
+        return int(_shuffled(seed, n_values)[block % n_values])
+    return int(np.random.default_rng([seed, block]).integers(n_values))
+
+
+@lru_cache(maxsize=4)
+def _shuffled(seed: int, n_values: int) -> IntArray:
+    return np.random.default_rng(seed).permutation(n_values)

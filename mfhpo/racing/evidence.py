@@ -15,11 +15,12 @@ from mfhpo.knowledge.confidence import (
     default_radius,
     pulls_until,
 )
-from mfhpo.knowledge.noise import CONTRADICTED, Bounded
-from mfhpo.knowledge.normality import (
+from mfhpo.knowledge.noise import (
+    CONTRADICTED,
     FEWEST_VALUES,
     NORMALITY_LEVEL,
     REMEDY,
+    Bounded,
     departure_in_words,
 )
 from mfhpo.knowledge.statistics import PullStatistics

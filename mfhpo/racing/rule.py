@@ -13,7 +13,7 @@ import numpy as np
 
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.bias import Bias, Kind
-from mfhpo.problem import Labels, Observation, Problem, Pull
+from mfhpo.problem import Labels, Observation, Problem, Pull, Recommendation
 from mfhpo.racing.evidence import Evidence, surest_arm
 
 # A race in which so many repeats, and one for each arm, were all equal will never tell arms apart.
@@ -206,8 +206,8 @@ class Needs:
     rests_on_noise: Callable[["Known"], bool] = lambda known: True
     # Says why there is nothing left to do; empty while there is.
     end: Callable[["Known"], str] = lambda known: ""
-    # Returns the words of an answer about an arm, given the usual ones.
-    words: Callable[["Known", "Words", int | None], "Words"] = lambda known, usual, arm: usual
+    # Returns the answer in the rule's words, given the usual one.
+    words: Callable[["Known", Recommendation], Recommendation] = lambda known, usual: usual
     intake: "Intake | None" = None  # keeps values in blocks
 
 
@@ -267,6 +267,11 @@ class Known:
             return self.certified
         arms = self.arms
         return int(arms[0]) if len(arms) == 1 and not self.piloting else None
+
+    @property
+    def threshold(self) -> float:
+        """What the evidence against a single arm must reach: ln((K - 1) / delta)."""
+        return math.log(max(1, self.problem.n_arms - 1) / self.delta)
 
     @property
     def hides_noise(self) -> bool:
@@ -329,17 +334,6 @@ class Rule(Protocol):
 
     def verdict(self, known: Known, fidelity: int | None) -> Iterable[Verdict]:
         """Yield what follows from a new value at a fidelity; None: judge all anew."""
-
-
-@dataclass(frozen=True)
-class Words:
-    """The words of an answer; `remaining_cost` is None if unknown."""
-
-    reason: str
-    conditions: tuple[str, ...]
-    assumptions: tuple[str, ...]
-    notices: tuple[str, ...]
-    remaining_cost: float | None
 
 
 class Intake(Protocol):

@@ -1,6 +1,7 @@
 """The words of a race's answer: why it stands as it does, and on what that rests."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from mfhpo.racing.claims import joined, unseen_in_words, unseen_share
 from mfhpo.racing.course import outcomes, why_nothing_is_certified
 from mfhpo.racing.extra_pulls import is_short_at_target, lacking
 from mfhpo.racing.noise_evidence import LEAST_REPEATS
-from mfhpo.racing.rule import Known, Words
+from mfhpo.racing.rule import Known
 
 _SAME = "draw a new seed or split in every evaluation, or declare sigma=0 if there is no noise"
 
@@ -34,14 +35,8 @@ def answer(
     ended = known.winner is not None and is_compared and not awaited
     refused = why_nothing_is_certified(known, arm) if ended and arm is not None else ""
     certified = ended and not refused
-    usual = Words(
-        _reason(known, arm, finished, awaited),
-        *_suppositions(known),
-        _notices(known),
-        _remaining_cost(known, arm) if known.needs.certifies else None,
-    )
-    words = known.needs.words(known, usual, arm)
-    return Recommendation(
+    conditions, assumptions = _suppositions(known)
+    usual = Recommendation(
         arm=arm,
         mean=mean,
         interval=within_range(interval, known.problem.noise),
@@ -50,21 +45,28 @@ def answer(
         epsilon=known.epsilon,
         finished=finished,
         certified=certified,
-        reason=refused or words.reason,
+        reason=_reason(known, arm, finished, awaited),
         cost=known.spending.paid,
         pulls=known.pulls,
         survivors=tuple(known.arms.tolist()),
         compared=known.problem.n_arms - int((roster.withdrawn | roster.merged).sum()),
-        assumptions=words.assumptions,
-        remaining_cost=0.0 if certified else None if refused else words.remaining_cost,
-        conditions=(*words.conditions, *provisos),
+        assumptions=assumptions,
+        remaining_cost=_remaining_cost(known, arm) if known.needs.certifies else None,
+        conditions=conditions,
         unseen=_unseen(known, arm),
         not_compared=tuple(
             f"{known.labels.arm(gone)}: {outcomes(known, gone)}"
             for gone in np.flatnonzero(roster.withdrawn).tolist()
         ),
         failures=int(known.failures.sum()),
-        notices=words.notices,
+        notices=_notices(known),
+    )
+    found = known.needs.words(known, usual)
+    return replace(
+        found,
+        reason=refused or found.reason,
+        remaining_cost=0.0 if certified else None if refused else found.remaining_cost,
+        conditions=(*found.conditions, *provisos),
     )
 
 

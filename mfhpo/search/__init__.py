@@ -8,9 +8,9 @@ from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace, place_in_r
 from mfhpo.search.budget import BudgetUnit
 from mfhpo.search.budgeted import BudgetedSearch
 from mfhpo.search.declared import DeclaredSearch, SearchOptions, has_levels
-from mfhpo.search.halving import HalvingSearch
 from mfhpo.search.model_search import ModelSearch
 from mfhpo.search.policy import SearchPolicy
+from mfhpo.search.promotions import HalvingSearch
 from mfhpo.search.steps import Begin, Replicate
 
 __all__ = [

@@ -18,9 +18,9 @@ from mfhpo.racing.declaration import Declaration, SigmaLike, as_fidelity, as_noi
 from mfhpo.search.budget import LEAST_OF_FINALISTS, MOST_FINALISTS, USUAL_SHARE_OF_GIVEN
 from mfhpo.search.budgeted import BudgetedSearch
 from mfhpo.search.finalists import numbered
-from mfhpo.search.halving import HalvingSearch
 from mfhpo.search.model_search import ModelSearch
 from mfhpo.search.policy import SearchPolicy
+from mfhpo.search.promotions import HalvingSearch
 
 # They stand for the fidelity of an objective that has none.
 ONE_LEVEL = Fidelity("no fidelity", levels=(1,), costs=(1.0,))

@@ -11,12 +11,11 @@ import numpy as np
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.problem import Pull
 from mfhpo.racing.native import one_thread
-from mfhpo.search.halving import next_of_given
+from mfhpo.search import promotions
 from mfhpo.search.model.acquisition import View, best_place
 from mfhpo.search.model.process import LevelData, LevelProcess
 from mfhpo.search.model.rows import Told
 from mfhpo.search.policy import FEWEST, SearchPolicy
-from mfhpo.search.promotions import first_step, highest_open, next_level, promotion, too_dear
 from mfhpo.search.steps import Begin
 
 # Observations that the model is conditioned on, and that its parameters are fitted to: the time
@@ -52,7 +51,7 @@ class ModelSearch(SearchPolicy):
     A failure below the target condemns no arm, and where most fail at the lowest level, it rises:
     see `mfhpo.search.cheap_failures.CheapFailures`.
 
-    Arms that are given go up as `mfhpo.search.halving.next_of_given` says, by what the model
+    Arms that are given go up as `mfhpo.search.promotions.next_of_given` says, by what the model
     expects of them.
 
     Where costs are measured, a configuration's expected improvement is divided by what that
@@ -100,16 +99,20 @@ class ModelSearch(SearchPolicy):
         """Return what to evaluate next."""
         self.worth = 1.0
         if self.n_given:
-            return next_of_given(self, pending, self._expected)
-        step = first_step(self, begun, pending)
+            return promotions.next_of_given(self, pending, self._expected)
+        step = promotions.first_step(self, begun, pending)
         if step is not None:
             return step
         top = self._known_level(pending)
         if top < self.target:
-            step = promotion(self, self.lowest, pending) if pending else None
+            step = promotions.promotion(self, self.lowest, pending) if pending else None
             if step is not None:
                 # What is between would cost, and say little more.
-                return step if self.continues else Pull(step.arm, highest_open(self, pending))
+                return (
+                    step
+                    if self.continues
+                    else Pull(step.arm, promotions.highest_open(self, pending))
+                )
         if top < 0:
             return Begin(self.lowest, None)
         rng = np.random.default_rng([self._seed, begun, self._told])
@@ -118,9 +121,9 @@ class ModelSearch(SearchPolicy):
         waiting = [
             index
             for index, arm in enumerate(view.arms)
-            if next_level(self, arm) <= top and arm not in out
+            if promotions.next_level(self, arm) <= top and arm not in out
         ]
-        dear = too_dear(self, [view.arms[index] for index in waiting])
+        dear = promotions.too_dear(self, [view.arms[index] for index in waiting])
         new, improvement = self._new_arm(view, begun, rng)
         if improvement > 0.0 or len(dear) < len(waiting):
             waiting = [index for index in waiting if view.arms[index] not in dear]
@@ -140,7 +143,9 @@ class ModelSearch(SearchPolicy):
                 index = waiting[chosen]
                 arm = view.arms[index]
                 features = view.features[index : index + 1]
-                return Pull(arm, self._level(view, features, next_level(self, arm), [arm]))
+                return Pull(
+                    arm, self._level(view, features, promotions.next_level(self, arm), [arm])
+                )
         if new is None:
             return Begin(self.lowest, None)
         features = self.space.cube_features(new[None, :])

@@ -15,8 +15,8 @@ from mfhpo._validation import (
     check_index,
     check_instance,
     check_seed,
+    hook,
 )
-from mfhpo._validation.hooks import hook
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.space import Point, SearchSpace
 from mfhpo.problem import Observation, Pull

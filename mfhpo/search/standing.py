@@ -46,48 +46,37 @@ class Standing:
 
     def recommend(self) -> Recommendation:
         """Return the certified arm, or the best by all that is known so far."""
-        certificate = self.certificate()
+        certificate, budget = self.certificate(), self.budget
         arm, mean, interval, fidelity = self.leader()
-        epsilon = self.finalists.options["epsilon"]
-        budget = self.budget
+        finalists, finished_arms = self.finalists, tuple(self.search.finished_arms())
         answer = Recommendation(
             arm=arm,
             mean=mean,
             interval=interval,
             fidelity=fidelity,
-            delta=self.finalists.options["delta"],
-            epsilon=math.nan if epsilon is None else epsilon,
+            delta=finalists.options["delta"],
+            epsilon=math.nan if (given := finalists.options["epsilon"]) is None else given,
             finished=self.policy.finished,
-            certified=False,
             reason=self._why_no_certificate(),
             cost=budget.cost,
             pulls=budget.evaluations - budget.failures,
             failures=budget.failures,
-            survivors=tuple(self.search.finished_arms()),
-            compared=len(self.search.finished_arms()),
+            survivors=finished_arms,
+            compared=len(finished_arms),
             notices=self._notices(),
         )
         if certificate is None:
             return answer
-        low, high = sorted(self.finalists.sign * bound for bound in certificate.interval)
+        if certificate.winner is not None:
+            low, high = sorted(finalists.sign * bound for bound in certificate.interval)
+            answer = replace(answer, interval=(low, high))
+        names = ("epsilon", "certified", "reason", "compared", "assumptions", "conditions")
+        said = {name: getattr(certificate, name) for name in (*names, "unseen", "notices")}
+        lost = tuple(f"{result.name}: {result.outcomes}" for result in certificate.not_compared)
         left = certificate.remaining
-        return replace(
-            answer,
-            interval=interval if certificate.winner is None else (low, high),
-            epsilon=certificate.epsilon,
-            certified=certificate.certified,
-            reason=certificate.reason,
-            survivors=self.finalists.shortlist,
-            compared=certificate.compared,
-            assumptions=certificate.assumptions,
-            conditions=certificate.conditions,
-            unseen=certificate.unseen,
-            not_compared=tuple(
-                f"{result.name}: {result.outcomes}" for result in certificate.not_compared
-            ),
-            notices=certificate.notices,
-            remaining_cost=None if left is None else budget.from_scratch[-1] * left,
-        )
+        cost = None if left is None else budget.from_scratch[-1] * left
+        shortlist = finalists.shortlist
+        return replace(answer, survivors=shortlist, not_compared=lost, remaining_cost=cost, **said)
 
     def _why_no_certificate(self) -> str:
         evaluations = self.budget.evaluations

@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV, ShuffleSplit, cross_val_score
 from sklearn.tree import DecisionTreeClassifier
 
 from benchmarks import new_data_interval
-from mfhpo.certification.new_data import interval_for_new_data
+from mfhpo.certification.selection import interval_for_new_data
 from mfhpo.racing.claims import FIXED
 from mfhpo_sklearn import MFSearchCV, SpaceSearchCV, certify
 from mfhpo_sklearn.splits import Splits

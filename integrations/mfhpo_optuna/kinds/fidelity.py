@@ -15,7 +15,7 @@ from mfhpo.certification.choice import LOSSES_ARE_MAXIMISED, PolicyChoice, make_
 from mfhpo.experiment import LateSettings, RaceSettings, SearchSettings
 from mfhpo.experiment.events import Purpose
 from mfhpo.experiment.kinds.race import DeclaredRace
-from mfhpo.experiment.kinds.settings import Settings
+from mfhpo.experiment.kinds.runner import Settings
 from mfhpo.racing.evidence import cautious_value
 from mfhpo.racing.race import Race
 from mfhpo.racing.text import name_in_words

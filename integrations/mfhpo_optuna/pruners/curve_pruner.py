@@ -17,9 +17,9 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import check_count, check_names, check_probability
-from mfhpo.identification.curves.curve_elimination import PhasedCurves
 from mfhpo.identification.curves.curves import (
     CurveRace,
+    PhasedCurves,
     check_reduction_factor,
     check_steps,
     read_curve,

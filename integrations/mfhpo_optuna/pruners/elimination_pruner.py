@@ -8,7 +8,7 @@ import numpy as np
 from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_count, check_nonnegative
-from mfhpo.identification.curves.curve_elimination import BoundedCurves, PhasedCurves
+from mfhpo.identification.curves.curves import BoundedCurves, PhasedCurves
 from mfhpo.identification.curves.gains import Bound, checked_bounds, gains_of
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.bias import BiasContradictedWarning

@@ -19,7 +19,7 @@ from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
 from mfhpo._validation import check_names
 from mfhpo.experiment import Answer
-from mfhpo.experiment.kinds.settings import Settings
+from mfhpo.experiment.kinds.runner import Settings
 from mfhpo_ray.experiment.checkpoints import can_be_saved, check_reuse, is_tried_again, was_lost
 from mfhpo_ray.experiment.journal import EventLog, Journal, events_in
 from mfhpo_ray.experiment.limits import is_over_memory, unwrapped

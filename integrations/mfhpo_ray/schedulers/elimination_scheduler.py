@@ -20,8 +20,7 @@ from mfhpo._validation import (
 from mfhpo.experiment import Answer, Begun, Configurations
 from mfhpo.experiment.answer import losses_in_words
 from mfhpo.experiment.kinds.blind import BlindRunner
-from mfhpo.experiment.kinds.runner import Wanted
-from mfhpo.experiment.kinds.settings import Settings
+from mfhpo.experiment.kinds.runner import Settings, Wanted
 from mfhpo.experiment.ledger import Result
 from mfhpo.identification.curves.gains import Bound, checked_bounds, gains_of
 from mfhpo.identification.curves.staged_elimination import BoundedElimination

@@ -10,7 +10,7 @@ from mfhpo import IISE
 from mfhpo._validation import check_count, check_name, check_seed
 from mfhpo.certification.choice import make_elimination
 from mfhpo.experiment.kinds.race import DeclaredRace
-from mfhpo.experiment.kinds.settings import Settings
+from mfhpo.experiment.kinds.runner import Settings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import EstimatedNoise
 from mfhpo.racing.options import IISEOptions, runs, with_defaults

@@ -15,7 +15,7 @@ from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import shown
 from mfhpo.experiment import Answer, Configurations, SearchSettings
-from mfhpo.experiment.kinds.settings import numbered
+from mfhpo.experiment.kinds.runner import numbered
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import EstimatedNoise, Noise, SubGaussian
 from mfhpo.racing.declaration import SigmaLike

@@ -22,7 +22,7 @@ from mfhpo.certification.choice import (
 )
 from mfhpo.experiment import SearchSettings
 from mfhpo.experiment.kinds.race import DeclaredRace, MakePolicy
-from mfhpo.experiment.kinds.settings import Settings
+from mfhpo.experiment.kinds.runner import Settings
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo

@@ -13,9 +13,8 @@ import numpy as np
 
 from mfhpo._validation import check_name
 from mfhpo.experiment import Assignment, Begun, Configurations
-from mfhpo.experiment.kinds.settings import Settings
-from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.knowledge.replicate import MOST_SHUFFLED, replicate_of
+from mfhpo.experiment.kinds.runner import Settings
+from mfhpo.knowledge.fidelity import MOST_SHUFFLED, Fidelity, replicate_of
 from mfhpo.search.declared import has_levels
 from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.experiment.metric import as_number

@@ -10,8 +10,7 @@ from typing import Any
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Candidates, Configurations
 from mfhpo.experiment.events import Begun, Purpose
-from mfhpo.experiment.kinds.runner import Runner, Wanted
-from mfhpo.experiment.kinds.settings import Settings
+from mfhpo.experiment.kinds.runner import Runner, Settings, Wanted
 from mfhpo.problem import Labels, Observation, Pull
 from mfhpo.search.budgeted import SEARCH_BLOCK
 
@@ -149,7 +148,7 @@ class BlindRunner(Runner):
             finished=self.finished,
             reason=reason,
             cost=self.apart_cost + self.unlearned_cost,
-            trials=self._n_failures,
+            pulls=self._n_failures,
             failures=self._n_failures,
         )
 

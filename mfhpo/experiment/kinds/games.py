@@ -10,8 +10,7 @@ from typing import Any
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun, Ended
-from mfhpo.experiment.kinds.runner import Runner, Wanted
-from mfhpo.experiment.kinds.settings import Settings
+from mfhpo.experiment.kinds.runner import Runner, Settings, Wanted
 from mfhpo.games import MFUCBPNE, GamePolicy, Query
 from mfhpo.knowledge.space import Numeric, OneOf
 from mfhpo.problem import Labels, Pull

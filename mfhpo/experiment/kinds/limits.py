@@ -10,8 +10,7 @@ from mfhpo.censored import RCUCB, CensoredPolicy
 from mfhpo.censored.options import mirrored
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Candidates, Configurations
-from mfhpo.experiment.kinds.runner import Runner, Wanted
-from mfhpo.experiment.kinds.settings import Settings, shown_value
+from mfhpo.experiment.kinds.runner import Runner, Settings, Wanted, shown_value
 from mfhpo.problem import Labels, Observation, Pull
 
 
@@ -94,6 +93,6 @@ class LimitRunner(Runner):
     def answer(self) -> Answer:
         """Return the best answer so far (see `Runner.answer`)."""
         answer = self.policy.recommend()
-        answer = replace(answer, cost=answer.cost + self.unlearned_cost)
         configuration = {} if answer.arm is None else self.configurations[answer.arm]
-        return Answer.of(answer, self.sign, configuration, answer.limit, certifies=False)
+        more = {"certifies": False, "cost": answer.cost + self.unlearned_cost}
+        return Answer.of(answer, self.sign, configuration, answer.limit, **more)

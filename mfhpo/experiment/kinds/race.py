@@ -9,22 +9,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mfhpo._validation import check_baseline, check_limit, check_probability
+from mfhpo.certification import choice as policies
 from mfhpo.certification.baseline import RACE_SHARE, AgainstBaseline
-from mfhpo.certification.choice import (
-    PolicyChoice,
-    check_blocks,
-    choose_blocks,
-    make_best_policy,
-    make_block_elimination,
-    recommend_policy,
-)
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Candidates, Configurations, arm_of_baseline, described
 from mfhpo.experiment.events import Found
 from mfhpo.experiment.kinds.blind import LateSettings
-from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst
+from mfhpo.experiment.kinds.runner import (
+    Runner,
+    Settings,
+    Wanted,
+    is_worst,
+    levels_in_words,
+    numbered,
+    shown_value,
+)
 from mfhpo.experiment.kinds.search import SearchSettings
-from mfhpo.experiment.kinds.settings import Settings, levels_in_words, numbered, shown_value
 from mfhpo.knowledge.bias import Kind as BiasKind
 from mfhpo.knowledge.candidates import CandidatesLike
 from mfhpo.knowledge.fidelity import Fidelity
@@ -68,11 +68,6 @@ class RaceSettings(Settings):
     levels: Sequence[Any]
     candidates: Candidates
     n_arms: int | None = None
-
-    @property
-    def in_blocks(self) -> bool:
-        """True if evaluations share replicates."""
-        return self.declared.replicate is not None
 
     @classmethod
     def of(
@@ -126,7 +121,7 @@ class RaceSettings(Settings):
         declared = DeclaredRace(
             Declaration.of(known, sigma, bias),
             options,
-            make or make_best_policy,
+            make or policies.make_best_policy,
             replicate=_REPLICATE if shares_replicates and not declares else None,
             compares="" if make is None else "the policy",
             certify_share=_CERTIFY_SHARE,
@@ -165,7 +160,7 @@ class RaceRunner(Runner):
     policy: Race
 
     def __init__(self, settings: RaceSettings) -> None:
-        self.sign, self.in_blocks = settings.sign, settings.in_blocks
+        self.sign, self.in_blocks = settings.sign, settings.declared.replicate is not None
         self.configurations = Configurations(settings.candidates, settings.describe)
         self._levels, declared = tuple(settings.levels), settings.declared
         self.n_levels = len(self._levels)
@@ -270,18 +265,15 @@ class RaceRunner(Runner):
         self.policy.provisos = self.conditions
         answer = self.policy.recommend()
         configuration = {} if answer.arm is None else self.configurations[answer.arm]
-        cost, pulls = self.cost + self.unlearned_cost, answer.pulls + self._n_worst
-        answer = replace(answer, cost=cost, pulls=pulls)
-        level, certifies = self._levels[answer.fidelity], self.policy.certifies
-        found = Answer.of(answer, self.sign, configuration, level, certifies)
-        if self._baseline is None:
-            return found
-        found = replace(found, delta=self.policy.delta / RACE_SHARE)
-        if found.arm is None or math.isnan(found.mean):
-            return found
-        most = found.epsilon if found.certified else None
-        params = self.configurations[self._baseline.arm]
-        return replace(found, baseline=self._baseline.compared(found.arm, most, params))
+        more: dict[str, Any] = {"certifies": self.policy.certifies}
+        more["cost"], more["pulls"] = self.cost + self.unlearned_cost, answer.pulls + self._n_worst
+        if self._baseline is not None:
+            more["delta"] = self.policy.delta / RACE_SHARE
+            if answer.arm is not None and not math.isnan(answer.mean):
+                most = answer.epsilon if answer.certified else None
+                params = self.configurations[self._baseline.arm]
+                more["baseline"] = self._baseline.compared(answer.arm, most, params)
+        return Answer.of(answer, self.sign, configuration, self._levels[answer.fidelity], **more)
 
 
 @dataclass(frozen=True)
@@ -328,7 +320,9 @@ class DeclaredRace:
         replicate, named = own.pop("replicate", None), as_fidelity(fidelity)
         baseline = check_baseline(own.pop("baseline", None))
         if replicate is not None:
-            check_blocks(replicate, named.name, {"bias": named.bias, **given, "baseline": None})
+            policies.check_blocks(
+                replicate, named.name, {"bias": named.bias, **given, "baseline": None}
+            )
         kind: BiasKind = "order" if own.get("variant") == "order" else "max"
         declared = Declaration.of(named, own.pop("sigma"), own.pop("bias", None), kind)
         compares = "" if replicate is not None else compares
@@ -381,19 +375,21 @@ class DeclaredRace:
 
     def choice(
         self, n_arms: int, levels: Sequence[Any], sign: float, *, searches: bool
-    ) -> PolicyChoice:
+    ) -> policies.PolicyChoice:
         """Return which policy suits the race, and why; in one that `searches`, for finalists."""
         if searches:
-            return PolicyChoice(BudgetedSearch, self.in_words(n_arms, levels))
+            return policies.PolicyChoice(BudgetedSearch, self.in_words(n_arms, levels))
         if self.replicate is not None:
-            return choose_blocks()
-        return recommend_policy(self.declaration.problem(n_arms, levels, sign), self.options["aim"])
+            return policies.choose_blocks()
+        return policies.recommend_policy(
+            self.declaration.problem(n_arms, levels, sign), self.options["aim"]
+        )
 
     def policy(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
         """Return the policy that compares configurations."""
         if self.replicate is None:
             return self.make(problem, sign, options)
-        return make_block_elimination(problem, options)
+        return policies.make_block_elimination(problem, options)
 
     @property
     def _whole(self) -> dict[str, Any]:

@@ -1,21 +1,25 @@
-"""The contract between an experiment and its kind: a race, a search, a choice of limits."""
+"""The contract between an experiment and its kind: a race, a search, a choice of limits.
 
-from __future__ import annotations
+`Settings` are what its user declares, checked once; a `Runner` is what they make.
+"""
 
 import abc
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
-from mfhpo._validation.hooks import hook
+from mfhpo._validation import hook
 from mfhpo.experiment.answer import Answer
-from mfhpo.experiment.assignment import Available
-from mfhpo.experiment.configurations import Configurations
+from mfhpo.experiment.configurations import Configurations, Describe, described
 from mfhpo.experiment.events import Begun, Ended, Found, Purpose
+from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.space import Numeric, OneOf, Point
 from mfhpo.problem import LARGEST, Labels, Observation, Pull
+
+Available: TypeAlias = Callable[[int, Mapping[str, Any], int], bool]
+"""Tells whether a host can evaluate an arm, with a configuration, at a level now."""
 
 
 @dataclass(frozen=True)
@@ -166,3 +170,53 @@ class Runner(abc.ABC):
 def is_worst(observation: Observation) -> bool:
     """Tell whether a value is the worst there is: too small for a mean, and no failure."""
     return observation.value is not None and observation.value < -LARGEST
+
+
+_NUMBER = "number of the candidate"  # no parameter has such a name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(abc.ABC):
+    """The settings that all kinds of experiments have.
+
+    Parameters
+    ----------
+    seed
+        Of what is drawn.
+    sign
+        -1 where the objective is minimised.
+    lease_seconds
+        How long an evaluation may take before its worker is taken for dead; None: any time.
+    about_evaluations
+        What evaluations are, as the first of the assumptions of an answer; else empty.
+    describe
+        See `mfhpo.experiment.key_of`.
+    """
+
+    seed: int = 0
+    sign: float = 1.0
+    lease_seconds: float | None = None
+    about_evaluations: str = ""
+    describe: Describe = described
+
+    @abc.abstractmethod
+    def runner(self) -> Runner:
+        """Return a runner to which nothing was told."""
+
+
+def levels_in_words(fidelity: Fidelity, levels: Sequence[Any]) -> Callable[[int], str]:
+    """Return what names the levels of a fidelity."""
+    return lambda level: f"{fidelity.name}={levels[level]!r}"
+
+
+def shown_value(sign: float) -> Callable[[float], float]:
+    """Return what undoes that values are maximised."""
+    return lambda value: sign * value + 0.0  # the sum makes 0 of -0
+
+
+def numbered(arms: Configurations) -> list[dict[str, Any]]:
+    """Return configurations as a `DeclaredSearch` takes them: none looks like another.
+
+    1, 1.0 and True are one to a model, and are different configurations.
+    """
+    return [{**arms[arm], _NUMBER: str(arm)} for arm in range(len(arms))]

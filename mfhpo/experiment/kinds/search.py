@@ -16,8 +16,7 @@ from mfhpo.certification.certification import MakeCertifier
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations, arm_of_baseline
 from mfhpo.experiment.events import Begun, Found, Purpose
-from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst
-from mfhpo.experiment.kinds.settings import Settings, levels_in_words
+from mfhpo.experiment.kinds.runner import Runner, Settings, Wanted, is_worst, levels_in_words
 from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace
 from mfhpo.problem import Labels, Observation, Pull
 from mfhpo.search.budgeted import SEARCH_BLOCK, BudgetedSearch
@@ -68,11 +67,6 @@ class SearchSettings(Settings):
     kind: type[SearchPolicy] = ModelSearch
     make_certifier: MakeCertifier | None = None
 
-    @property
-    def in_blocks(self) -> bool:
-        """True if evaluations share replicates."""
-        return self.declared.replicate is not None
-
     def runner(self) -> SearchRunner:
         """Return a search to which nothing was told."""
         return SearchRunner(self)
@@ -104,7 +98,7 @@ class SearchRunner(Runner):
         )
         self.n_levels = len(levels)
         self.of_means = frozenset({"certificate"})
-        self._in_blocks = settings.in_blocks
+        self._in_blocks = declared.replicate is not None
         self.labels = Labels(fidelity=levels_in_words(declared.fidelity, levels))
         self.policy.labels = self.labels
         self._levels = levels
@@ -336,12 +330,12 @@ class SearchRunner(Runner):
         self.policy.provisos = self.conditions
         answer = self.policy.recommend()
         configuration = {} if answer.arm is None else self.configurations[answer.arm]
+        more = {"cost": answer.cost + self.unlearned_cost, **self.policy.standing.findings()}
         if self._is_alone:
             reason = "a single configuration has values, so there is nothing to compare it with"
-            answer = replace(answer, finished=True, reason=reason)
-        answer = replace(answer, cost=answer.cost + self.unlearned_cost)
-        found = Answer.of(answer, self.sign, configuration, self._levels[answer.fidelity])
-        return replace(found, searched=True, **self.policy.standing.findings())
+            more |= {"finished": True, "reason": reason}
+        level = self._levels[answer.fidelity]
+        return Answer.of(answer, self.sign, configuration, level, searched=True, **more)
 
     @property
     def _is_alone(self) -> bool:

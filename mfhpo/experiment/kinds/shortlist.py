@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from mfhpo.certification.candidates import Shortlist
 from mfhpo.certification.certification import Certification
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
-from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst
-from mfhpo.experiment.kinds.settings import Settings
+from mfhpo.experiment.kinds.runner import Runner, Settings, Wanted, is_worst
 from mfhpo.problem import Observation, Pull
 
 
@@ -100,10 +99,8 @@ class ShortlistRunner(Runner):
         """Return the certificate so far (see `Runner.answer`)."""
         self.policy.provisos = self.conditions
         found = self.contest.certificate(self._shortlist.about, self._shortlist.words)
-        answer = Answer.of(self.policy.recommend(), self.sign, found.params, None)
+        answer = self.policy.recommend()
         names = ("mean", "interval", "delta", "epsilon", "certified", "finished", "reason")
-        cost = answer.cost + self.lost_cost
-        told: dict[str, Any] = {"arm": found.winner, "certificate": found, "cost": cost}
-        told["baseline"] = found.baseline
-        told |= {name: getattr(found, name) for name in names}
-        return replace(answer, searched=True, **told)
+        told = {name: getattr(found, name) for name in (*names, "baseline")}
+        told |= {"arm": found.winner, "certificate": found, "cost": answer.cost + self.lost_cost}
+        return Answer.of(answer, self.sign, found.params, searched=True, **told)

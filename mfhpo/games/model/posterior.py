@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 
-from mfhpo.games.model.hyperparameters import Hyperparameters
-from mfhpo.games.model.mogp import covariance, kernel_of, squared_distances
+from mfhpo.games.model.mogp import Hyperparameters, covariance, kernel_of, squared_distances
 from mfhpo.games.model.observed import Observations
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 

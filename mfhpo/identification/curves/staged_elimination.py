@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mfhpo.identification.curves.curve_elimination import BoundedCurves, mean_of
-from mfhpo.identification.curves.curves import Verdict
+from mfhpo.identification.curves.curves import BoundedCurves, Verdict, mean_of
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.problem import Recommendation
 
@@ -23,18 +22,15 @@ class BoundedElimination:
     """A race of arms, each of which has one or several runs, by bounds on what is still gained.
 
     What is let go is surely not the best. The run with the largest upper end goes first: it has to
-    be trained anyway. For `gains` and `noise` see `BoundedCurves`; the last stage is the target. No
-    arm is let go before `n_startup_runs` have shown something, of which there are `n_begun`.
+    be trained anyway. For `gains` and `noise` see `BoundedCurves`; the last stage is the target. So
+    many runs as `n_begun` have shown something.
 
     Arms are `active`, or `out` once they were let go, or have `failed` if nothing is left to run.
     Those that contradicted what was declared are `contradicting`.
     """
 
     def __init__(
-        self,
-        gains: Sequence[tuple[float, float]] | FloatArray,
-        noise: float = 0.0,
-        n_startup_runs: int = 0,
+        self, gains: Sequence[tuple[float, float]] | FloatArray, noise: float = 0.0
     ) -> None:
         self.active: set[int] = set()
         self.out: set[int] = set()
@@ -45,7 +41,6 @@ class BoundedElimination:
         self._noise = noise
         self._shown: dict[int, list[list[float]]] = {}  # values by arm and stage
         self._target = len(gains) - 1
-        self._n_startup_runs = n_startup_runs
         # Arms by their upper ends, the lowest first; what has changed since may be there as well.
         self._reaches: list[tuple[float, int]] = []
         # The highest upper end of an arm that was let go: the answer has to stand up to it.
@@ -86,8 +81,6 @@ class BoundedElimination:
     def let_go(self) -> list[tuple[int, Verdict]]:
         """Let all arms go that cannot be the best, and return them with why."""
         gone: list[tuple[int, Verdict]] = []
-        if self.n_begun < self._n_startup_runs:
-            return gone
         while found := self._most_hopeless():
             arm, verdict = found
             gone.append(found)

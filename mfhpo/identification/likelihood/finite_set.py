@@ -25,9 +25,10 @@ from mfhpo.identification.likelihood.blocks import (
 )
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.confidence import EmpiricalBernsteinRadius
+from mfhpo.knowledge.fidelity import MOST_SHUFFLED
 from mfhpo.knowledge.noise import Bounded, Noise
-from mfhpo.knowledge.replicate import MOST_SHUFFLED
-from mfhpo.racing.rule import Known, Words
+from mfhpo.problem import Recommendation
+from mfhpo.racing.rule import Known
 
 FEW = 10
 """So many replicates without bounds or fewer are all used before anything is claimed."""
@@ -143,7 +144,7 @@ class FiniteSet:
         compared = ~(roster.withdrawn | roster.merged | roster.ruled_out)
         return bool(compared.any() and self.complete(known)[compared].all())
 
-    def words(self, known: Known, usual: Words) -> Words:
+    def words(self, known: Known, usual: Recommendation) -> Recommendation:
         """Say what comparisons rest on."""
         is_finite, is_exact = self.is_finite(known), self.is_exact(known)
         conditions: tuple[str, ...] = (_SAME_VALUE,) if is_finite else BLOCK_CONDITIONS[:1]

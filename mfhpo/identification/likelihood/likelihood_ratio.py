@@ -20,9 +20,10 @@ from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.confidence import MixtureRadius, StudentMixtureRadius
 from mfhpo.knowledge.noise import Bounded
+from mfhpo.problem import Recommendation
 from mfhpo.racing.evidence import surest_at_target
 from mfhpo.racing.noise_evidence import MOST_RATIO
-from mfhpo.racing.rule import Known, Needs, Verdict, Words
+from mfhpo.racing.rule import Known, Needs, Verdict
 
 # The most that the guessed variance of an arm of which little is known is raised by, and how many
 # values are many.
@@ -223,7 +224,7 @@ class LikelihoodStop:
             beaten |= known.evidence.separated(leader, others, known.bias, epsilon)
         return beaten
 
-    def words(self, known: Known, usual: Words, arm: int | None) -> Words:
+    def words(self, known: Known, usual: Recommendation) -> Recommendation:
         """Say what estimated variances rest on, and what the race still costs."""
         if known.winner is None and self.standing is not None and self.standing.leader is not None:
             usual = replace(usual, remaining_cost=self._remaining_cost(known, self.standing))

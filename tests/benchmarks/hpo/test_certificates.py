@@ -76,9 +76,9 @@ def result(claim, mean, radius):
     return CandidateResult.of(
         Candidate("arm", {}, claim),
         sign=1.0,
-        count=4,
         mean=mean,
         interval=(mean - radius, mean + radius),
+        evaluations=4,
         standing="not told apart",
     )
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from benchmarks.papers.iise import load_instance
 from benchmarks.papers.mf_grad_bound import tight_cost_lower_bound
 from benchmarks.simulation.instances import GaussianInstance
-from mfhpo.identification.bounds.lower_bound import cost_lower_bound
+from mfhpo.identification.bounds import cost_lower_bound
 from mfhpo.identification.likelihood.likelihood import OwnBias
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import SubGaussian

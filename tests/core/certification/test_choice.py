@@ -7,8 +7,7 @@ from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
 from mfhpo.problem import Problem
-from mfhpo.regret.elimination import MFElimination
-from mfhpo.regret.mf_ucb import MFUCB
+from mfhpo.regret import MFUCB, MFElimination
 
 OWN, ORDER = Bias.max(0.1, 0.0), Bias.order(0.1, 0.0)
 

@@ -17,7 +17,7 @@ from mfhpo.experiment import (
     Wait,
 )
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.regret.mf_ucb import MFUCB
+from mfhpo.regret import MFUCB
 from mfhpo.search import DeclaredSearch
 from tests.core.experiment.story import LEVELS, Story, race
 from tests.core.experiment.workers import search

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from mfhpo.games import MFUCBPNE
-from mfhpo.games.costs import LevelCosts
-from mfhpo.games.information import best_levels
+from mfhpo.games.costs import LevelCosts, best_levels
 from tests.core.games.known_games import ON_A_GRID, play
 
 COSTS = {"row": (1.0, 8.0), "column": (1.5, 4.0, 12.0)}

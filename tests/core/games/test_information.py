@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mfhpo.games.information import best_levels, information_of
+from mfhpo.games.costs import best_levels, information_of
 from tests.core.games.known_games import direct_posterior
 from tests.core.games.model.test_mogp import Case
 

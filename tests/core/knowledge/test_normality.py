@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import binom, skewtest
 
 from mfhpo import Gaussian, Problem
-from mfhpo.knowledge.normality import departure_in_words
+from mfhpo.knowledge.noise import departure_in_words
 from mfhpo.problem import Labels
 from mfhpo.racing.evidence import Evidence
 

@@ -24,8 +24,8 @@ FOLDERS = (
 def classes(folder):
     """Return the classes that the modules of a folder define."""
     package = importlib.import_module(f"mfhpo.{folder}")
-    found = pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
-    modules = [importlib.import_module(module.name) for module in found]
+    found = pkgutil.walk_packages(getattr(package, "__path__", []), f"{package.__name__}.")
+    modules = [package, *(importlib.import_module(module.name) for module in found)]
     return [
         value
         for module in modules

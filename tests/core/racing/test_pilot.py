@@ -6,7 +6,7 @@ from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.course import Pilot
 from mfhpo.racing.evidence import Evidence
-from mfhpo.regret.mf_ucb import MFUCB
+from mfhpo.regret import MFUCB
 from tests.core.racing.plays import play
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mfhpo.problem import Observation, Pull
 from mfhpo.search import Begin, HalvingSearch
-from mfhpo.search.halving import plan_for_given
+from mfhpo.search.promotions import plan_for_given
 
 NEW = Begin(0, None)
 

@@ -3,7 +3,7 @@ import pytest
 
 from mfhpo.games import Hyperparameters, MultiOutputGP
 from mfhpo.games.actions import Actions
-from mfhpo.games.model.draws import DrawnGames, DrawnUtilities
+from mfhpo.games.statements import DrawnGames, DrawnUtilities
 from mfhpo.search import Numeric, OneOf
 from tests.core.games.known_games import believing
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from benchmarks.papers.iise import load_instance
 from benchmarks.simulation.blocks import run_rounds
 from benchmarks.simulation.instances import GaussianInstance
-from mfhpo.identification.bounds import lower_bound
-from mfhpo.identification.bounds.lower_bound import cost_lower_bound, predict_cost
+from mfhpo.identification import bounds
+from mfhpo.identification.bounds import cost_lower_bound, predict_cost
 from mfhpo.identification.elimination import IISE, SuccessiveElimination
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.confidence import HoeffdingRadius, Radius
@@ -81,7 +81,7 @@ class TestTheorem1:
 
 def predicted(problem, radius, **options):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lower_bound, "default_radius", lambda *_: radius)
+        patch.setattr(bounds, "default_radius", lambda *_: radius)
         return predict_cost(problem, 0.05, **options)
 
 

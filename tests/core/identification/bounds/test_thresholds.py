@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mfhpo.identification.bounds.thresholds import (
+from mfhpo.identification.bounds import (
     assumption_1_holds,
     convenience_thresholds,
     select_fidelities,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mfhpo.identification.curves.curve_elimination import BoundedCurves, PhasedCurves
+from mfhpo.identification.curves.curves import BoundedCurves, PhasedCurves
 
 NAN = math.nan
 
