@@ -170,6 +170,7 @@ class Certificate:
         left_out = {*hidden, *(name for name in _OF_SOME if getattr(self, name) is None)}
         content = plain(asdict(replace(self, **hidden)))
         content["baseline"] = self.baseline and self.baseline.to_dict()
+        content["is_exact"] = self.is_exact
         return {name: value for name, value in content.items() if name not in left_out}
 
     def __str__(self) -> str:
@@ -221,7 +222,7 @@ class Certificate:
 
     def _claim_in_words(self) -> list[str]:
         lines = []
-        wrong = wrong_in_words(0.0 if self.is_exact else self.delta, self.conditions)
+        wrong = wrong_in_words(self.delta, self.conditions, self.is_exact)
         tolerance = self.epsilon if self.certified else self.within
         if math.isfinite(tolerance):
             among = self.about

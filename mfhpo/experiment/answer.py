@@ -51,7 +51,7 @@ class Answer:
         Number of evaluations behind it.
     arm, mean, interval, delta, epsilon, finished, certified, reason, cost, survivors, compared
         See `mfhpo.problem.Recommendation`.
-    assumptions, remaining_cost, conditions, unseen, not_compared, failures, notices
+    assumptions, remaining_cost, conditions, unseen, not_compared, failures, notices, is_exact
         See `mfhpo.problem.Recommendation`.
     searched
         Whether it is the answer of a search, whose claims are about a shortlist.
@@ -113,6 +113,7 @@ class Answer:
     not_compared: tuple[str, ...] = ()
     failures: int = 0
     notices: tuple[str, ...] = ()
+    is_exact: bool = False
     # Of searches; the fields above are those of all kinds.
     searched: bool = False
     tried: int = 0
@@ -229,15 +230,15 @@ class Answer:
 
 def _race_in_words(answer: Answer) -> list[str]:
     low, high = answer.interval
-    wrong = wrong_in_words(answer.delta, answer.conditions)
+    conditions, is_exact = answer.conditions, answer.is_exact
+    wrong = wrong_in_words(answer.delta, conditions, is_exact, "the interval" * answer.certified)
     if not answer.certifies:
         head, claim = "BEST SO FAR", f"interval    {wrong}"
     elif answer.certified:
         head = "CERTIFIED"
         claim = (
             f"claim       within epsilon = {answer.epsilon:.3g} of the best of the "
-            f"{answer.compared} arms that were compared, {wrong}; the interval may be wrong with "
-            f"the same probability"
+            f"{answer.compared} arms that were compared, {wrong}"
         )
     else:
         head = "NOT CERTIFIED"

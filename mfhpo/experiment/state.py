@@ -175,8 +175,9 @@ class State:
                 same_arm = True
                 meets = begun.levels is None or not claim.tickets.keys().isdisjoint(begun.levels)
                 same_block |= meets and claim.begun.block == block
+        has_value = any((arm, level, block) in self.seen for level in begun.levels or ())
         is_repeat = (block is not None and not is_search) and (
-            same_block or any((arm, level, block) in self.seen for level in begun.levels or ())
+            same_block or (has_value and not self.runner.is_repeat(pull))
         )
         if is_repeat:
             self._repeats.add(begun.id)

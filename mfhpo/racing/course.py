@@ -156,6 +156,8 @@ class Course:
         for verdict in self.rule.verdict(known, fidelity):
             if verdict.reinstates:
                 roster.restore_eliminated()
+            if verdict.is_endless:
+                known.most_blocks = None
             if verdict.eliminated is not None:
                 roster.eliminate(verdict.eliminated, verdict.by, verdict.fidelity, verdict.excess)
             known.certified = verdict.certified
@@ -268,6 +270,7 @@ def why_it_leaves(known: Known, arm: int, fidelity: int) -> str:
     at_all, values = int(counts.sum()), int(counts[fidelity])
     failures = int(counted[fidelity] if at_all else counted.sum())
     leaves = fails_too_often(values, failures, known.max_failures, at_all - values)
+    leaves |= intake is not None and intake.fails_everywhere(known, arm)
     if not leaves or known.roster.withdrawn[arm]:
         return ""
     missing, given = int(known.missing[arm].sum()), int(n_values(known)[arm])

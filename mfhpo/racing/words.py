@@ -65,6 +65,7 @@ def answer(
         ),
         failures=int(known.failures.sum()),
         notices=words.notices,
+        is_exact=known.needs.is_exact(known),
     )
 
 
@@ -83,7 +84,9 @@ def _reason(known: Known, arm: int | None, finished: bool, awaited: bool) -> str
             reason = "the pilot is not complete"
     elif awaited:
         reason = "the winner is evaluated more often, to see what a few values cannot show"
-        if is_short_at_target(known, winner):
+        if known.needs.repeats(known):
+            reason = "a few evaluations are made twice, to see whether a replicate gives one value"
+        elif is_short_at_target(known, winner):
             reason = "the winner's value at the target is still being measured"
     elif known.certified is not None:
         return known.needs.reason

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mfhpo._validation import check_baseline, check_limit, check_probability
-from mfhpo.certification.baseline import RACE_SHARE, AgainstBaseline
+from mfhpo.certification.baseline import AgainstBaseline, delta_of_race
 from mfhpo.certification.choice import (
     PolicyChoice,
     check_blocks,
@@ -174,8 +174,7 @@ class RaceRunner(Runner):
         problem = declared.declaration.problem(n_arms, self._levels, self.sign)
         options = {**declared.options, "seed": settings.seed}
         baseline = arm_of_baseline(self.configurations, declared.baseline)
-        if baseline is not None:
-            options["delta"] = RACE_SHARE * check_probability("delta", options["delta"])
+        options["delta"] = delta_of_race(check_probability("delta", options["delta"]), baseline)
         policy = declared.policy(problem, self.sign, options)
         assert isinstance(policy, Race)
         self.policy = policy
@@ -276,7 +275,7 @@ class RaceRunner(Runner):
         found = Answer.of(answer, self.sign, configuration, level, certifies)
         if self._baseline is None:
             return found
-        found = replace(found, delta=self.policy.delta / RACE_SHARE)
+        found = replace(found, delta=self._baseline.delta)
         if found.arm is None or math.isnan(found.mean):
             return found
         most = found.epsilon if found.certified else None
