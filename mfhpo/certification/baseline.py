@@ -91,7 +91,7 @@ class AgainstBaseline:
         self._policy = policy
         # Who has eliminated it, by which noise and bias, and the lead then.
         self._exit: tuple[tuple[Any, ...], float] | None = None
-        self._race_cost = math.inf  # when it had a winner first
+        self._race_cost = math.inf  # when its claim held first
 
     @property
     def delta(self) -> float:
@@ -118,8 +118,11 @@ class AgainstBaseline:
         """
         policy, arm, roster = self._policy, self.arm, self._policy.known.roster
         winner, gone = policy.winner, roster.withdrawn[arm] or roster.ruled_out[arm]
-        self._race_cost = math.inf if winner is None else min(self._race_cost, policy.cost)
-        if winner is None or winner == arm or gone or isinstance(policy, GroupSequential):
+        if winner is None or policy.is_measuring:
+            self._race_cost = math.inf
+            return False
+        self._race_cost = min(self._race_cost, policy.cost)
+        if winner == arm or gone or isinstance(policy, GroupSequential):
             return False
         is_spent = policy.cost >= (1.0 + _SHARE_TO_TELL) * self._race_cost
         if is_spent or not seen_lead(policy, winner, arm) > 0.0:

@@ -135,14 +135,15 @@ def plan_of(shortlist: Shortlist, options: Mapping[str, Any], sign: float) -> Pl
         found = [float(len(claims) - 1 + max(1, least))] * 3
     n_replicates = options.get("replicates")
     if n_replicates is not None and n_replicates <= MOST_SHUFFLED:
-        whole, twice = float(n_replicates * len(claims)), most_repeated(n_replicates, delta)
-        uses_all = n_replicates <= FEW and not isinstance(declared, Bounded)
-        found = [twice + (whole if uses_all else float(np.fmin(guess, whole))) for guess in found]
-        rests_on += (
-            f"; {whole:.0f} on all {n_replicates} replicates are exact, of which up to {twice} are "
-            f"made twice, to see whether values are fixed"
-        )
-        if epsilon is None and (uses_all or isinstance(declared, Bounded)):
+        whole, is_bounded = float(n_replicates * len(claims)), isinstance(declared, Bounded)
+        uses_all = n_replicates <= FEW and not is_bounded
+        found = [whole if uses_all else float(np.fmin(guess, whole)) for guess in found]
+        rests_on += f"; {whole:.0f} on all {n_replicates} replicates are exact"
+        if uses_all or is_bounded:
+            twice = most_repeated(n_replicates, delta)
+            found = [guess + twice for guess in found]
+            rests_on += f"; up to {twice} are made twice, to see whether values are fixed"
+        if epsilon is None and (uses_all or is_bounded):
             epsilon = 0.0  # of which nobody has to know the noise
     elif shortlist.baseline is not None:
         rests_on += "; up to half as many more may tell the winner from the baseline"

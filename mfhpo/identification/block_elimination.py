@@ -60,7 +60,7 @@ class Rounds:
             falls_short=self.falls_short,
             summary=self._set.summary,
             replicates=self._set.number,
-            repeats=lambda known: self._set.to_repeat(known, known.winner),
+            repeats=self._set.repeats,
             is_exact=self._set.is_exact,
             rests_on_noise=self._set.rests_on_noise,
             end=self.end,

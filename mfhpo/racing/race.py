@@ -246,7 +246,7 @@ class Race(Policy):
         return self.rule.propose(known, expected)
 
     @property
-    def _awaited(self) -> bool:
+    def is_measuring(self) -> bool:
         """True if the race goes on although it has a winner."""
         known, winner = self.known, self.known.winner
         if winner is None:
@@ -347,7 +347,7 @@ class Race(Policy):
     def finished(self) -> bool:
         """True if the race is over (see `Policy.finished`)."""
         known, has_won = self.known, self.known.winner is not None
-        if not known.arms.size or (has_won and not self._awaited and not known.duel):
+        if not known.arms.size or (has_won and not self.is_measuring and not known.duel):
             return True
         if (not has_won and known.hides_noise) or known.needs.end(known):
             return True
@@ -390,4 +390,4 @@ class Race(Policy):
 
     def recommend(self) -> Recommendation:
         """Return the best answer so far (see `Policy.recommend`)."""
-        return answer(self.known, self.leader(), self.finished, self._awaited, self.provisos)
+        return answer(self.known, self.leader(), self.finished, self.is_measuring, self.provisos)

@@ -211,9 +211,13 @@ class FiniteSet:
         is_complete = bool(compared.any() and self.complete(known)[compared].all())
         return is_complete and self.is_checked(known)
 
+    def repeats(self, known: Known) -> list[tuple[int, int]]:
+        """Return what is to be evaluated twice for the present winner."""
+        return self.to_repeat(known, known.winner)
+
     def is_checked(self, known: Known) -> bool:
         """Tell whether the winner's claim rests on values that were seen to be fixed."""
-        return known.winner is not None and not self.to_repeat(known, known.winner)
+        return known.winner is not None and not self.repeats(known)
 
     def words(self, known: Known, usual: Words) -> Words:
         """Say what comparisons rest on."""
