@@ -213,6 +213,8 @@ def certify(
             answer = replace(answer, notices=(*answer.notices, words))
     train, test = splits[0]
     about_new_data = interval_for_new_data(
-        [] if answer.winner is None else list(scores[answer.winner].values()), len(test) / len(train), delta
+        [] if answer.winner is None else list(scores[answer.winner].values()),
+        len(test) / len(train),
+        delta,
     )
     return replace(answer, best_estimator_=best, new_data_interval=about_new_data)

@@ -82,8 +82,8 @@ class Baseline:
 class AgainstBaseline:
     """Compares whichever arm a race chooses with one of its arms, the baseline.
 
-    The race is one with its share of delta (`delta_of_race`). What is known when the baseline leaves it stays
-    true, so that it is to `look` after each value.
+    The race is one with its share of delta (`delta_of_race`). What is known when the baseline
+    leaves it stays true, so that it is to `look` after each value.
     """
 
     def __init__(self, policy: Race, arm: int) -> None:
@@ -108,20 +108,21 @@ class AgainstBaseline:
             self._exit = None
         elif self._exit is None or self._exit[0] != grounds:
             self._exit = grounds, max(0.0, lead(self._policy, by, self.arm))
-        known.holds_baseline = self._is_within_reach()
+        winner = self._policy.winner
+        is_held = winner is not None and self._is_within_reach(winner)
+        known.duel = (winner, self.arm) if winner is not None and is_held else ()
 
-    def _is_within_reach(self) -> bool:
+    def _is_within_reach(self, winner: int) -> bool:
         """Tell whether the race's winner seems better, and may be by more than epsilon.
 
-        When the race ends does not matter to bounds that hold at all times. Those by a few looks
-        do not, so that such a race ends with its claim.
+        Bounds hold at all times, whenever the race ends; but not those by a few planned looks.
         """
         policy, arm, roster = self._policy, self.arm, self._policy.known.roster
-        winner, gone = policy.winner, roster.withdrawn[arm] or roster.ruled_out[arm]
-        if winner is None or policy.is_measuring:
+        if policy.is_measuring:
             self._race_cost = math.inf
             return False
         self._race_cost = min(self._race_cost, policy.cost)
+        gone = roster.withdrawn[arm] or roster.ruled_out[arm]
         if winner == arm or gone or isinstance(policy, GroupSequential):
             return False
         is_spent = policy.cost >= (1.0 + _SHARE_TO_TELL) * self._race_cost

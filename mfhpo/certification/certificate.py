@@ -71,7 +71,7 @@ class Certificate:
     replicates
         Number of the replicates that the claim is about, such as five folds; None where they have
         no end.
-    is_nested, new_data_interval
+    is_exact, is_nested, new_data_interval
         See `mfhpo.experiment.Answer`.
     study_name
         Of Optuna's: the study, in the same storage, that records the new evaluations. Its
@@ -103,6 +103,7 @@ class Certificate:
     corrected_mean: float = field(default=math.nan, kw_only=True)
     baseline: Baseline | None = field(default=None, kw_only=True)
     replicates: int | None = field(default=None, kw_only=True)
+    is_exact: bool = field(default=False, kw_only=True)
     new_data_interval: tuple[float, float] | None = field(default=None, kw_only=True)
     study_name: str | None = field(default=None, kw_only=True)
     results: Any = field(default=None, kw_only=True, repr=False, compare=False)
@@ -141,13 +142,6 @@ class Certificate:
         return self.candidates[self.winner].interval
 
     @property
-    def is_exact(self) -> bool:
-        """True if every candidate was evaluated on all replicates: nothing about them is unsure."""
-        intervals = [each.interval for each in self.candidates if each.standing != "failed"]
-        is_known = self.winner is not None and self.replicates is not None
-        return is_known and all(low == high for low, high in intervals)
-
-    @property
     def tied(self) -> tuple[CandidateResult, ...]:
         """The candidates whose mean over all replicates is the winner's: a tie."""
         exact = [one for one in self.candidates if one.interval == (one.mean, one.mean)]
@@ -170,7 +164,6 @@ class Certificate:
         left_out = {*hidden, *(name for name in _OF_SOME if getattr(self, name) is None)}
         content = plain(asdict(replace(self, **hidden)))
         content["baseline"] = self.baseline and self.baseline.to_dict()
-        content["is_exact"] = self.is_exact
         return {name: value for name, value in content.items() if name not in left_out}
 
     def __str__(self) -> str:

@@ -286,6 +286,7 @@ class Certification:
             corrected_mean=self._corrected_mean(results, winner),
             baseline=self._compared_with_baseline(winner, within if certified else None),
             replicates=self.policy.replicates,
+            is_exact=answer.is_exact,
         )
 
     def _compared_with_baseline(self, winner: int | None, most: float | None) -> Baseline | None:

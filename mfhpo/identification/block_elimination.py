@@ -128,10 +128,10 @@ class Rounds:
             arms = [arm for arm in arms if block not in taken.get(arm, ())]
             if arms:
                 return _first_pull(known, arms, block)
-        for arm, block in self._set.to_repeat(known, winner):
+        for arm, block in self._set.repeats(known):
             if block not in taken.get(arm, ()):
                 return Pull(arm, known.problem.target, block=block)
-        candidates = in_round.tolist() if winner is None else self._duel(known) or [winner]
+        candidates = in_round.tolist() if winner is None else list(self._duel(known)) or [winner]
         firsts = {arm: self.blocks.first_open(arm, taken.get(arm, set())) for arm in candidates}
         left = {block for block in firsts.values() if exists(known, block)}
         if not left:
@@ -173,14 +173,14 @@ class Rounds:
         design = self._design[known.roster.active[self._design]]
         return design if design.size else known.arms
 
-    def _duel(self, known: Known) -> list[int]:
+    def _duel(self, known: Known) -> tuple[int, ...]:
         """Return the winner that lacks nothing and the baseline, if these alone go on."""
-        return known.duel if known.duel and not lacking(known, known.duel[0]) else []
+        return known.duel if known.duel and not lacking(known, known.duel[0]) else ()
 
     def lacking(self, known: Known, winner: int, usual: Mapping[int, int]) -> dict[int, int]:
         """Return what a winner lacks: values, or to be compared once more."""
         missing = self._values_lacking(known, winner, usual)
-        if not missing and (repeated := self._set.to_repeat(known, winner)):
+        if not missing and (repeated := self._set.repeats(known)):
             return {known.problem.target: len(repeated)}
         # Bounds leave nothing unseen that a comparison on odd replicates could show.
         is_probed = self._is_probed or not self._set.rests_on_normality(known)
@@ -276,7 +276,7 @@ class Rounds:
         # Normal differences leave the closest rival for the last comparison.
         exact = self._set.exact(known, leader, others)
         stays = is_normal & (others == rival) & ~exact
-        if self._set.to_repeat(known, leader):
+        if not self._set.is_checked(known):
             stays |= exact  # whether values are fixed is not known yet
         gone = others[worse & ~stays]
         if not beaten.all():

@@ -25,7 +25,9 @@ def wrong_in_words(
     """
     words = "sure" if is_exact else f"wrong with probability at most {delta:g}"
     words += f" if {joined(conditions)}" if conditions else ""
-    return words if is_exact or not also else f"{words}; {also} may be wrong with the same probability"
+    return (
+        words if is_exact or not also else f"{words}; {also} may be wrong with the same probability"
+    )
 
 
 def bounds_in_words(delta: float, estimated: str) -> str:

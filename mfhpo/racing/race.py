@@ -205,7 +205,7 @@ class Race(Policy):
         if winner is not None:
             pulled = int(known.evidence.counts[winner, self.problem.target])
             known.measure = min(known.measure, pulled)
-            known.holds_baseline = False
+            known.duel = ()
 
     # Asking.
 
@@ -238,7 +238,7 @@ class Race(Policy):
             if pull is not None:
                 return pull
             counts = expected.counts[:, self.problem.target]
-            return Pull(min(known.duel or [winner], key=counts.__getitem__), self.problem.target)
+            return Pull(min(known.duel or (winner,), key=counts.__getitem__), self.problem.target)
         if winner is None and len(arms) > 1 and (leader := known.needs.audited()) is not None:
             pull = pull_to_audit(known, leader, expected.counts, self._left)
             if pull is not None:

@@ -251,8 +251,7 @@ class Known:
     told: int = 0  # how often values were told; a simulation tells many at once
     most_blocks: int | None = None  # how many replicates there are; None: as many as are wanted
     baseline: int | None = None  # the arm that is in use today
-    # Whether a race with a winner goes on with it and the baseline alone.
-    holds_baseline: bool = False
+    duel: tuple[int, ...] = ()  # a winner and the baseline, if the race goes on with these alone
 
     @property
     def arms(self) -> IntArray:
@@ -276,14 +275,6 @@ class Known:
             return self.certified
         arms = self.arms
         return int(arms[0]) if len(arms) == 1 and not self.piloting else None
-
-    @property
-    def duel(self) -> list[int]:
-        """The winner and the baseline, if the race goes on with these alone."""
-        winner, baseline = self.winner, self.baseline
-        if not self.holds_baseline or winner is None or baseline is None:
-            return []
-        return [winner, baseline]
 
     @property
     def hides_noise(self) -> bool:
@@ -375,9 +366,6 @@ class Intake(Protocol):
 
     def failures_of(self, arm: int) -> int:
         """Return how many failures may make an arm leave."""
-
-    def fails_everywhere(self, known: Known, arm: int) -> bool:
-        """Tell whether an arm has no value, and will have none on any of the replicates."""
 
     @property
     def n_values(self) -> IntArray:

@@ -16,7 +16,6 @@ from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun, Ended, Found, Purpose
 from mfhpo.knowledge.space import Numeric, OneOf, Point
 from mfhpo.problem import LARGEST, Labels, Observation, Pull
-from mfhpo.racing.race import Race
 
 
 @dataclass(frozen=True)
@@ -88,10 +87,6 @@ class Runner(abc.ABC):
     def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
         """Tell whether the budget pays for what a user has enqueued, beside what is under way."""
         return True
-
-    def is_repeat(self, pull: Pull) -> bool:
-        """Tell whether a pull is wanted although its arm has a value in its block."""
-        return isinstance(self.policy, Race) and self.policy.is_repeat(pull)
 
     @hook
     def open_block(self, arm: int, pending: Sequence[Pull]) -> int | None:

@@ -119,7 +119,9 @@ class Blocks:
         block = self.first_open(arm) if pull.block is None or not self.in_blocks else pull.block
         counts = at_target and exists(known, block)
         if counts and self.in_order and known.most_blocks is not None and block in self.seen(arm):
-            self.again[arm, block] = float(value) if observation.has_value and value is not None else None
+            self.again[arm, block] = (
+                float(value) if observation.has_value and value is not None else None
+            )
             return True
         if value is None or not observation.has_value:
             if counts and self.in_blocks:
@@ -189,12 +191,6 @@ class Blocks:
         """Return how many blocks with any value, or else void ones, an arm failed in."""
         failed = self.failed[arm] > 0
         return max(int(failed[~self._empty].sum()), int(failed[self.void].sum()))
-
-    def fails_everywhere(self, known: Known, arm: int) -> bool:
-        """Tell whether an arm has no value, and will have none in any block that there is."""
-        most, out = known.most_blocks, self.given_up[arm]
-        is_out = (out | self.void)[:most]
-        return most is not None and bool(out.any() and is_out.sum() == most)
 
     def closed(self, arms: IntArray | int) -> BoolArray:
         """Return where these arms are not evaluated (again), shape (n, B), or (B,) for one arm.

@@ -3,7 +3,7 @@
 The claim is about the mean over these replicates, whatever new ones would give. Arms that were
 evaluated on all of them are compared exactly: nothing is uncertain but a tie, which is one. That
 supposes that an arm always has the same value on a replicate. So a few evaluations are made twice
-before it is said (`FiniteSet.to_repeat`). If one gives another value, the race has no finite set of
+before it is said (`FiniteSet.repeats`). If one gives another value, the race has no finite set of
 values: replicates come again, and differences are evidence as without an end.
 
 Before all were used, it depends on what is known about the values:
@@ -97,12 +97,13 @@ class FiniteSet:
         settled = (self.blocks.settled | self.blocks.void)[:, : known.most_blocks]
         return np.asarray(settled.sum(axis=1) == known.most_blocks)
 
-    def to_repeat(self, known: Known, winner: int | None) -> list[tuple[int, int]]:
-        """Return the arms and blocks to evaluate twice before a claim for a winner is made.
+    def repeats(self, known: Known) -> list[tuple[int, int]]:
+        """Return the arms and blocks to evaluate twice before a winner's claim is made.
 
         They are one value of each arm that decides: the winner, its closest rival and the baseline.
         If any of their values are equal, and so may be by chance, there are more.
         """
+        winner = known.winner
         if winner is None or not self.is_finite(known):
             return []
         if not (self.is_bounded or self.complete(known)[winner]):
@@ -210,10 +211,6 @@ class FiniteSet:
         compared = ~(roster.withdrawn | roster.merged | roster.ruled_out)
         is_complete = bool(compared.any() and self.complete(known)[compared].all())
         return is_complete and self.is_checked(known)
-
-    def repeats(self, known: Known) -> list[tuple[int, int]]:
-        """Return what is to be evaluated twice for the present winner."""
-        return self.to_repeat(known, known.winner)
 
     def is_checked(self, known: Known) -> bool:
         """Tell whether the winner's claim rests on values that were seen to be fixed."""
