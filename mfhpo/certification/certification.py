@@ -208,6 +208,8 @@ class Certification:
         self._ruled_out[arm] += 1
         self.policy.held_cost += 1.0
         self.policy.rule_out(arm)
+        if self._baseline is not None:
+            self._baseline.look()
 
     @property
     def evaluations(self) -> int:

@@ -49,7 +49,6 @@ class Rounds:
         self._probes: list[int] = []
         self._is_probed = False
         self._n_repeated = 0  # evaluations that were made twice, when it was judged last
-
         self.needs = Needs(
             "no other arm can be better by more than epsilon on the same replicates",
             pilot=False,
@@ -73,9 +72,8 @@ class Rounds:
 
     def falls_short(self, known: Known, leader: int, others: IntArray, epsilon: float) -> float:
         """Return the missing evidence against others being better by epsilon, if above 0."""
-        if len(self.blocks.rounds) < self._first_look(known):
-            return math.inf
-        if self._set.exact(known, leader, others).any() and not self._set.is_checked(known):
+        is_unsure = self._set.exact(known, leader, others).any() and not self._set.is_checked(known)
+        if len(self.blocks.rounds) < self._first_look(known) or is_unsure:
             return math.inf
         threshold = _threshold(known)
         return threshold - float(
@@ -166,10 +164,8 @@ class Rounds:
 
     def _in_round(self, known: Known) -> IntArray:
         """Return the arms of the round under way that are still in the race, shape (n,)."""
-        duel = self._duel(known)
-        return np.array(duel) if duel else self._left_of_design(known)
-
-    def _left_of_design(self, known: Known) -> IntArray:
+        if duel := self._duel(known):
+            return np.array(duel)
         design = self._design[known.roster.active[self._design]]
         return design if design.size else known.arms
 
@@ -184,7 +180,7 @@ class Rounds:
             return {known.problem.target: len(repeated)}
         # Bounds leave nothing unseen that a comparison on odd replicates could show.
         is_probed = self._is_probed or not self._set.rests_on_normality(known)
-        if not missing and len(self._left_of_design(known)) > 1 and not is_probed:
+        if not missing and known.roster.active[self._design].sum() > 1 and not is_probed:
             return {known.problem.target: max(1, len(self._probes))}
         return missing
 
@@ -205,7 +201,6 @@ class Rounds:
         """Yield what complete rounds say (see `Rule.verdict`)."""
         if self._set.find_random(known):
             yield Verdict(reinstates=True, is_endless=True)
-            yield self._decide(known)
         if fidelity is None or len(self.blocks.again) > self._n_repeated:
             self._n_repeated = len(self.blocks.again)
             yield self._decide(known)
@@ -273,11 +268,9 @@ class Rounds:
         beaten = evidence >= threshold
         worse = beaten.copy()
         worse[beaten] = self._set.worse(known, leader, others[beaten], threshold)
-        # Normal differences leave the closest rival for the last comparison.
-        exact = self._set.exact(known, leader, others)
-        stays = is_normal & (others == rival) & ~exact
-        if not self._set.is_checked(known):
-            stays |= exact  # whether values are fixed is not known yet
+        # Normal differences leave the closest rival for the last comparison, exact ones all others.
+        stays, exact = is_normal & (others == rival), self._set.exact(known, leader, others)
+        stays = np.where(exact, not self._set.is_checked(known), stays)
         gone = others[worse & ~stays]
         if not beaten.all():
             self._design = np.append(leader, others[~beaten])
@@ -356,8 +349,8 @@ class BlockElimination(Race):
     again. If the replicates have an end (`most_blocks`), the certificate is about these, and exact
     once all were used and some twice: see `mfhpo.identification.likelihood.finite_set`.
 
-    Pulls carry a `block`, and one without is refused (ValueError). An evaluation that fails is
-    repeated once in its block, if the block gives any value (see `Blocks`).
+    Pulls carry a `block` (else ValueError). An evaluation that fails is repeated once in its block,
+    if the block gives any value (see `Blocks`).
 
     Parameters
     ----------

@@ -25,9 +25,8 @@ def wrong_in_words(
     """
     words = "sure" if is_exact else f"wrong with probability at most {delta:g}"
     words += f" if {joined(conditions)}" if conditions else ""
-    return (
-        words if is_exact or not also else f"{words}; {also} may be wrong with the same probability"
-    )
+    too = f"; {also} may be wrong with the same probability" if also and not is_exact else ""
+    return words + too
 
 
 def bounds_in_words(delta: float, estimated: str) -> str:

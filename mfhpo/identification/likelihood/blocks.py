@@ -119,9 +119,7 @@ class Blocks:
         block = self.first_open(arm) if pull.block is None or not self.in_blocks else pull.block
         counts = at_target and exists(known, block)
         if counts and self.in_order and known.most_blocks is not None and block in self.seen(arm):
-            self.again[arm, block] = (
-                float(value) if observation.has_value and value is not None else None
-            )
+            self.again[arm, block] = value if observation.has_value else None
             return True
         if value is None or not observation.has_value:
             if counts and self.in_blocks:

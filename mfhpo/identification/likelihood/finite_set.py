@@ -103,21 +103,19 @@ class FiniteSet:
         They are one value of each arm that decides: the winner, its closest rival and the baseline.
         If any of their values are equal, and so may be by chance, there are more.
         """
-        winner = known.winner
-        if winner is None or not self.is_finite(known):
+        winner, n = known.winner, known.most_blocks
+        is_known = winner is not None and (self.is_bounded or self.complete(known)[winner])
+        if winner is None or n is None or not (is_known and self.is_finite(known)):
             return []
-        if not (self.is_bounded or self.complete(known)[winner]):
-            return []
-        others = known.roster.rivals(winner)
+        others, values, again = known.roster.rivals(winner), self.blocks.values, self.blocks.again
         others = others[~np.isnan(self.leads(winner, others))]
         closest = others[np.argsort(self.leads(winner, others), kind="stable")[:1]]
         arms = np.unique([winner, *closest, *others[others == known.baseline]])
-        values, again = self.blocks.values[:, : known.most_blocks], self.blocks.again
-        pairs = [(arm, block) for block, arm in np.argwhere(~np.isnan(values[arms].T)).tolist()]
-        pairs = [(int(arms[place]), block) for place, block in pairs]
+        seen = np.argwhere(~np.isnan(values[arms, :n].T))
+        pairs = [(int(arms[place]), block) for block, place in seen.tolist()]
         wanted = len(arms)
-        if len(np.unique(values[arms][~np.isnan(values[arms])])) < len(pairs):
-            wanted = max(wanted, most_repeated(known.most_blocks or 1, known.delta))
+        if len({values[pair] for pair in pairs}) < len(pairs):
+            wanted = max(wanted, most_repeated(n, known.delta))
         wanted -= sum(again.get(pair) is not None for pair in pairs)
         return [pair for pair in pairs if pair not in again][: max(wanted, 0)]
 
