@@ -207,6 +207,9 @@ class Recommendation:
         Number of pulls that gave no value.
     notices
         What was observed that speaks against the conditions, in words.
+    is_exact
+        Whether all arms were evaluated on all of a finite set of replicates, so that nothing about
+        it is uncertain under the conditions.
     limit
         The recommended limit in seconds, None before any limit is known.
     survival
@@ -238,6 +241,7 @@ class Recommendation:
     not_compared: tuple[str, ...] = ()
     failures: int = 0
     notices: tuple[str, ...] = ()
+    is_exact: bool = False
     limit: float | None = None
     survival: tuple[SurvivalPoint, ...] = ()
     censored: float | None = None

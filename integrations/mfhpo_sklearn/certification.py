@@ -180,14 +180,15 @@ def certify(
         estimator = estimators[arms.add(wanted.configuration)]
         return estimator, X, y, splits[wanted.replicate], scorer, passed
 
-    scores: list[list[float]] = [[] for _ in estimators]
+    scores: list[dict[int, float]] = [{} for _ in estimators]  # by split, which may come again
     errors: list[Exception] = []
     why = "" if timeout is None else f"timeout={timeout:g} s is over"
     try:
         found = fits(experiment, task_of, search.n_jobs if n_jobs is None else n_jobs, timeout)
         for n_evaluated, (wanted, evaluation) in enumerate(found, start=1):
             if evaluation.score is not None and evaluation.has_value:
-                scores[arms.add(wanted.configuration)].append(evaluation.score)
+                own = scores[arms.add(wanted.configuration)]
+                own.setdefault(wanted.replicate, evaluation.score)
             if evaluation.error is not None:
                 errors.append(evaluation.error)
             if n_evaluated == len(errors) == len(estimators):
@@ -212,6 +213,8 @@ def certify(
             answer = replace(answer, notices=(*answer.notices, words))
     train, test = splits[0]
     about_new_data = interval_for_new_data(
-        [] if answer.winner is None else scores[answer.winner], len(test) / len(train), delta
+        [] if answer.winner is None else list(scores[answer.winner].values()),
+        len(test) / len(train),
+        delta,
     )
     return replace(answer, best_estimator_=best, new_data_interval=about_new_data)

@@ -15,12 +15,20 @@ from typing import Any, Literal, TypeAlias
 
 from mfhpo._validation import plain
 from mfhpo.certification.tolerance import lead, seen_lead, tolerance
+from mfhpo.identification.group_sequential import GroupSequential
 from mfhpo.racing.race import Race
 
-RACE_SHARE = 0.5
-"""The share of delta for a race that has a baseline; the rest is for the comparison."""
+_RACE_SHARE = 0.5  # of delta, where there is a baseline; the rest is for the comparison
+
+# What a race with a winner spends to tell it from the baseline, at most, by what it had cost.
+_SHARE_TO_TELL = 0.5
 
 Verdict: TypeAlias = Literal["better", "not told apart", "winner", "failed"]
+
+
+def delta_of_race(delta: float, baseline: object) -> float:
+    """Return the share of delta that a race has, if it has a baseline or None."""
+    return delta if baseline is None else _RACE_SHARE * delta
 
 
 @dataclass(frozen=True)
@@ -74,31 +82,59 @@ class Baseline:
 class AgainstBaseline:
     """Compares whichever arm a race chooses with one of its arms, the baseline.
 
-    The race is one with `RACE_SHARE` of delta. What is known when the baseline leaves it stays
-    true, so that it is to `look` after each value.
+    The race is one with its share of delta (`delta_of_race`). What is known when the baseline
+    leaves it stays true, so that it is to `look` after each value.
     """
 
     def __init__(self, policy: Race, arm: int) -> None:
-        self.arm = arm
+        self.arm = policy.known.baseline = arm
         self._policy = policy
         # Who has eliminated it, by which noise and bias, and the lead then.
         self._exit: tuple[tuple[Any, ...], float] | None = None
+        self._race_cost = math.inf  # when its claim held first
+
+    @property
+    def delta(self) -> float:
+        """The probability that the race's claim or the comparison is wrong."""
+        return self._policy.delta / _RACE_SHARE
 
     def look(self) -> None:
-        """Note whether the baseline has been eliminated, or is back."""
+        """Note whether the baseline has been eliminated, or is back, and whether to hold it."""
         known = self._policy.known
+        known.baseline = self.arm
         by, widened = known.roster.beaten_by(self.arm), bool(known.evidence.noise.widened)
         grounds = by, widened, known.bias
         if by is None:
             self._exit = None
         elif self._exit is None or self._exit[0] != grounds:
             self._exit = grounds, max(0.0, lead(self._policy, by, self.arm))
+        winner = self._policy.winner
+        is_held = winner is not None and self._is_within_reach(winner)
+        known.duel = (winner, self.arm) if winner is not None and is_held else ()
+
+    def _is_within_reach(self, winner: int) -> bool:
+        """Tell whether the race's winner seems better, and may be by more than epsilon.
+
+        Bounds hold at all times, whenever the race ends; but not those by a few planned looks.
+        """
+        policy, arm, roster = self._policy, self.arm, self._policy.known.roster
+        if policy.is_measuring:
+            self._race_cost = math.inf
+            return False
+        self._race_cost = min(self._race_cost, policy.cost)
+        gone = roster.withdrawn[arm] or roster.ruled_out[arm]
+        if winner == arm or gone or isinstance(policy, GroupSequential):
+            return False
+        is_spent = policy.cost >= (1.0 + _SHARE_TO_TELL) * self._race_cost
+        if is_spent or not seen_lead(policy, winner, arm) > 0.0:
+            return False
+        is_better = self.compared(winner, policy.epsilon, {}).verdict == "better"
+        return not is_better and -lead(policy, arm, winner) > policy.epsilon
 
     def compared(
         self, winner: int, most: float | None, params: Mapping[str, Any], name: str = "baseline"
     ) -> Baseline:
         """Return how the winner compares, which is certified to `most`; None: it is not."""
-        self.look()
         policy, arm, roster = self._policy, self.arm, self._policy.known.roster
         verdict: Verdict = "not told apart"
         difference, at_least = math.nan, -math.inf
@@ -118,8 +154,7 @@ class AgainstBaseline:
             if self._exit is not None:
                 at_least = max(at_least, self._exit[1] - (0.0 if by == winner else behind))
             verdict = "better" if at_least > 0.0 or by == winner else verdict
-        delta = policy.delta / RACE_SHARE
-        return Baseline(name, dict(params), verdict, difference, at_least, delta)
+        return Baseline(name, dict(params), verdict, difference, at_least, self.delta)
 
     def _seen_at_target(self, winner: int) -> float:
         counts = self._policy.known.evidence.counts[[winner, self.arm], self._policy.problem.target]

@@ -71,7 +71,7 @@ class Certificate:
     replicates
         Number of the replicates that the claim is about, such as five folds; None where they have
         no end.
-    is_nested, new_data_interval
+    is_exact, is_nested, new_data_interval
         See `mfhpo.experiment.Answer`.
     study_name
         Of Optuna's: the study, in the same storage, that records the new evaluations. Its
@@ -103,6 +103,7 @@ class Certificate:
     corrected_mean: float = field(default=math.nan, kw_only=True)
     baseline: Baseline | None = field(default=None, kw_only=True)
     replicates: int | None = field(default=None, kw_only=True)
+    is_exact: bool = field(default=False, kw_only=True)
     new_data_interval: tuple[float, float] | None = field(default=None, kw_only=True)
     study_name: str | None = field(default=None, kw_only=True)
     results: Any = field(default=None, kw_only=True, repr=False, compare=False)
@@ -139,13 +140,6 @@ class Certificate:
         if self.winner is None:
             return -math.inf, math.inf
         return self.candidates[self.winner].interval
-
-    @property
-    def is_exact(self) -> bool:
-        """True if every candidate was evaluated on all replicates: nothing about them is unsure."""
-        intervals = [each.interval for each in self.candidates if each.standing != "failed"]
-        is_known = self.winner is not None and self.replicates is not None
-        return is_known and all(low == high for low, high in intervals)
 
     @property
     def tied(self) -> tuple[CandidateResult, ...]:
@@ -218,7 +212,7 @@ class Certificate:
 
     def _claim_in_words(self) -> list[str]:
         lines = []
-        wrong = wrong_in_words(0.0 if self.is_exact else self.delta, self.conditions)
+        wrong = wrong_in_words(self.delta, self.conditions, self.is_exact)
         tolerance = self.epsilon if self.certified else self.within
         if math.isfinite(tolerance):
             among = self.about

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from mfhpo._validation import check_count, check_index, check_probability
-from mfhpo.certification.baseline import RACE_SHARE, AgainstBaseline, Baseline
+from mfhpo.certification.baseline import AgainstBaseline, Baseline, delta_of_race
 from mfhpo.certification.candidates import (
     LEAST_REPEATS,
     Candidate,
@@ -152,9 +152,8 @@ class Certification:
         noise = mirrored_noise(self._noise, self._sign)
         problem = Problem(n, costs=(1.0,), bias=Bias.max(0.0), noise=noise)
         self._delta = check_probability("delta", delta)
-        share = 1.0 if baseline is None else RACE_SHARE
-        options: dict[str, Any] = {"delta": share * self._delta, "epsilon": epsilon, "seed": seed}
-        options["max_failures"] = max_failures
+        options: dict[str, Any] = {"delta": delta_of_race(self._delta, baseline), "seed": seed}
+        options |= {"epsilon": epsilon, "max_failures": max_failures}
         made: Policy
         if first_look is not None:
             made = GroupSequential(problem, first_look=first_look, blocks=blocks, **options)
@@ -211,6 +210,8 @@ class Certification:
         self._ruled_out[arm] += 1
         self.policy.held_cost += 1.0
         self.policy.rule_out(arm)
+        if self._baseline is not None:
+            self._baseline.look()
 
     @property
     def evaluations(self) -> int:
@@ -288,7 +289,8 @@ class Certification:
             notices=tuple(notices),
             corrected_mean=self._corrected_mean(results, winner),
             baseline=self._compared_with_baseline(winner, within if certified else None),
-            replicates=getattr(self.policy, "replicates", None),
+            replicates=self.policy.replicates,
+            is_exact=answer.is_exact,
         )
 
     def _compared_with_baseline(self, winner: int | None, most: float | None) -> Baseline | None:
@@ -364,7 +366,7 @@ class Certification:
         if self._in_blocks and isinstance(policy.known.needs.intake, Blocks):
             blocks = policy.known.needs.intake
             seen = blocks.seen(winner)[: results[winner].evaluations]
-            size = getattr(policy, "replicates", None) or math.inf
+            size = policy.most_blocks or math.inf
             found = excess_in_blocks(blocks.values[arms][:, seen], 0, size)
         else:
             values = [self._values[arm][: results[arm].evaluations] for arm in arms]

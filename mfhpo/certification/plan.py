@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from mfhpo._validation import plain
-from mfhpo.certification.baseline import RACE_SHARE
+from mfhpo.certification.baseline import delta_of_race
 from mfhpo.certification.candidates import Shortlist
-from mfhpo.identification.likelihood.finite_set import FEW
+from mfhpo.identification.likelihood.finite_set import FEW, most_repeated
 from mfhpo.identification.round_elimination import PRIOR
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.fidelity import MOST_SHUFFLED
@@ -106,8 +106,8 @@ def plan_of(shortlist: Shortlist, options: Mapping[str, Any], sign: float) -> Pl
     """
     claims = sign * np.array([candidate.claim for candidate in shortlist.candidates])
     claims = np.where(np.isfinite(claims), claims, np.nanmin(claims))
-    share = 1.0 if shortlist.baseline is None else RACE_SHARE
-    declared, delta = as_noise(options["sigma"]), share * float(options["delta"])
+    delta = delta_of_race(float(options["delta"]), shortlist.baseline)
+    declared = as_noise(options["sigma"])
     epsilon = None if options["epsilon"] is None else float(options["epsilon"])
     noise, rests_on = _noise(shortlist, claims, declared)
     own = noise  # what evaluations that share nothing would vary by, if differences do as much
@@ -133,12 +133,18 @@ def plan_of(shortlist: Shortlist, options: Mapping[str, Any], sign: float) -> Pl
         found = [float(len(claims) - 1 + max(1, least))] * 3
     n_replicates = options.get("replicates")
     if n_replicates is not None and n_replicates <= MOST_SHUFFLED:
-        whole = float(n_replicates * len(claims))
-        uses_all = n_replicates <= FEW and not isinstance(declared, Bounded)
+        whole, is_bounded = float(n_replicates * len(claims)), isinstance(declared, Bounded)
+        uses_all = n_replicates <= FEW and not is_bounded
         found = [whole if uses_all else float(np.fmin(guess, whole)) for guess in found]
         rests_on += f"; {whole:.0f} on all {n_replicates} replicates are exact"
-        if epsilon is None and (uses_all or isinstance(declared, Bounded)):
+        if uses_all or is_bounded:
+            twice = most_repeated(n_replicates, delta)
+            found = [guess + twice for guess in found]
+            rests_on += f"; up to {twice} are made twice, to see whether values are fixed"
+        if epsilon is None and (uses_all or is_bounded):
             epsilon = 0.0  # of which nobody has to know the noise
+    elif shortlist.baseline is not None:
+        rests_on += "; up to half as many more may tell the winner from the baseline"
     return Plan(
         finalists=tuple(dict(candidate.params) for candidate in shortlist.candidates),
         about=shortlist.about,

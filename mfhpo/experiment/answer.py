@@ -204,15 +204,15 @@ class Answer(Recommendation):
 
 def _race_in_words(answer: Answer) -> list[str]:
     low, high = answer.interval
-    wrong = wrong_in_words(answer.delta, answer.conditions)
+    conditions, is_exact = answer.conditions, answer.is_exact
+    wrong = wrong_in_words(answer.delta, conditions, is_exact, "the interval" * answer.certified)
     if not answer.certifies:
         head, claim = "BEST SO FAR", f"interval    {wrong}"
     elif answer.certified:
         head = "CERTIFIED"
         claim = (
             f"claim       within epsilon = {answer.epsilon:.3g} of the best of the "
-            f"{answer.compared} arms that were compared, {wrong}; the interval may be wrong with "
-            f"the same probability"
+            f"{answer.compared} arms that were compared, {wrong}"
         )
     else:
         head = "NOT CERTIFIED"

@@ -13,6 +13,7 @@ from mfhpo.experiment.events import Begun, Ended, Event, Found, Lost
 from mfhpo.experiment.kinds.runner import Runner, Settings
 from mfhpo.experiment.ledger import Claim, Ledger, Result
 from mfhpo.problem import Pull
+from mfhpo.racing.race import Race
 
 OF_CLAIMS = frozenset({"given", "certificate"})
 """Purposes of evaluations that a claim rests on."""
@@ -174,9 +175,11 @@ class State:
                 same_arm = True
                 meets = begun.levels is None or not claim.tickets.keys().isdisjoint(begun.levels)
                 same_block |= meets and claim.begun.block == block
-        is_repeat = (block is not None and not is_search) and (
-            same_block or any((arm, level, block) in self.seen for level in begun.levels or ())
-        )
+        has_value = any((arm, level, block) in self.seen for level in begun.levels or ())
+        policy, is_new = self.runner.policy, not (same_block or has_value)
+        if has_value and not same_block and isinstance(policy, Race):
+            is_new = policy.is_repeat(pull)  # it is to be evaluated twice
+        is_repeat = block is not None and not is_search and not is_new
         if is_repeat:
             self._repeats.add(begun.id)
         is_enqueued = begun.origin == "enqueued"

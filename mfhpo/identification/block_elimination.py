@@ -42,14 +42,13 @@ class Rounds:
     def __init__(self, n_arms: int, finds_epsilon: bool, noise: Noise) -> None:
         self.blocks = Blocks(n_arms, in_order=True)
         self._set = FiniteSet(self.blocks, noise)
-        self.is_finite = self._set.is_finite
         self._finds_epsilon = finds_epsilon
         self._design: IntArray = np.arange(n_arms)  # the arms of the round under way
         # Blocks in which the winner and its closest rival are compared at the end, and whether they
         # were.
         self._probes: list[int] = []
         self._is_probed = False
-
+        self._n_repeated = 0  # evaluations that were made twice, when it was judged last
         self.needs = Needs(
             "no other arm can be better by more than epsilon on the same replicates",
             pilot=False,
@@ -59,6 +58,9 @@ class Rounds:
             lacking=self.lacking,
             falls_short=self.falls_short,
             summary=self._set.summary,
+            replicates=self._set.number,
+            repeats=self._set.repeats,
+            is_exact=self._set.is_exact,
             rests_on_noise=self._set.rests_on_noise,
             end=self.end,
             words=self.words,
@@ -70,7 +72,8 @@ class Rounds:
 
     def falls_short(self, known: Known, leader: int, others: IntArray, epsilon: float) -> float:
         """Return the missing evidence against others being better by epsilon, if above 0."""
-        if len(self.blocks.rounds) < self._first_look(known):
+        is_unsure = self._set.exact(known, leader, others).any() and not self._set.is_checked(known)
+        if len(self.blocks.rounds) < self._first_look(known) or is_unsure:
             return math.inf
         evidence = self._set.evidence(known, leader, others, epsilon, known.threshold)
         return known.threshold - float(evidence.min())
@@ -121,7 +124,10 @@ class Rounds:
             arms = [arm for arm in arms if block not in taken.get(arm, ())]
             if arms:
                 return _first_pull(known, arms, block)
-        candidates = in_round.tolist() if winner is None else [winner]
+        for arm, block in self._set.repeats(known):
+            if block not in taken.get(arm, ()):
+                return Pull(arm, known.problem.target, block=block)
+        candidates = in_round.tolist() if winner is None else list(self._duel(known)) or [winner]
         firsts = {arm: self.blocks.first_open(arm, taken.get(arm, set())) for arm in candidates}
         left = {block for block in firsts.values() if exists(known, block)}
         if not left:
@@ -156,15 +162,23 @@ class Rounds:
 
     def _in_round(self, known: Known) -> IntArray:
         """Return the arms of the round under way that are still in the race, shape (n,)."""
+        if duel := self._duel(known):
+            return np.array(duel)
         design = self._design[known.roster.active[self._design]]
         return design if design.size else known.arms
+
+    def _duel(self, known: Known) -> tuple[int, ...]:
+        """Return the winner that lacks nothing and the baseline, if these alone go on."""
+        return known.duel if known.duel and not lacking(known, known.duel[0]) else ()
 
     def lacking(self, known: Known, winner: int, usual: Mapping[int, int]) -> dict[int, int]:
         """Return what a winner lacks: values, or to be compared once more."""
         missing = self._values_lacking(known, winner, usual)
+        if not missing and (repeated := self._set.repeats(known)):
+            return {known.problem.target: len(repeated)}
         # Bounds leave nothing unseen that a comparison on odd replicates could show.
         is_probed = self._is_probed or not self._set.rests_on_normality(known)
-        if not missing and len(self._in_round(known)) > 1 and not is_probed:
+        if not missing and known.roster.active[self._design].sum() > 1 and not is_probed:
             return {known.problem.target: max(1, len(self._probes))}
         return missing
 
@@ -183,16 +197,20 @@ class Rounds:
 
     def verdict(self, known: Known, fidelity: int | None) -> Iterator[Verdict]:
         """Yield what complete rounds say (see `Rule.verdict`)."""
-        if fidelity is None:
+        if self._set.find_random(known):
+            yield Verdict(reinstates=True, is_endless=True)
+        if fidelity is None or len(self.blocks.again) > self._n_repeated:
+            self._n_repeated = len(self.blocks.again)
             yield self._decide(known)
-        if self._has_ended(known):
+        if self._has_ended(known) and not self._duel(known):
             return  # what was under way when the winner was certified opens no race again
-        while not self._has_ended(known):
+        while self._duel(known) or not self._has_ended(known):
             block = yield from self._complete_block(known)
             if block is None:
                 break
             self.blocks.complete_round(block, self._in_round(known))
-            yield self._decide(known)
+            if not self._duel(known):
+                yield self._decide(known)
         if known.certified is None and len(self.blocks.rounds) >= self._set.size(known):
             yield self._decide(known)  # no further round follows what an arm has caught up with
         winner = known.certified
@@ -248,8 +266,9 @@ class Rounds:
         beaten = evidence >= threshold
         worse = beaten.copy()
         worse[beaten] = self._set.worse(known, leader, others[beaten], threshold)
-        # Normal differences leave the closest rival for the last comparison.
-        stays = is_normal & (others == rival) & ~self._set.exact(known, leader, others)
+        # Normal differences leave the closest rival for the last comparison, exact ones all others.
+        stays, exact = is_normal & (others == rival), self._set.exact(known, leader, others)
+        stays = np.where(exact, not self._set.is_checked(known), stays)
         gone = others[worse & ~stays]
         if not beaten.all():
             self._design = np.append(leader, others[~beaten])
@@ -321,10 +340,10 @@ class BlockElimination(Race):
     reached, the leader alone goes on until it has as many values as other races want. Then its
     closest rival is evaluated on the replicates where it did unusually badly, and all is judged
     again. If the replicates have an end (`most_blocks`), the certificate is about these, and exact
-    once all were used: see `mfhpo.identification.likelihood.finite_set`, also for bounded values.
+    once all were used and some twice: see `mfhpo.identification.likelihood.finite_set`.
 
-    Pulls carry a `block`, and one without is refused (ValueError). An evaluation that fails is
-    repeated once in its block, if the block gives any value (see `Blocks`).
+    Pulls carry a `block` (else ValueError). An evaluation that fails is repeated once in its block,
+    if the block gives any value (see `Blocks`).
 
     Parameters
     ----------
@@ -367,11 +386,6 @@ class BlockElimination(Race):
         They may hold more values than complete rounds, or all that the winner lacks.
         """
         return self.rule.is_ahead(self.known, check_pulls(pending, self.problem))
-
-    @property
-    def replicates(self) -> int | None:
-        """Number of the replicates that the claim is about; None where they have no end."""
-        return self.known.most_blocks if self.rule.is_finite(self.known) else None
 
     def open_block(self, arm: int, pending: Sequence[Pull] = ()) -> int:
         """Return the first block in which an arm has no value and no evaluation under way."""

@@ -44,12 +44,14 @@ class NthValues:
             pilot=False,
             judges_failures=True,
             leader=_leader,
-            falls_short=lambda known, leader, others, epsilon: float(
-                (known.threshold - self._evidence(known, leader, others, epsilon)).max()
-            ),
+            falls_short=self.falls_short,  # no function that a copy of the race would share
             words=self.words,
             intake=self._blocks,
         )
+
+    def falls_short(self, known: Known, leader: int, others: IntArray, epsilon: float) -> float:
+        """Return the missing evidence against others being better by epsilon, if above 0."""
+        return float((known.threshold - self._evidence(known, leader, others, epsilon)).max())
 
     def plan(self, known: Known) -> None:
         """Do nothing: bias bounds and costs have no part here (see `Rule.plan`)."""

@@ -16,10 +16,17 @@ def joined(parts: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def wrong_in_words(delta: float, conditions: Sequence[str]) -> str:
-    """Return the probability of a wrong claim, if there is one, with all its conditions."""
-    words = f"wrong with probability at most {delta:g}" if delta else "sure"
-    return f"{words} if {joined(conditions)}" if conditions else words
+def wrong_in_words(
+    delta: float, conditions: Sequence[str], is_exact: bool = False, also: str = ""
+) -> str:
+    """Return the probability of a wrong claim, if there is one, with all its conditions.
+
+    `also` names what may be wrong as often, such as "the interval", unless nothing may be.
+    """
+    words = "sure" if is_exact else f"wrong with probability at most {delta:g}"
+    words += f" if {joined(conditions)}" if conditions else ""
+    too = f"; {also} may be wrong with the same probability" if also and not is_exact else ""
+    return words + too
 
 
 def bounds_in_words(delta: float, estimated: str) -> str:

@@ -156,6 +156,8 @@ class Course:
         for verdict in self.rule.verdict(known, fidelity):
             if verdict.reinstates:
                 roster.restore_eliminated()
+            if verdict.is_endless:
+                known.most_blocks = None
             if verdict.eliminated is not None:
                 roster.eliminate(verdict.eliminated, verdict.by, verdict.fidelity, verdict.excess)
             known.certified = verdict.certified
@@ -267,7 +269,8 @@ def why_it_leaves(known: Known, arm: int, fidelity: int) -> str:
     counts = known.evidence.counts[arm]
     at_all, values = int(counts.sum()), int(counts[fidelity])
     failures = int(counted[fidelity] if at_all else counted.sum())
-    leaves = fails_too_often(values, failures, known.max_failures, at_all - values)
+    most = min(known.max_failures, known.most_blocks or known.max_failures)
+    leaves = fails_too_often(values, failures, most, at_all - values)
     if not leaves or known.roster.withdrawn[arm]:
         return ""
     missing, given = int(known.missing[arm].sum()), int(n_values(known)[arm])

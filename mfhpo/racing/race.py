@@ -189,6 +189,15 @@ class Race(Policy):
     def most_blocks(self, most: int | None) -> None:
         self.known.most_blocks = most
 
+    @property
+    def replicates(self) -> int | None:
+        """Number of the replicates that the claim is about; None where they have no end."""
+        return self.known.needs.replicates(self.known)
+
+    def is_repeat(self, pull: Pull) -> bool:
+        """Tell whether a pull is wanted although its arm has a value in its block."""
+        return (pull.arm, pull.block) in self.known.needs.repeats(self.known)
+
     def stop_measuring(self) -> None:
         """Be content with the winner's target pulls and with repeats, however few they are."""
         known, winner = self.known, self.known.winner
@@ -196,6 +205,7 @@ class Race(Policy):
         if winner is not None:
             pulled = int(known.evidence.counts[winner, self.problem.target])
             known.measure = min(known.measure, pulled)
+            known.duel = ()
 
     # Asking.
 
@@ -225,7 +235,10 @@ class Race(Policy):
             if missing := lacking(known, winner):
                 return next_pull(known, winner, missing)
             pull = pull_to_audit(known, winner, seen, self._left)
-            return Pull(winner, self.problem.target) if pull is None else pull
+            if pull is not None:
+                return pull
+            counts = expected.counts[:, self.problem.target]
+            return Pull(min(known.duel or (winner,), key=counts.__getitem__), self.problem.target)
         if winner is None and len(arms) > 1 and (leader := known.needs.audited()) is not None:
             pull = pull_to_audit(known, leader, expected.counts, self._left)
             if pull is not None:
@@ -233,7 +246,7 @@ class Race(Policy):
         return self.rule.propose(known, expected)
 
     @property
-    def _awaited(self) -> bool:
+    def is_measuring(self) -> bool:
         """True if the race goes on although it has a winner."""
         known, winner = self.known, self.known.winner
         if winner is None:
@@ -334,7 +347,7 @@ class Race(Policy):
     def finished(self) -> bool:
         """True if the race is over (see `Policy.finished`)."""
         known, has_won = self.known, self.known.winner is not None
-        if not known.arms.size or (has_won and not self._awaited):
+        if not known.arms.size or (has_won and not self.is_measuring and not known.duel):
             return True
         if (not has_won and known.hides_noise) or known.needs.end(known):
             return True
@@ -377,4 +390,4 @@ class Race(Policy):
 
     def recommend(self) -> Recommendation:
         """Return the best answer so far (see `Policy.recommend`)."""
-        return answer(self.known, self.leader(), self.finished, self._awaited, self.provisos)
+        return answer(self.known, self.leader(), self.finished, self.is_measuring, self.provisos)

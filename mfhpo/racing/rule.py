@@ -202,6 +202,12 @@ class Needs:
     falls_short: Callable[["Known", int, IntArray, float], float] | None = None
     # Returns count, mean and radius of an arm at the target, None: as usual.
     summary: Callable[["Known", int], tuple[int, float, float] | None] | None = None
+    # Returns how many replicates a claim is about; None: they have no end.
+    replicates: Callable[["Known"], int | None] = lambda known: None
+    # Returns arms and blocks with a value that are to be evaluated once more.
+    repeats: Callable[["Known"], list[tuple[int, int]]] = lambda known: []
+    # Tells whether nothing about a claim is uncertain.
+    is_exact: Callable[["Known"], bool] = lambda known: False
     # Tells whether it rests on a noise that equal values would hide.
     rests_on_noise: Callable[["Known"], bool] = lambda known: True
     # Says why there is nothing left to do; empty while there is.
@@ -244,6 +250,8 @@ class Known:
     pulls: int = 0  # number of values
     told: int = 0  # how often values were told; a simulation tells many at once
     most_blocks: int | None = None  # how many replicates there are; None: as many as are wanted
+    baseline: int | None = None  # the arm that is in use today
+    duel: tuple[int, ...] = ()  # a winner and the baseline, if the race goes on with these alone
 
     @property
     def arms(self) -> IntArray:
@@ -319,6 +327,7 @@ class Verdict:
     epsilon: float | None = None  # the tolerance from now on; None: as before
     reinstates: bool = False  # whether all arms that were eliminated come back
     frees: bool = False  # whether values that waited for their block are due
+    is_endless: bool = False  # whether replicates turned out to have no end
 
 
 class Rule(Protocol):

@@ -60,6 +60,7 @@ def answer(
         ),
         failures=int(known.failures.sum()),
         notices=_notices(known),
+        is_exact=known.needs.is_exact(known),
     )
     found = known.needs.words(known, usual)
     return replace(
@@ -85,7 +86,9 @@ def _reason(known: Known, arm: int | None, finished: bool, awaited: bool) -> str
             reason = "the pilot is not complete"
     elif awaited:
         reason = "the winner is evaluated more often, to see what a few values cannot show"
-        if is_short_at_target(known, winner):
+        if known.needs.repeats(known):
+            reason = "a few evaluations are made twice, to see whether a replicate gives one value"
+        elif is_short_at_target(known, winner):
             reason = "the winner's value at the target is still being measured"
     elif known.certified is not None:
         return known.needs.reason

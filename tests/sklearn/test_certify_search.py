@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import make_classification, make_regression
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import (
     GridSearchCV,
@@ -20,6 +21,7 @@ from sklearn.model_selection import (
     cross_val_score,
 )
 
+from mfhpo import NoiseContradictedWarning
 from mfhpo_sklearn import certify
 
 # Only there once the experiment is switched on.
@@ -215,7 +217,7 @@ def test_given_folds_are_all_used_and_the_answer_is_exact(cv):
     options = {"cv": cv, "groups": groups, "baseline": None}
     answer = certify(search, X, y, top=3, random_state=0, **options)
     assert (answer.certified, answer.is_exact, answer.replicates) == (True, True, 4)
-    assert (answer.evaluations, answer.epsilon, answer.params) == (12, 0.0, {"worth": 0.5})
+    assert (answer.evaluations, answer.epsilon, answer.params) == (12 + 2, 0.0, {"worth": 0.5})
     *fits, _ = Noted.fits
     assert len(set(fits)) == 12
     assert len({rows for _, rows in fits}) == 4
@@ -226,6 +228,27 @@ def test_given_folds_are_all_used_and_the_answer_is_exact(cv):
     assert "interval and claim are about these 4 splits of these data" in text
     low, high = answer.new_data_interval
     assert low < answer.mean < high
+
+
+def test_a_forest_without_a_seed_is_never_exact():
+    search = GridSearchCV(RandomForestClassifier(10), {"max_depth": [1, 5], "n_estimators": [5, 9]})
+    options = {"cv": 5, "baseline": None, "refit": False, "random_state": 0, "budget": 60}
+    with pytest.warns(NoiseContradictedWarning, match="on the same replicate: values are random"):
+        answer = certify(search.fit(X, y), X, y, **options)
+    assert (answer.is_exact, answer.replicates) == (False, 5)
+    text = str(answer)
+    assert "(exact)" not in text
+    assert "sure if" not in text
+    assert "what is random on a replicate is drawn anew in each evaluation" in text
+    assert "about these 5 splits of these data" in text
+
+
+def test_a_forest_with_a_seed_is_exact():
+    forest = RandomForestClassifier(10, random_state=0)
+    search = GridSearchCV(forest, {"max_depth": [1, 5]}).fit(X, y)
+    answer = certify(search, X, y, cv=5, baseline=None, refit=False, random_state=0)
+    assert (answer.certified, answer.is_exact) == (True, True)
+    assert "evaluations were made twice and gave the same values" in str(answer)
 
 
 def test_given_folds_come_in_random_order():

@@ -257,15 +257,14 @@ def _claim(
     answer: Mapping[str, Any], interval: Sequence[float | None], status: Status
 ) -> list[tuple[str, str]]:
     """Return how sure the answer is, and why; `interval` is that of its configuration."""
-    delta, conditions = answer["delta"], answer["conditions"]
+    sure = answer["delta"], answer["conditions"], answer.get("is_exact", False)
     facts = []
     if answer.get("baseline"):
         facts.append(("baseline", answer["baseline"]["words"]))
     if status == "certified" or answer.get("within") is not None:
-        wrong = wrong_in_words(delta, conditions)
-        facts.append(("how sure", f"{wrong}; the intervals may be wrong with the same probability"))
+        facts.append(("how sure", wrong_in_words(*sure, "the intervals")))
     elif interval[0] is not None:
-        facts.append(("interval", wrong_in_words(delta, conditions)))
+        facts.append(("interval", wrong_in_words(*sure)))
     facts.append(("about", FIXED))
     facts.append(("because", answer["reason"]))
     if answer["unseen"]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from mfhpo._validation import check_baseline, check_limit, check_probability
 from mfhpo.certification import choice as policies
-from mfhpo.certification.baseline import RACE_SHARE, AgainstBaseline
+from mfhpo.certification.baseline import AgainstBaseline, delta_of_race
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Candidates, Configurations, arm_of_baseline, described
 from mfhpo.experiment.events import Found
@@ -169,8 +169,7 @@ class RaceRunner(Runner):
         problem = declared.declaration.problem(n_arms, self._levels, self.sign)
         options = {**declared.options, "seed": settings.seed}
         baseline = arm_of_baseline(self.configurations, declared.baseline)
-        if baseline is not None:
-            options["delta"] = RACE_SHARE * check_probability("delta", options["delta"])
+        options["delta"] = delta_of_race(check_probability("delta", options["delta"]), baseline)
         policy = declared.policy(problem, self.sign, options)
         assert isinstance(policy, Race)
         self.policy = policy
@@ -268,7 +267,7 @@ class RaceRunner(Runner):
         more: dict[str, Any] = {"certifies": self.policy.certifies}
         more["cost"], more["pulls"] = self.cost + self.unlearned_cost, answer.pulls + self._n_worst
         if self._baseline is not None:
-            more["delta"] = self.policy.delta / RACE_SHARE
+            more["delta"] = self._baseline.delta
             if answer.arm is not None and not math.isnan(answer.mean):
                 most = answer.epsilon if answer.certified else None
                 params = self.configurations[self._baseline.arm]

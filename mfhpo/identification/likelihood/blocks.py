@@ -89,9 +89,10 @@ class Blocks:
     race learns values by block, without a gap: what takes long may be poor.
 
     The `values` of every arm in every block are NaN where there is none, shape (K, B). An arm has
-    `failed` in a block at most twice, (K, B). Blocks that are `void` take no part for good, (B,):
-    see `set_aside`. Of complete `rounds` there are the blocks, and `errors`: by how much the values
-    of arms that have one in it and all before are larger than their means before, else NaN, (K,).
+    `failed` in a block at most twice, (K, B). What it gave there once more is kept in `again`, None
+    for no value. Blocks that are `void` take no part for good, (B,): see `set_aside`. Of complete
+    `rounds` there are the blocks, and `errors`: by how much the values of arms that have one in it
+    and all before are larger than their means before, else NaN, (K,).
     """
 
     def __init__(self, n_arms: int, in_blocks: bool = True, in_order: bool = False) -> None:
@@ -99,12 +100,16 @@ class Blocks:
         self.in_order = in_order
         self.values: FloatArray = np.full((n_arms, 0), np.nan)
         self.failed: IntArray = np.zeros((n_arms, 0), dtype=np.int64)
+        self.again: dict[tuple[int, int], float | None] = {}
         self.void: BoolArray = np.zeros(0, dtype=bool)
         self.rounds: list[int] = []
         self.errors: list[FloatArray] = []
 
     def accept(self, known: Known, pull: Pull, observation: Observation) -> bool:
-        """Note an evaluation (see `Intake.accept`); the first value in each block counts."""
+        """Note an evaluation (see `Intake.accept`); the first value in each block counts.
+
+        In order, and where blocks have an end, a second one says whether values are fixed there.
+        """
         if self.in_blocks and (not isinstance(pull.block, Integral) or pull.block < 0):
             raise ValueError(
                 f"block must be at least 0, got {pull.block!r}: tell the pull as asked."
@@ -113,6 +118,9 @@ class Blocks:
         at_target = pull.fidelity == known.problem.target
         block = self.first_open(arm) if pull.block is None or not self.in_blocks else pull.block
         counts = at_target and exists(known, block)
+        if counts and self.in_order and known.most_blocks is not None and block in self.seen(arm):
+            self.again[arm, block] = value if observation.has_value else None
+            return True
         if value is None or not observation.has_value:
             if counts and self.in_blocks:
                 self._reach(block)

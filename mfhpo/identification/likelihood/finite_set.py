@@ -1,8 +1,12 @@
 """Comparisons on a given set of replicates, such as five folds or the questions of a test.
 
 The claim is about the mean over these replicates, whatever new ones would give. Arms that were
-evaluated on all of them are compared exactly: nothing is uncertain but a tie, which is one. Before
-that, it depends on what is known about the values:
+evaluated on all of them are compared exactly: nothing is uncertain but a tie, which is one. That
+supposes that an arm always has the same value on a replicate. So a few evaluations are made twice
+before it is said (`FiniteSet.repeats`). If one gives another value, the race has no finite set of
+values: replicates come again, and differences are evidence as without an end.
+
+Before all were used, it depends on what is known about the values:
 
 - `Bounded` values are evidence by bets on each pair's differences
   (`mfhpo.identification.likelihood.betting`), as replicates come in random order. The same bets are
@@ -12,7 +16,8 @@ that, it depends on what is known about the values:
 """
 
 import math
-from dataclasses import dataclass, replace
+import warnings
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -26,8 +31,9 @@ from mfhpo.identification.likelihood.blocks import (
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.confidence import EmpiricalBernsteinRadius
 from mfhpo.knowledge.fidelity import MOST_SHUFFLED
-from mfhpo.knowledge.noise import Bounded, Noise
+from mfhpo.knowledge.noise import Bounded, Noise, NoiseContradictedWarning
 from mfhpo.problem import Recommendation
+from mfhpo.racing.claims import evaluations_to_see
 from mfhpo.racing.rule import Known
 
 FEW = 10
@@ -39,16 +45,33 @@ _ABOUT_OTHERS = (
     f"others, or visibly more",
 )
 _SAME_VALUE = "a configuration always has the same value on a replicate"
+_DRAWN_ANEW = "what is random on a replicate is drawn anew in each evaluation"
+
+# Coarse values are often equal by chance. So many are repeated that one would have differed if such
+# a share of all would, and on at least such a share of the replicates.
+_SHARE_THAT_DIFFERS = 0.5
+_REPEATED_SHARE = 0.1
 
 _ROUNDING = 1e-12  # of the largest value: means of equal values differ by less
 
 
-@dataclass(frozen=True)
+def most_repeated(n_replicates: int, delta: float) -> int:
+    """Return how many evaluations are made twice, at most, before values are taken as fixed."""
+    of_some = evaluations_to_see(_SHARE_THAT_DIFFERS, delta)
+    return max(of_some, math.ceil(_REPEATED_SHARE * n_replicates))
+
+
+@dataclass
 class FiniteSet:
-    """Comparisons of a race, by the number of its replicates and by bounds of the values."""
+    """Comparisons of a race, by the number of its replicates and by bounds of the values.
+
+    `random` says which values turned out to be random on `n_random` replicates, if any.
+    """
 
     blocks: Blocks
     noise: Noise
+    n_random: int | None = field(default=None, init=False)
+    random: str = field(default="", init=False)
 
     @property
     def is_bounded(self) -> bool:
@@ -75,6 +98,49 @@ class FiniteSet:
         settled = (self.blocks.settled | self.blocks.void)[:, : known.most_blocks]
         return np.asarray(settled.sum(axis=1) == known.most_blocks)
 
+    def repeats(self, known: Known) -> list[tuple[int, int]]:
+        """Return the arms and blocks to evaluate twice before a winner's claim is made.
+
+        They are one value of each arm that decides: the winner, its closest rival and the baseline.
+        If any of their values are equal, and so may be by chance, there are more.
+        """
+        winner, n = known.winner, known.most_blocks
+        is_known = winner is not None and (self.is_bounded or self.complete(known)[winner])
+        if winner is None or n is None or not (is_known and self.is_finite(known)):
+            return []
+        others, values, again = known.roster.rivals(winner), self.blocks.values, self.blocks.again
+        others = others[~np.isnan(self.leads(winner, others))]
+        closest = others[np.argsort(self.leads(winner, others), kind="stable")[:1]]
+        arms = np.unique([winner, *closest, *others[others == known.baseline]])
+        seen = np.argwhere(~np.isnan(values[arms, :n].T))
+        pairs = [(int(arms[place]), block) for block, place in seen.tolist()]
+        wanted = len(arms)
+        if len({values[pair] for pair in pairs}) < len(pairs):
+            wanted = max(wanted, most_repeated(n, known.delta))
+        wanted -= sum(again.get(pair) is not None for pair in pairs)
+        return [pair for pair in pairs if pair not in again][: max(wanted, 0)]
+
+    def find_random(self, known: Known) -> bool:
+        """Note a second value that differs from the first, if there is one; with a warning."""
+        value = known.labels.value
+        for (arm, block), second in self.blocks.again.items() if self.is_finite(known) else ():
+            first = float(self.blocks.values[arm, block])
+            if second is not None and abs(second - first) > self._rounding:
+                self.n_random = known.most_blocks
+                self.random = (
+                    f"{known.labels.arm(arm)} gave {value(first):.6g} and then {value(second):.6g} "
+                    f"on the same replicate: values are random there, so that no mean is exact, "
+                    f"and evaluations on the {self.n_random} replicates are repeated. Fix what is "
+                    f"random, or seed it by the replicate"
+                )
+                warnings.warn(self.random, NoiseContradictedWarning, stacklevel=7)
+                return True
+        return False
+
+    def number(self, known: Known) -> int | None:
+        """Return how many replicates the claim is about; None where they have no end."""
+        return known.most_blocks if self.is_finite(known) else self.n_random
+
     def leads(self, leader: int, others: IntArray) -> FloatArray:
         """Return by how much a leader's mean is larger on shared replicates, (n,); NaN if none."""
         values = self.blocks.values
@@ -92,7 +158,7 @@ class FiniteSet:
     ) -> FloatArray:
         """Compute the logarithms of the evidence against others being better by epsilon, (n,).
 
-        It is infinite where that is sure. For `wanted` see `Blocks.evidence`.
+        It is infinite where that is sure if values are fixed. For `wanted` see `Blocks.evidence`.
         """
         if self.rests_on_normality(known):
             found = self.blocks.evidence(leader, others, epsilon, wanted)
@@ -139,17 +205,27 @@ class FiniteSet:
         return self.rests_on_normality(known) and not self.is_exact(known)
 
     def is_exact(self, known: Known) -> bool:
-        """Tell whether all arms that are compared were evaluated on all replicates."""
+        """Tell whether all arms that are compared were evaluated on all replicates, some twice."""
         roster = known.roster
         compared = ~(roster.withdrawn | roster.merged | roster.ruled_out)
-        return bool(compared.any() and self.complete(known)[compared].all())
+        is_complete = bool(compared.any() and self.complete(known)[compared].all())
+        return is_complete and self.is_checked(known)
+
+    def is_checked(self, known: Known) -> bool:
+        """Tell whether the winner's claim rests on values that were seen to be fixed."""
+        return known.winner is not None and not self.repeats(known)
 
     def words(self, known: Known, usual: Recommendation) -> Recommendation:
         """Say what comparisons rest on."""
         is_finite, is_exact = self.is_finite(known), self.is_exact(known)
         conditions: tuple[str, ...] = (_SAME_VALUE,) if is_finite else BLOCK_CONDITIONS[:1]
-        about = self.blocks.in_words(known.most_blocks if is_finite else None)
+        if self.n_random is not None:
+            conditions = (_DRAWN_ANEW,)
+        about = self.blocks.in_words(self.number(known))
         about += f": {len(self.blocks.rounds)} complete rounds"
+        n_equal = sum(second is not None for second in self.blocks.again.values())
+        if is_finite and n_equal:
+            about += f"; {n_equal} evaluations were made twice and gave the same values"
         if is_exact:
             usual = replace(usual, reason=f"all {known.most_blocks} replicates were used")
         elif self.is_bounded:
@@ -161,12 +237,14 @@ class FiniteSet:
                 conditions = (*conditions, *_ABOUT_OTHERS)
                 about += ", large ones also by those of others"
         notices = usual.notices if self.is_bounded or self.rests_on_noise(known) else ()
+        notices += (self.random,) * bool(self.random)
         return replace(usual, conditions=conditions, assumptions=(about,), notices=notices)
 
     def summary(self, known: Known, arm: int) -> tuple[int, float, float]:
         """Return count, mean and radius of an arm, 0 once it is complete."""
         count, mean, radius = known.evidence.summary(arm, known.problem.target)
-        if count and self.complete(known)[arm]:
+        is_complete = bool(self.complete(known)[arm])
+        if count and is_complete and self.is_checked(known):
             return count, mean, 0.0
         if not count or self.rests_on_normality(known):
             return count, mean, radius
@@ -176,6 +254,7 @@ class FiniteSet:
         out = self.blocks.void | self.blocks.given_up[arm]
         values = self.blocks.values[arm, ~out][:count]
         size = self.size(known) - int((out & ~self.blocks.void)[: known.most_blocks].sum())
+        size = math.inf if is_complete else size  # whether values are fixed is not known
         level = known.delta / known.problem.n_arms
         ends = bounds(np.clip((values - low) / reach, 0.0, 1.0), size, level)
         lowest, highest = (low + reach * end for end in ends)

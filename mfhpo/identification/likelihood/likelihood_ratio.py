@@ -83,10 +83,14 @@ class LikelihoodStop:
             kind=variant or "order",
             variances=True,
             leader=lambda known: surest_at_target(known.evidence, known.arms, known.bias),
-            audited=lambda: None if self.standing is None else self.standing.leader,
+            audited=self.audited,
             falls_short=self.falls_short,
             words=self.words,
         )
+
+    def audited(self) -> int | None:
+        """Return the arm that leads; None without one."""
+        return None if self.standing is None else self.standing.leader
 
     def threshold(self, known: Known) -> float:
         """Return what a statistic must reach: ln((K - 1) / delta), which keeps delta at all times.

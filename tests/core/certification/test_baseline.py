@@ -283,3 +283,62 @@ def test_a_test_of_the_best_alone_would_be_wrong_more_often():
         error = math.sqrt(values.var(axis=1, ddof=1).mean() * 2.0 / 10)
         n_wrong += ahead > t.ppf(1.0 - _DELTA, 18) * error
     assert n_wrong > binom.ppf(0.999, _RACES, _DELTA)
+
+
+# A race with a winner goes on until it is told from the baseline, for half of what it had cost.
+
+
+@pytest.mark.parametrize("kind", [Certification, in_blocks, partial(Certification, sigma=1.0)])
+def test_winner_and_baseline_go_on_alone_until_they_are_told_apart(kind):
+    n_better = n_longer = 0
+    for seed in range(6):
+        race = race_of(kind, 3, baseline=0, epsilon=1.0, seed=seed)
+        rng, certified_at = np.random.default_rng(seed), math.inf
+        while not race.finished:
+            pull = race.ask()
+            if race.policy.known.duel:
+                assert race.certificate("", "").certified
+                assert pull.arm in (0, race.policy.winner)
+                certified_at = min(certified_at, race.evaluations)
+            race.tell(pull, (0.0, 1.4, 1.0)[pull.arm] + rng.normal())
+        answer = race.certificate("", "")
+        assert answer.certified
+        assert answer.evaluations <= 1.5 * certified_at + 1.0
+        n_better += answer.baseline.verdict == "better"
+        n_longer += certified_at < math.inf
+    assert n_better >= 4
+    assert n_longer >= 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("truth", [(0.0, 0.1), (0.0, -0.1), (0.0, 0.0)])
+def test_it_ends_where_there_is_hardly_a_difference(kind, truth):
+    answer = play(race_of(kind, 2, baseline=0, epsilon=1.0), truth, at_most=400)
+    assert (answer.finished, answer.certified) == (True, True)
+
+
+def test_a_lead_that_is_no_lead_is_not_followed_up():
+    """The winner is within epsilon of the best, and the baseline seems better."""
+    race = race_of(partial(Certification, sigma=1.0), 2, baseline=0, epsilon=50.0, measure=0)
+    while race.policy.winner is None:
+        race.tell(pull := race.ask(), (0.2, 0.1)[pull.arm])
+    assert not race.policy.known.duel
+
+
+def test_the_budget_ends_it_with_the_claim_certified():
+    race = race_of(partial(Certification, sigma=1.0), 2, baseline=0, epsilon=2.0, budget=40)
+    answer = play(race, [0.0, 0.6], at_most=100)
+    assert (answer.finished, answer.certified) == (True, True)
+    assert answer.evaluations <= 40
+
+
+@pytest.mark.parametrize("kind", [Certification, in_blocks, partial(Certification, sigma=1.0)])
+@pytest.mark.parametrize("gap", [0.0, 0.3])
+def test_to_go_on_until_it_is_better_is_wrong_at_most_as_often_as_delta_says(kind, gap):
+    """The baseline is as good as the best of the others, or better, but not by epsilon."""
+    n_wrong, truth = 0, [gap, 0.0, 0.0]
+    for seed in range(_FEWER):
+        race = race_of(kind, 3, baseline=0, epsilon=1.0, delta=_DELTA, seed=seed)
+        found = play(race, truth, seed, at_most=300).baseline
+        n_wrong += found.verdict == "better"
+    assert n_wrong <= binom.ppf(0.999, _FEWER, _DELTA)

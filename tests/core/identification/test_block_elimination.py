@@ -243,12 +243,14 @@ def test_few_replicates_end_whatever_the_order_and_whatever_fails(seed, n_blocks
     n_arms = int(rng.integers(2, 6))
     policy = BlockElimination(Problem(n_arms, costs=(1.0,)), epsilon=0.1, max_failures=50)
     policy.most_blocks = n_blocks
-    draw, under_way = noisy(rng.uniform(0.0, 3.0, n_arms), rng), []
+    values, under_way = rng.uniform(0.0, 3.0, (n_arms, n_blocks)), []
     while not policy.finished:
         under_way += policy.ask(3, under_way)[: 4 - len(under_way)]
         pull = under_way.pop(int(rng.integers(len(under_way))))
-        policy.tell(pull, Observation(None if rng.random() < 0.1 else draw(pull)))
+        fails = rng.random() < 0.1
+        policy.tell(pull, Observation(None if fails else values[pull.arm, pull.block]))
     assert policy.pulls <= n_arms * n_blocks
+    assert policy.cost <= 4 * n_arms * n_blocks + 4
     answer = policy.recommend()
     assert answer.certified or f"all {n_blocks} replicates were used" in answer.reason
 

@@ -3,10 +3,13 @@ import math
 import numpy as np
 import optuna
 import pytest
+from mfhpo_optuna.report.reading import read_study
 from optuna.trial import create_trial
 
 from mfhpo import Bounded
 from mfhpo_optuna import certify
+from mfhpo_optuna.report.ledger import ledger_of
+from mfhpo_optuna.report.summary import summary_of
 from tests.optuna.workers import certified_in_blocks, kill, start, wait
 
 WORTH = [0.0, 0.1, 0.2, 0.3]
@@ -90,7 +93,11 @@ def test_few_folds(sd, folds, n_jobs):
         assert (answer.params, answer.candidates[0].evaluations) == ({"k": 3}, folds)
         assert answer.evaluations < 4 * folds
     else:
-        assert (answer.evaluations, answer.is_exact) == (20, True)
+        assert (answer.evaluations, answer.is_exact) == (20 + 2, True)
+        reading = read_study(study, None)
+        sure = dict(summary_of(reading, ledger_of(reading)).facts)["how sure"]
+        assert sure.startswith("sure if a configuration always has the same value")
+        assert "wrong" not in sure
         noise = [np.random.default_rng([fold, k]).normal() for k in range(4) for fold in range(5)]
         means = np.add(WORTH, 2.0 + sd * np.reshape(noise, (4, 5)).mean(axis=1))
         assert answer.mean == pytest.approx(means.max())
