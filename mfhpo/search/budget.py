@@ -289,7 +289,23 @@ class Budget:
         """Return the evaluations of each of n arms before their first comparison."""
         # Whoever reads about the race later has to find the same number, so that it must not depend
         # on what was spent, nor on costs that are still being learned.
-        most = FIRST_LOOK if self.most_replicates is None else self.most_replicates
-        if self._prices is None and not math.isinf(self.amount):
-            most = min(most, int((self.kept + _ROUNDING) / (n * self.target_price)))
-        return min(max(most, LEAST_FIRST_LOOK), FIRST_LOOK)
+        most = (FIRST_LOOK, self.most_replicates, self._planned_values(n))
+        return max(LEAST_FIRST_LOOK, min(each for each in most if each is not None))
+
+    def planned_looks(self, n: int) -> int | None:
+        """Return the number of looks at n arms that are planned for; None: an open number.
+
+        More arms than the kept part pays for are compared where the search has ended early.
+        """
+        values = self._planned_values(n)
+        least = LEAST_FIRST_LOOK if n == 2 else FIRST_LOOK
+        if self._search.n_given or values is None or values < least:
+            return None
+        most = values if self.most_replicates is None else min(values, self.most_replicates)
+        return max(1, (most // self.first_look(n)).bit_length())
+
+    def _planned_values(self, n: int) -> int | None:
+        """Return how many values of each of n arms the kept part pays for; None: unknown."""
+        if self._prices is not None or math.isinf(self.amount):
+            return None
+        return int((self.kept + _ROUNDING) / (n * self.target_price))
