@@ -30,6 +30,7 @@ from mfhpo._validation import check_count, check_instance
 from mfhpo.identification.likelihood.blocks import BLOCK_CONDITIONS, Blocks, exists, first_in_turn
 from mfhpo.identification.likelihood.ties import Samples
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
+from mfhpo.knowledge.confidence import share_of_look
 from mfhpo.knowledge.noise import EstimatedNoise, Gaussian, declared_sigmas
 from mfhpo.problem import Problem, Pull, check_pulls
 from mfhpo.racing.race import Race
@@ -41,16 +42,11 @@ FIRST_LOOK = 5
 LEAST_FIRST_LOOK = 2
 """Fewer do not show any noise."""
 
-_OF_LAST = 0.9  # of what is left of delta, what the last look that is planned takes
-
 _ROUNDING = 1e-9  # of a radius: a lead that is no larger is a tie
 
 
 class Looks:
-    """The rule of `GroupSequential`, with the number of `looks` so far.
-
-    So many `planned_looks` are expected. None: an open number, each with half of what is left.
-    """
+    """The rule of `GroupSequential`, with the numbers of `looks` so far and of `planned_looks`."""
 
     def __init__(
         self, n_arms: int, sigma: float | None, first_look: int, finds_epsilon: bool, blocks: bool
@@ -60,7 +56,7 @@ class Looks:
         self._first_look = self._planned_look = first_look
         self._finds_epsilon = finds_epsilon
         self.looks = self._looks_given_up = 0  # the first so many say nothing any more
-        self.planned_looks: int | None = None
+        self.planned_looks: int | None = None  # an open number
         # How many of the values of each arm its last look took.
         self._looked_at: IntArray = np.zeros(n_arms, dtype=np.int64)
         self._leader: int | None = None  # of the last look, if it is still in the race
@@ -222,7 +218,7 @@ class Looks:
     ) -> FloatArray:
         """Return one-sided radii; the level of the look with so many values is divided equally."""
         look = (size // self._first_look).bit_length()
-        level = self._share_of(look) * known.delta / shares
+        level = share_of_look(look, self.planned_looks) * known.delta / shares
         counts = samples.counts
         if look <= self._looks_given_up:
             return np.full(counts.shape, np.inf)
@@ -234,14 +230,6 @@ class Looks:
         variances = samples.variances + samples.hidden_at(level)
         radii = quantiles * np.sqrt(variances / np.maximum(counts, 1))
         return np.where(counts >= LEAST_FIRST_LOOK, radii, np.inf)
-
-    def _share_of(self, look: int) -> float:
-        """Return what a look takes of the error probability."""
-        further = look - (self.planned_looks or math.inf)
-        if further < 0:
-            return 0.5**look
-        share = _OF_LAST if further == 0 else 1.0 - _OF_LAST
-        return share * 0.5 ** (look - 1)
 
     def _lead(self, known: Known) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return the others, the leader's lead, and its radius, infinite if not compared."""

@@ -260,6 +260,27 @@ def test_what_does_not_pay_for_a_comparison_is_not_kept(budget, unit, is_kept):
 
 
 @pytest.mark.parametrize(
+    ("budget", "n", "options", "looks"),
+    [
+        (900.0, 2, {}, 1),  # ten evaluations of 9: five of each
+        (1700.0, 2, {}, 1),  # nine of each
+        (1800.0, 2, {}, 2),
+        (3600.0, 2, {}, 3),
+        (360.0, 2, {}, 1),  # two of each
+        (900.0, 3, {}, None),  # more than was kept pays for them: the search ended early
+        (3600.0, 2, {"measured": True}, None),
+        (None, 2, {}, None),
+    ],
+)
+def test_looks_are_planned_by_what_is_kept(budget, n, options, looks):
+    race = make(budget=budget, **options)
+    assert race.budget.planned_looks(n) == looks
+    if budget == 3600.0 and looks:
+        race.most_blocks = 13  # the search's, and twelve for the certificate
+        assert race.budget.planned_looks(n) == 2
+
+
+@pytest.mark.parametrize(
     ("kind", "continues", "budget", "first"),
     [(HalvingSearch, False, 30, 9), (ModelSearch, True, 20, 9), (ModelSearch, False, 10, 5)],
 )
@@ -359,7 +380,7 @@ def test_of_few_replicates_the_first_is_the_search_s_alone(most):
 def test_certificates_are_right_as_often_as_they_say(kind, n, sigma, budget):
     """A certified arm may be worse than the best listed by epsilon, another by `within`."""
     delta = 0.1
-    wrong_arms = wrong_gaps = certified = lucky = 0
+    wrong_arms = wrong_gaps = certified = lucky = missed = 0
     for seed in range(n):
         race = make(
             kind,
@@ -382,9 +403,12 @@ def test_certificates_are_right_as_often_as_they_say(kind, n, sigma, budget):
         low, high = result.gap_interval
         gap = result.claim - truths[certificate.luckiest]
         wrong_gaps += not low <= gap <= high
+        intervals = [one.interval for one in certificate.candidates]
+        missed += any(not a <= t <= b for (a, b), t in zip(intervals, truths, strict=True))
         lucky += result.claim > truths[certificate.luckiest]
     margin = delta * n + 3.0 * math.sqrt(delta * (1.0 - delta) * n)
     assert wrong_arms <= margin
     assert wrong_gaps <= margin
+    assert missed <= margin
     assert certified > n // 4, "too few certificates to say anything"
     assert lucky > 0.6 * n, "without luck the case shows nothing"
