@@ -83,16 +83,19 @@ def _row(
 
 
 def _line(row: dict[str, Any]) -> str:
-    n = row["races"]
-    names = ("wrong", "claim_fails", "missed", "stays", "noticed")
-    share = {name: 100.0 * row[name] / n for name in names}
+    """A row of the table, with a dash for what earlier versions did not measure."""
+
+    def share(name: str, digits: int = 1) -> str:
+        return f"{100.0 * row[name] / row['races']:.{digits}f}" if name in row else "-"
+
+    missed = share("missed")
+    if "missed_low_percent" in row:
+        missed += f" [{row['missed_low_percent']}, {row['missed_high_percent']}]"
     return (
-        f"| {row['scenario']} | {row['by']} | {n} | {row['certified']} | {share['wrong']:.1f} "
-        f"[{row['wrong_low_percent']}, {row['wrong_high_percent']}] | {share['claim_fails']:.1f} | "
-        f"{row['false_facts']} | {share['missed']:.1f} "
-        f"[{row['missed_low_percent']}, {row['missed_high_percent']}] | {share['stays']:.0f} | "
-        f"{share['noticed']:.0f} | "
-        f"{row['median_evaluations']:.0f} |"
+        f"| {row['scenario']} | {row['by']} | {row['races']} | {row['certified']} | "
+        f"{share('wrong')} [{row['wrong_low_percent']}, {row['wrong_high_percent']}] | "
+        f"{share('claim_fails')} | {row['false_facts']} | {missed} | "
+        f"{share('stays', 0)} | {share('noticed', 0)} | {row['median_evaluations']:.0f} |"
     )
 
 
