@@ -15,6 +15,7 @@ Searches are kept in --records; a command that was stopped goes on where it was.
 
 import argparse
 import json
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -162,6 +163,7 @@ def rows_of(records: Sequence[Record]) -> list[Record]:
             more = [one["regret"] - two["regret"] for one, two in zip(those, usual, strict=True)]
             of_searches = np.array(more).reshape(-1, _REPEATS).mean(axis=1)
             ratios = np.array([one["ratio"] for one in those])
+            ratio = float(np.quantile(ratios, 0.5, method="lower"))
             error = float(of_searches.std(ddof=1)) / len(of_searches) ** 0.5
             rows.append(
                 {
@@ -170,7 +172,7 @@ def rows_of(records: Sequence[Record]) -> list[Record]:
                     "share": share,
                     "finalists": n or "usual",
                     "searches": len(of_searches),
-                    "half-width over gain": round(float(np.median(ratios)), 3),
+                    "half-width over gain": round(ratio, 3) if np.isfinite(ratio) else None,
                     "quotable": round(float((ratios <= _QUOTABLE).mean()), 3),
                     "certified": round(float(np.mean([one["certified"] for one in those])), 3),
                     "regret": round(float(np.mean([one["regret"] for one in those])), 2),
@@ -210,7 +212,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for row in rows:
         print(row)
     if options.output:
-        given = [f"--seeds {options.seeds}", *(["--tasks ..."] if options.tasks else [])]
+        given = [f"--seeds {options.seeds}"]
+        given += [shlex.join(["--tasks", *options.tasks])] if options.tasks else []
         report = provenance("benchmarks.hpo.certify_share", given, "onnxruntime")
         write(options.output, as_json(report | {"quotable": _QUOTABLE, "rows": rows}))
     return 0

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from mfhpo.problem import Observation, Pull
 from mfhpo.search import BudgetedSearch, HalvingSearch, ModelSearch, Numeric, Replicate, SearchSpace
@@ -278,6 +279,21 @@ def test_looks_are_planned_by_what_is_kept(budget, n, options, looks):
     if budget == 3600.0 and looks:
         race.most_blocks = 13  # the search's, and twelve for the certificate
         assert race.budget.planned_looks(n) == 2
+
+
+def test_the_only_look_that_a_tenth_pays_for_takes_nine_tenths_of_delta():
+    run = Run(make(budget=900.0)).to_end()
+    certificate = run.race.certificate()
+    winner = run.race.shortlist[certificate.winner]
+    new = [
+        outcome.value
+        for pull, outcome in run.told
+        if isinstance(pull, Replicate) and pull.arm == winner
+    ]
+    assert (len(run.race.shortlist), len(new)) == (2, 5)
+    low, high = certificate.interval
+    width = stats.t.isf(0.9 * 0.05 / 4, 4) * np.std(new, ddof=1) / math.sqrt(5)
+    assert (high - low) / 2 == pytest.approx(width)
 
 
 @pytest.mark.parametrize(
