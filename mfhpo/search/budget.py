@@ -20,6 +20,9 @@ BudgetUnit = Literal["cost", "evaluations"]
 # Share of the budget for the certificate, and largest number of finalists: in a space, and among
 # given arms, of which there are fewer, so that the best ones are sooner among the finished.
 USUAL = (0.1, 8)
+_USUAL_VALUES, _MOST_OF_USUAL = 2 * FIRST_LOOK, 0.2
+"""Target evaluations that the usual share is raised to, and up to which share, in a space."""
+
 MOST_FINALISTS, USUAL_SHARE_OF_GIVEN = 4, 0.2
 """The same where arms are given and nobody says otherwise."""
 USUAL_OF_GIVEN = (USUAL_SHARE_OF_GIVEN, MOST_FINALISTS)
@@ -47,13 +50,15 @@ class Budget:
         self,
         amount: float | None,
         unit: BudgetUnit,
-        share: float,
+        share: float | None,
         measured: bool,
         search: SearchPolicy,
     ) -> None:
         amount = check_limit("budget", amount, "")
         check_choice("unit", unit, get_args(BudgetUnit))
-        share = check_number("certify_share", share)
+        self._is_usual = share is None and not search.n_given
+        usual, _ = USUAL_OF_GIVEN if search.n_given else USUAL
+        share = usual if share is None else check_number("certify_share", share)
         if not 0.0 <= share < 1.0:
             raise ValueError(f"certify_share must be in [0, 1), got {shown(share)}.")
         self.cost = 0.0
@@ -222,7 +227,10 @@ class Budget:
     @property
     def kept(self) -> float:
         """What is kept for the shortlist; 0 if it is too little for a comparison."""
-        return 0.0 if self.why_nothing_is_kept else self._share * self.amount
+        if self.why_nothing_is_kept:
+            return 0.0
+        wanted = min(_USUAL_VALUES * self.target_price, _MOST_OF_USUAL * self.amount)
+        return max(self._share * self.amount, wanted if self._is_usual else 0.0)
 
     def kept_for(self, top: int) -> float:
         """Return the part kept for a shortlist of so many arms, which few replicates may limit."""

@@ -57,11 +57,12 @@ class BudgetedSearch(Policy):
         answer's value honest and tells how sure it is; it seldom changes the answer, unless noise
         is large. The last comparison that the share pays for takes most of delta. With two arms on
         the shortlist, the interval's half-width is about 1.6 standard deviations of the noise after
-        five evaluations of each (.1 of 100 full evaluations), and 1.0 after ten. It is worth
-        quoting if that is less than half of what the search gained over the median configuration;
-        else raise the share. Nothing is kept where the share does not pay for two evaluations of
-        two arms, or for five where costs are measured: with the default share, below a budget of 40
-        full evaluations, or of 100. None: .1, or .2 if the search's arms are given.
+        five evaluations of each, and 1.0 after ten. It is worth quoting if that is less than half
+        of what the search gained over the median configuration; else raise the share. Nothing is
+        kept where the share does not pay for two evaluations of two arms, or for five where costs
+        are measured: with the default share, below a budget of 40 full evaluations, or of 100.
+        None: .2 if the search's arms are given. Else .1, but at least ten evaluations at the
+        target, as long as these are no more than .2 of the budget.
     top
         Largest number of arms on the shortlist, at least 2. None: 8, or 4 if the search's arms are
         given. It is smaller where what is left does not pay for two comparisons, after five and
@@ -135,9 +136,8 @@ class BudgetedSearch(Policy):
         check_instance("search", search, SearchPolicy, "a search such as mfhpo.search.ModelSearch")
         self.search = search
         self.begun = search.n_given
-        usual_share, usual_top = USUAL_OF_GIVEN if search.n_given else USUAL
-        share = usual_share if certify_share is None else certify_share
-        self.budget = Budget(budget, unit, share, check_flag("measured", measured), search)
+        _, usual_top = USUAL_OF_GIVEN if search.n_given else USUAL
+        self.budget = Budget(budget, unit, certify_share, check_flag("measured", measured), search)
         self.top = check_count("top", usual_top if top is None else top, 2)
         options: dict[str, Any] = {
             "delta": delta,

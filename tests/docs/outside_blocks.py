@@ -47,15 +47,16 @@ def _most_workers_clocked():
 
 
 def _last_look(n):
-    """Budget of which a tenth pays for n values of two finalists, and their half-width."""
+    """Half-width of the last look that is planned, at n values of two finalists, at delta .05."""
     looks = max(1, (n // 5).bit_length())
-    level = 0.05 * share_of_look(looks, looks) / 4
-    return 20 * n, f"{t.isf(level, n - 1) / n**0.5:.1f}"
+    return f"{t.isf(0.05 * share_of_look(looks, looks) / 4, n - 1) / n**0.5:.1f}"
 
 
 TRACED = {
     "docs/concepts/samplers.md": {
-        f"| {n} | {{}} | {{}} |": partial(_last_look, n) for n in (3, 4, 5, 10)
+        "| 4 | 40 to 49 | {} |": partial(_last_look, 4),
+        "| 5 | 50 to 149 | {} |": partial(_last_look, 5),
+        "| 10 | 200 | {} |": partial(_last_look, 10),
     },
     "docs/evidence/certificates.md": {
         "in percent of {} to {} races": lambda: (
@@ -135,7 +136,7 @@ GIVEN = {
     "docs/concepts/cheap-levels.md": "1",
     "docs/concepts/experiment.md": "1 1.0 32",
     "docs/concepts/pictures.md": "24 0",
-    "docs/concepts/samplers.md": "0.8 40 100 0.4 0 60 20 0.1",
+    "docs/concepts/samplers.md": "0.8 40 100 0.4 0 60 20",
     "docs/concepts/stopped-trials.md": "20",
     "docs/evidence/certificates.md": "1.2 1.5 1 2 20 12 0.5 64 200 95 0.95 15 30 45 0.25 8 "
     "0 10 29 100 109",
@@ -157,6 +158,6 @@ GIVEN = {
     "docs/reliability.md": "60 30 300 0.3 1 160 0 150",
     "docs/scale.md": "10 99 100,000 10,000 300 0.05 0.2 16 5 15",
     "docs/tutorial.md": "81 40 0.05",
-    "docs/where-we-lose.md": "10 5 100 40 1 90 20",
+    "docs/where-we-lose.md": "10 5 50 149 40 1 90 20",
 }
 """By page, figures that nobody measured: settings, versions, numbers in a paper."""

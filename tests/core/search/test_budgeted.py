@@ -261,6 +261,35 @@ def test_what_does_not_pay_for_a_comparison_is_not_kept(budget, unit, is_kept):
 
 
 @pytest.mark.parametrize(
+    ("evaluations", "kept", "options"),
+    [
+        (39, 0.0, {}),
+        (40, 8.0, {}),
+        (50, 10.0, {}),
+        (75, 10.0, {}),
+        (100, 10.0, {}),
+        (150, 15.0, {}),
+        (50, 5.0, {"certify_share": 0.1}),
+        (99, 0.0, {"measured": True}),
+        (100, 10.0, {"measured": True}),
+        (75, 10.0, {"unit": "evaluations"}),
+    ],
+)
+def test_ten_evaluations_are_kept_by_default_if_they_are_at_most_a_fifth(
+    evaluations, kept, options
+):
+    price = 1 if "unit" in options else COSTS[-1]
+    race = make(budget=evaluations * price, **options)
+    assert race.budget.kept == pytest.approx(kept * price)
+
+
+def test_a_fifth_is_kept_where_arms_are_given():
+    search = HalvingSearch(COSTS)
+    search.give([{} for _ in range(9)])
+    assert BudgetedSearch(search, budget=180.0).budget.kept == pytest.approx(36.0)
+
+
+@pytest.mark.parametrize(
     ("budget", "n", "options", "looks"),
     [
         (900.0, 2, {}, 1),  # ten evaluations of 9: five of each
