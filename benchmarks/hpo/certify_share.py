@@ -45,13 +45,15 @@ RECORDED = tuple(f"{model} {data} table" for model in _MODELS for data in _DATA)
 """Tables of enough configurations for 100 full evaluations."""
 
 BUDGETS = (50.0, 100.0)
+"""Of each task, the first search is played for all of them, others for the first one."""
+
 SHARES = (0.1, 0.15, 0.2)
 MORE_FINALISTS = 4
 """Beside as many as `SearchSampler` takes."""
 
 _RECORDS = Path("benchmarks/results/.certify-share.jsonl")
 _TOP = 8  # finalists that are noted
-_REPEATS = 10  # of each certificate
+_REPEATS = 5  # of each certificate
 _QUOTABLE = 0.5  # of the gain
 
 
@@ -73,17 +75,17 @@ def searched(task: str, sigma: float | None, seed: int) -> Record:
 
     These are the true value, to which noise comes, or all that was recorded.
     """
-    problem = problem_named(task, sigma=sigma)
+    problem, budgets = problem_named(task, sigma=sigma), _budgets_of(seed)
     if isinstance(problem, TableProblem):
-        play: Play = TablePlay(problem, seed, BUDGETS[-1])
+        play: Play = TablePlay(problem, seed, budgets[-1])
         true = problem.table.values[:, -1].mean(axis=1)
         best, median = problem.best_value, float(np.median(true))
     else:
         assert isinstance(problem, NoisyProblem)
-        play = Play(problem, seed, BUDGETS[-1], 0.0)
+        play = Play(problem, seed, budgets[-1], 0.0)
         best, median = reference(problem)
     race, finalists = play.race, {}
-    left = sorted({_spent(budget, share) for budget in BUDGETS for share in SHARES})
+    left = sorted({_spent(budget, share) for budget in budgets for share in SHARES})
     while left:
         pulls = race.ask()
         cost = race.budget.cost + race.budget.price_of(pulls[0]) if pulls else np.inf
@@ -94,6 +96,10 @@ def searched(task: str, sigma: float | None, seed: int) -> Record:
             play._evaluate(pulls[0])
     known = {"task": task, "sigma": sigma, "seed": seed, "best": best, "median": median}
     return known | {"finalists": finalists}
+
+
+def _budgets_of(seed: int) -> tuple[float, ...]:
+    return BUDGETS[:1] if seed else BUDGETS
 
 
 def _spent(budget: float, share: float) -> float:
@@ -134,7 +140,7 @@ def certified(
 def outcomes(record: Record) -> Iterator[Record]:
     """Yield what the finalists of one search come to, by budget, share and their number."""
     best, median, sigma = record["best"], record["median"], record["sigma"] or 0.0
-    for budget in BUDGETS:
+    for budget in _budgets_of(record["seed"]):
         for share in SHARES:
             finalists = record["finalists"][f"{_spent(budget, share):g}"]
             for n in (0, MORE_FINALISTS):
