@@ -17,6 +17,7 @@ import argparse
 import json
 import shlex
 import sys
+import zlib
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -115,7 +116,12 @@ def _values_of(play: Play, arm: int) -> list[float]:
 
 
 def certified(
-    values: Sequence[Sequence[float]], sigma: float, budget: float, share: float, n: int, seed: int
+    values: Sequence[Sequence[float]],
+    sigma: float,
+    budget: float,
+    share: float,
+    n: int,
+    rng: np.random.Generator,
 ) -> tuple[float, float, bool]:
     """Return the winner's true value, its interval's half-width, and whether it is certified.
 
@@ -125,7 +131,6 @@ def certified(
     race.budget.cost = _spent(budget, share)
     chosen = [np.array(each) for each in values[: n or race.budget.largest_shortlist(_TOP)]]
     race.agree(range(len(chosen)))
-    rng = np.random.default_rng(seed)
     while pulls := race.ask():
         [pull] = pulls
         value = rng.choice(chosen[pull.arm]) + sigma * rng.standard_normal()
@@ -140,13 +145,14 @@ def certified(
 def outcomes(record: Record) -> Iterator[Record]:
     """Yield what the finalists of one search come to, by budget, share and their number."""
     best, median, sigma = record["best"], record["median"], record["sigma"] or 0.0
+    name = f"{record['task']} {sigma}".encode()
     for budget in _budgets_of(record["seed"]):
         for share in SHARES:
             finalists = record["finalists"][f"{_spent(budget, share):g}"]
             for n in (0, MORE_FINALISTS):
                 for repeat in range(_REPEATS):
-                    seed = _REPEATS * record["seed"] + repeat
-                    value, half, sure = certified(finalists, sigma, budget, share, n, seed)
+                    rng = np.random.default_rng([zlib.crc32(name), record["seed"], repeat])
+                    value, half, sure = certified(finalists, sigma, budget, share, n, rng)
                     gain = value - median
                     yield {
                         "tasks": f"noise {sigma:g}" if sigma else "recorded",
