@@ -332,15 +332,7 @@ _OF_LAST_LOOK = 0.9  # of what is left; without the rest, no further look could 
 
 
 def share_of_look(look: int, planned: int | None = None) -> float:
-    """Return what a look at the data takes of the error probability, by its number from 1 on.
-
-    That is half of what is left, and nine tenths at the last one of those `planned`, if any are.
-
-    Examples
-    --------
-    >>> [round(share_of_look(look, planned=2), 4) for look in (1, 2, 3, 4)]
-    [0.5, 0.45, 0.025, 0.0125]
-    """
+    """Return what a look takes of delta: half of what is left, at the last planned one most."""
     if planned is None or look < planned:
         return 0.5**look
     return (_OF_LAST_LOOK if look == planned else 1.0 - _OF_LAST_LOOK) * 0.5 ** (look - 1)

@@ -20,15 +20,13 @@ BudgetUnit = Literal["cost", "evaluations"]
 # Share of the budget for the certificate, and largest number of finalists: in a space, and among
 # given arms, of which there are fewer, so that the best ones are sooner among the finished.
 USUAL = (0.1, 8)
-_USUAL_VALUES, _MOST_OF_USUAL = 2 * FIRST_LOOK, 0.2
-"""Target evaluations that the usual share is raised to, and up to which share, in a space."""
-
 MOST_FINALISTS, USUAL_SHARE_OF_GIVEN = 4, 0.2
 """The same where arms are given and nobody says otherwise."""
 USUAL_OF_GIVEN = (USUAL_SHARE_OF_GIVEN, MOST_FINALISTS)
 LEAST_OF_FINALISTS = 2 * LEAST_FIRST_LOOK
 """Evaluations at the target without which no finalists are compared, where costs are declared."""
 
+_USUAL_VALUES, _MOST_OF_USUAL = 2 * FIRST_LOOK, 0.2  # to which a space's share is raised
 _FIRST_SHARE = 0.5  # of the budget, what the search's first arms may take at most
 _UNKNOWN_SHARE = 0.1  # of the budget, what an evaluation may take while no costs are known
 _ROUNDING = 1e-9
@@ -297,23 +295,19 @@ class Budget:
         """Return the evaluations of each of n arms before their first comparison."""
         # Whoever reads about the race later has to find the same number, so that it must not depend
         # on what was spent, nor on costs that are still being learned.
-        most = (FIRST_LOOK, self.most_replicates, self._planned_values(n))
-        return max(LEAST_FIRST_LOOK, min(each for each in most if each is not None))
+        return int(max(LEAST_FIRST_LOOK, min(FIRST_LOOK, self._planned_values(n))))
 
     def planned_looks(self, n: int) -> int | None:
-        """Return the number of looks at n arms that are planned for; None: an open number.
-
-        More arms than the kept part pays for are compared where the search has ended early.
-        """
-        values = self._planned_values(n)
-        least = LEAST_FIRST_LOOK if n == 2 else FIRST_LOOK
-        if self._search.n_given or values is None or values < least:
+        """Return the number of looks at n arms that are planned for; None: an open number."""
+        # More arms than the kept part pays for are compared where the search has ended early.
+        values, least = self._planned_values(n), LEAST_FIRST_LOOK if n == 2 else FIRST_LOOK
+        if self._search.n_given or not least <= values < math.inf:
             return None
-        most = values if self.most_replicates is None else min(values, self.most_replicates)
-        return max(1, (most // self.first_look(n)).bit_length())
+        return int(values // self.first_look(n)).bit_length()
 
-    def _planned_values(self, n: int) -> int | None:
-        """Return how many values of each of n arms the kept part pays for; None: unknown."""
+    def _planned_values(self, n: int) -> float:
+        """Return how many values of each of n arms the kept part and the replicates allow."""
+        most = math.inf if self.most_replicates is None else self.most_replicates
         if self._prices is not None or math.isinf(self.amount):
-            return None
-        return int((self.kept + _ROUNDING) / (n * self.target_price))
+            return most
+        return min(most, int((self.kept + _ROUNDING) / (n * self.target_price)))

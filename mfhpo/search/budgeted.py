@@ -55,14 +55,12 @@ class BudgetedSearch(Policy):
     certify_share
         Share of the budget that is kept for the certificate, in [0, 1). The certificate makes the
         answer's value honest and tells how sure it is; it seldom changes the answer, unless noise
-        is large. The last comparison that the share pays for takes most of delta. With two arms on
-        the shortlist, the interval's half-width is about 1.6 standard deviations of the noise after
-        five evaluations of each, and 1.0 after ten. It is worth quoting if that is less than half
-        of what the search gained over the median configuration; else raise the share. Nothing is
-        kept where the share does not pay for two evaluations of two arms, or for five where costs
-        are measured: with the default share, below a budget of 40 full evaluations, or of 100.
-        None: .2 if the search's arms are given. Else .1, but at least ten evaluations at the
-        target, as long as these are no more than .2 of the budget.
+        is large. With two finalists, the interval's half-width is about 1.6 standard deviations of
+        the noise after five evaluations of each, and 1.0 after ten: worth quoting if that is at
+        most half of what the search gained over the median configuration. Nothing is kept
+        where the share does not pay for two evaluations of two arms, or for five where costs are
+        measured: by default below 40 full evaluations, or 100. None: .2 if the search's arms are
+        given; else .1, or ten full evaluations if these are more and at most .2.
     top
         Largest number of arms on the shortlist, at least 2. None: 8, or 4 if the search's arms are
         given. It is smaller where what is left does not pay for two comparisons, after five and

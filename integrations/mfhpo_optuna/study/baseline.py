@@ -41,8 +41,7 @@ def fault(trial: FrozenTrial) -> str:
 def fault_in_branch(given: Params, known: Sequence[Params]) -> str:
     """Return which parameter a baseline lacks or has needlessly, "" for none that can be told.
 
-    It can where the value of another parameter says, in all `known` configurations of the study,
-    whether the objective asks for it, and enough of them have the baseline's value.
+    It can if another one's value tells in all `known` configurations whether they have it.
     """
     for name in sorted(set().union(*known)):
         told: dict[bool, str] = {}
@@ -56,9 +55,8 @@ def fault_in_branch(given: Params, known: Sequence[Params]) -> str:
                 told[here[0]] = f"{parent}={given[parent]!r}"
         if len(told) == 1 and (name in given) not in told:
             [(is_asked, where)] = told.items()
-            if is_asked:
-                return f"the objective asks for {name!r} where {where}; add it"
-            return f"the objective does not ask for {name!r} where {where}; leave it out"
+            asks, so = ("asks", "add it") if is_asked else ("does not ask", "leave it out")
+            return f"the objective {asks} for {name!r} where {where}; {so}"
     return ""
 
 
