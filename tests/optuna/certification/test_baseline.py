@@ -4,9 +4,9 @@ import optuna
 import pytest
 
 from mfhpo_optuna import Fidelity, certify
-from mfhpo_optuna.report import ledger, reading, summary
+from mfhpo_optuna.report import ledger, summary
 from mfhpo_optuna.study.baseline import fault_in_branch
-from mfhpo_optuna.visualization import plot_race
+from mfhpo_optuna.visualization import plot_race, reading
 from tests.optuna.certification.test_certify import noise, points, table
 
 TRUTH = [k / 10 for k in range(100)]
