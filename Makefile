@@ -18,7 +18,7 @@ export RAY_USAGE_STATS_ENABLED ?= 0
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installations into one environment do not mix
-.PHONY: help quickstart test test-all docs data evidence readme-figures assumptions test-ray test-faults soak size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds authors overhead scale time-limit ray-tune bench-hpo bench-hpo-full bench-nas bench-recorded bench-clock small-spaces search-limits certificates certainty chance quickstart-cost certificate-cost baselines fingerprints delta certify questions when-settled peers replay sklearn-search new-data wheel test-wheel clean
+.PHONY: help quickstart test test-all docs data evidence readme-figures assumptions test-ray test-faults soak size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds authors overhead scale time-limit ray-tune bench-hpo bench-hpo-full bench-nas bench-recorded bench-clock small-spaces search-limits certificates certify-share certainty chance quickstart-cost certificate-cost baselines fingerprints delta certify questions when-settled peers replay sklearn-search new-data wheel test-wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -138,6 +138,9 @@ search-limits: $(VENV)/.for-benchmarks | $(RESULTS) ## what limits of time save 
 
 certificates: $(VENV)/.for-benchmarks | $(RESULTS) ## how often a search's certificates are right, and what they cost it; needs make data
 	$(RUN) -m benchmarks.hpo.certificates --data "$(DATA)/yahpo" --output $(RESULTS)/certificates.json $(ARGS)
+
+certify-share: $(VENV)/.for-benchmarks | $(RESULTS) ## what a larger share for the certificate buys and costs; needs make data
+	$(RUN) -m benchmarks.hpo.certify_share --output $(RESULTS)/certify_share.json $(ARGS)
 
 certainty: $(VENV)/.for-benchmarks | $(RESULTS) ## what being sure of the best of 200 costs, and how often it is missed on a budget; needs make data
 	$(RUN) -m benchmarks.hpo.certainty_budgets --data "$(DATA)/yahpo" --output $(RESULTS)/certainty_budgets.json

@@ -28,6 +28,7 @@ _PREFIXES: dict[str, tuple[str, ...]] = {
     "benchmarks.hpo.certainty": ("policy IISE", "policy MFLUCB", "policy MFTopTwo"),
     "benchmarks.hpo.certainty_budgets": ("search by", "certificate"),
     "benchmarks.hpo.certificates": _SEARCH,
+    "benchmarks.hpo.certify_share": ("search by model", "certificate", "policy looks"),
     "benchmarks.hpo.chance": ("search by", "certificate"),
     "benchmarks.hpo.clock.limits": _SEARCH,
     "benchmarks.hpo.small_spaces": _SEARCH,

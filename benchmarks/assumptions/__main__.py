@@ -8,10 +8,14 @@ the best of all arms. A claim fails when the text says more than is so of the ar
 compared. An interval is missed when one that is printed does not contain its mean. The best stays
 unless it was eliminated or left for its failures. A fact is false when the text miscounts
 evaluations, failures or the arms compared: that must never happen.
+
+What `--only` and `--by` do not choose keeps its rows in the file, each with the commit that it was
+measured with.
 """
 
 import argparse
 import json
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -79,16 +83,19 @@ def _row(
 
 
 def _line(row: dict[str, Any]) -> str:
-    n = row["races"]
-    names = ("wrong", "claim_fails", "missed", "stays", "noticed")
-    share = {name: 100.0 * row[name] / n for name in names}
+    """A row of the table, with a dash for what earlier versions did not measure."""
+
+    def share(name: str, digits: int = 1) -> str:
+        return f"{100.0 * row[name] / row['races']:.{digits}f}" if name in row else "-"
+
+    missed = share("missed")
+    if "missed_low_percent" in row:
+        missed += f" [{row['missed_low_percent']}, {row['missed_high_percent']}]"
     return (
-        f"| {row['scenario']} | {row['by']} | {n} | {row['certified']} | {share['wrong']:.1f} "
-        f"[{row['wrong_low_percent']}, {row['wrong_high_percent']}] | {share['claim_fails']:.1f} | "
-        f"{row['false_facts']} | {share['missed']:.1f} "
-        f"[{row['missed_low_percent']}, {row['missed_high_percent']}] | {share['stays']:.0f} | "
-        f"{share['noticed']:.0f} | "
-        f"{row['median_evaluations']:.0f} |"
+        f"| {row['scenario']} | {row['by']} | {row['races']} | {row['certified']} | "
+        f"{share('wrong')} [{row['wrong_low_percent']}, {row['wrong_high_percent']}] | "
+        f"{share('claim_fails')} | {row['false_facts']} | {missed} | "
+        f"{share('stays', 0)} | {share('noticed', 0)} | {row['median_evaluations']:.0f} |"
     )
 
 
@@ -97,46 +104,50 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--races", type=int, default=500, help="races of each kind (default: 500)")
     parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
-    parser.add_argument("--only", default="", help="scenarios whose names contain this")
-    parser.add_argument("--by", default="", help="contestants, separated by commas (default: all)")
+    parser.add_argument("--only", nargs="+", help="scenarios whose names contain one of these")
+    parser.add_argument("--by", nargs="+", choices=CONTESTANTS, metavar="NAME", help="contestants")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write JSON, and .md beside it")
     parser.add_argument(
         "--resume", action="store_true", help="keep the rows that the present code has written"
     )
     options = parser.parse_args(arguments)
-    chosen = options.by.split(",") if options.by else list(CONTESTANTS)
-    command = ["--races", str(options.races)]
-    for name, value in (("--only", options.only), ("--by", options.by)):
-        command += [name, value] if value else []
+    command = [f"--races {options.races}"]
+    for name, values in (("only", options.only), ("by", options.by)):
+        command += [shlex.join([f"--{name}", *values])] if values else []
     report = provenance("benchmarks.assumptions", command) | {"delta": 0.05}
-    done = {}
-    if options.resume and options.output and options.output.exists():
-        earlier = json.loads(options.output.read_text(encoding="utf-8"))
-        if earlier.get("fingerprints") == report["fingerprints"]:
-            done = {_key(row): row for row in earlier["rows"]}
+    keys = [(scenario, by) for scenario in SCENARIOS for by in CONTESTANTS]
+    keys = [(scenario, by) for scenario, by in keys if takes_part(by, scenario)]
+    table = _earlier(options.output, report)
     rows = []
-    for scenario in SCENARIOS:
-        if options.only not in scenario.name:
+    for scenario, by in keys:
+        is_named = any(words in scenario.name for words in options.only or [""])
+        if not is_named or by not in (options.by or CONTESTANTS):
             continue
-        for contestant in chosen:
-            if not takes_part(contestant, scenario):
-                continue
-            row = done.get((scenario.name, contestant))
-            races = min(options.races, MOST_RACES.get(contestant, options.races))
-            if row is None or row["races"] != races:
-                tasks = [(scenario.name, contestant, seed) for seed in range(races)]
-                outcomes = list(mapped(run, tasks, options.workers, chunksize=5))
-                row = _row(scenario.name, contestant, scenario.delta, outcomes)
-            rows.append(row)
-            progress(_line(row))
-            if options.output:
-                _write(options.output, report | {"rows": rows})
+        row = table.get((scenario.name, by), {"fingerprints": {}})
+        races = min(options.races, MOST_RACES.get(by, options.races))
+        if not options.resume or "fingerprints" in row or row["races"] != races:
+            tasks = [(scenario.name, by, seed) for seed in range(races)]
+            outcomes = list(mapped(run, tasks, options.workers, chunksize=5))
+            row = table[scenario.name, by] = _row(scenario.name, by, scenario.delta, outcomes)
+        rows.append(row)
+        progress(_line(row))
+        if options.output:
+            there = [(scenario.name, by) for scenario, by in keys]
+            known = [table[key] for key in there if key in table]
+            _write(options.output, report | {"rows": known})
     print("\n".join([_HEAD, *map(_line, rows)]))
     return 0
 
 
-def _key(row: dict[str, Any]) -> tuple[str, str]:
-    return row["scenario"], row["by"]
+def _earlier(file: Path | None, report: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    """The rows of a file; those that other code has measured have no fingerprints."""
+    if file is None or not file.exists():
+        return {}
+    found = json.loads(file.read_text(encoding="utf-8"))
+    is_other = found.get("fingerprints") != report["fingerprints"]
+    of_other: dict[str, Any] = {"fingerprints": {}} if is_other else {}
+    rows = ({"commit": found.get("commit"), **row, **of_other} for row in found["rows"])
+    return {(row["scenario"], row["by"]): row for row in rows}
 
 
 def _write(file: Path, report: dict[str, Any]) -> None:

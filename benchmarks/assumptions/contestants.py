@@ -32,6 +32,7 @@ from mfhpo import IISE, MFLUCB, MFGrad, MFTopTwo, Observation, Problem, Pull
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certification import Certification
 from mfhpo.experiment import Answer
+from mfhpo.identification.round_elimination import RoundElimination
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise
 from mfhpo.racing.race import Race
 
@@ -131,6 +132,13 @@ def _shortlist(
     return replace(outcome, wrong=outcome.wrong or bool(is_false))
 
 
+def _certify(scenario: Scenario, world: World, rng: np.random.Generator) -> Outcome:
+    """By its policy where several workers' values count in the order of their beginnings."""
+    return (_shortlist if scenario.workers == 1 else partial(_race, RoundElimination))(
+        scenario, world, rng
+    )
+
+
 CONTESTANTS: dict[str, Callable[[Scenario, World, np.random.Generator], Outcome]] = {
     "MFTopTwo": lambda *race: _race(MFTopTwo, *race),
     "IISE": lambda *race: _race(IISE, *race),
@@ -148,7 +156,7 @@ CONTESTANTS: dict[str, Callable[[Scenario, World, np.random.Generator], Outcome]
     "SpaceSearch in blocks": search_by_searcher,
     "IISESampler": forgotten_by_sampler,
     "certify of a study": forgotten_by_certify,
-    "certify": _shortlist,
+    "certify": _certify,
     "group-sequential": partial(_shortlist, first_look=5),
     "blocks": partial(_shortlist, blocks=True),
     "looks in blocks": partial(_shortlist, blocks=True, first_look=5),
@@ -182,8 +190,8 @@ def takes_part(contestant: str, scenario: Scenario) -> bool:
     """Whether a contestant runs a scenario, which may name those that do.
 
     Elsewhere, samplers and searchers run those in which they have a part: with several workers.
-    Certificates of shortlists know one level only and, but for blocks, run one evaluation at a time
-    here. Bounds on the bias are estimated where there are several levels and none are declared.
+    Certificates of shortlists know one level only, and looks run one evaluation at a time here.
+    Bounds on the bias are estimated where there are several levels and none are declared.
     """
     if scenario.by is not None or contestant in _WHERE_NAMED:
         return contestant in (scenario.by or ())
@@ -193,7 +201,7 @@ def takes_part(contestant: str, scenario: Scenario) -> bool:
         return scenario.workers > 1
     if contestant not in _OF_SHORTLISTS:
         return True
-    if contestant == "blocks":
+    if contestant == "blocks" or (contestant == "certify" and scenario.workers > 1):
         return scenario.with_certificates and isinstance(scenario.noise, EstimatedNoise)
     return scenario.with_certificates and scenario.workers == 1
 

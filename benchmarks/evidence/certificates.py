@@ -177,6 +177,29 @@ def certificates() -> str:
     return table(head, [[words, *cells] for words, cells in lines])
 
 
+def certify_share() -> str:
+    """How often the interval is worth quoting, by the share for the certificate."""
+    lines = []
+    for row in result("certify_share")["rows"]:
+        if row["finalists"] != "usual":
+            continue
+        ratio = row["half-width over gain"]
+        lines.append(
+            [
+                row["tasks"],
+                f"{row['budget']:g}",
+                f"{row['share']:g}",
+                "-" if ratio is None else f"{ratio:.2f}",
+                percent(row["quotable"]),
+                percent(row["certified"]),
+                f"{row['regret']:.1f}",
+                f"{row['more regret']:+.1f} ± {row['standard error']:.1f}",
+            ]
+        )
+    head = ["tasks", "budget", "share", "half-width / gain, median", "worth quoting", "certified"]
+    return table([*head, "regret, %", "more than at 0.1"], lines)
+
+
 def certainty() -> str:
     """Cost of being sure of the best of 200 configurations."""
     found = [row for row in result("certainty")["rows"] if row["setting"] == _SETTING]
@@ -310,6 +333,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "delta": delta,
     "certify": certify,
     "certificates": certificates,
+    "certify share": certify_share,
     "certainty": certainty,
     "candidates": candidates,
     "chance": chance,

@@ -58,7 +58,11 @@ BENCHMARKS = (
     Benchmark(
         "delta_correctness", "benchmarks.delta_correctness", "--instances 10", "--instances 500"
     ),
-    Benchmark("assumptions", "benchmarks.assumptions", "--races 5 --only shared"),
+    Benchmark(
+        "assumptions",
+        "benchmarks.assumptions",
+        "--races 5 --only 'shared noise' baseline finite '7 quiet rivals, spreads 1 to 3'",
+    ),
     Benchmark(
         "certificate_cost",
         "benchmarks.certificate_cost",
@@ -68,6 +72,11 @@ BENCHMARKS = (
     ),
     Benchmark("certify", "benchmarks.certify", "--seeds 1", data="yahpo"),
     Benchmark("certificates", "benchmarks.hpo.certificates", "--runs 4 --sigma 0.5", data="yahpo"),
+    Benchmark(
+        "certify_share",
+        "benchmarks.hpo.certify_share",
+        "--seeds 1 --tasks 'random_forest wine table' 'mlp wine table'",
+    ),
     Benchmark("certainty", "benchmarks.hpo.certainty", "--arms 20 --seeds 1", data="yahpo"),
     Benchmark("certainty_budgets", "benchmarks.hpo.certainty_budgets", "--seeds 1", data="yahpo"),
     Benchmark("chance", "benchmarks.hpo.chance", "--seeds 1", "--seeds 5", data="yahpo"),

@@ -8,10 +8,11 @@ evaluations were begun. So the values behind each mean are independent. Each arm
 a Student interval of its own. For the difference of two, the same quantile is taken with the sum of
 both variances, which is conservative for every ratio of these (Mickey and Brown 1966). In blocks,
 the differences of two arms in the same ones are independent values themselves, and have Student's
-interval. Look j has the error probability delta / 2^j, divided among the K - 1 comparisons with the
-best arm, each on one side. So with probability 1 - delta the best is never found worse, and whoever
-is within epsilon of all that are left is within epsilon of the best. The intervals of the arms' own
-means, at level delta / (2^j K) on two sides, are another event of the same probability.
+interval. Each look takes half of what is left of the error probability delta, and the last one that
+is planned nine tenths, divided among the K - 1 comparisons with the best arm, each on one side. So
+with probability 1 - delta the best is never found worse, and whoever is within epsilon of all that
+are left is within epsilon of the best. The intervals of the arms' own means, at the same level
+divided among the K arms and on two sides, are another event of the same probability.
 
 Values that are equal prove nothing: see `mfhpo.identification.likelihood.ties`. An arm that has no
 value in a block is compared with another one in the blocks of the look that both have values in.
@@ -29,6 +30,7 @@ from mfhpo._validation import check_count, check_instance
 from mfhpo.identification.likelihood.blocks import BLOCK_CONDITIONS, Blocks, exists, first_in_turn
 from mfhpo.identification.likelihood.ties import Samples
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
+from mfhpo.knowledge.confidence import share_of_look
 from mfhpo.knowledge.noise import EstimatedNoise, Gaussian, declared_sigmas
 from mfhpo.problem import Problem, Pull, Recommendation, check_pulls
 from mfhpo.racing.race import Race
@@ -44,7 +46,7 @@ _ROUNDING = 1e-9  # of a radius: a lead that is no larger is a tie
 
 
 class Looks:
-    """The rule of `GroupSequential`, with the number of `looks` so far."""
+    """The rule of `GroupSequential`, with the numbers of `looks` so far and of `planned_looks`."""
 
     def __init__(
         self, n_arms: int, sigma: float | None, first_look: int, finds_epsilon: bool, blocks: bool
@@ -54,6 +56,7 @@ class Looks:
         self._first_look = self._planned_look = first_look
         self._finds_epsilon = finds_epsilon
         self.looks = self._looks_given_up = 0  # the first so many say nothing any more
+        self.planned_looks: int | None = None  # an open number
         # How many of the values of each arm its last look took.
         self._looked_at: IntArray = np.zeros(n_arms, dtype=np.int64)
         self._leader: int | None = None  # of the last look, if it is still in the race
@@ -215,7 +218,7 @@ class Looks:
     ) -> FloatArray:
         """Return one-sided radii; the level of the look with so many values is divided equally."""
         look = (size // self._first_look).bit_length()
-        level = known.delta / (2.0**look * shares)
+        level = share_of_look(look, self.planned_looks) * known.delta / shares
         counts = samples.counts
         if look <= self._looks_given_up:
             return np.full(counts.shape, np.inf)

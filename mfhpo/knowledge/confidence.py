@@ -327,3 +327,13 @@ def mixture_prior(level: float) -> float:
     # root is lost in rounding, so there x is only nearly the best one.
     ratio = -float(np.real(lambertw(-(max(level, 1e-150) ** 2) / math.e, -1))) - 1.0
     return _TUNED_FOR / max(ratio, 1e-6)
+
+
+_OF_LAST_LOOK = 0.9  # of what is left; without the rest, no further look could ever be made
+
+
+def share_of_look(look: int, planned: int | None = None) -> float:
+    """Return what a look takes of delta: half of what is left, at the last planned one most."""
+    if planned is None or look < planned:
+        return 0.5**look
+    return (_OF_LAST_LOOK if look == planned else 1.0 - _OF_LAST_LOOK) * 0.5 ** (look - 1)

@@ -26,6 +26,7 @@ USUAL_OF_GIVEN = (USUAL_SHARE_OF_GIVEN, MOST_FINALISTS)
 LEAST_OF_FINALISTS = 2 * LEAST_FIRST_LOOK
 """Evaluations at the target without which no finalists are compared, where costs are declared."""
 
+_USUAL_VALUES, _MOST_OF_USUAL = 2 * FIRST_LOOK, 0.2  # to which a space's share is raised
 _FIRST_SHARE = 0.5  # of the budget, what the search's first arms may take at most
 _UNKNOWN_SHARE = 0.1  # of the budget, what an evaluation may take while no costs are known
 _ROUNDING = 1e-9
@@ -47,13 +48,15 @@ class Budget:
         self,
         amount: float | None,
         unit: BudgetUnit,
-        share: float,
+        share: float | None,
         measured: bool,
         search: SearchPolicy,
     ) -> None:
         amount = check_limit("budget", amount, "")
         check_choice("unit", unit, get_args(BudgetUnit))
-        share = check_number("certify_share", share)
+        self._is_usual = share is None and not search.n_given
+        usual, _ = USUAL_OF_GIVEN if search.n_given else USUAL
+        share = usual if share is None else check_number("certify_share", share)
         if not 0.0 <= share < 1.0:
             raise ValueError(f"certify_share must be in [0, 1), got {shown(share)}.")
         self.cost = 0.0
@@ -222,7 +225,10 @@ class Budget:
     @property
     def kept(self) -> float:
         """What is kept for the shortlist; 0 if it is too little for a comparison."""
-        return 0.0 if self.why_nothing_is_kept else self._share * self.amount
+        if self.why_nothing_is_kept:
+            return 0.0
+        wanted = min(_USUAL_VALUES * self.target_price, _MOST_OF_USUAL * self.amount)
+        return max(self._share * self.amount, wanted if self._is_usual else 0.0)
 
     def kept_for(self, top: int) -> float:
         """Return the part kept for a shortlist of so many arms, which few replicates may limit."""
@@ -289,7 +295,19 @@ class Budget:
         """Return the evaluations of each of n arms before their first comparison."""
         # Whoever reads about the race later has to find the same number, so that it must not depend
         # on what was spent, nor on costs that are still being learned.
-        most = FIRST_LOOK if self.most_replicates is None else self.most_replicates
-        if self._prices is None and not math.isinf(self.amount):
-            most = min(most, int((self.kept + _ROUNDING) / (n * self.target_price)))
-        return min(max(most, LEAST_FIRST_LOOK), FIRST_LOOK)
+        return int(max(LEAST_FIRST_LOOK, min(FIRST_LOOK, self._planned_values(n))))
+
+    def planned_looks(self, n: int) -> int | None:
+        """Return the number of looks at n arms that are planned for; None: an open number."""
+        # More arms than the kept part pays for are compared where the search has ended early.
+        values, least = self._planned_values(n), LEAST_FIRST_LOOK if n == 2 else FIRST_LOOK
+        if self._search.n_given or not least <= values < math.inf:
+            return None
+        return int(values // self.first_look(n)).bit_length()
+
+    def _planned_values(self, n: int) -> float:
+        """Return how many values of each of n arms the kept part and the replicates allow."""
+        most = math.inf if self.most_replicates is None else self.most_replicates
+        if self._prices is not None or math.isinf(self.amount):
+            return most
+        return min(most, int((self.kept + _ROUNDING) / (n * self.target_price)))

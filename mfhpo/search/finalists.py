@@ -170,5 +170,7 @@ class Finalists:
             baseline=None if baseline not in shortlist else shortlist.index(baseline),
             **self.options,
         )
+        if isinstance(certification.policy, GroupSequential):
+            certification.policy.rule.planned_looks = self._budget.planned_looks(len(candidates))
         certification.policy.most_blocks = self._budget.most_replicates
         return certification

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from mfhpo import Bounded, Gaussian, Pull, SubGaussian
+from mfhpo.knowledge.confidence import share_of_look
 from mfhpo.racing.race import ArmWithdrawnWarning
 from tests.core.certification import races
 from tests.core.certification.races import PATTERN, tell
@@ -81,6 +82,27 @@ def test_noise_of_those_that_are_left_and_levels_of_all():
     assert half_widths(second)[:2] == pytest.approx([quantile * math.sqrt(2 / 9)] * 2)
     assert second.candidates[2] == first.candidates[2]
     assert second.candidates[2].evaluations == 5
+
+
+@pytest.mark.parametrize("planned", [None, 1, 2, 3])
+def test_looks_take_all_of_delta_and_no_more(planned):
+    shares = [share_of_look(look, planned) for look in range(1, 60)]
+    assert sum(shares) == pytest.approx(1.0)
+    assert min(shares) > 0.0
+
+
+def test_the_last_look_that_is_planned_takes_nine_tenths_of_what_is_left():
+    race = race_of(2, delta=0.2, epsilon=0.0)
+    race.policy.rule.planned_looks = 1
+    tell_pattern(race, [0.0, 1.0], [1.0, 1.0])
+    # The pattern's variance is 10 / 4; 0.18 in all: of two arms on two sides, or of one difference.
+    widths, within = half_widths(answer_of(race)), answer_of(race).within
+    assert widths == pytest.approx([stats.t.isf(0.045, 4) * math.sqrt(2.5 / 5)] * 2)
+    assert within == pytest.approx(stats.t.isf(0.18, 4) * math.sqrt(2 * 2.5 / 5) - 1.0, abs=1e-9)
+    tell_pattern(race, [0.0, 1.0], [1.0, 1.0])
+    assert half_widths(answer_of(race)) == pytest.approx(
+        [stats.t.isf(0.2 * 0.05 / 4, 9) * math.sqrt(20 / 9 / 10)] * 2
+    )
 
 
 @pytest.mark.parametrize("sigma", [None, Gaussian()])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from mfhpo.problem import Observation, Pull
 from mfhpo.search import BudgetedSearch, HalvingSearch, ModelSearch, Numeric, Replicate, SearchSpace
@@ -260,6 +261,71 @@ def test_what_does_not_pay_for_a_comparison_is_not_kept(budget, unit, is_kept):
 
 
 @pytest.mark.parametrize(
+    ("evaluations", "kept", "options"),
+    [
+        (39, 0.0, {}),
+        (40, 8.0, {}),
+        (50, 10.0, {}),
+        (75, 10.0, {}),
+        (100, 10.0, {}),
+        (150, 15.0, {}),
+        (50, 5.0, {"certify_share": 0.1}),
+        (99, 0.0, {"measured": True}),
+        (100, 10.0, {"measured": True}),
+        (75, 10.0, {"unit": "evaluations"}),
+    ],
+)
+def test_ten_evaluations_are_kept_by_default_if_they_are_at_most_a_fifth(
+    evaluations, kept, options
+):
+    price = 1 if "unit" in options else COSTS[-1]
+    race = make(budget=evaluations * price, **options)
+    assert race.budget.kept == pytest.approx(kept * price)
+
+
+def test_a_fifth_is_kept_where_arms_are_given():
+    search = HalvingSearch(COSTS)
+    search.give([{} for _ in range(9)])
+    assert BudgetedSearch(search, budget=180.0).budget.kept == pytest.approx(36.0)
+
+
+@pytest.mark.parametrize(
+    ("budget", "n", "options", "looks"),
+    [
+        (900.0, 2, {}, 1),  # ten evaluations of 9: five of each
+        (1700.0, 2, {}, 1),  # nine of each
+        (1800.0, 2, {}, 2),
+        (3600.0, 2, {}, 3),
+        (360.0, 2, {}, 1),  # two of each
+        (900.0, 3, {}, None),  # more than was kept pays for them: the search ended early
+        (3600.0, 2, {"measured": True}, None),
+        (None, 2, {}, None),
+    ],
+)
+def test_looks_are_planned_by_what_is_kept(budget, n, options, looks):
+    race = make(budget=budget, **options)
+    assert race.budget.planned_looks(n) == looks
+    if budget == 3600.0 and looks:
+        race.most_blocks = 13  # the search's, and twelve for the certificate
+        assert race.budget.planned_looks(n) == 2
+
+
+def test_the_only_look_that_a_tenth_pays_for_takes_nine_tenths_of_delta():
+    run = Run(make(budget=900.0)).to_end()
+    certificate = run.race.certificate()
+    winner = run.race.shortlist[certificate.winner]
+    new = [
+        outcome.value
+        for pull, outcome in run.told
+        if isinstance(pull, Replicate) and pull.arm == winner
+    ]
+    assert (len(run.race.shortlist), len(new)) == (2, 5)
+    low, high = certificate.interval
+    width = stats.t.isf(0.9 * 0.05 / 4, 4) * np.std(new, ddof=1) / math.sqrt(5)
+    assert (high - low) / 2 == pytest.approx(width)
+
+
+@pytest.mark.parametrize(
     ("kind", "continues", "budget", "first"),
     [(HalvingSearch, False, 30, 9), (ModelSearch, True, 20, 9), (ModelSearch, False, 10, 5)],
 )
@@ -359,7 +425,7 @@ def test_of_few_replicates_the_first_is_the_search_s_alone(most):
 def test_certificates_are_right_as_often_as_they_say(kind, n, sigma, budget):
     """A certified arm may be worse than the best listed by epsilon, another by `within`."""
     delta = 0.1
-    wrong_arms = wrong_gaps = certified = lucky = 0
+    wrong_arms = wrong_gaps = certified = lucky = missed = 0
     for seed in range(n):
         race = make(
             kind,
@@ -382,9 +448,12 @@ def test_certificates_are_right_as_often_as_they_say(kind, n, sigma, budget):
         low, high = result.gap_interval
         gap = result.claim - truths[certificate.luckiest]
         wrong_gaps += not low <= gap <= high
+        intervals = [one.interval for one in certificate.candidates]
+        missed += any(not a <= t <= b for (a, b), t in zip(intervals, truths, strict=True))
         lucky += result.claim > truths[certificate.luckiest]
     margin = delta * n + 3.0 * math.sqrt(delta * (1.0 - delta) * n)
     assert wrong_arms <= margin
     assert wrong_gaps <= margin
+    assert missed <= margin
     assert certified > n // 4, "too few certificates to say anything"
     assert lucky > 0.6 * n, "without luck the case shows nothing"

@@ -66,7 +66,7 @@ def storage(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def counted():
-    """A search whose budget counts evaluations; it ends before its certificate's first look."""
+    """A search whose budget counts evaluations."""
     sampler = SearchSampler("epochs", trials=40, seed=0)
     study = optuna.create_study(study_name="counted", sampler=sampler)
     study.optimize(noisy(0))

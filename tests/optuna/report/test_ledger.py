@@ -15,7 +15,7 @@ def test_a_trial_costs_one_of_a_budget_in_trials(counted):
     assert ledger.paid == 40.0
     shares = where_it_went(ledger)
     spent = [(share.purpose, share.trials, share.spent) for share in shares]
-    assert spent == [("search", 36, 36.0), ("certificate", 4, 4.0)]
+    assert spent == [("search", 32, 32.0), ("certificate", 8, 8.0)]
 
 
 def test_what_waits_for_an_earlier_trial_and_what_was_lost_is_paid():

@@ -22,7 +22,7 @@ def test_a_shortlist_before_its_first_look_has_no_interval():
     assert summary.status == "best so far"
     assert summary.values[0].bounds is None
     assert not {"how sure", "interval"} & dict(summary.facts).keys()
-    assert dict(summary.facts)["for the certificate"] == "2 new evaluations"
+    assert dict(summary.facts)["for the certificate"] == "6 new evaluations"
 
 
 def test_a_shortlist_of_settings_alike_has_a_corrected_value():
