@@ -27,7 +27,9 @@ _OF_GAMES = (
     *("params", "dissatisfaction", "utilities", "probability", "finished", "reason", "cost"),
     *("budget", "trials", "evaluations"),
 )
-_OF_SEARCHES = ("tried", "at_target", "left", "chance", "stopped", "saved", "certificate")
+_OF_SEARCHES = (
+    *("tried", "earlier", "at_target", "left", "chance", "stopped", "saved", "certificate"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +59,8 @@ class Answer:
         Whether it is the answer of a search, whose claims are about a shortlist.
     tried, at_target
         Number of configurations that a search has tried at any level, and at the target.
+    earlier
+        How many of the first configurations of a search came from earlier results.
     left
         How many configurations are not at the target, by where they were left.
     chance
@@ -116,6 +120,7 @@ class Answer:
     # Of searches; the fields above are those of all kinds.
     searched: bool = False
     tried: int = 0
+    earlier: int = 0
     at_target: int = 0
     left: dict[str, int] = field(default_factory=dict)
     chance: float | None = None
@@ -273,6 +278,8 @@ def _race_in_words(answer: Answer) -> list[str]:
 def _search_in_words(answer: Answer) -> list[str]:
     tried = f"  search      {answer.tried} configurations tried, "
     tried += f"{answer.at_target} of them at the target"
+    if answer.earlier:
+        tried += f"; {answer.earlier} of the first came from earlier results, which are no evidence"
     if answer.left:
         tried += f"; {left_in_words(answer.left)}"
     if answer.chance is not None:

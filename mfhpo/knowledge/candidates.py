@@ -30,34 +30,49 @@ def configurations_of(
     if isinstance(candidates, Integral) and not isinstance(candidates, bool):
         return check_count("candidates", int(candidates), 2, MOST_ARMS)
     right = "a number, a list of dictionaries, a dictionary of columns or a DataFrame"
-    rows = candidates
-    if hasattr(candidates, "to_dict") and getattr(candidates, "ndim", None) != 1:
-        rows = candidates.to_dict(orient="records")
-    elif isinstance(candidates, Mapping):
-        columns = {
-            name: check_sequence(f"candidates[{name!r}]", column, "a column of values")
-            for name, column in candidates.items()
-        }
-        lengths = {name: len(column) for name, column in columns.items()}
-        if len(set(lengths.values())) > 1:
-            raise ValueError(f"candidates must have columns of one length, got {lengths}.")
-        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    is_table = rows is not candidates
-    listed = [
-        {
-            name: native(value)
-            for name, value in row.items()
-            if not (is_table and (value is None or value != value))
-        }
-        for row in check_dictionaries("candidates", rows, right)
-    ]
-    if is_table:
+    listed = rows_of("candidates", candidates, right)
+    if _is_table(candidates):
         check_parameters("candidates", set().union(*listed), owned)
-        _restore_integers(listed)
     if len(listed) < 2:
         raise ValueError(f"candidates must be at least 2 configurations, got {len(listed)}.")
     if not may_repeat:
         check_configurations("candidates", listed, owned=owned)
+    return listed
+
+
+def _is_table(given: Any) -> bool:
+    is_frame = hasattr(given, "to_dict") and getattr(given, "ndim", None) != 1
+    return is_frame or isinstance(given, Mapping)
+
+
+def rows_of(name: str, given: CandidatesLike, right: str) -> list[dict[str, Any]]:
+    """Return a list of dictionaries, a dictionary of columns or a DataFrame as dictionaries.
+
+    Cells of a table that are NaN or None are left out. Raises TypeError or ValueError for anything
+    else, which `name` and what would be `right` say.
+    """
+    rows, is_table = given, _is_table(given)
+    if is_table and not isinstance(given, Mapping):
+        rows = given.to_dict(orient="records")
+    elif is_table:
+        columns = {
+            each: check_sequence(f"{name}[{each!r}]", column, "a column of values")
+            for each, column in given.items()
+        }
+        lengths = {each: len(column) for each, column in columns.items()}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"{name} must have columns of one length, got {lengths}.")
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    listed = [
+        {
+            each: native(value)
+            for each, value in row.items()
+            if not (is_table and (value is None or value != value))
+        }
+        for row in check_dictionaries(name, rows, right)
+    ]
+    if is_table:
+        _restore_integers(listed)
     return listed
 
 

@@ -8,6 +8,7 @@ from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace, place_in_r
 from mfhpo.search.budget import BudgetUnit
 from mfhpo.search.budgeted import BudgetedSearch
 from mfhpo.search.declared import DeclaredSearch, SearchOptions, has_levels
+from mfhpo.search.earlier import EarlierResults
 from mfhpo.search.halving import HalvingSearch
 from mfhpo.search.model_search import ModelSearch
 from mfhpo.search.policy import SearchPolicy
@@ -18,6 +19,7 @@ __all__ = [
     "BudgetUnit",
     "BudgetedSearch",
     "DeclaredSearch",
+    "EarlierResults",
     "HalvingSearch",
     "ModelSearch",
     "Numeric",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
 
 from mfhpo._validation import check_baseline, check_count, check_flag, check_limit, shown
@@ -17,6 +17,7 @@ from mfhpo.problem import Policy, Problem
 from mfhpo.racing.declaration import Declaration, SigmaLike, as_fidelity, as_noise
 from mfhpo.search.budget import LEAST_OF_FINALISTS, MOST_FINALISTS, USUAL_SHARE_OF_GIVEN
 from mfhpo.search.budgeted import BudgetedSearch
+from mfhpo.search.earlier import checked_beliefs, first_configurations
 from mfhpo.search.finalists import numbered
 from mfhpo.search.halving import HalvingSearch
 from mfhpo.search.model_search import ModelSearch
@@ -73,6 +74,17 @@ class SearchOptions(TypedDict, total=False):
         no other of them is better than the leader by more than `epsilon`, which has to be given.
         That is an estimate, and nothing is certified then. A `replicate` has no part in it, because
         the search sees one of them alone. None: the search goes on until the budget is spent.
+    earlier
+        Earlier searches of the same model, also on other data: a list of `EarlierResults`, of
+        results of the library that runs the search, or of single configurations. Up to ten are
+        tried first, in turn with random ones: the best of each, then the second best. A parameter
+        that is missing, and a value that the space does not have, is drawn. They set an order and
+        are no evidence; the answer says how many were tried. None: there are none.
+    beliefs
+        Where good values are believed to lie, such as ``{"lr": 1e-3, "depth": (6, 0.25)}``: by
+        parameter a centre, or a pair of a centre and a weight, above 0 and at most 1. That share of
+        the first configurations (half, without a weight) is drawn around it, on the scale of the
+        parameter. Of choices, it is the centre itself. Then only values count. None: none are.
     replicate
         Name of the parameter that sets the split or the seed. The objective asks for it, as for the
         fidelity, and the search decides it: its own evaluations all have the same one, so that what
@@ -97,6 +109,8 @@ class SearchOptions(TypedDict, total=False):
     candidates: CandidatesLike
     baseline: Mapping[str, Any] | None
     chance: float | None
+    earlier: Sequence[Any] | None
+    beliefs: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True)
@@ -113,6 +127,10 @@ class DeclaredSearch:
         See `SearchOptions`. Or its index, where the candidates are given.
     options
         Further arguments of `BudgetedSearch`.
+    earlier
+        The configurations of earlier results to try first, in their order.
+    beliefs
+        Centres and weights by parameter.
     """
 
     fidelity: Fidelity
@@ -121,6 +139,8 @@ class DeclaredSearch:
     candidates: int | Sequence[Mapping[str, Any]] | None
     options: Mapping[str, Any]
     baseline: Mapping[str, Any] | int | None = None
+    earlier: Sequence[Mapping[str, Any]] = ()
+    beliefs: Mapping[str, tuple[Any, float]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -134,6 +154,8 @@ class DeclaredSearch:
         replicate: str | None = None,
         candidates: CandidatesLike = None,
         baseline: Mapping[str, Any] | int | None = None,
+        earlier: Sequence[Any] | None = None,
+        beliefs: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> DeclaredSearch:
         """Take what a user gives, and try it, so that wrong arguments raise now.
@@ -172,7 +194,15 @@ class DeclaredSearch:
                 f"have no parameters that a model could learn from; leave it out."
             )
         check_baseline(baseline, has_index=given is not None)
-        declared = cls(known, checkpoints, replicate, given, options, baseline)
+        first = first_configurations(earlier, owned)
+        believed_in = checked_beliefs(beliefs, owned)
+        if given is not None and (first or believed_in):
+            name = "earlier" if first else "beliefs"
+            raise ValueError(
+                f"{name} says what to draw first, but candidates are given and all of them begin; "
+                f"leave {name} out."
+            )
+        declared = cls(known, checkpoints, replicate, given, options, baseline, first, believed_in)
         declared.race(known.levels or (), seed=0, sign=1.0)
         return declared
 

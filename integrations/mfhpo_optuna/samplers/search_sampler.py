@@ -14,6 +14,7 @@ from mfhpo.racing.options import runs, with_defaults
 from mfhpo.search import BudgetedSearch, DeclaredSearch, SearchOptions
 from mfhpo_optuna.kinds.fidelity import SearchKind
 from mfhpo_optuna.samplers.study_sampler import StudySampler
+from mfhpo_optuna.study.earlier import translated
 from mfhpo_optuna.study.loop.report import ProgressLike
 from mfhpo_optuna.study.trials.attributes import pull_note
 
@@ -96,7 +97,10 @@ class SearchSampler(StudySampler):
         seed: int | None = None,
         **options: Unpack[SearchOptions],
     ) -> None:
-        declared = DeclaredSearch.of(fidelity, **with_defaults(type(self), options))
+        own = with_defaults(type(self), options)
+        declared = DeclaredSearch.of(fidelity, **own | {"earlier": translated(own["earlier"])})
+        if declared.earlier:  # a study notes these, not all that they come from
+            options["earlier"] = list(declared.earlier)
         if proposer is not None and declared.candidates is not None:
             raise ValueError(
                 "proposer and candidates are given, but configurations come from one of them; "

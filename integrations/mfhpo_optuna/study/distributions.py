@@ -22,6 +22,7 @@ from mfhpo.experiment import configurations
 from mfhpo.knowledge.fidelity import Fidelity, geometric_levels
 from mfhpo.knowledge.replicate import replicate_of
 from mfhpo.search import Numeric, OneOf, Point, place_in_range
+from mfhpo.search.earlier import near
 
 _WITHOUT_STEPS = Numeric()
 
@@ -74,6 +75,21 @@ def drawn(seed: int, number: int, name: str, distribution: BaseDistribution) -> 
     """Draw a value of a parameter for a trial or an arm; the same whoever asks."""
     key = [seed, number, zlib.crc32(name.encode())]
     return from_unit(float(np.random.default_rng(key).random()), distribution)
+
+
+def drawn_near(
+    centre: Any, seed: int, number: int, name: str, distribution: BaseDistribution
+) -> Any:
+    """Draw a value near another one, of choices the same; ValueError for none of the values."""
+    if not contains(distribution, centre):
+        raise ValueError(
+            f"beliefs[{name!r}] must be a value of the objective's {distribution}, got "
+            f"{shown(centre)}."
+        )
+    if not isinstance(kind_of(distribution), Numeric):
+        return own_value(distribution, centre)
+    key = [seed, number, zlib.crc32(name.encode())]
+    return value_at(near(place_of(centre, distribution), key), distribution)
 
 
 def from_unit(unit: float, distribution: BaseDistribution) -> Any:

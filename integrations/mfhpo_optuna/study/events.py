@@ -44,6 +44,7 @@ from mfhpo_optuna.study.values import Values, outside_ranges
 _AT_FIRST, _FOR_EACH_TRIAL = 10_000, 100
 
 _NONE = -1  # in place of an arm
+_TRIED_FIRST = ("earlier", "belief")  # origins of draws whose values are noted
 
 
 class Translation:
@@ -126,6 +127,7 @@ class Translation:
             origin=assignment.origin,
             shortlist=tuple(shortlist),
             point=assignment.point or None,
+            values=assignment.configuration if assignment.origin in _TRIED_FIRST else None,
             chooses=self.kind.chooses,
             retry_of=trial.system_attrs.get("failed_trial") if is_retry else None,
             worker=worker_name(),
@@ -186,6 +188,7 @@ class Translation:
         if claim not in self._begun_as:
             enqueued = self.values.configuration(trial.system_attrs.get("fixed_params") or {})
             self.values.expect(arm, enqueued)
+            self.values.try_first(arm, note)
             self._begun_as[claim] = {**self.values[arm].params, **enqueued}
         return dict(self._begun_as[claim])
 

@@ -92,8 +92,8 @@ def shortlist_of(
     if fidelity is None:  # a race says which parameter it is
         fidelity = read_attribute(study, FIDELITY_KEY)
     chosen = None if fidelity is None else as_fidelity(fidelity)
-    eligible = _eligible(trials, chosen)
-    configurations = _group(study, eligible, chosen, replicate)
+    eligible = eligible_trials(trials, chosen)
+    configurations = grouped(study, eligible, chosen, replicate)
     today = None
     if configurations and baseline is not None:
         today = _baseline_in(study, configurations, baseline, chosen, replicate)
@@ -186,7 +186,7 @@ def _baseline_in(
     return next(same, None) or _Configuration(given)
 
 
-def _eligible(trials: Sequence[FrozenTrial], fidelity: Fidelity | None) -> list[FrozenTrial]:
+def eligible_trials(trials: Sequence[FrozenTrial], fidelity: Fidelity | None) -> list[FrozenTrial]:
     """Return the trials that completed within their ranges; of a race those at the target."""
     completed = [trial for trial in trials if _has_value(trial) and not outside_ranges(trial)]
     is_race = any(pull_note(trial) for trial in completed)
@@ -222,7 +222,7 @@ def _value(trial: FrozenTrial) -> float:
     return float(trial.values[0])
 
 
-def _group(
+def grouped(
     study: optuna.Study,
     trials: Sequence[FrozenTrial],
     fidelity: Fidelity | None,

@@ -10,7 +10,8 @@ from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial
 
 from mfhpo_optuna.study.arms import LatinHypercube, Params
-from mfhpo_optuna.study.distributions import contains, described, drawn, value_at
+from mfhpo_optuna.study.distributions import contains, described, drawn, drawn_near, value_at
+from mfhpo_optuna.study.trials.attributes import PullNote
 
 
 @dataclass
@@ -22,6 +23,7 @@ class Known:
     distributions: dict[str, BaseDistribution] = field(default_factory=dict)
     first: FrozenTrial | None = None  # the first trial that evaluated it and ended
     expected: set[str] = field(default_factory=set)  # names of what was enqueued, and not yet told
+    centres: Params = field(default_factory=dict)  # values that it is to be near
     told_by: int | None = None  # the first trial that suggested anything for it
     # What the first whole trial at each level asked for.
     whole: dict[int, tuple[int, Params]] = field(default_factory=dict)
@@ -64,6 +66,8 @@ class Values:
             return known.params[name]
         if arm < self.n_even:
             return self._hypercube.draw(arm, name, distribution)
+        if name in known.centres:
+            return drawn_near(known.centres[name], self._seed, arm, name, distribution)
         place = (point or {}).get(name)
         if place is None:
             return drawn(self._seed, arm, name, distribution)
@@ -99,6 +103,13 @@ class Values:
         known.expected |= params.keys() - known.params.keys()
         for name, value in params.items():
             known.params.setdefault(name, value)
+
+    def try_first(self, arm: int, note: PullNote) -> None:
+        """Learn from a claim why a draw is tried first."""
+        if note.origin == "earlier":
+            self.expect(arm, dict(note.values or {}))
+        elif note.origin == "belief":
+            self[arm].centres |= note.values or {}
 
     def end(self, arm: int, level: int, trial: FrozenTrial) -> bool:
         """Learn from a trial with a value; False if it evaluated something else.

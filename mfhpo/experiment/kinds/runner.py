@@ -13,14 +13,14 @@ from mfhpo._validation.hooks import hook
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.assignment import Available
 from mfhpo.experiment.configurations import Configurations
-from mfhpo.experiment.events import Begun, Ended, Found, Purpose
+from mfhpo.experiment.events import Begun, Ended, Found, Origin, Purpose
 from mfhpo.knowledge.space import Numeric, OneOf, Point
 from mfhpo.problem import LARGEST, Labels, Observation, Pull
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """An evaluation that is wanted: see `mfhpo.experiment.Begun` for purpose and point.
+    """An evaluation that is wanted: see `mfhpo.experiment.Begun` for purpose, point and origin.
 
     A configuration of None is not known yet. One that is a draw has its number in `draw`.
     """
@@ -31,6 +31,7 @@ class Wanted:
     point: Mapping[str, float] | None = None
     shortlist: tuple[int, ...] = ()
     draw: int | None = None
+    origin: Origin = "chosen"
 
 
 class Runner(abc.ABC):
