@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from mfhpo_optuna.samplers.reward import MFEliminationSampler, MFUCBSampler
     from mfhpo_optuna.samplers.search_sampler import SearchSampler, training_of
     from mfhpo_optuna.study.arms import draw_arms
-    from mfhpo_optuna.study.earlier import earlier_results
     from mfhpo_optuna.study.forgotten import ForgottenReplicateWarning
     from mfhpo_optuna.study.settled import StopWhenSettled
     from mfhpo_optuna.study.trials.seeds import seed_of
@@ -69,7 +68,6 @@ __all__ = [
     "ZoomingRCUCBSampler",
     "certify",
     "draw_arms",
-    "earlier_results",
     "plot_dissatisfaction",
     "plot_equilibrium",
     "plot_gain",
@@ -102,7 +100,6 @@ _NAMES = {
     "mfhpo_optuna.samplers.reward": "MFEliminationSampler MFUCBSampler",
     "mfhpo_optuna.samplers.search_sampler": "SearchSampler training_of",
     "mfhpo_optuna.study.arms": "draw_arms",
-    "mfhpo_optuna.study.earlier": "earlier_results",
     "mfhpo_optuna.study.forgotten": "ForgottenReplicateWarning",
     "mfhpo_optuna.study.settled": "StopWhenSettled",
     "mfhpo_optuna.study.trials.seeds": "seed_of",

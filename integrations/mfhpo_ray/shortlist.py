@@ -19,10 +19,13 @@ from mfhpo.certification.candidates import (
     n_finalists,
 )
 from mfhpo.experiment import key_of
+from mfhpo.search import EarlierResults
 from mfhpo_ray.experiment.encoding import described
 from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.experiment.metric import as_number
 from mfhpo_ray.experiment.space import Config, assign, copied, find, without
+
+_VALUE = "value of the experiment"  # no key of a configuration has such a name
 
 
 class _Trial(NamedTuple):
@@ -121,6 +124,31 @@ def shortlist_of(
         ),
     )
     return shortlist, length or None
+
+
+def as_results(source: Any) -> Any:
+    """Return what an experiment has found as `EarlierResults`; anything else as it is."""
+    if not isinstance(source, ResultGrid):
+        return source
+    analysis = getattr(source, "_experiment_analysis", None)
+    metric = getattr(analysis, "default_metric", None)
+    mode = getattr(analysis, "default_mode", None)
+    if not (metric and mode):
+        raise ValueError(
+            "earlier has results of an experiment whose TuneConfig names no metric and mode; give "
+            "EarlierResults of a list of its configurations and values."
+        )
+    rows = []
+    for result in (source[number] for number in range(len(source))):
+        value = as_number(flatten_dict(result.metrics or {}).get(metric))
+        if not result.error and result.config and value is not None and math.isfinite(value):
+            rows.append({**copied(result.config), _VALUE: value})
+    if not rows:
+        raise ValueError(
+            f"earlier has results with no trial of {len(source)} that ended with a finite "
+            f"metric={metric!r}; leave them out."
+        )
+    return EarlierResults(rows, value=_VALUE, direction="maximize" if mode == "max" else "minimize")
 
 
 def _whole_baseline(baseline: Mapping[str, Any], configs: Sequence[Config]) -> Config:

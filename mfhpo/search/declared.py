@@ -156,12 +156,14 @@ class DeclaredSearch:
         baseline: Mapping[str, Any] | int | None = None,
         earlier: Sequence[Any] | None = None,
         beliefs: Mapping[str, Any] | None = None,
+        as_results: Callable[[Any], Any] = lambda source: source,
         **options: Any,
     ) -> DeclaredSearch:
         """Take what a user gives, and try it, so that wrong arguments raise now.
 
         The budget is in the unit of the fidelity's costs, in `trials` whatever they cost, or in
-        `seconds`, with costs that are measured: one of them, or none.
+        `seconds`, with costs that are measured: one of them, or none. A library makes its own
+        results `EarlierResults` by `as_results`.
         """
         all_three = {"budget": budget, "trials": trials, "seconds": seconds}
         budgets = {name: value for name, value in all_three.items() if value is not None}
@@ -194,7 +196,7 @@ class DeclaredSearch:
                 f"have no parameters that a model could learn from; leave it out."
             )
         check_baseline(baseline, has_index=given is not None)
-        first = first_configurations(earlier, owned)
+        first = first_configurations(earlier, owned, as_results)
         believed_in = checked_beliefs(beliefs, owned)
         if given is not None and (first or believed_in):
             name = "earlier" if first else "beliefs"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -71,17 +71,20 @@ class EarlierResults:
             )
 
 
-def first_configurations(earlier: Any, owned: Collection[str] = ()) -> tuple[dict[str, Any], ...]:
+def first_configurations(
+    earlier: Any,
+    owned: Collection[str] = (),
+    as_results: Callable[[Any], Any] = lambda source: source,
+) -> tuple[dict[str, Any], ...]:
     """Return the configurations that a search tries first: the best of each source in turn.
 
-    A source is an `EarlierResults` or a single configuration. Parameters that are `owned` are left
-    out: the search itself sets them. Raises TypeError or ValueError for anything else.
+    A source is an `EarlierResults`, or a single configuration, or what `as_results` makes one of.
+    Parameters that are `owned` are left out: the search itself sets them.
     """
-    if earlier is None:
-        return ()
-    right = "a list of EarlierResults, of what they are made from, or of configurations"
+    right = "a list of EarlierResults, of results of the same library, or of configurations"
     queues = []
-    for position, source in enumerate(check_sequence("earlier", earlier, right)):
+    given = [] if earlier is None else check_sequence("earlier", earlier, right)
+    for position, source in enumerate(map(as_results, given)):
         ranked = source.ranked if isinstance(source, EarlierResults) else [source]
         if not all(isinstance(each, Mapping) and all(map(_is_name, each)) for each in ranked):
             raise TypeError(f"earlier must be {right}, got earlier[{position}]={shown(source)}.")

@@ -14,8 +14,8 @@ from mfhpo.racing.options import runs, with_defaults
 from mfhpo.search import BudgetedSearch, DeclaredSearch, SearchOptions
 from mfhpo_optuna.kinds.fidelity import SearchKind
 from mfhpo_optuna.samplers.study_sampler import StudySampler
-from mfhpo_optuna.study.earlier import translated
 from mfhpo_optuna.study.loop.report import ProgressLike
+from mfhpo_optuna.study.shortlist import as_results
 from mfhpo_optuna.study.trials.attributes import pull_note
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class SearchSampler(StudySampler):
         **options: Unpack[SearchOptions],
     ) -> None:
         own = with_defaults(type(self), options)
-        declared = DeclaredSearch.of(fidelity, **own | {"earlier": translated(own["earlier"])})
+        declared = DeclaredSearch.of(fidelity, as_results=as_results, **own)
         if declared.earlier:  # a study notes these, not all that they come from
             options["earlier"] = list(declared.earlier)
         if proposer is not None and declared.candidates is not None:

@@ -344,7 +344,10 @@ class Translation:
         asked = set(trial.params) if is_at_target else {*trial.params, *self.names()}
         option = self.kind.arms_option
         enqueued = f"trial {trial.number} was enqueued with", parameters_before(trial) or {}
-        for what, given in ((f"{option} contain", self.values[arm].given), enqueued):
+        note = self.read_note(trial)
+        values = (note and note.values) or {}  # the spaces may differ, but hardly in all names
+        first = "earlier or beliefs have", values if asked.isdisjoint(values) else {}
+        for what, given in ((f"{option} contain", self.values[arm].given), enqueued, first):
             missing = sorted(set(given) - self.values.owned - asked)
             if missing and (is_at_target or not self.values.is_declared):
                 self.warn(

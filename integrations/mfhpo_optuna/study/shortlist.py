@@ -27,6 +27,7 @@ from mfhpo.experiment import key_of
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import as_fidelity
 from mfhpo.racing.text import cut, params_in_words
+from mfhpo.search import EarlierResults
 from mfhpo_optuna.study import baseline as baselines
 from mfhpo_optuna.study.distributions import contains, described, did_you_mean
 from mfhpo_optuna.study.trials.attributes import (
@@ -37,6 +38,8 @@ from mfhpo_optuna.study.trials.attributes import (
     read_attribute,
 )
 from mfhpo_optuna.study.values import outside_ranges
+
+_VALUE = "value of the study"  # no parameter has such a name
 
 
 @dataclass(frozen=True)
@@ -92,8 +95,8 @@ def shortlist_of(
     if fidelity is None:  # a race says which parameter it is
         fidelity = read_attribute(study, FIDELITY_KEY)
     chosen = None if fidelity is None else as_fidelity(fidelity)
-    eligible = eligible_trials(trials, chosen)
-    configurations = grouped(study, eligible, chosen, replicate)
+    eligible = _eligible(trials, chosen)
+    configurations = _group(study, eligible, chosen, replicate)
     today = None
     if configurations and baseline is not None:
         today = _baseline_in(study, configurations, baseline, chosen, replicate)
@@ -153,6 +156,29 @@ def shortlist_of(
     )
 
 
+def as_results(source: Any) -> Any:
+    """Return what a study has found as `EarlierResults`; anything else as it is."""
+    if not isinstance(source, optuna.Study):
+        return source
+    if len(source.directions) > 1:
+        raise ValueError(
+            f"earlier: study {source.study_name!r} must have one objective; give EarlierResults of "
+            f"a list of its trials, which name one of the {len(source.directions)}."
+        )
+    noted = read_attribute(source, FIDELITY_KEY)
+    fidelity = None if noted is None else as_fidelity(noted)
+    trials = _eligible(source.get_trials(deepcopy=False), fidelity)
+    found = _group(source, [trial for trial in trials if trial.params], fidelity, None)
+    if not found:
+        raise ValueError(
+            f"earlier: study {source.study_name!r} has no trial with parameters that completed "
+            f"with a finite value within its ranges and constraints; leave it out."
+        )
+    rows = [{**one.params, _VALUE: one.claim()} for one in found]
+    is_maximised = source.direction == StudyDirection.MAXIMIZE
+    return EarlierResults(rows, value=_VALUE, direction="maximize" if is_maximised else "minimize")
+
+
 def _baseline_in(
     study: optuna.Study,
     configurations: Sequence[_Configuration],
@@ -186,7 +212,7 @@ def _baseline_in(
     return next(same, None) or _Configuration(given)
 
 
-def eligible_trials(trials: Sequence[FrozenTrial], fidelity: Fidelity | None) -> list[FrozenTrial]:
+def _eligible(trials: Sequence[FrozenTrial], fidelity: Fidelity | None) -> list[FrozenTrial]:
     """Return the trials that completed within their ranges; of a race those at the target."""
     completed = [trial for trial in trials if _has_value(trial) and not outside_ranges(trial)]
     is_race = any(pull_note(trial) for trial in completed)
@@ -222,7 +248,7 @@ def _value(trial: FrozenTrial) -> float:
     return float(trial.values[0])
 
 
-def grouped(
+def _group(
     study: optuna.Study,
     trials: Sequence[FrozenTrial],
     fidelity: Fidelity | None,

@@ -16,6 +16,7 @@ from mfhpo_ray.experiment.options import FidelitySearchOptions
 from mfhpo_ray.experiment.space import copied, without
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
 from mfhpo_ray.searchers.trials import Source, Trials
+from mfhpo_ray.shortlist import as_results
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -93,7 +94,7 @@ class _SpaceTrials(Trials):
                 f"seconds={shown(seconds)} counts seconds alone, prices={shown(prices)} what they "
                 f"cost; leave prices out, or give budget=... for a fidelity with costs='measured'."
             )
-        declared = DeclaredSearch.of(fidelity, **own)
+        declared = DeclaredSearch.of(fidelity, as_results=as_results, **own)
         keys = (declared.fidelity.name, host["seed_key"], declared.replicate)
         if declared.checkpoints and _TRAINING in keys:
             raise ValueError(f"{_TRAINING!r} is what checkpoints are kept under; rename that key.")
