@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import posixpath
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import pyarrow.fs
 from ray.tune.experiment import Trial
@@ -28,6 +28,8 @@ EVENTS = "events"
 LEFT = "the run that began it was left for another one"
 RECOMMENDATION = "recommendation"  # the record that has the answer
 
+_TRIAL = "trial"  # what a line of the journal is about
+_EVENTS = "events"  # the file of these lines
 _FOLDER = "mfhpo"
 # Ray downloads every .json of an experiment's folder when it restores.
 _SUFFIX = ".jsonl"
@@ -40,6 +42,7 @@ class Journal:
         self._filesystem = filesystem
         self.folder = folder
         self._made = False
+        self._n_files: int | None = None  # where nothing can be appended to a file
 
     @property
     def run(self) -> str:
@@ -71,12 +74,27 @@ class Journal:
         except Exception:  # file systems of users may be of any kind
             return None
 
+    def append(self, parts: Sequence[Mapping[str, Any]]) -> None:
+        """Write parts of records, each with its trial, behind what is there."""
+        text = "".join(json.dumps(part) + "\n" for part in parts)
+        # What a process that died has left of a line is a line of its own.
+        data = ("\n" + text).encode()
+        if self._n_files is None:
+            try:
+                with self._filesystem.open_append_stream(self._path(_EVENTS)) as stream:
+                    stream.write(data)
+                return
+            except NotImplementedError:  # by stores of objects, such as S3
+                self._n_files = len(_listed(self._filesystem, self.folder))
+        with self._filesystem.open_output_stream(
+            self._path(f"{_EVENTS}_{self._n_files:09}")
+        ) as stream:
+            stream.write(data)
+        self._n_files += 1
+
     def write(self, name: str, record: Mapping[str, Any]) -> None:
-        """Write a record, in place of an earlier one of that name."""
-        if not self._made:
-            self._filesystem.create_dir(self.folder, recursive=True)
-            self._made = True
-        path = posixpath.join(self.folder, name + _SUFFIX)
+        """Write a record that is none of a trial, in place of an earlier one of that name."""
+        path = self._path(name)
         # Whoever dies while writing leaves the earlier record as it was.
         draft = path + ".draft"
         with self._filesystem.open_output_stream(draft) as stream:
@@ -84,22 +102,41 @@ class Journal:
         self._filesystem.move(draft, path)
 
     def read(self) -> dict[str, dict[str, Any]]:
-        """Return all records but the answer, by name."""
-        files = (each for each in _listed(self._filesystem, self.folder) if each.is_file)
-        paths = {posixpath.basename(each.path): each.path for each in files}
-        paths.pop(RECOMMENDATION + _SUFFIX, None)
-        names = [name.removesuffix(_SUFFIX) for name in paths if name.endswith(_SUFFIX)]
-        return {name: self._read(paths[name + _SUFFIX]) for name in names}
+        """Return the records of all trials, and what is about none, by name."""
+        records: dict[str, dict[str, Any]] = {}
+        files = [each.path for each in _listed(self._filesystem, self.folder) if each.is_file]
+        for path in sorted(files):
+            name, suffix = posixpath.splitext(posixpath.basename(path))
+            if suffix == _SUFFIX and name != RECOMMENDATION:
+                for part in self._lines(path):
+                    record = records.setdefault(part.pop(_TRIAL, name), {})
+                    known = record.get(EVENTS, [])
+                    record.update(part)
+                    if EVENTS in part:
+                        record[EVENTS] = known + [
+                            each for each in part[EVENTS] if each not in known
+                        ]
+        return records
 
     def read_one(self, name: str) -> dict[str, Any] | None:
-        """Return the record of that name, or None."""
-        path = posixpath.join(self.folder, name + _SUFFIX)
-        is_there = self._filesystem.get_file_info(path).is_file
-        return cast(dict[str, Any], self._read(path)) if is_there else None
+        """Return what was written under that name, or None."""
+        is_there = self._filesystem.get_file_info(path := self._path(name)).is_file
+        return next(self._lines(path), None) if is_there else None
 
-    def _read(self, path: str) -> Any:
+    def _path(self, name: str) -> str:
+        if not self._made:
+            self._filesystem.create_dir(self.folder, recursive=True)
+            self._made = True
+        return posixpath.join(self.folder, name + _SUFFIX)
+
+    def _lines(self, path: str) -> Iterator[dict[str, Any]]:
         with self._filesystem.open_input_stream(path) as stream:
-            return json.loads(stream.readall())
+            lines = stream.readall().splitlines()
+        for line in filter(None, lines):
+            try:
+                yield json.loads(line)
+            except ValueError:
+                _logger.warning("a line of %s was cut short; it is left out", path)
 
 
 @contextmanager
@@ -120,7 +157,7 @@ def _listed(filesystem: pyarrow.fs.FileSystem, folder: str) -> list[pyarrow.fs.F
 
 
 class EventLog:
-    """An experiment whose events are in a journal, one record for each trial, or nowhere yet.
+    """An experiment whose events are in a journal, or nowhere yet.
 
     An event's id is that of its trial; what follows a colon tells claims of one trial apart. The
     digest is what must be the same after a restart, by name. The `experiment` is there to be read;
@@ -132,7 +169,8 @@ class EventLog:
     ) -> None:
         self.journal = journal
         self.experiment = Experiment(settings)
-        self._unwritten: dict[str, Mapping[str, Any]] = {}
+        self._unwritten: list[Mapping[str, Any]] = []
+        self._answer: Mapping[str, Any] | None = None  # that is not written
         self._waits = False  # with writing, for what else comes at the same moment
         self._records: dict[str, dict[str, Any]] = {}  # of the journal, or that it would have
         self._last_begun: str | None = None  # by this process
@@ -145,12 +183,15 @@ class EventLog:
         """Store an event with notes for its trial, as plain JSON values; then apply it."""
         is_of_trial = isinstance(event, (Begun, Ended, Lost))
         name = event.id.partition(":")[0] if is_of_trial else SHARED
+        encoded = encode(event.to_dict())
         record = self._records.setdefault(name, {EVENTS: []})
-        record[EVENTS].append(encode(event.to_dict()))
+        record[EVENTS].append(encoded)
         record.update(notes)
         if isinstance(event, Begun):
             self._last_begun = event.id
-        self._write(name, record)
+        if self.journal is not None:
+            self._unwritten.append({_TRIAL: name, EVENTS: [encoded], **notes})
+        self._write()
         self.experiment.apply(event)
 
     @contextmanager
@@ -161,30 +202,26 @@ class EventLog:
             yield
         finally:
             self._waits = False
-            self._write_all()
+            self._write()
 
     def write_answer(self, answer: Answer) -> None:
         """Write the answer so far where `mfhpo_ray.recommendation` finds it."""
-        self._write(RECOMMENDATION, {"answer": encode(answer)})
+        self._answer = {"answer": encode(answer)}
+        self._write()
 
-    def _write(self, name: str, record: Mapping[str, Any]) -> None:
-        self._unwritten[name] = record
-        if not self._waits:
-            self._write_all()
-
-    def _write_all(self) -> None:
-        journal, failure = self.journal, None
-        if journal is None:
+    def _write(self) -> None:
+        if self.journal is None or self._waits:
             return
-        for waiting in list(self._unwritten):
-            try:
-                journal.write(waiting, self._unwritten[waiting])
-                del self._unwritten[waiting]
-            except Exception as error:  # file systems raise errors of their own
-                failure = error
-        if failure is not None:
-            words = "%d records could not be written to the experiment's storage, and wait: %s"
-            _logger.warning(words, len(self._unwritten), failure)
+        try:
+            if self._unwritten:
+                self.journal.append(self._unwritten)
+                self._unwritten = []
+            if self._answer is not None:
+                self.journal.write(RECOMMENDATION, self._answer)
+                self._answer = None
+        except Exception as error:  # file systems raise errors of their own
+            words = "what was told could not be written to the experiment's storage, and waits: %s"
+            _logger.warning(words, error)
 
     def notes(self, name: str) -> Mapping[str, Any]:
         """Return the notes about a trial, or those `SHARED`, and the events; empty if none."""
@@ -208,7 +245,7 @@ class EventLog:
         """
         earlier = self.run
         self.journal = journal
-        self._unwritten.clear()  # another experiment's
+        self._unwritten, self._answer = [], None  # another experiment's
         stored = journal.read()
         n = self.take_over(stored)
         last = self._last_begun
@@ -223,8 +260,14 @@ class EventLog:
             # Killed before its first snapshot, an experiment begins with the same again.
             self.lose([last], "it was made before", is_withdrawn=True)
         for name, record in self._records.items():
-            if record != stored.get(name):
-                self._write(name, record)
+            there = stored.get(name, {})
+            news = {key: each for key, each in record.items() if each != there.get(key)}
+            if news:
+                news[EVENTS] = [
+                    each for each in record[EVENTS] if each not in there.get(EVENTS, ())
+                ]
+                self._unwritten.append({_TRIAL: name, **news})
+        self._write()
         return n
 
     def take_over(self, records: Records, run: str | None = None) -> int:

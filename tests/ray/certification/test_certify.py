@@ -91,7 +91,7 @@ def test_it_goes_on_with_other_arguments(tmp_path):
     began = run(first, value, at_most=8)
     began.append(first.suggest("killed"))
     # A run that was killed while it took this over.
-    journals[1].write("experiment", journals[0].read_one("experiment"))
+    journals[1].append([{"trial": "experiment", **journals[0].read()["experiment"]}])
     again.go_on(Journal.of_runs(LocalFileSystem(), str(tmp_path)))
     again.set_max_concurrency(1)
     went_on = run(again, value, prefix="more")

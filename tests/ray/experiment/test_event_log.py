@@ -54,10 +54,10 @@ def test_that_a_restart_knows_what_was_told(tmp_path: Path) -> None:
     assert again.experiment.order == told.experiment.order
 
 
-def test_that_a_trial_has_one_file(tmp_path: Path) -> None:
+def test_that_all_events_are_in_one_file(tmp_path: Path) -> None:
     told = log(tmp_path)
     evaluate(told, "a", "a:2")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "experiment.jsonl"]
+    assert [path.name for path in tmp_path.iterdir()] == ["events.jsonl"]
 
 
 DESCRIBED = [

@@ -13,24 +13,64 @@ def journal(tmp_path):
     return Journal(pyarrow.fs.LocalFileSystem(), str(tmp_path / "race" / "mfhpo" / "1"))
 
 
-def test_a_record_takes_the_place_of_an_earlier_one(journal, tmp_path):
-    journal.write("a", {"observed": [[1, 0, 0.5, 1.0]]})
-    journal.write("b", {"observed": []})
-    journal.write("a", {"observed": [[1, 0, 0.5, 1.0], [2, 1, 0.25, 2.0]]})
-    both = [[1, 0, 0.5, 1.0], [2, 1, 0.25, 2.0]]
-    assert journal.read() == {"a": {"observed": both}, "b": {"observed": []}}
+A = {"id": "a", "kind": "begun"}
+END = {"id": "a", "kind": "ended", "value": 0.5}
+B = {"id": "b", "kind": "begun"}
+PARTS = [
+    {"trial": "a", "events": [A]},
+    {"trial": "b", "events": [B], "note": 1},
+    {"trial": "a", "events": [END], "note": 2},
+]
+RECORDS = {"a": {"events": [A, END], "note": 2}, "b": {"events": [B], "note": 1}}
+
+
+def test_parts_are_put_together_and_the_answer_is_none_of_them(journal, tmp_path):
+    for part in PARTS:
+        journal.append([part])
+    journal.write("recommendation", {"answer": 1})
+    journal.write("recommendation", {"answer": 2})
+    assert journal.read() == RECORDS
+    assert journal.read_one("recommendation") == {"answer": 2}
     # Ray downloads every .json file of an experiment that is restored.
     assert not list((tmp_path / "race").rglob("*.json"))
 
 
-def test_a_draft_that_was_left_behind_is_not_read(journal, tmp_path):
-    journal.write("a", {"value": 1})
-    folder = tmp_path / "race" / "mfhpo" / "1"
-    (folder / "a.jsonl.draft").write_text('{"val')
-    (folder / "b.jsonl.draft").write_text('{"val')
-    assert journal.read() == {"a": {"value": 1}}
-    journal.write("a", {"value": 2})
-    assert journal.read() == {"a": {"value": 2}}
+def test_what_is_written_once_more_counts_once(journal):
+    journal.append(PARTS)
+    journal.append(PARTS[:2])
+    assert journal.read() == RECORDS
+
+
+@pytest.mark.parametrize("n_bytes", range(1, 40, 6))
+def test_a_line_that_was_cut_short_is_left_out(journal, tmp_path, caplog, n_bytes):
+    journal.append(PARTS)
+    [file] = (tmp_path / "race" / "mfhpo" / "1").iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-n_bytes])
+    is_cut = n_bytes > 1  # the last byte ends the line
+    journal.append([{"trial": "c", "events": [A]}])
+    records = journal.read()
+    assert records["c"] == {"events": [A]}
+    assert records["a"] == ({"events": [A]} if is_cut else RECORDS["a"])
+    assert ("was cut short" in caplog.text) == is_cut
+
+
+def test_a_store_that_appends_nothing_gets_a_file_for_each_part(tmp_path):
+    files = pyarrow.fs.LocalFileSystem()
+
+    class Objects:
+        def open_append_stream(self, path):
+            raise NotImplementedError("It is not possible to append efficiently to S3 objects")
+
+        def __getattr__(self, name):
+            return getattr(files, name)
+
+    for part in PARTS:  # each by another driver
+        journal = Journal(Objects(), str(tmp_path))
+        journal.append([part])
+        journal.append([{"trial": "b", "events": []}])
+    assert journal.read() == RECORDS
+    assert len(list(tmp_path.iterdir())) == 6
 
 
 def stored(tmp_path, timestamp=None):
@@ -43,7 +83,7 @@ def stored(tmp_path, timestamp=None):
 def test_runs_of_the_same_name_are_kept_apart_and_a_restored_one_together(tmp_path):
     first, again, second = stored(tmp_path, 1), stored(tmp_path, 1), stored(tmp_path, 2)
     for trial, value in ((first, 0.1), (second, 0.2)):
-        Journal.of(trial).write("t", {"value": value})
+        Journal.of(trial).append([{"trial": "t", "value": value}])
     assert Journal.of(again).read() == {"t": {"value": 0.1}}
     newest = Journal.of_runs(pyarrow.fs.LocalFileSystem(), str(tmp_path / "race"))[-1]
     assert newest.read() == {"t": {"value": 0.2}}

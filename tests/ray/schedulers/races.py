@@ -31,9 +31,9 @@ def grid(n_arms, n_replicates):
     return [{"arm": arm, "seed": seed} for seed in range(n_replicates) for arm in range(n_arms)]
 
 
-def record_of(*events):
-    """A journal's record with these events."""
-    return {"events": [encode(event.to_dict()) for event in events]}
+def part_of(trial_id, *events):
+    """A part of a journal's record, with these events."""
+    return {"trial": trial_id, "events": [encode(event.to_dict()) for event in events]}
 
 
 def events_of(record, kind=Ended):

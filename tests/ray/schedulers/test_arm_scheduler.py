@@ -17,7 +17,7 @@ from mfhpo_ray import IISEScheduler, MFEliminationScheduler, RCUCBScheduler
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.limits import MEMORY_KEY, Limits
 from tests.ray.experiments import tuner_of
-from tests.ray.schedulers.races import events_of, grid, record_of
+from tests.ray.schedulers.races import events_of, grid, part_of
 
 
 def make_trial(number, storage=None, **config):
@@ -81,7 +81,7 @@ def test_restored_trials_that_had_begun_are_held_back_and_new_ones_are_not(tmp_p
     over, begun, new = (make_trial(number, storage) for number in (1, 2, 3))
     claim = Begun(id="trial_1:1", order=1, configuration={"arm": 1}, levels=(0,), limit=5.0)
     end = Ended(id="trial_1:1", order=2, value=0.8, cost=0.3, level=0)
-    Journal.of(over).write("trial_1", record_of(claim, end))
+    Journal.of(over).append([part_of("trial_1", claim, end)])
     begun.run_metadata.start_time = 17.0
     search = search_of()
     controller, scheduler = controller_of(search), gains()
@@ -149,15 +149,15 @@ class Ten:
 
 
 def test_a_storage_that_fails_loses_nothing_but_time(tmp_path, monkeypatch, caplog):
-    written = {}
+    append = Journal.append
     broken = [True]
 
-    def write(self, name, record):
+    def append_or_fail(self, parts):
         if broken[0]:
             raise RuntimeError("no such bucket")
-        written[name] = record
+        append(self, parts)
 
-    monkeypatch.setattr(Journal, "write", write)
+    monkeypatch.setattr(Journal, "append", append_or_fail)
     storage = StorageContext(str(tmp_path), "experiment")
     scheduler = RCUCBScheduler([20.0], reward_range=(0, 1), horizon=6)
     note = scheduler._note_answer
@@ -170,6 +170,8 @@ def test_a_storage_that_fails_loses_nothing_but_time(tmp_path, monkeypatch, capl
     simulate(scheduler, grid(2, 4), Ten(), slots=2, storage=storage)
     assert scheduler.recommendation().trials == 6
     assert "could not be written" in caplog.text
+    [journal] = Journal.of_runs(storage.storage_filesystem, storage.experiment_fs_path)
+    written = journal.read()
     trials = [record for name, record in written.items() if name.startswith("simulated")]
     assert sum(bool(events_of(record)) for record in trials) == 6
 

@@ -13,7 +13,7 @@ from ray.tune.experiment import Trial
 from benchmarks.tune_clock import ReplayedCurves, Step
 from mfhpo.experiment import Begun, Ended
 from mfhpo_ray import MFEliminationScheduler
-from tests.ray.schedulers.races import Spoiled, Suggesting, events_of, record_of
+from tests.ray.schedulers.races import Spoiled, Suggesting, events_of, part_of
 from tests.ray.schedulers.test_elimination_scheduler import (
     BIAS,
     WORKED,
@@ -156,7 +156,7 @@ def test_an_arm_that_ray_forgot_takes_part_with_what_it_has_shown(
         id, order = f"forgotten:{level}", 2 * level
         events.append(Begun(id=id, order=order, configuration={"arm": 9}, levels=(level,)))
         events.append(Ended(id=id, order=order + 1, value=value, level=level, cost=cost))
-    shared_journal.write("forgotten", record_of(*events))
+    shared_journal.append([part_of("forgotten", *events)])
     scheduler = scheduler_of()
     run = raced(scheduler, WORKED, Suggesting(arms(3)), num_samples=3)
     assert lengths(run)[2] == (1 if best == 9 else 9)

@@ -3,12 +3,13 @@
 import json
 
 import numpy as np
+from pyarrow.fs import _MockFileSystem
 from ray import cloudpickle, tune
 
 from mfhpo import Fidelity
 from mfhpo.censored import Linear
 from mfhpo_ray import IISESearch, MFGradSearch, MFLUCBSearch, MFSearch, RCUCBSearch
-from mfhpo_ray.experiment.journal import RECOMMENDATION
+from mfhpo_ray.experiment.journal import Journal
 
 EPOCHS = Fidelity("epochs", levels=[1, 3, 9])
 ARMS = [{"x": x} for x in (-0.9, -0.5, 0.0, 0.6)]
@@ -18,22 +19,16 @@ SPACE = {"x": tune.uniform(-1, 1), "epochs": tune.randint(1, 10)}
 BEST_ARM = {"IISE": IISESearch, "LUCB": MFLUCBSearch, "grad": MFGradSearch, "choice": MFSearch}
 
 
-class Memory:
-    def __init__(self, run="run"):
-        self.run = run
-        self.files = {}
+class Memory(Journal):
+    """A journal on no disk."""
+
+    run = "run"
+
+    def __init__(self):
+        super().__init__(_MockFileSystem(), "run")
 
     def to_record(self):
         return None  # so that states have the events
-
-    def write(self, name, record):
-        self.files[name] = json.dumps(record)
-
-    def read(self):
-        return {name: self.read_one(name) for name in self.files if name != RECOMMENDATION}
-
-    def read_one(self, name):
-        return json.loads(self.files[name])
 
 
 def bowl(config, scale=0.05):

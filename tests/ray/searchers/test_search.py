@@ -201,9 +201,9 @@ def test_the_answer_is_written_every_five_seconds_at_the_end_and_when_it_is_save
     while isinstance(config := search.suggest(str(number + 1)), dict):
         number += 1
         now[0] += 1.0
-        journal.files.pop("recommendation", None)
+        journal.write("recommendation", {})
         search.on_trial_complete(str(number), {"loss": bowl(config)})
-        if "recommendation" in journal.files:
+        if journal.read_one("recommendation"):
             written.append(number)
         elif number == 3:
             search.save(str(tmp_path / "state"))

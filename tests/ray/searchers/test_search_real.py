@@ -1,6 +1,5 @@
 """The searchers in real experiments: failing trials, a driver that is killed, the answer stored."""
 
-import json
 import math
 import os
 import subprocess
@@ -11,14 +10,15 @@ from pathlib import Path
 
 import pytest
 import ray
+from pyarrow.fs import LocalFileSystem
 from ray import tune
 
 from mfhpo import IISE, Bias, Fidelity, Observation, Problem, Pull, SubGaussian
 from mfhpo.censored import Linear
-from mfhpo.experiment import Begun, Ended, event_of
+from mfhpo.experiment import Begun, Ended
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo_ray import IISESearch, RCUCBSearch, recommendation
-from mfhpo_ray.experiment.encoding import decode
+from mfhpo_ray.experiment.journal import Journal, events_in
 from tests.ray.experiments import kill_driver, tuner_of
 from tests.ray.searchers import interrupted
 from tests.ray.searchers.searching import ARMS, EPOCHS, bowl, make
@@ -201,11 +201,8 @@ def _bare_policy(events):
 
 
 def _journalled(experiment):
-    files = experiment.glob("mfhpo/*/*.jsonl")
-    records = {path.stem: json.loads(path.read_text()) for path in files}
-    return [
-        event_of(decode(event)) for record in records.values() for event in record.get("events", ())
-    ]
+    [journal] = Journal.of_runs(LocalFileSystem(), str(experiment))
+    return [event for record in journal.read().values() for event in events_in(record)]
 
 
 def _ends_in(experiment):
