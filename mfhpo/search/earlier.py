@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -14,34 +14,25 @@ from mfhpo.knowledge.fidelity import native
 
 Direction: TypeAlias = Literal["minimize", "maximize"]
 
-MOST_EARLIER = 10
-"""Configurations of earlier results that a search begins with, at most."""
-
+_MOST = 10  # configurations of earlier results that a search begins with
 _SPREAD = 0.1  # of what is drawn around a centre, as a share of the parameter's range
 _USUAL_WEIGHT = 0.5
 
 
 class EarlierResults:
-    """Results of an earlier search, whose best configurations another search is to try first.
+    """Results of an earlier search, the best of which another search is to try first.
 
-    They set an order and are never evidence, so that their metric may be another one, and so may
-    their data.
+    They set an order and are never evidence, so their metric and their data may be others.
 
     Parameters
     ----------
     results
         One row for each evaluation, with its parameters and its value: a DataFrame, a dictionary of
-        columns or a list of dictionaries. Parameters that are missing, or None or NaN in a table,
-        are drawn.
+        columns or a list of dictionaries. Parameters that are missing, None or NaN are drawn.
     value
         The column with the values. Rows without a finite number there are left out.
     direction
         Whether small values are good, "minimize", or large ones, "maximize".
-
-    Raises
-    ------
-    TypeError, ValueError
-        For anything else, and where no row has a finite value and a parameter.
 
     Examples
     --------
@@ -55,20 +46,20 @@ class EarlierResults:
         check_choice("direction", direction, get_args(Direction))
         right = "a DataFrame, a dictionary of columns or a list of dictionaries"
         rows = rows_of("results", results, right)
-        having = [row for row in rows if is_number(row.get(value)) and math.isfinite(row[value])]
-        sign = 1.0 if direction == "minimize" else -1.0
-        having.sort(key=lambda row: sign * row[value])
-        ranked = [{name: row[name] for name in row if name != value} for row in having]
-        self.ranked: list[dict[str, Any]] = [
-            configuration for configuration in ranked if configuration
+        having = [
+            row
+            for row in rows
+            if len(row) > 1 and is_number(row.get(value)) and math.isfinite(row[value])
         ]
-        """The configurations, the best first."""
-        if not self.ranked:
-            names = sorted({name for row in rows for name in row})
+        if not having:
             raise ValueError(
                 f"value={shown(value)} must name a column of the results with finite numbers, "
-                f"beside parameters; none of the {len(rows)} rows has both. Columns: {names}."
+                f"beside parameters; none of the {len(rows)} rows has both. Columns: "
+                f"{sorted({name for row in rows for name in row})}."
             )
+        having.sort(key=lambda row: row[value], reverse=direction == "maximize")
+        self.ranked = [{name: row[name] for name in row if name != value} for row in having]
+        """The configurations, the best first."""
 
 
 def first_configurations(
@@ -82,35 +73,40 @@ def first_configurations(
     Parameters that are `owned` are left out: the search itself sets them.
     """
     right = "a list of EarlierResults, of results of the same library, or of configurations"
-    queues = []
     given = [] if earlier is None else check_sequence("earlier", earlier, right)
+    queues = []
     for position, source in enumerate(map(as_results, given)):
         ranked = source.ranked if isinstance(source, EarlierResults) else [source]
-        if not all(isinstance(each, Mapping) and all(map(_is_name, each)) for each in ranked):
+        if not all(isinstance(each, Mapping) and _has_names(each) for each in ranked):
             raise TypeError(f"earlier must be {right}, got earlier[{position}]={shown(source)}.")
         own = [{n: native(each[n]) for n in each if n not in owned} for each in ranked]
         if not any(own):
             raise ValueError(
-                f"earlier[{position}]={shown(source)} has no parameter beside {sorted(owned)}, "
-                f"which the search itself sets; leave it out."
+                f"earlier[{position}]={shown(source)} must have a parameter beside "
+                f"{sorted(owned)}, which the search itself sets."
             )
         queues.append(iter([each for each in own if each]))
     found: dict[str, dict[str, Any]] = {}
-    while queues and len(found) < MOST_EARLIER:
-        for queue in list(queues):
-            new = next((each for each in queue if _key(each) not in found), None)
-            if new is None:
-                queues.remove(queue)
-            else:
-                found[_key(new)] = new
-    return tuple(found.values())[:MOST_EARLIER]
+    while queues and len(found) < _MOST:
+        queues = [queue for queue in queues if _take_next(queue, found)]
+    return tuple(found.values())[:_MOST]
+
+
+def _take_next(queue: Iterator[dict[str, Any]], found: dict[str, dict[str, Any]]) -> bool:
+    """Add a source's next configuration that is new; False if there is none."""
+    for configuration in queue:
+        key = repr(sorted(configuration.items(), key=lambda item: item[0]))
+        if key not in found:
+            found[key] = configuration
+            return True
+    return False
 
 
 def checked_beliefs(beliefs: Any, owned: Collection[str] = ()) -> dict[str, tuple[Any, float]]:
     """Return by parameter the centre that a user believes in, and its weight."""
     if beliefs is None:
         return {}
-    if not isinstance(beliefs, Mapping) or not all(map(_is_name, beliefs)):
+    if not isinstance(beliefs, Mapping) or not _has_names(beliefs):
         raise TypeError(
             f"beliefs must be a dictionary of centres, or of pairs (centre, weight), by parameter, "
             f"got {shown(beliefs)}."
@@ -119,10 +115,10 @@ def checked_beliefs(beliefs: Any, owned: Collection[str] = ()) -> dict[str, tupl
     for name, given in beliefs.items():
         is_pair = isinstance(given, tuple) and len(given) == 2
         centre, weight = given if is_pair else (given, _USUAL_WEIGHT)
-        if name in owned or centre != centre:
+        if name in owned:
             raise ValueError(
-                f"beliefs[{name!r}]={shown(given)} must be about a value of a parameter that the "
-                f"search does not set itself; leave it out."
+                f"beliefs[{name!r}]={shown(given)} is about what the search itself sets; leave it "
+                f"out."
             )
         if not is_number(weight) or not 0.0 < weight <= 1.0:
             raise ValueError(
@@ -133,10 +129,9 @@ def checked_beliefs(beliefs: Any, owned: Collection[str] = ()) -> dict[str, tupl
 
 
 def believed(beliefs: Mapping[str, tuple[Any, float]], n: int) -> dict[str, Any]:
-    """Return the centres that the n-th configuration is drawn around, as their weights say.
+    """Return the centres that the n-th configuration is drawn around.
 
-    The shares of the first configurations are as near to the weights as can be (van der Corput's
-    sequence).
+    Weights and shares of the first configurations agree as far as can be (van der Corput).
     """
     place, step = 0.0, 0.5
     while n:
@@ -151,9 +146,5 @@ def near(place: float, key: Sequence[int]) -> float:
     return min(drawn, abs(2.0 - drawn))
 
 
-def _is_name(name: Any) -> bool:
-    return isinstance(name, str)
-
-
-def _key(configuration: Mapping[str, Any]) -> str:
-    return repr(sorted(configuration.items(), key=lambda item: item[0]))
+def _has_names(given: Mapping[Any, Any]) -> bool:
+    return all(isinstance(name, str) for name in given)

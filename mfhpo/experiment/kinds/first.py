@@ -74,15 +74,12 @@ class TriedFirst:
         self, space: Space, origin: Origin, values: Mapping[str, Any], key: Sequence[int]
     ) -> Point:
         """Return the point of values; numbers that are believed in are drawn around theirs."""
-        point = space.place(values)
-        if origin != "belief":
-            return point
-        return {
-            name: near(place, [*key, number])
-            if isinstance(space.kinds.get(name), Numeric)
-            else place
-            for number, (name, place) in enumerate(sorted(point.items()))
-        }
+        point = dict(space.place(values))
+        if origin == "belief":
+            for number, name in enumerate(sorted(point)):
+                if isinstance(space.kinds.get(name), Numeric):
+                    point[name] = near(point[name], [*key, number])
+        return point
 
     def adopt(self, arm: int, begun: Begun) -> None:
         """Learn from the claim of an arm."""
