@@ -7,8 +7,8 @@ family, none of which judges any method. The same configurations are enqueued in
 which evaluates all at the target. "Reversed" sources take the worst of their trials for the best. A
 belief is about all parameters: "right" is the best of 1,000 random configurations on the task
 itself, and "wrong" the worst. Regret is in points of accuracy, of what would be handed over after
-so many full evaluations, at whatever level it was seen. A ratio is to the search that knows nothing,
-on the median task. Records are kept; a command that was stopped goes on where it was.
+so many full evaluations, at whatever level it was seen. A ratio is to the search that knows
+nothing, on the median task. Records are kept; a command that was stopped goes on where it was.
 """
 
 import argparse

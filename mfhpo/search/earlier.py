@@ -55,7 +55,7 @@ class EarlierResults:
             raise ValueError(
                 f"value={shown(value)} must name a column of the results with finite numbers, "
                 f"beside parameters; none of the {len(rows)} rows has both. Columns: "
-                f"{sorted({name for row in rows for name in row})}."
+                f"{shown(sorted({name for row in rows for name in row}))}."
             )
         having.sort(key=lambda row: row[value], reverse=direction == "maximize")
         self.ranked = [{name: row[name] for name in row if name != value} for row in having]

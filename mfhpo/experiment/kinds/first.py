@@ -49,7 +49,7 @@ class TriedFirst:
 
     def _check(self, space: Space) -> None:
         given, self._earlier = self._earlier, [*filter(space.place, self._earlier)]
-        having = f"the space, which has the parameters {sorted(space.kinds)}"
+        having = f"the space, which has the parameters {shown(sorted(space.kinds))}"
         if given and not self._earlier:
             raise ValueError(
                 f"earlier has no configuration with a value of {having}: the first one is "
