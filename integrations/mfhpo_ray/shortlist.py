@@ -25,8 +25,6 @@ from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.experiment.metric import as_number
 from mfhpo_ray.experiment.space import Config, assign, copied, find, without
 
-_VALUE = "value of the experiment"  # no key of a configuration has such a name
-
 
 class _Trial(NamedTuple):
     """A trial that ended with a finite value; how far it came, by its level first."""
@@ -136,19 +134,14 @@ def as_results(source: Any) -> Any:
     if not (metric and mode):
         raise ValueError(
             "earlier has results of an experiment whose TuneConfig names no metric and mode; give "
-            "EarlierResults of a list of its configurations and values."
+            "EarlierResults of its configurations and values."
         )
-    rows = []
+    rows, name = [], f"{metric} of the experiment"  # no key of a configuration
     for result in (source[number] for number in range(len(source))):
         value = as_number(flatten_dict(result.metrics or {}).get(metric))
-        if not result.error and result.config and value is not None and math.isfinite(value):
-            rows.append({**copied(result.config), _VALUE: value})
-    if not rows:
-        raise ValueError(
-            f"earlier has results with no trial of {len(source)} that ended with a finite "
-            f"metric={metric!r}; leave them out."
-        )
-    return EarlierResults(rows, value=_VALUE, direction="maximize" if mode == "max" else "minimize")
+        if not result.error:
+            rows.append({**copied(result.config or {}), name: value})
+    return EarlierResults(rows, value=name, direction="maximize" if mode == "max" else "minimize")
 
 
 def _whole_baseline(baseline: Mapping[str, Any], configs: Sequence[Config]) -> Config:

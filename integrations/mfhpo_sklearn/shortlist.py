@@ -118,14 +118,11 @@ def as_results(source: Any) -> Any:
     if scores is None:
         raise ValueError(
             "earlier has cv_results_ of several metrics; give the fitted search, whose refit names "
-            "one, or EarlierResults of a list of settings and scores."
+            "one, or EarlierResults of settings and scores."
         )
-    far = np.isfinite(scores)
-    resources = np.asarray(results.get("n_resources", np.zeros(len(far))))
-    far &= resources == resources[far].max(initial=0)
-    rows = [{**results["params"][row], _VALUE: scores[row]} for row in np.flatnonzero(far)]
-    if not rows:
-        raise ValueError("earlier has results of a search without a finite score; leave them out.")
+    resources = np.asarray(results.get("n_resources", np.zeros(len(scores))))
+    farthest = np.flatnonzero(resources == resources[np.isfinite(scores)].max(initial=0))
+    rows = [{**results["params"][row], _VALUE: scores[row]} for row in farthest]
     return EarlierResults(rows, value=_VALUE, direction="maximize")
 
 

@@ -75,13 +75,8 @@ class SpaceSearchCV(PolicySearchCV):
         and is always among the finalists; ``certificate_`` says by how much the winner is better
         than it, at least. That takes half of `delta`. With `candidates`, it is one of them. None:
         there is none.
-    earlier
-        Earlier searches of the same estimator, also on other data: a list of fitted searches, of
-        their ``cv_results_``, of `mfhpo.search.EarlierResults` or of single settings. See
-        `mfhpo.search.SearchOptions`.
-    beliefs
-        Where good values are believed to lie, such as ``{"C": 10.0, "gamma": (0.01, 0.25)}``. See
-        `mfhpo.search.SearchOptions`.
+    earlier, beliefs
+        See `mfhpo.search.SearchOptions`. Results are fitted searches, or their ``cv_results_``.
     max_failures
         A setting of the shortlist without any score leaves after so many fits that fail.
 

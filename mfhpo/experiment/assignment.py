@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 from mfhpo.experiment.events import Begun, Origin, Purpose
 
-Available: TypeAlias = Callable[[Mapping[str, Any], int], bool]
-"""Tells whether a host can evaluate a configuration at a level now."""
+Available: TypeAlias = Callable[[int, Mapping[str, Any], int], bool]
+"""Tells whether a host can evaluate an arm, with a configuration, at a level now."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -139,8 +139,9 @@ class Experiment:
         moving
             The claim that has to move (see `settle`), and is not waited for.
         available
-            Returns whether the host can evaluate a configuration at a level now. What it cannot is
-            passed over a few times; then it may propose something that is `fixed`. None: anything.
+            Returns whether the host can evaluate an arm, with its configuration, at a level now.
+            What it cannot is passed over a few times; then it may propose something that is
+            `fixed`. None: anything.
 
         Raises
         ------

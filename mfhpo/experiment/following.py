@@ -40,7 +40,7 @@ def following(
         pull, configuration = wanted.pull, wanted.configuration
         pending.append(pull)
         can_be = configuration is not None and (
-            available is None or available(configuration, pull.fidelity)
+            available is None or available(pull.arm, configuration, pull.fidelity)
         )
         if not can_be or (pull.arm, pull.fidelity, wanted.purpose) in full:
             runner.held[pull] += 1

@@ -30,8 +30,8 @@ def configurations_of(
     if isinstance(candidates, Integral) and not isinstance(candidates, bool):
         return check_count("candidates", int(candidates), 2, MOST_ARMS)
     right = "a number, a list of dictionaries, a dictionary of columns or a DataFrame"
-    listed = rows_of("candidates", candidates, right)
-    if _is_table(candidates):
+    listed, is_table = rows_of("candidates", candidates, right)
+    if is_table:
         check_parameters("candidates", set().union(*listed), owned)
     if len(listed) < 2:
         raise ValueError(f"candidates must be at least 2 configurations, got {len(listed)}.")
@@ -40,21 +40,15 @@ def configurations_of(
     return listed
 
 
-def _is_table(given: Any) -> bool:
-    is_frame = hasattr(given, "to_dict") and getattr(given, "ndim", None) != 1
-    return is_frame or isinstance(given, Mapping)
+def rows_of(name: str, given: CandidatesLike, right: str) -> tuple[list[dict[str, Any]], bool]:
+    """Return rows as dictionaries, and whether they are a table, whose NaN and None are left out.
 
-
-def rows_of(name: str, given: CandidatesLike, right: str) -> list[dict[str, Any]]:
-    """Return a list of dictionaries, a dictionary of columns or a DataFrame as dictionaries.
-
-    Cells of a table that are NaN or None are left out. Raises TypeError or ValueError for anything
-    else, which `name` and what would be `right` say.
+    Raises TypeError or ValueError for anything else, which `name` and what would be `right` say.
     """
-    rows, is_table = given, _is_table(given)
-    if is_table and not isinstance(given, Mapping):
+    rows = given
+    if hasattr(given, "to_dict") and getattr(given, "ndim", None) != 1:
         rows = given.to_dict(orient="records")
-    elif is_table:
+    elif isinstance(given, Mapping):
         columns = {
             each: check_sequence(f"{name}[{each!r}]", column, "a column of values")
             for each, column in given.items()
@@ -63,6 +57,7 @@ def rows_of(name: str, given: CandidatesLike, right: str) -> list[dict[str, Any]
         if len(set(lengths.values())) > 1:
             raise ValueError(f"{name} must have columns of one length, got {lengths}.")
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    is_table = rows is not given
     listed = [
         {
             each: native(value)
@@ -73,7 +68,7 @@ def rows_of(name: str, given: CandidatesLike, right: str) -> list[dict[str, Any]
     ]
     if is_table:
         _restore_integers(listed)
-    return listed
+    return listed, is_table
 
 
 def _restore_integers(rows: Sequence[dict[str, Any]]) -> None:

@@ -75,16 +75,15 @@ class SearchOptions(TypedDict, total=False):
         That is an estimate, and nothing is certified then. A `replicate` has no part in it, because
         the search sees one of them alone. None: the search goes on until the budget is spent.
     earlier
-        Earlier searches of the same model, also on other data: a list of `EarlierResults`, of
-        results of the library that runs the search, or of single configurations. Up to ten are
-        tried first, in turn with random ones: the best of each, then the second best. A parameter
-        that is missing, and a value that the space does not have, is drawn. They set an order and
-        are no evidence; the answer says how many were tried. None: there are none.
+        What earlier searches of the same model found, also on other data: a list of
+        `EarlierResults`, of results of the library that runs the search, or of configurations. Up
+        to ten are tried first, in turn with random ones: the best of each, then the second best. A
+        parameter that is missing, and a value that the space does not have, is drawn. They set an
+        order and are no evidence. None: there are none.
     beliefs
-        Where good values are believed to lie, such as ``{"lr": 1e-3, "depth": (6, 0.25)}``: by
-        parameter a centre, or a pair of a centre and a weight, above 0 and at most 1. That share of
-        the first configurations (half, without a weight) is drawn around it, on the scale of the
-        parameter. Of choices, it is the centre itself. Then only values count. None: none are.
+        Where good values may lie, such as ``{"lr": 1e-3, "depth": (6, 0.25)}``: by parameter a
+        centre, or a pair of a centre and a weight, above 0 and at most 1. That share of the first
+        configurations (half, without a weight) is drawn around it. None: anywhere.
     replicate
         Name of the parameter that sets the split or the seed. The objective asks for it, as for the
         fidelity, and the search decides it: its own evaluations all have the same one, so that what
@@ -121,16 +120,12 @@ class DeclaredSearch:
     ----------
     fidelity
         The parameter that sets what an evaluation costs.
-    checkpoints, replicate, candidates
+    checkpoints, replicate, candidates, earlier, beliefs
         See `SearchOptions`.
     baseline
         See `SearchOptions`. Or its index, where the candidates are given.
     options
         Further arguments of `BudgetedSearch`.
-    earlier
-        The configurations of earlier results to try first, in their order.
-    beliefs
-        Centres and weights by parameter.
     """
 
     fidelity: Fidelity

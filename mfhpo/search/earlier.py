@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from mfhpo._validation import check_choice, check_name, check_sequence, is_number, shown
+from mfhpo._validation import (
+    check_choice,
+    check_dictionaries,
+    check_name,
+    check_parameters,
+    check_sequence,
+    is_number,
+    shown,
+)
 from mfhpo.knowledge.candidates import CandidatesLike, rows_of
 from mfhpo.knowledge.fidelity import native
 
@@ -20,9 +29,7 @@ _USUAL_WEIGHT = 0.5
 
 
 class EarlierResults:
-    """Results of an earlier search, the best of which another search is to try first.
-
-    They set an order and are never evidence, so their metric and their data may be others.
+    """Results of an earlier search, by any metric, the best of which another one tries first.
 
     Parameters
     ----------
@@ -45,17 +52,17 @@ class EarlierResults:
         check_name("value", value, "the name of a column of the results")
         check_choice("direction", direction, get_args(Direction))
         right = "a DataFrame, a dictionary of columns or a list of dictionaries"
-        rows = rows_of("results", results, right)
+        rows, _ = rows_of("results", results, right)
         having = [
             row
             for row in rows
             if len(row) > 1 and is_number(row.get(value)) and math.isfinite(row[value])
         ]
         if not having:
+            names = sorted({name for row in rows for name in row})
             raise ValueError(
-                f"value={shown(value)} must name a column of the results with finite numbers, "
-                f"beside parameters; none of the {len(rows)} rows has both. Columns: "
-                f"{shown(sorted({name for row in rows for name in row}))}."
+                f"results must have a row with a parameter, and a finite number as their "
+                f"value={shown(value)}; none of the {len(rows)} has, with columns {shown(names)}."
             )
         having.sort(key=lambda row: row[value], reverse=direction == "maximize")
         self.ranked = [{name: row[name] for name in row if name != value} for row in having]
@@ -74,52 +81,36 @@ def first_configurations(
     """
     right = "a list of EarlierResults, of results of the same library, or of configurations"
     given = [] if earlier is None else check_sequence("earlier", earlier, right)
-    queues = []
+    ranked = []
     for position, source in enumerate(map(as_results, given)):
-        ranked = source.ranked if isinstance(source, EarlierResults) else [source]
-        if not all(isinstance(each, Mapping) and _has_names(each) for each in ranked):
-            raise TypeError(f"earlier must be {right}, got earlier[{position}]={shown(source)}.")
-        own = [{n: native(each[n]) for n in each if n not in owned} for each in ranked]
+        rows = source.ranked if isinstance(source, EarlierResults) else [source]
+        check_dictionaries(f"earlier[{position}]", rows, f"one of {right}")
+        own = [{name: native(row[name]) for name in row if name not in owned} for row in rows]
         if not any(own):
             raise ValueError(
                 f"earlier[{position}]={shown(source)} must have a parameter beside "
                 f"{sorted(owned)}, which the search itself sets."
             )
-        queues.append(iter([each for each in own if each]))
-    found: dict[str, dict[str, Any]] = {}
-    while queues and len(found) < _MOST:
-        queues = [queue for queue in queues if _take_next(queue, found)]
-    return tuple(found.values())[:_MOST]
+        ranked.append(list({_key(each): each for each in own if each}.values()))
+    turns = (each for turn in zip_longest(*ranked) for each in turn if each)
+    return tuple({_key(each): each for each in turns}.values())[:_MOST]
 
 
-def _take_next(queue: Iterator[dict[str, Any]], found: dict[str, dict[str, Any]]) -> bool:
-    """Add a source's next configuration that is new; False if there is none."""
-    for configuration in queue:
-        key = repr(sorted(configuration.items(), key=lambda item: item[0]))
-        if key not in found:
-            found[key] = configuration
-            return True
-    return False
+def _key(configuration: Mapping[str, Any]) -> str:
+    return repr(sorted(configuration.items(), key=lambda item: item[0]))
 
 
 def checked_beliefs(beliefs: Any, owned: Collection[str] = ()) -> dict[str, tuple[Any, float]]:
     """Return by parameter the centre that a user believes in, and its weight."""
     if beliefs is None:
         return {}
-    if not isinstance(beliefs, Mapping) or not _has_names(beliefs):
-        raise TypeError(
-            f"beliefs must be a dictionary of centres, or of pairs (centre, weight), by parameter, "
-            f"got {shown(beliefs)}."
-        )
+    right = "a dictionary of centres, or of pairs (centre, weight), by parameter"
+    check_dictionaries("beliefs", [beliefs], right)
+    check_parameters("beliefs", beliefs, owned)
     found = {}
     for name, given in beliefs.items():
         is_pair = isinstance(given, tuple) and len(given) == 2
         centre, weight = given if is_pair else (given, _USUAL_WEIGHT)
-        if name in owned:
-            raise ValueError(
-                f"beliefs[{name!r}]={shown(given)} is about what the search itself sets; leave it "
-                f"out."
-            )
         if not is_number(weight) or not 0.0 < weight <= 1.0:
             raise ValueError(
                 f"beliefs[{name!r}] must have a weight above 0 and at most 1, got {shown(weight)}."
@@ -129,22 +120,15 @@ def checked_beliefs(beliefs: Any, owned: Collection[str] = ()) -> dict[str, tupl
 
 
 def believed(beliefs: Mapping[str, tuple[Any, float]], n: int) -> dict[str, Any]:
-    """Return the centres that the n-th configuration is drawn around.
+    """Return the centres that the n-th configuration is drawn around, by their shares of all."""
 
-    Weights and shares of the first configurations agree as far as can be (van der Corput).
-    """
-    place, step = 0.0, 0.5
-    while n:
-        n, digit = divmod(n, 2)
-        place, step = place + digit * step, step / 2.0
-    return {name: centre for name, (centre, weight) in beliefs.items() if place < weight}
+    def is_due(weight: float) -> bool:
+        return math.ceil((n + 1) * weight) > math.ceil(n * weight)
+
+    return {name: centre for name, (centre, weight) in beliefs.items() if is_due(weight)}
 
 
 def near(place: float, key: Sequence[int]) -> float:
     """Draw a place around another one, both from 0 to 1; the key makes it repeatable."""
     drawn = abs(place + _SPREAD * float(np.random.default_rng(key).standard_normal()))
     return min(drawn, abs(2.0 - drawn))
-
-
-def _has_names(given: Mapping[Any, Any]) -> bool:
-    return all(isinstance(name, str) for name in given)

@@ -80,5 +80,5 @@ def test_sources_of_no_use_say_why():
         settings([{"C": 1.0}])
     failed = grid([0.5])
     failed.cv_results_["mean_test_score"][:] = np.nan
-    with pytest.raises(ValueError, match="without a finite score; leave them out"):
+    with pytest.raises(ValueError, match=r"results must have a row .*score of the search"):
         settings([failed])

@@ -187,8 +187,11 @@ class Translation:
         claim = trial.number, note.order
         if claim not in self._begun_as:
             enqueued = self.values.configuration(trial.system_attrs.get("fixed_params") or {})
+            if note.origin == "belief":
+                self.values[arm].centres |= note.values or {}
+            else:
+                enqueued = {**(note.values or {}), **enqueued}
             self.values.expect(arm, enqueued)
-            self.values.try_first(arm, note)
             self._begun_as[claim] = {**self.values[arm].params, **enqueued}
         return dict(self._begun_as[claim])
 

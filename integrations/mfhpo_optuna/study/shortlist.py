@@ -39,8 +39,6 @@ from mfhpo_optuna.study.trials.attributes import (
 )
 from mfhpo_optuna.study.values import outside_ranges
 
-_VALUE = "value of the study"  # no parameter has such a name
-
 
 @dataclass(frozen=True)
 class StudyShortlist(Shortlist):
@@ -160,23 +158,14 @@ def as_results(source: Any) -> Any:
     """Return what a study has found as `EarlierResults`; anything else as it is."""
     if not isinstance(source, optuna.Study):
         return source
-    if len(source.directions) > 1:
-        raise ValueError(
-            f"earlier: study {source.study_name!r} must have one objective; give EarlierResults of "
-            f"a list of its trials, which name one of the {len(source.directions)}."
-        )
     noted = read_attribute(source, FIDELITY_KEY)
     fidelity = None if noted is None else as_fidelity(noted)
     trials = _eligible(source.get_trials(deepcopy=False), fidelity)
     found = _group(source, [trial for trial in trials if trial.params], fidelity, None)
-    if not found:
-        raise ValueError(
-            f"earlier: study {source.study_name!r} has no trial with parameters that completed "
-            f"with a finite value within its ranges and constraints; leave it out."
-        )
-    rows = [{**one.params, _VALUE: one.claim()} for one in found]
-    is_maximised = source.direction == StudyDirection.MAXIMIZE
-    return EarlierResults(rows, value=_VALUE, direction="maximize" if is_maximised else "minimize")
+    value = f"value of study {source.study_name!r}"  # no parameter has such a name
+    rows = [{**one.params, value: one.claim()} for one in found]
+    is_maximised = source.directions[0] == StudyDirection.MAXIMIZE
+    return EarlierResults(rows, value=value, direction="maximize" if is_maximised else "minimize")
 
 
 def _baseline_in(

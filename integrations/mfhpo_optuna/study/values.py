@@ -11,7 +11,6 @@ from optuna.trial import FrozenTrial
 
 from mfhpo_optuna.study.arms import LatinHypercube, Params
 from mfhpo_optuna.study.distributions import contains, described, drawn, drawn_near, value_at
-from mfhpo_optuna.study.trials.attributes import PullNote
 
 
 @dataclass
@@ -103,13 +102,6 @@ class Values:
         known.expected |= params.keys() - known.params.keys()
         for name, value in params.items():
             known.params.setdefault(name, value)
-
-    def try_first(self, arm: int, note: PullNote) -> None:
-        """Learn from a claim why a draw is tried first."""
-        if note.origin == "earlier":
-            self.expect(arm, dict(note.values or {}))
-        elif note.origin == "belief":
-            self[arm].centres |= note.values or {}
 
     def end(self, arm: int, level: int, trial: FrozenTrial) -> bool:
         """Learn from a trial with a value; False if it evaluated something else.

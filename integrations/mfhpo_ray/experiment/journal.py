@@ -30,6 +30,7 @@ RECOMMENDATION = "recommendation"  # the record that has the answer
 
 _TRIAL = "trial"  # what a line of the journal is about
 _EVENTS = "events"  # the file of these lines
+_APPENDING = ("local", "hdfs", "mock")  # file systems; stores of objects cannot append
 _FOLDER = "mfhpo"
 # Ray downloads every .json of an experiment's folder when it restores.
 _SUFFIX = ".jsonl"
@@ -42,7 +43,9 @@ class Journal:
         self._filesystem = filesystem
         self.folder = folder
         self._made = False
-        self._n_files: int | None = None  # where nothing can be appended to a file
+        # Where nothing can be appended, each trial has a file for each driver.
+        self._driver: int | None = None
+        self._parts: dict[str, list[Mapping[str, Any]]] = {}
 
     @property
     def run(self) -> str:
@@ -76,21 +79,18 @@ class Journal:
 
     def append(self, parts: Sequence[Mapping[str, Any]]) -> None:
         """Write parts of records, each with its trial, behind what is there."""
-        text = "".join(json.dumps(part) + "\n" for part in parts)
-        # What a process that died has left of a line is a line of its own.
-        data = ("\n" + text).encode()
-        if self._n_files is None:
-            try:
-                with self._filesystem.open_append_stream(self._path(_EVENTS)) as stream:
-                    stream.write(data)
-                return
-            except NotImplementedError:  # by stores of objects, such as S3
-                self._n_files = len(_listed(self._filesystem, self.folder))
-        with self._filesystem.open_output_stream(
-            self._path(f"{_EVENTS}_{self._n_files:09}")
-        ) as stream:
-            stream.write(data)
-        self._n_files += 1
+        if self._filesystem.type_name in _APPENDING:
+            with self._filesystem.open_append_stream(self._path(_EVENTS)) as stream:
+                stream.write(_as_lines(parts))
+            return
+        if self._driver is None:
+            self._driver = len(_listed(self._filesystem, self.folder))  # more than any before had
+        for part in parts:
+            self._parts.setdefault(part[_TRIAL], []).append(part)
+        for trial in dict.fromkeys(part[_TRIAL] for part in parts):
+            path = self._path(f"{_EVENTS}_{self._driver:09}_{trial}")
+            with self._filesystem.open_output_stream(path) as stream:
+                stream.write(_as_lines(self._parts[trial]))
 
     def write(self, name: str, record: Mapping[str, Any]) -> None:
         """Write a record that is none of a trial, in place of an earlier one of that name."""
@@ -149,6 +149,11 @@ def of_this_version(what: str) -> Iterator[None]:
             f"{what} is of an earlier version of mfhpo: it has no {error}. Begin the experiment "
             f"anew, under another RunConfig(name=...)."
         ) from error
+
+
+def _as_lines(parts: Sequence[Mapping[str, Any]]) -> bytes:
+    # What a process that died has left of a line is a line of its own.
+    return ("\n" + "".join(json.dumps(part) + "\n" for part in parts)).encode()
 
 
 def _listed(filesystem: pyarrow.fs.FileSystem, folder: str) -> list[pyarrow.fs.FileInfo]:

@@ -138,11 +138,11 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         run, record = self._runs.add(trial), self._records.get(trial.trial_id)
         is_known = record is not None or trial.run_metadata.start_time is not None
         if trial.is_finished():
-            run.is_over = True
+            self._runs.end(run)
             self._slots.hold(trial)
         elif self._closed or is_over(events_in(record), len(self._meter.levels) - 1):
             end_unstarted(search, trial, str(self._metric))
-            run.is_over = True
+            self._runs.end(run)
         elif is_known or not suggests(search):
             hold_back(search, trial)
         else:
@@ -336,7 +336,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         if course is not None and not run.doomed:
             course.lose(run, "its trial was stopped")
         self._slots.leave(run)
-        run.is_over = True
+        self._runs.end(run)
         if course is None:
             return
         if not run.doomed:

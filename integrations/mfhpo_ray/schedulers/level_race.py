@@ -47,6 +47,7 @@ class LevelRace:
         self._last = len(meter.levels) - 1
         self._has_warned = False  # of trials that somebody has stopped
         self._found: list[dict[str, Any]] = []
+        self._arms: dict[int, int] = {}  # those of the runs, by the experiment's
         self._knows_resumption = False
         for event in self.experiment.events:  # before a restart
             self._note(event)
@@ -223,8 +224,10 @@ class LevelRace:
         if self._promotion is not None and self._promotion.repeats:
             again = {run.arm for run in self._runs if run.reached == self._last}
 
-        def is_available(configuration: Mapping[str, Any], level: int) -> bool:
-            arm = self._runs.arm(configuration)
+        def is_available(number: int, configuration: Mapping[str, Any], level: int) -> bool:
+            arm = self._arms.get(number)
+            if arm is None:
+                arm = self._arms[number] = self._runs.arm(configuration)
             may_add = level == self._last and arm in again
             if may_add or self._run_below(arm, level, at_rest):
                 return True
@@ -255,8 +258,9 @@ class LevelRace:
         arms, full = runner.policy.active, experiment.ledger.full
         for level in range(first, self._last + 1):
             for arm in arms[np.argsort(coming[arms, level], kind="stable")].tolist():
-                run = self._run_below(arm, level, at_rest)
-                if run is not None and (arm, level, runner.purpose) not in full:
+                is_full = (arm, level, runner.purpose) in full
+                run = None if is_full else self._run_below(arm, level, at_rest)
+                if run is not None:
                     work = experiment.next(fixed=(runner.configurations[arm], level))
                     return (run, work) if isinstance(work, Assignment) else None
         return None

@@ -19,7 +19,6 @@ from mfhpo.problem import Observation
 from mfhpo_ray.experiment.encoding import described, encode
 from mfhpo_ray.experiment.journal import EVENTS, SHARED, events_in
 from mfhpo_ray.experiment.limits import Limits, finite_limit, give_folder, stop_at_once
-from mfhpo_ray.experiment.prices import required_resources
 from mfhpo_ray.experiment.space import without
 
 ADDED = "_again"
@@ -112,7 +111,6 @@ class Runs:
 
     def of(self, arm: int) -> list[Run]:
         """Return the runs of an arm that are not over."""
-        self._by_arm[arm] = [run for run in self._by_arm[arm] if not run.is_over]
         return self._by_arm[arm]
 
     def find(self, trial_id: str) -> Run | None:
@@ -126,6 +124,12 @@ class Runs:
         self._by_arm[run.arm].append(run)
         return run
 
+    def end(self, run: Run) -> None:
+        """Note that a run's trial can go on no more."""
+        if not run.is_over:
+            run.is_over = True
+            self._by_arm[run.arm].remove(run)
+
     def sort(self) -> None:
         """Order arms and runs as their trials were made, also in a restored experiment."""
 
@@ -138,7 +142,8 @@ class Runs:
         self.configurations = Configurations(describe=described)
         for run in self:
             run.arm = self.arm(run.trial.config)
-            self._by_arm[run.arm].append(run)
+            if not run.is_over:
+                self._by_arm[run.arm].append(run)
 
     def arm(self, config: Mapping[str, Any]) -> int:
         """Return the arm of a configuration; a new one if it was not seen before."""
@@ -223,8 +228,9 @@ def slots_for(trial: Trial) -> float:
     """Return how many trials like this one fit into the cluster; infinite if nobody knows."""
     if not ray.is_initialized():
         return math.inf
-    there = ray.cluster_resources()
-    needed = {name: round(n * _PARTS) for name, n in required_resources(trial).items()}
+    there, request = ray.cluster_resources(), trial.placement_group_factory
+    held: dict[str, float] = {} if request is None else request.required_resources
+    needed = {name: round(n * _PARTS) for name, n in held.items()}
     fitting = [round(there.get(name, 0.0) * _PARTS) // n for name, n in needed.items() if n]
     return max(1.0, min(fitting, default=math.inf))
 

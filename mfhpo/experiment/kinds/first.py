@@ -11,9 +11,6 @@ from mfhpo.experiment.events import Begun, Origin
 from mfhpo.knowledge.space import Numeric, OneOf, Point
 from mfhpo.search.earlier import believed, near
 
-NOT_FIRST: tuple[Origin, Mapping[str, Any]] = ("chosen", {})
-"""Of an arm that the search chooses, or draws at random."""
-
 
 class Space(Protocol):
     """A space that configurations are drawn from; `kinds` are what parameters are to a model."""
@@ -30,10 +27,9 @@ class Space(Protocol):
 
 
 class TriedFirst:
-    """Says which values the first arms have; what it knows about arms, their claims tell.
+    """Says which values the first arms have, for a space that has some of them.
 
     Earlier configurations take turns with others, which guard against earlier results that mislead.
-    Raises ValueError where a `space` has none of them, or not the centre of a belief.
     """
 
     def __init__(
@@ -49,7 +45,7 @@ class TriedFirst:
 
     def _check(self, space: Space) -> None:
         given, self._earlier = self._earlier, [*filter(space.place, self._earlier)]
-        having = f"the space, which has the parameters {shown(sorted(space.kinds))}"
+        having = f"the space, with the parameters {shown(sorted(space.kinds))}"
         if given and not self._earlier:
             raise ValueError(
                 f"earlier has no configuration with a value of {having}: the first one is "
@@ -61,14 +57,14 @@ class TriedFirst:
                     f"beliefs[{name!r}] must be a value of {having}, got {shown(centre)}."
                 )
 
-    def values_of(self, arm: int) -> tuple[Origin, Mapping[str, Any]]:
-        """Return why one of the first arms is begun, and the values that it has for that reason."""
+    def values_of(self, arm: int, is_first: bool) -> tuple[Origin, Mapping[str, Any]]:
+        """Return why an arm is begun, and the values that one of the first has for that reason."""
         n_earlier = len(self._of_earlier)
         n_others = arm - n_earlier
-        if n_earlier < len(self._earlier) and n_earlier <= n_others:
+        if is_first and n_earlier < len(self._earlier) and n_earlier <= n_others:
             return "earlier", self._earlier[n_earlier]
-        values = believed(self._beliefs, n_others)
-        return ("belief", values) if values else NOT_FIRST
+        values = believed(self._beliefs, n_others) if is_first else {}
+        return ("belief" if values else "chosen"), values
 
     def point_in(
         self, space: Space, origin: Origin, values: Mapping[str, Any], key: Sequence[int]

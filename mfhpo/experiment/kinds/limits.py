@@ -82,7 +82,7 @@ class LimitRunner(Runner):
         n, known = self.policy.n_arms, len(self.configurations)
         if self.available is None:
             return list(range(known, n))
-        able = {arm for arm in range(known) if self.available(self.configurations[arm], 0)}
+        able = {arm for arm in range(known) if self.available(arm, self.configurations[arm], 0)}
         return [arm for arm in range(n) if arm not in able]
 
     def learn(self, pull: Pull, observation: Observation, purpose: str) -> None:

@@ -16,7 +16,7 @@ from mfhpo.certification.certification import MakeCertifier
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations, arm_of_baseline
 from mfhpo.experiment.events import Begun, Found, Purpose
-from mfhpo.experiment.kinds.first import NOT_FIRST, Space, TriedFirst
+from mfhpo.experiment.kinds.first import Space, TriedFirst
 from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst
 from mfhpo.experiment.kinds.settings import Settings, levels_in_words
 from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace
@@ -156,9 +156,8 @@ class SearchRunner(Runner):
         if pull.arm < len(self.configurations):
             return self._wanted(pull)
         point = self.policy.point_of(pull.arm)
-        origin, values = NOT_FIRST
-        if not point and pull.arm < self.policy.search.n_first:
-            origin, values = self._first.values_of(pull.arm)
+        is_first = not point and pull.arm < self.policy.search.n_first
+        origin, values = self._first.values_of(pull.arm, is_first)
         if self.draws:
             draw = self.configurations.next_draw
             return Wanted(pull, values, "search", point, draw=draw, origin=origin)

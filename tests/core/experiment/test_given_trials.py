@@ -48,7 +48,9 @@ def test_repeats_are_counted_by_configuration_level_and_purpose():
 
 def test_what_is_not_available_is_passed_over():
     story = Story(race(3))
-    work = story.experiment.next(available=lambda configuration, level: configuration["x"] == 2)
+    work = story.experiment.next(
+        available=lambda arm, configuration, level: configuration["x"] == 2
+    )
     assert isinstance(work, Assignment)
     assert work.configuration == {"x": 2}
     assert isinstance(story.experiment.next(available=lambda *_: False), Wait)
@@ -205,7 +207,9 @@ def test_limits_are_chosen_for_what_is_available_and_configurations_may_come_lat
     """Among those that can be run the choice is the policy's, however many cannot."""
     settings = LimitSettings(candidates=[{"x": x} for x in range(8)], limits=[1.0], n_arms=9)
     story = Story(settings)
-    work = story.experiment.next(available=lambda configuration, level: configuration["x"] == 7)
+    work = story.experiment.next(
+        available=lambda arm, configuration, level: configuration["x"] == 7
+    )
     assert isinstance(work, Assignment)
     assert work.configuration == {"x": 7}
     assert isinstance(story.experiment.next(available=lambda *_: False), Wait)

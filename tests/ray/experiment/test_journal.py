@@ -55,10 +55,12 @@ def test_a_line_that_was_cut_short_is_left_out(journal, tmp_path, caplog, n_byte
     assert ("was cut short" in caplog.text) == is_cut
 
 
-def test_a_store_that_appends_nothing_gets_a_file_for_each_part(tmp_path):
+def test_a_store_that_appends_nothing_gets_a_file_for_each_trial_and_driver(tmp_path):
     files = pyarrow.fs.LocalFileSystem()
 
     class Objects:
+        type_name = "s3"
+
         def open_append_stream(self, path):
             raise NotImplementedError("It is not possible to append efficiently to S3 objects")
 
@@ -69,8 +71,9 @@ def test_a_store_that_appends_nothing_gets_a_file_for_each_part(tmp_path):
         journal = Journal(Objects(), str(tmp_path))
         journal.append([part])
         journal.append([{"trial": "b", "events": []}])
+        journal.append([{"trial": "b", "events": []}])
     assert journal.read() == RECORDS
-    assert len(list(tmp_path.iterdir())) == 6
+    assert len(list(tmp_path.iterdir())) == 5
 
 
 def stored(tmp_path, timestamp=None):

@@ -36,7 +36,7 @@ def test_runs_that_are_over_are_not_listed():
     runs = Runs(["seed"])
     first = runs.add(trial_of(0, x=1, seed=0))
     second = runs.add(trial_of(1, x=1, seed=1))
-    first.is_over = True
+    runs.end(first)
     assert runs.of(0) == [second]
     assert list(runs) == [first, second]
     assert runs.of(7) == []

@@ -84,11 +84,11 @@ def test_a_study_of_our_own_counts_at_its_target():
 
 def test_a_study_that_is_of_no_use_says_why():
     two = optuna.create_study(directions=["minimize", "maximize"], study_name="two")
-    with pytest.raises(ValueError, match="study 'two' must have one objective"):
+    with pytest.raises(ValueError, match=r"results must have a row .*value of study 'two'"):
         SearchSampler(earlier=[two])
     empty = study_of({})
     empty.add_trial(create_trial(state=TrialState.FAIL))
-    with pytest.raises(ValueError, match=r"study 'earlier minimize' has no trial .* leave it out"):
+    with pytest.raises(ValueError, match=r"results must have a row .*value of study 'earlier"):
         SearchSampler(earlier=[empty])
 
 
