@@ -40,9 +40,9 @@ from benchmarks.provenance import provenance
 from benchmarks.report import as_json, progress, write
 from mfhpo import Fidelity
 from mfhpo.experiment import Assignment, Ended, Experiment, SearchSettings
+from mfhpo.knowledge.earlier import first_configurations
 from mfhpo.knowledge.space import Numeric, OneOf, Point, place_in_range
 from mfhpo.search import DeclaredSearch, EarlierResults
-from mfhpo.search.earlier import first_configurations
 
 BUDGETS = (3.0, 5.0, 10.0, 20.0, 50.0)
 FAMILIES = ("lcbench", "rbv2_xgboost")

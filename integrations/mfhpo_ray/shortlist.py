@@ -19,7 +19,6 @@ from mfhpo.certification.candidates import (
     n_finalists,
 )
 from mfhpo.experiment import key_of
-from mfhpo.search import EarlierResults
 from mfhpo_ray.experiment.encoding import described
 from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.experiment.metric import as_number
@@ -122,26 +121,6 @@ def shortlist_of(
         ),
     )
     return shortlist, length or None
-
-
-def as_results(source: Any) -> Any:
-    """Return what an experiment has found as `EarlierResults`; anything else as it is."""
-    if not isinstance(source, ResultGrid):
-        return source
-    analysis = getattr(source, "_experiment_analysis", None)
-    metric = getattr(analysis, "default_metric", None)
-    mode = getattr(analysis, "default_mode", None)
-    if not (metric and mode):
-        raise ValueError(
-            "earlier has results of an experiment whose TuneConfig names no metric and mode; give "
-            "EarlierResults of its configurations and values."
-        )
-    rows, name = [], f"{metric} of the experiment"  # no key of a configuration
-    for result in (source[number] for number in range(len(source))):
-        value = as_number(flatten_dict(result.metrics or {}).get(metric))
-        if not result.error:
-            rows.append({**copied(result.config or {}), name: value})
-    return EarlierResults(rows, value=name, direction="maximize" if mode == "max" else "minimize")
 
 
 def _whole_baseline(baseline: Mapping[str, Any], configs: Sequence[Config]) -> Config:

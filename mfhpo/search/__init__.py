@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 from mfhpo._validation.parameters import document
 from mfhpo._validation.renamed import renamed
+from mfhpo.knowledge.earlier import EarlierResults
 from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace, place_in_range
 from mfhpo.search.budget import BudgetUnit
 from mfhpo.search.budgeted import BudgetedSearch
 from mfhpo.search.declared import DeclaredSearch, SearchOptions, has_levels
-from mfhpo.search.earlier import EarlierResults
 from mfhpo.search.halving import HalvingSearch
 from mfhpo.search.model_search import ModelSearch
 from mfhpo.search.policy import SearchPolicy

@@ -10,6 +10,7 @@ from mfhpo._validation import check_baseline, check_count, check_flag, check_lim
 from mfhpo.certification.certification import MakeCertifier
 from mfhpo.certification.choice import check_blocks
 from mfhpo.knowledge.candidates import CandidatesLike, configurations_of, space_of
+from mfhpo.knowledge.earlier import checked_beliefs, first_configurations
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, SubGaussian
 from mfhpo.knowledge.space import Point, SearchSpace
@@ -17,7 +18,6 @@ from mfhpo.problem import Policy, Problem
 from mfhpo.racing.declaration import Declaration, SigmaLike, as_fidelity, as_noise
 from mfhpo.search.budget import LEAST_OF_FINALISTS, MOST_FINALISTS, USUAL_SHARE_OF_GIVEN
 from mfhpo.search.budgeted import BudgetedSearch
-from mfhpo.search.earlier import checked_beliefs, first_configurations
 from mfhpo.search.finalists import numbered
 from mfhpo.search.halving import HalvingSearch
 from mfhpo.search.model_search import ModelSearch
@@ -194,10 +194,9 @@ class DeclaredSearch:
         first = first_configurations(earlier, owned, as_results)
         believed_in = checked_beliefs(beliefs, owned)
         if given is not None and (first or believed_in):
-            name = "earlier" if first else "beliefs"
             raise ValueError(
-                f"{name} says what to draw first, but candidates are given and all of them begin; "
-                f"leave {name} out."
+                "earlier and beliefs say what is drawn first, but candidates are given, and all of "
+                "them begin; leave them out."
             )
         declared = cls(known, checkpoints, replicate, given, options, baseline, first, believed_in)
         declared.race(known.levels or (), seed=0, sign=1.0)

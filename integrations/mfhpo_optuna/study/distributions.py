@@ -19,10 +19,10 @@ from optuna.trial import FrozenTrial
 
 from mfhpo._validation import is_number, shown
 from mfhpo.experiment import configurations
+from mfhpo.knowledge.earlier import near
 from mfhpo.knowledge.fidelity import Fidelity, geometric_levels
 from mfhpo.knowledge.replicate import replicate_of
 from mfhpo.search import Numeric, OneOf, Point, place_in_range
-from mfhpo.search.earlier import near
 
 _WITHOUT_STEPS = Numeric()
 

@@ -11,11 +11,11 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import Declaration
 from mfhpo.racing.options import own_and_host, runs
 from mfhpo.search import BudgetedSearch, DeclaredSearch, SearchOptions
+from mfhpo_ray.experiment.metric import as_results
 from mfhpo_ray.experiment.options import SearcherOptions
 from mfhpo_ray.experiment.space import copied, without
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
 from mfhpo_ray.searchers.trials import Source, Trials
-from mfhpo_ray.shortlist import as_results
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 from mfhpo._validation import shown
 from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun, Origin
+from mfhpo.knowledge.earlier import believed, near
 from mfhpo.knowledge.space import Numeric, OneOf, Point
-from mfhpo.search.earlier import believed, near
 
 
 class Space(Protocol):
@@ -40,10 +40,8 @@ class TriedFirst:
     ) -> None:
         self._earlier, self._beliefs = [*earlier], beliefs
         self._of_earlier: dict[int, Mapping[str, Any]] = {}  # by arm, what it was to have
-        if space is not None:
-            self._check(space)
-
-    def _check(self, space: Space) -> None:
+        if space is None:
+            return
         given, self._earlier = self._earlier, [*filter(space.place, self._earlier)]
         having = f"the space, with the parameters {shown(sorted(space.kinds))}"
         if given and not self._earlier:
