@@ -109,7 +109,7 @@ def checked_beliefs(beliefs: Any, owned: Collection[str] = ()) -> dict[str, tupl
     check_parameters("beliefs", beliefs, owned)
     found = {}
     for name, given in beliefs.items():
-        is_pair = isinstance(given, tuple) and len(given) == 2
+        is_pair = isinstance(given, (tuple, list)) and len(given) == 2
         centre, weight = given if is_pair else (given, _USUAL_WEIGHT)
         if not is_number(weight) or not 0.0 < weight <= 1.0:
             raise ValueError(
