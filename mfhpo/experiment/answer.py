@@ -57,10 +57,9 @@ class Answer:
         See `mfhpo.problem.Recommendation`.
     searched
         Whether it is the answer of a search, whose claims are about a shortlist.
-    tried, at_target
-        Number of configurations that a search has tried at any level, and at the target.
-    earlier
-        How many of the first configurations of a search came from earlier results.
+    tried, earlier, at_target
+        Number of configurations that a search has tried at any level, of those that came from
+        earlier results, and of those at the target.
     left
         How many configurations are not at the target, by where they were left.
     chance
