@@ -18,7 +18,7 @@ export RAY_USAGE_STATS_ENABLED ?= 0
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installations into one environment do not mix
-.PHONY: help quickstart test test-all docs data evidence readme-figures assumptions test-ray test-faults soak size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds authors overhead scale time-limit ray-tune bench-hpo bench-hpo-full bench-nas bench-recorded bench-clock small-spaces search-limits certificates certify-share certainty chance quickstart-cost certificate-cost baselines fingerprints delta certify questions when-settled peers replay sklearn-search new-data wheel test-wheel clean
+.PHONY: help quickstart test test-all docs data evidence readme-figures assumptions test-ray test-faults soak size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds authors overhead scale time-limit ray-tune bench-hpo bench-hpo-full bench-nas bench-recorded bench-clock small-spaces earlier search-limits certificates certify-share certainty chance quickstart-cost certificate-cost baselines fingerprints delta certify questions when-settled peers replay sklearn-search new-data wheel test-wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -129,6 +129,9 @@ bench-recorded: $(VENV)/.for-benchmarks | $(RESULTS) ## the same on recorded tra
 
 bench-clock: $(VENV)/.for-benchmarks | $(RESULTS) ## the same on a virtual clock with 1, 4, 16 and 64 workers, in many hours; resumable; needs make data
 	$(RUN) -m benchmarks.hpo clock $(ARGS)
+
+earlier: $(VENV)/.for-benchmarks | $(RESULTS) ## what earlier results and beliefs are worth, on tasks that judge; resumable; needs make data
+	$(RUN) -m benchmarks.hpo.earlier --judged --output $(RESULTS)/earlier.json $(ARGS)
 
 small-spaces: $(VENV)/.for-benchmarks .venvs/peer-optuna-gp/.made | $(RESULTS) ## one or two parameters at 20 full evaluations, beside Optuna's Gaussian process; resumable; needs 6 GB and python3.11
 	$(RUN) -m benchmarks.hpo.small_spaces --output $(RESULTS)/small_spaces.json $(ARGS)

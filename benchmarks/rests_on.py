@@ -31,6 +31,7 @@ _PREFIXES: dict[str, tuple[str, ...]] = {
     "benchmarks.hpo.certify_share": ("search by model", "certificate", "policy looks"),
     "benchmarks.hpo.chance": ("search by", "certificate"),
     "benchmarks.hpo.clock.limits": _SEARCH,
+    "benchmarks.hpo.earlier": ("search by model",),
     "benchmarks.hpo.small_spaces": _SEARCH,
     "benchmarks.import_time": (),
     "benchmarks.new_data_interval": ("sklearn MFSearchCV", "sklearn SpaceSearchCV"),

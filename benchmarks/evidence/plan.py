@@ -83,6 +83,7 @@ BENCHMARKS = (
     Benchmark("hpo", "benchmarks.hpo", "--quick --seeds=1 --minutes 3"),
     Benchmark("hpo_nas", "benchmarks.hpo", "--nas --seeds=1", "--nas"),
     Benchmark("hpo_recorded", "benchmarks.hpo", "--recorded --seeds=1 --minutes 3", "--recorded"),
+    Benchmark("earlier", "benchmarks.hpo.earlier", "--tasks 1 --seeds 1", data="yahpo"),
     Benchmark("small_spaces", "benchmarks.hpo.small_spaces", "--seeds 2"),
     Benchmark(
         "settled",

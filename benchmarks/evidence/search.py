@@ -280,6 +280,21 @@ def small_spaces() -> str:
     return table([*head, "difference, 95 %", "ours is less"], rows)
 
 
+def earlier() -> str:
+    """Regret of searches that begin with earlier results or beliefs, beside TPE."""
+    found = result("earlier")
+    rows = []
+    for row in found["table"]:
+        family = "LCBench" if row["family"] == "lcbench" else row["family"]
+        cells = [
+            f"{of:.1f} ({ratio:.2f})" for of, ratio in zip(row["regret"], row["ratio"], strict=True)
+        ]
+        missing = [""] * (len(found["budgets"]) - len(cells))
+        rows.append([family, row["method"], *cells, *missing])
+    head = ["tasks", "method", *(f"after {budget:g}" for budget in found["budgets"])]
+    return table(head, rows, words=2)
+
+
 def scikit_learn() -> str:
     """What scikit-learn's searches and ours hand over, for the same number of full fits."""
     rows = []
@@ -353,6 +368,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "losses of the search": losses("hpo", "hpo_nas"),
     "losses on judged tasks": losses(JUDGED),
     "small spaces": small_spaces,
+    "earlier": earlier,
     "scikit-learn's searches": scikit_learn,
     "new data": new_data,
     "search limits": limits,

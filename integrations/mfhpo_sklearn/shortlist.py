@@ -22,9 +22,11 @@ from mfhpo.certification.candidates import (
 )
 from mfhpo.experiment import key_of
 from mfhpo.knowledge.fidelity import native
+from mfhpo.search import EarlierResults
 
 BaselineLike: TypeAlias = Mapping[str, Any] | Literal["estimator"] | None
 
+_VALUE = "score of the search"  # no parameter has such a name
 _NEW = -1  # in place of the row of a baseline that the search has not tried
 
 
@@ -101,6 +103,27 @@ def shortlist_of(
         shares_splits="n_resources" not in results,
     )
     return shortlist, scorer
+
+
+def as_results(source: Any) -> Any:
+    """Return what a fitted search has found, or its ``cv_results_`` say, as `EarlierResults`.
+
+    Anything else is returned as it is.
+    """
+    results = getattr(source, "cv_results_", source)
+    if not isinstance(results, Mapping) or not {"params", "mean_fit_time"} <= results.keys():
+        return source
+    metric = refit if isinstance(refit := getattr(source, "refit", None), str) else "score"
+    scores = results.get(f"mean_test_{metric}")
+    if scores is None:
+        raise ValueError(
+            "earlier has cv_results_ of several metrics; give the fitted search, whose refit names "
+            "one, or EarlierResults of settings and scores."
+        )
+    resources = np.asarray(results.get("n_resources", np.zeros(len(scores))))
+    farthest = np.flatnonzero(resources == resources[np.isfinite(scores)].max(initial=0))
+    rows = [{**results["params"][row], _VALUE: scores[row]} for row in farthest]
+    return EarlierResults(rows, value=_VALUE, direction="maximize")
 
 
 def own_setting(estimator: Any, given: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from mfhpo.knowledge.candidates import configurations_of
 from mfhpo.search import DeclaredSearch
 from mfhpo_sklearn.policy_search import PolicySearchCV
 from mfhpo_sklearn.resources import Resource
-from mfhpo_sklearn.shortlist import described, own_setting
+from mfhpo_sklearn.shortlist import as_results, described, own_setting
 
 _REPLICATE = "number of the split"  # no parameter of an estimator has such a name
 _USUAL_BUDGET = 100.0  # full fits: as many as 20 settings on five folds take
@@ -75,6 +75,8 @@ class SpaceSearchCV(PolicySearchCV):
         and is always among the finalists; ``certificate_`` says by how much the winner is better
         than it, at least. That takes half of `delta`. With `candidates`, it is one of them. None:
         there is none.
+    earlier, beliefs
+        See `mfhpo.search.SearchOptions`. Results are fitted searches, or their ``cv_results_``.
     max_failures
         A setting of the shortlist without any score leaves after so many fits that fail.
 
@@ -126,6 +128,8 @@ class SpaceSearchCV(PolicySearchCV):
         certify_share: float = 0.5,
         top: int = 8,
         baseline: Mapping[str, Any] | int | None = None,
+        earlier: Sequence[Any] | None = None,
+        beliefs: Mapping[str, Any] | None = None,
         delta: float = 0.05,
         epsilon: float | None = None,
         max_failures: int = 3,
@@ -176,6 +180,9 @@ class SpaceSearchCV(PolicySearchCV):
             epsilon=self.epsilon,
             max_failures=self.max_failures,
             baseline=self._whole_baseline(parameters),
+            earlier=self.earlier,
+            as_results=as_results,
+            beliefs=self.beliefs,
             candidates=numbered(Configurations(listed, described)) if listed else given,
         )
         if is_open and budget is not None and _ENOUGH_FOR_ALL * parameters.size <= budget:

@@ -23,7 +23,9 @@ _OF_RACES = (
     *("delta", "epsilon", "certified", "certifies", "survivors", "compared", "assumptions"),
     *("remaining_cost", "conditions", "unseen", "not_compared", "failures", "notices"),
 )
-_OF_SEARCHES = ("tried", "at_target", "left", "chance", "stopped", "saved", "certificate")
+_OF_SEARCHES = (
+    *("tried", "earlier", "at_target", "left", "chance", "stopped", "saved", "certificate"),
+)
 _OF_LIMITS = (
     *("params", "arm", "limit", "gain", "interval", "delta", "survival", "censored", "finished"),
     *("reason", "seconds", "trials", "survivors", "assumptions", "estimated"),
@@ -54,8 +56,9 @@ class Answer(Recommendation):
         they run, such as `mfhpo.MFUCB`, are not.
     searched
         Whether it is the answer of a search, whose claims are about a shortlist.
-    tried, at_target
-        Number of configurations that a search has tried at any level, and at the target.
+    tried, earlier, at_target
+        Number of configurations that a search has tried at any level, of those that came from
+        earlier results, and of those at the target.
     left
         How many configurations are not at the target, by where they were left.
     chance
@@ -94,6 +97,7 @@ class Answer(Recommendation):
     # Of searches.
     searched: bool = False
     tried: int = 0
+    earlier: int = 0
     at_target: int = 0
     left: dict[str, int] = field(default_factory=dict)
     chance: float | None = None
@@ -248,6 +252,8 @@ def _race_in_words(answer: Answer) -> list[str]:
 def _search_in_words(answer: Answer) -> list[str]:
     tried = f"  search      {answer.tried} configurations tried, "
     tried += f"{answer.at_target} of them at the target"
+    if answer.earlier:
+        tried += f"; {answer.earlier} of the first came from earlier results, which are no evidence"
     if answer.left:
         tried += f"; {left_in_words(answer.left)}"
     if answer.chance is not None:

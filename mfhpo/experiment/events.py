@@ -19,7 +19,7 @@ from mfhpo.knowledge.fidelity import native
 from mfhpo.knowledge.space import Numeric, OneOf, Point
 
 Purpose = Literal["given", "search", "again", "certificate"]
-Origin = Literal["chosen", "enqueued", "retry"]
+Origin = Literal["chosen", "enqueued", "retry", "earlier", "belief"]
 
 _MARKS = {"tuple", "dict", "numeric places", "choice of"}  # what JSON cannot say by itself
 
@@ -129,9 +129,10 @@ class Begun(Event):
     shortlist
         Keys of the configurations that a certificate compares.
     origin, retry_of
-        Who chose it; and the claim whose place it takes, or any earlier one in that place. It has
-        a place of its own if that one was given up, or was of another configuration, level or
-        block.
+        Who chose it, or why it is tried first: a configuration of earlier results, or one around
+        centres that its user believes in, where a draw's `configuration` is what they say. And
+        the claim whose place it takes, or any earlier one in that place. It has a place of its own
+        if that one was given up, or was of another configuration, level or block.
     is_baseline
         Whether the host knows that the configuration is the one in use today.
     worker

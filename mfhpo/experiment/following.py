@@ -124,7 +124,7 @@ def following(
         if not can_be or (pull.arm, pull.fidelity, wanted.purpose) in full:
             runner.held[pull] += 1
             continue
-        left = _assigned(state, wanted, "chosen")
+        left = _assigned(state, wanted, wanted.origin)
         if not n_left or pull.arm >= len(runner.configurations):
             break
         n_left -= 1

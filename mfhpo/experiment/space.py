@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from mfhpo._validation import check_dictionaries, is_number, shown
+from mfhpo.experiment.configurations import described
 from mfhpo.knowledge.fidelity import native
 from mfhpo.knowledge.space import Numeric, OneOf, Point
 
@@ -45,6 +46,12 @@ class _Values:
     def _place(self, index: int) -> float:
         return (index + 0.5) / len(self.values)
 
+    def place_of(self, value: Any) -> float | None:
+        index = index_of(value, self.values)
+        if index is None:
+            return None
+        return self._place(index) if self._is_ordered else float(index)
+
     def draw(self, place: float | None, rng: np.random.Generator) -> tuple[Any, float]:
         n = len(self.values)
         if place is None:
@@ -61,6 +68,11 @@ class _Continuous:
     distribution: Any
     kind = Numeric()
     size = math.inf
+
+    def place_of(self, value: Any) -> float | None:
+        low, high = self.distribution.support()
+        is_inside = is_number(value) and low <= value <= high
+        return float(self.distribution.cdf(value)) if is_inside else None
 
     def draw(self, place: float | None, rng: np.random.Generator) -> tuple[Any, float]:
         place = float(rng.random()) if place is None else place
@@ -98,6 +110,10 @@ class _Discrete:
     def _places_of(self, values: Any) -> Any:
         return self.distribution.cdf(values) - self.distribution.pmf(values) / 2.0
 
+    def place_of(self, value: Any) -> float | None:
+        is_inside = is_number(value) and self.distribution.pmf(value) > 0.0
+        return float(self._places_of(value)) if is_inside else None
+
     def draw(self, place: float | None, rng: np.random.Generator) -> tuple[Any, float]:
         place = float(rng.random()) if place is None else place
         value = native(self.distribution.ppf(_inside(place)))
@@ -118,6 +134,9 @@ class _Opaque:
     distribution: Any
     kind = None
     size = math.inf
+
+    def place_of(self, value: Any) -> None:
+        return None
 
     def draw(self, place: float | None, rng: np.random.Generator) -> tuple[Any, None]:
         state = np.random.RandomState(int(rng.integers(2**31)))
@@ -181,8 +200,30 @@ class DistributionSpace:
                 own[known_as] = place
         return params, own
 
+    def place(self, values: Mapping[str, Any]) -> Point:
+        """Return the point of some values, of several spaces in the one that has most of them."""
+        point: dict[str, float] = {}
+        n_placed = []
+        for which, space in enumerate(self._spaces):
+            here = {name: space[name].place_of(values[name]) for name in space.keys() & values}
+            placed = {self._known_as(which, n): at for n, at in here.items() if at is not None}
+            n_placed.append(len(placed))
+            point |= placed
+        if len(self._spaces) > 1 and n_placed.count(max(n_placed)) == 1:
+            point[_WHICH] = float(np.argmax(n_placed))
+        return point
+
     def _known_as(self, which: int, name: str) -> str:
         return name if len(self._spaces) == 1 else f"{_WHICH}[{which}].{name}"
+
+
+def index_of(value: Any, choices: Sequence[Any]) -> int | None:
+    """Return the index of a value among choices, 1 and 1.0 being the same; None without one."""
+    for index, choice in enumerate(choices):
+        are_numbers = is_number(choice) and is_number(value)
+        if choice == value if are_numbers else described(choice) == described(value):
+            return index
+    return None
 
 
 def _part(name: str, given: Any) -> _Part:

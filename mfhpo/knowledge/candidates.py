@@ -30,35 +30,45 @@ def configurations_of(
     if isinstance(candidates, Integral) and not isinstance(candidates, bool):
         return check_count("candidates", int(candidates), 2, MOST_ARMS)
     right = "a number, a list of dictionaries, a dictionary of columns or a DataFrame"
-    rows = candidates
-    if hasattr(candidates, "to_dict") and getattr(candidates, "ndim", None) != 1:
-        rows = candidates.to_dict(orient="records")
-    elif isinstance(candidates, Mapping):
-        columns = {
-            name: check_sequence(f"candidates[{name!r}]", column, "a column of values")
-            for name, column in candidates.items()
-        }
-        lengths = {name: len(column) for name, column in columns.items()}
-        if len(set(lengths.values())) > 1:
-            raise ValueError(f"candidates must have columns of one length, got {lengths}.")
-        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    is_table = rows is not candidates
-    listed = [
-        {
-            name: native(value)
-            for name, value in row.items()
-            if not (is_table and (value is None or value != value))
-        }
-        for row in check_dictionaries("candidates", rows, right)
-    ]
+    listed, is_table = rows_of("candidates", candidates, right)
     if is_table:
         check_parameters("candidates", set().union(*listed), owned)
-        _restore_integers(listed)
     if len(listed) < 2:
         raise ValueError(f"candidates must be at least 2 configurations, got {len(listed)}.")
     if not may_repeat:
         check_configurations("candidates", listed, owned=owned)
     return listed
+
+
+def rows_of(name: str, given: CandidatesLike, right: str) -> tuple[list[dict[str, Any]], bool]:
+    """Return rows as dictionaries, and whether they are a table, whose NaN and None are left out.
+
+    Raises TypeError or ValueError for anything else, which `name` and what would be `right` say.
+    """
+    rows = given
+    if hasattr(given, "to_dict") and getattr(given, "ndim", None) != 1:
+        rows = given.to_dict(orient="records")
+    elif isinstance(given, Mapping):
+        columns = {
+            each: check_sequence(f"{name}[{each!r}]", column, "a column of values")
+            for each, column in given.items()
+        }
+        lengths = {each: len(column) for each, column in columns.items()}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"{name} must have columns of one length, got {lengths}.")
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    is_table = rows is not given
+    listed = [
+        {
+            each: native(value)
+            for each, value in row.items()
+            if not (is_table and (value is None or value != value))
+        }
+        for row in check_dictionaries(name, rows, right)
+    ]
+    if is_table:
+        _restore_integers(listed)
+    return listed, is_table
 
 
 def _restore_integers(rows: Sequence[dict[str, Any]]) -> None:

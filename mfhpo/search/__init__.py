@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from mfhpo._validation.parameters import document
 from mfhpo._validation.renamed import renamed
+from mfhpo.knowledge.earlier import EarlierResults
 from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace, place_in_range
 from mfhpo.search.budget import BudgetUnit
 from mfhpo.search.budgeted import BudgetedSearch
@@ -18,6 +19,7 @@ __all__ = [
     "BudgetUnit",
     "BudgetedSearch",
     "DeclaredSearch",
+    "EarlierResults",
     "HalvingSearch",
     "ModelSearch",
     "Numeric",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
 
 from mfhpo._validation import check_baseline, check_count, check_flag, check_limit, shown
 from mfhpo.certification.certification import MakeCertifier
 from mfhpo.certification.choice import check_blocks
 from mfhpo.knowledge.candidates import CandidatesLike, configurations_of, space_of
+from mfhpo.knowledge.earlier import checked_beliefs, first_configurations
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, SubGaussian
 from mfhpo.knowledge.space import Point, SearchSpace
@@ -73,6 +74,16 @@ class SearchOptions(TypedDict, total=False):
         no other of them is better than the leader by more than `epsilon`, which has to be given.
         That is an estimate, and nothing is certified then. A `replicate` has no part in it, because
         the search sees one of them alone. None: the search goes on until the budget is spent.
+    earlier
+        What earlier searches of the same model found, also on other data: a list of
+        `EarlierResults`, of results of the library that runs the search, or of configurations. Up
+        to ten are tried first, in turn with random ones: the best of each, then the second best. A
+        parameter that is missing, and a value that the space does not have, is drawn. They set an
+        order and are no evidence. None: there are none.
+    beliefs
+        Where good values may lie, such as ``{"lr": 1e-3, "depth": (6, 0.25)}``: by parameter a
+        centre, or a pair of a centre and a weight, above 0 and at most 1. That share of the first
+        configurations (half, without a weight) is drawn around it. None: anywhere.
     replicate
         Name of the parameter that sets the split or the seed. The objective asks for it, as for the
         fidelity, and the search decides it: its own evaluations all have the same one, so that what
@@ -97,6 +108,8 @@ class SearchOptions(TypedDict, total=False):
     candidates: CandidatesLike
     baseline: Mapping[str, Any] | None
     chance: float | None
+    earlier: Sequence[Any] | None
+    beliefs: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True)
@@ -107,7 +120,7 @@ class DeclaredSearch:
     ----------
     fidelity
         The parameter that sets what an evaluation costs.
-    checkpoints, replicate, candidates
+    checkpoints, replicate, candidates, earlier, beliefs
         See `SearchOptions`.
     baseline
         See `SearchOptions`. Or its index, where the candidates are given.
@@ -121,6 +134,8 @@ class DeclaredSearch:
     candidates: int | Sequence[Mapping[str, Any]] | None
     options: Mapping[str, Any]
     baseline: Mapping[str, Any] | int | None = None
+    earlier: Sequence[Mapping[str, Any]] = ()
+    beliefs: Mapping[str, tuple[Any, float]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -134,12 +149,16 @@ class DeclaredSearch:
         replicate: str | None = None,
         candidates: CandidatesLike = None,
         baseline: Mapping[str, Any] | int | None = None,
+        earlier: Sequence[Any] | None = None,
+        beliefs: Mapping[str, Any] | None = None,
+        as_results: Callable[[Any], Any] = lambda source: source,
         **options: Any,
     ) -> DeclaredSearch:
         """Take what a user gives, and try it, so that wrong arguments raise now.
 
         The budget is in the unit of the fidelity's costs, in `trials` whatever they cost, or in
-        `seconds`, with costs that are measured: one of them, or none.
+        `seconds`, with costs that are measured: one of them, or none. A library makes its own
+        results `EarlierResults` by `as_results`.
         """
         all_three = {"budget": budget, "trials": trials, "seconds": seconds}
         budgets = {name: value for name, value in all_three.items() if value is not None}
@@ -172,7 +191,14 @@ class DeclaredSearch:
                 f"have no parameters that a model could learn from; leave it out."
             )
         check_baseline(baseline, has_index=given is not None)
-        declared = cls(known, checkpoints, replicate, given, options, baseline)
+        first = first_configurations(earlier, owned, as_results)
+        believed_in = checked_beliefs(beliefs, owned)
+        if given is not None and (first or believed_in):
+            raise ValueError(
+                "earlier and beliefs say what is drawn first, but candidates are given, and all of "
+                "them begin; leave them out."
+            )
+        declared = cls(known, checkpoints, replicate, given, options, baseline, first, believed_in)
         declared.race(known.levels or (), seed=0, sign=1.0)
         return declared
 

@@ -70,6 +70,7 @@ TRACED = {
         ": {} configurations of 52": lambda: _argument("ray_tune", "arms"),
         "## Being sure of the best of {}": lambda: _argument("certainty", "arms"),
     },
+    "docs/how-to/earlier.md": {"at the worst. {} seeds": lambda: result("earlier")["seeds"]},
     "docs/evidence/games.md": {"{} random games": lambda: _argument("nash", "games")},
     "docs/evidence/overhead.md": {
         "over {} fresh processes": lambda: _argument("import_time", "rounds")
@@ -146,6 +147,7 @@ GIVEN = {
     "docs/evidence/papers.md": "95 1 0.01 4,000 0.25 3 4 5 5.2 0.001",
     "docs/evidence/search.md": "0.5 4 12 33 100 11 1 16 64 5 10 0.05 25",
     "docs/how-to/declare.md": "32 0.05",
+    "docs/how-to/earlier.md": "60 1,000",
     "docs/how-to/pytorch.md": "9 27",
     "docs/how-to/scikit-learn.md": "1.7",
     "docs/how-to/ray.md": "17 0.05 22 64 1.4 3 80 52 8 40 17",

@@ -15,6 +15,7 @@ from mfhpo.search import BudgetedSearch, DeclaredSearch, SearchOptions
 from mfhpo_optuna.kinds.fidelity import SearchKind
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.loop.report import ProgressLike
+from mfhpo_optuna.study.shortlist import as_results
 from mfhpo_optuna.study.trials.attributes import pull_note
 
 if TYPE_CHECKING:
@@ -96,7 +97,10 @@ class SearchSampler(StudySampler):
         seed: int | None = None,
         **options: Unpack[SearchOptions],
     ) -> None:
-        declared = DeclaredSearch.of(fidelity, **with_defaults(type(self), options))
+        own = with_defaults(type(self), options)
+        declared = DeclaredSearch.of(fidelity, as_results=as_results, **own)
+        if declared.earlier:  # a study notes these, not all that they come from
+            options["earlier"] = list(declared.earlier)
         if proposer is not None and declared.candidates is not None:
             raise ValueError(
                 "proposer and candidates are given, but configurations come from one of them; "

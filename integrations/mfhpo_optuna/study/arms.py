@@ -166,6 +166,7 @@ class Known:
     distributions: dict[str, BaseDistribution] = field(default_factory=dict)
     first: FrozenTrial | None = None  # the first trial that evaluated it and ended
     expected: set[str] = field(default_factory=set)  # names of what was enqueued, and not yet told
+    centres: Params = field(default_factory=dict)  # values that it is to be near
     told_by: int | None = None  # the first trial that suggested anything for it
     # What the first whole trial at each level asked for.
     whole: dict[int, tuple[int, Params]] = field(default_factory=dict)
@@ -210,7 +211,7 @@ class Values:
             return self._hypercube.draw(arm, name, distribution)
         place = (point or {}).get(name)
         if place is None:
-            return drawn(self._seed, arm, name, distribution)
+            return drawn(self._seed, arm, name, distribution, known.centres)
         return value_at(place, distribution)
 
     def configuration(self, params: Mapping[str, Any]) -> Params:

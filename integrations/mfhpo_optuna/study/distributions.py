@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from optuna.trial import FrozenTrial
 
 from mfhpo._validation import is_number, shown
 from mfhpo.experiment import configurations
+from mfhpo.knowledge.earlier import near
 from mfhpo.knowledge.fidelity import Fidelity, geometric_levels, replicate_of
 from mfhpo.search import Numeric, OneOf, Point, place_in_range
 
@@ -70,10 +72,26 @@ def own_value(distribution: BaseDistribution, value: Any) -> Any:
     return next(own for own in distribution.choices if described(own) == described(value))
 
 
-def drawn(seed: int, number: int, name: str, distribution: BaseDistribution) -> Any:
-    """Draw a value of a parameter for a trial or an arm; the same whoever asks."""
+def drawn(
+    seed: int,
+    number: int,
+    name: str,
+    distribution: BaseDistribution,
+    centres: Mapping[str, Any] = MappingProxyType({}),
+) -> Any:
+    """Draw a value of a parameter, near its centre if it has one; the same whoever asks."""
     key = [seed, number, zlib.crc32(name.encode())]
-    return from_unit(float(np.random.default_rng(key).random()), distribution)
+    if name not in centres:
+        return from_unit(float(np.random.default_rng(key).random()), distribution)
+    centre = centres[name]
+    if not contains(distribution, centre):
+        raise ValueError(
+            f"beliefs[{name!r}] must be a value of the objective's {distribution}, got "
+            f"{shown(centre)}."
+        )
+    if not isinstance(kind_of(distribution), Numeric):
+        return own_value(distribution, centre)
+    return value_at(near(place_of(centre, distribution), key), distribution)
 
 
 def from_unit(unit: float, distribution: BaseDistribution) -> Any:

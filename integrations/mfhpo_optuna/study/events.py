@@ -41,6 +41,7 @@ from mfhpo_optuna.study.trials.under_way import End, limit_of, lost_of
 _AT_FIRST, _FOR_EACH_TRIAL = 10_000, 100
 
 _NONE = -1  # in place of an arm
+_TRIED_FIRST = ("earlier", "belief")  # origins of draws whose values are noted
 
 
 class Translation:
@@ -120,6 +121,7 @@ class Translation:
             origin=assignment.origin,
             shortlist=tuple(shortlist),
             point=assignment.point or None,
+            values=assignment.configuration if assignment.origin in _TRIED_FIRST else None,
             chooses=self.kind.chooses,
             retry_of=trial.system_attrs.get("failed_trial") if is_retry else None,
             worker=worker_name(),
@@ -154,6 +156,10 @@ class Translation:
         if not values.is_declared and claim not in self._begun_as:  # what is known when it begins
             enqueued = values.configuration(trial.system_attrs.get("fixed_params") or {})
             known = values[arm]  # the objective will be given these
+            if note.origin == "belief":
+                known.centres |= note.values or {}
+            else:
+                enqueued = {**(note.values or {}), **enqueued}
             known.expected |= enqueued.keys() - known.params.keys()
             for name, value in enqueued.items():
                 known.params.setdefault(name, value)
@@ -345,7 +351,10 @@ class Translation:
         asked = set(trial.params) if is_at_target else {*trial.params, *self.names()}
         option = self.kind.arms_option
         enqueued = f"trial {trial.number} was enqueued with", parameters_before(trial) or {}
-        for what, given in ((f"{option} contain", self.values[arm].given), enqueued):
+        note = self.read_note(trial)
+        values = (note and note.values) or {}  # the spaces may differ, but hardly in all names
+        first = "earlier or beliefs have", values if asked.isdisjoint(values) else {}
+        for what, given in ((f"{option} contain", self.values[arm].given), enqueued, first):
             missing = sorted(set(given) - self.values.owned - asked)
             if missing and (is_at_target or not self.values.is_declared):
                 self.warn(

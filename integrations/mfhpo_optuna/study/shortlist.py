@@ -27,6 +27,7 @@ from mfhpo.experiment import key_of
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import as_fidelity
 from mfhpo.racing.text import cut, params_in_words
+from mfhpo.search import EarlierResults
 from mfhpo_optuna.study import baseline as baselines
 from mfhpo_optuna.study.arms import outside_ranges
 from mfhpo_optuna.study.distributions import contains, described, did_you_mean
@@ -151,6 +152,20 @@ def shortlist_of(
         replicate=replicate,
         fidelity=None if chosen is None else chosen.name,
     )
+
+
+def as_results(source: Any) -> Any:
+    """Return what a study has found as `EarlierResults`; anything else as it is."""
+    if not isinstance(source, optuna.Study):
+        return source
+    noted = read_attribute(source, FIDELITY_KEY)
+    fidelity = None if noted is None else as_fidelity(noted)
+    trials = _eligible(source.get_trials(deepcopy=False), fidelity)
+    found = _group(source, [trial for trial in trials if trial.params], fidelity, None)
+    value = f"value of study {source.study_name!r}"  # no parameter has such a name
+    rows = [{**one.params, value: one.claim()} for one in found]
+    is_maximised = source.directions[0] == StudyDirection.MAXIMIZE
+    return EarlierResults(rows, value=value, direction="maximize" if is_maximised else "minimize")
 
 
 def _baseline_in(

@@ -1,13 +1,17 @@
-"""The metric: its name and direction, and the numbers among what trials report."""
+"""The metric: its name and direction, the numbers that trials report, and what they found."""
 
 import math
 from collections.abc import Mapping
 from typing import Any, SupportsFloat
 
 import numpy as np
+from ray.tune import ResultGrid
+from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import check_choice, check_name
+from mfhpo.knowledge.earlier import EarlierResults
 from mfhpo.knowledge.fidelity import native
+from mfhpo_ray.experiment.space import copied
 
 
 def check_aim(metric: Any, mode: Any) -> None:
@@ -37,6 +41,26 @@ def as_number(value: Any) -> float | None:
         return float(value)
     except (TypeError, ValueError):  # an array or a tensor of several elements
         return None
+
+
+def as_results(source: Any) -> Any:
+    """Return what an experiment has found as `EarlierResults`; anything else as it is."""
+    if not isinstance(source, ResultGrid):
+        return source
+    analysis = getattr(source, "_experiment_analysis", None)
+    metric = getattr(analysis, "default_metric", None)
+    mode = getattr(analysis, "default_mode", None)
+    if not (metric and mode):
+        raise ValueError(
+            "earlier has results of an experiment whose TuneConfig names no metric and mode; give "
+            "EarlierResults of its configurations and values."
+        )
+    rows, name = [], f"{metric} of the experiment"  # no key of a configuration
+    for result in (source[number] for number in range(len(source))):
+        value = as_number(flatten_dict(result.metrics or {}).get(metric))
+        if not result.error:
+            rows.append({**copied(result.config or {}), name: value})
+    return EarlierResults(rows, value=name, direction="maximize" if mode == "max" else "minimize")
 
 
 def scalars(result: Mapping[str, Any]) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from mfhpo._validation import (
     is_number,
 )
 from mfhpo.experiment import Begun
+from mfhpo.experiment.space import index_of
 from mfhpo.search import Numeric, OneOf, Point, place_in_range
 from mfhpo_ray.experiment.encoding import decode, described
 from mfhpo_ray.experiment.journal import EventLog
@@ -45,6 +46,7 @@ from mfhpo_ray.experiment.space import (
     copied,
     domains_in,
     draw_configs,
+    find,
     fingerprint,
     has,
     open_names,
@@ -253,6 +255,30 @@ class Parameters:
             config = without(config, list(self._owned))
         return config if self._open is None else open_part(self._open, config), own
 
+    def place(self, values: Mapping[str, Any]) -> Point:
+        """Return the point of some values, nested ones by ``"/"`` or nested."""
+        point: dict[str, float] = {}
+
+        def look(part: Any, name: str, given: Any) -> None:
+            for path, domain in domains_in({name: part}):
+                key = _named(path[1:])
+                value = find(given, key) if key else given
+                named = _named(path)
+                place: float | None = None
+                if isinstance(domain, Categorical):
+                    of = (i for i, one in enumerate(domain.categories) if _is_of(value, one))
+                    index = next(of, None)
+                    if index is not None:
+                        place = float(index)
+                        look(domain.categories[index], f"{named}[{index}]", value)
+                elif isinstance(domain, Number):
+                    place = place_of(value, domain)
+                if place is not None and named in self.kinds:
+                    point[named] = place
+
+        look(self._space, "", values)
+        return point
+
 
 def _domains(part: Any, name: str) -> Iterator[tuple[str, Domain]]:
     """Return the domains of a space by name, those below choices included."""
@@ -261,6 +287,17 @@ def _domains(part: Any, name: str) -> Iterator[tuple[str, Domain]]:
         if isinstance(domain, Categorical):
             for index, category in enumerate(domain.categories):
                 yield from _domains(category, f"{_named(path)}[{index}]")
+
+
+def _is_of(value: Any, category: Any) -> bool:
+    """Return whether a value is a category, or one of a category that is open in part."""
+    if isinstance(category, Categorical):
+        return any(_is_of(value, one) for one in category.categories)
+    if isinstance(category, Number):
+        return place_of(value, category) is not None
+    if isinstance(category, Mapping) and isinstance(value, Mapping):
+        return all(_is_of(value.get(name), part) for name, part in category.items())
+    return index_of(value, [category]) is not None
 
 
 def _named(path: tuple[Any, ...]) -> str:

@@ -11,6 +11,7 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import Declaration
 from mfhpo.racing.options import own_and_host, runs
 from mfhpo.search import BudgetedSearch, DeclaredSearch, SearchOptions
+from mfhpo_ray.experiment.metric import as_results
 from mfhpo_ray.experiment.options import SearcherOptions
 from mfhpo_ray.experiment.space import copied, without
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
@@ -86,7 +87,7 @@ class _SpaceTrials(Trials):
         self, search: Any, fidelity: str | Fidelity | None, options: Mapping[str, Any]
     ) -> None:
         own, host = own_and_host(type(search), options, SearcherOptions)
-        declared = DeclaredSearch.of(fidelity, **own)
+        declared = DeclaredSearch.of(fidelity, as_results=as_results, **own)
         keys = (declared.fidelity.name, host["seed_key"], declared.replicate)
         if declared.checkpoints and _TRAINING in keys:
             raise ValueError(f"{_TRAINING!r} is what checkpoints are kept under; rename that key.")

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from mfhpo._validation import hook
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations, Describe, described
-from mfhpo.experiment.events import Begun, Ended, Found, Purpose
+from mfhpo.experiment.events import Begun, Ended, Found, Origin, Purpose
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.space import Numeric, OneOf, Point
 from mfhpo.problem import LARGEST, Labels, Observation, Pull
@@ -24,7 +24,7 @@ Available: TypeAlias = Callable[[int, Mapping[str, Any], int], bool]
 
 @dataclass(frozen=True)
 class Wanted:
-    """An evaluation that is wanted: see `mfhpo.experiment.Begun` for purpose and point.
+    """An evaluation that is wanted: see `mfhpo.experiment.Begun` for purpose, point and origin.
 
     A configuration of None is not known yet. One that is a draw has its number in `draw`.
     """
@@ -35,6 +35,7 @@ class Wanted:
     point: Mapping[str, float] | None = None
     shortlist: tuple[int, ...] = ()
     draw: int | None = None
+    origin: Origin = "chosen"
 
 
 class Runner(abc.ABC):

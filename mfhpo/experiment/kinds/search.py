@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from mfhpo.certification.certification import MakeCertifier
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations, arm_of_baseline
 from mfhpo.experiment.events import Begun, Found, Purpose
+from mfhpo.experiment.kinds.first import Space, TriedFirst
 from mfhpo.experiment.kinds.runner import Runner, Settings, Wanted, is_worst, levels_in_words
 from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace
 from mfhpo.problem import Labels, Observation, Pull
@@ -28,16 +29,6 @@ from mfhpo.search.steps import Replicate
 
 _MOST_DRAWS = 1000  # until a configuration is new; without one, all are taken to be begun
 _SINGLE = 10  # evaluations of a configuration that has no rival
-
-
-class Space(Protocol):
-    """A space that configurations are drawn from; `kinds` are what parameters are to a model."""
-
-    kinds: dict[str, Numeric | OneOf]
-
-    def draw(self, point: Point | None, key: Sequence[int]) -> tuple[dict[str, Any], Point]:
-        """Return the configuration at a point, the rest drawn by a seed, and its own point."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +102,7 @@ class SearchRunner(Runner):
         self._exhausted: set[tuple[int, int, str]] = set()
         self._n_again = 0  # evaluations of the only configuration, on fresh replicates
         self._failed: set[int] = set()  # arms whose last evaluation failed
+        self._first = TriedFirst(declared.earlier, declared.beliefs, space)
         if space is not None:
             self._draw_given(space)
 
@@ -157,13 +149,18 @@ class SearchRunner(Runner):
         [pull] = pulls
         if pull.arm < len(self.configurations):
             return self._wanted(pull)
+        point = self.policy.point_of(pull.arm)
+        is_first = not point and pull.arm < self.policy.search.n_first
+        origin, values = self._first.values_of(pull.arm, is_first)
         if self.draws:
-            point, draw = self.policy.point_of(pull.arm), self.configurations.next_draw
-            return Wanted(pull, {}, "search", point, draw=draw)
-        drawn = self._drawn(pull.arm, self.policy.point_of(pull.arm))
+            draw = self.configurations.next_draw
+            return Wanted(pull, values, "search", point, draw=draw, origin=origin)
+        if values and self._space is not None:
+            point = self._first.point_in(self._space, origin, values, [self._seed, pull.arm])
+        drawn = self._drawn(pull.arm, point)
         if drawn is None:
             return self._without_new_arms(pending)
-        return Wanted(pull, drawn[0], "search", drawn[1])
+        return Wanted(pull, drawn[0], "search", drawn[1], origin=origin)
 
     def _find_baseline(self) -> int | None:
         return None if self._baseline is None else self.configurations.owner(self._baseline)
@@ -268,6 +265,7 @@ class SearchRunner(Runner):
         pull = super().adopt(begun)
         if pull is None:
             return None
+        self._first.adopt(pull.arm, begun)
         given = self._own_baseline
         if begun.is_baseline or (given and self.configurations.find(given) == pull.arm):
             self._baseline = pull.arm
@@ -334,6 +332,7 @@ class SearchRunner(Runner):
         if self._is_alone:
             reason = "a single configuration has values, so there is nothing to compare it with"
             more |= {"finished": True, "reason": reason}
+        more["earlier"] = self._first.n_of_earlier(self.configurations)
         level = self._levels[answer.fidelity]
         return Answer.of(answer, self.sign, configuration, level, searched=True, **more)
 

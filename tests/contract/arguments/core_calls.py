@@ -22,6 +22,8 @@ KINDS: dict[str, Kind] = may.named(
     (may.FLAG, "averaging blocks checkpoints continues joint measured preselect safeguard"),
     (may.count(0), "begun measure"),
     (may.optional(may.FINITE), "best_at_most second_at_least"),
+    (may.optional(may.mapping_of(may.text, may.anything)), "beliefs"),
+    (may.optional(may.sequence_of(may.never)), "earlier"),
     (may.POSITIVE, "beta exploration learning_rate prior rho smoothness"),
     (may.nothing, "bias chance cost hyperparameters penalty radius"),
     (may.NONNEGATIVE, "bound"),
@@ -342,6 +344,11 @@ CALLS: dict[str, Call] = {
                 if name in (".ask", ".tell")
             },
         },
+        EarlierResults=Call(
+            search.EarlierResults,
+            lambda: {"results": [{"x": 1, "y": 2.0}], "value": "y", "direction": "minimize"},
+            kinds=dict.fromkeys(("results", "value", "direction"), may.never),
+        ),
         HalvingSearch=_search(HalvingSearch),
         ModelSearch=_search(ModelSearch),
         Numeric=Call(

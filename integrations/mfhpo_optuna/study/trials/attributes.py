@@ -54,6 +54,7 @@ class PullNote(_Note):
     origin: Origin = "chosen"
     shortlist: tuple[int | str, ...] = ()  # arms that a certificate compares: keys or numbers
     point: Mapping[str, float] | None = None  # where a draw is to lie
+    values: Mapping[str, Any] | None = None  # of a draw that is tried first: its own, or centres
     chooses: str = "levels of a fidelity"  # what its sampler chooses besides configurations
     retry_of: int | None = None
     worker: str | None = None
@@ -307,6 +308,7 @@ _BY_TYPE: dict[str, Check] = {
     "Purpose": get_args(Purpose).__contains__,
     "Origin": get_args(Origin).__contains__,
     "Mapping[str, float]": _is_point,
+    "Mapping[str, Any]": lambda value: isinstance(value, Mapping) and _is_plain(value),
     "tuple[int | str, ...]": lambda those: _are(lambda of: _is_whole(of) or _is_name(of), those),
 }
 

@@ -42,11 +42,19 @@ def workers(storage, n=2, **options):
 
 
 @pytest.mark.parametrize(
-    ("make", "told"), [(lambda: None, 0), (lambda: None, 20), (lambda: RandomSampler(seed=1), 20)]
+    ("make", "told", "known"),
+    [
+        (lambda: None, 0, {}),
+        (lambda: None, 20, {}),
+        (lambda: RandomSampler(seed=1), 20, {}),
+        (lambda: None, 0, {"earlier": [{"x": 0.5}, {"x": -0.5}]}),
+        (lambda: RandomSampler(seed=1), 2, {"earlier": [{"x": 0.5}, {"x": -0.5}]}),
+        (lambda: None, 2, {"beliefs": {"x": 0.5}}),
+    ],
 )
-def test_two_that_begin_an_arm_at_once_begin_two(make, told, monkeypatch):
+def test_two_that_begin_an_arm_at_once_begin_two(make, told, known, monkeypatch):
     storage = InMemoryStorage()
-    one, two = workers(storage, proposer=make())
+    one, two = workers(storage, proposer=make(), **known)
     one.optimize(valley, n_trials=told)
     readings = [two.get_trials(deepcopy=False)]
     first = one.ask()
@@ -66,8 +74,10 @@ def test_two_that_begin_an_arm_at_once_begin_two(make, told, monkeypatch):
     for study, asked in ((one, first), (two, trial)):
         study.tell(asked, valley(asked))
     configurations(one)
-    for study in (one, two, *workers(storage, 1, proposer=make())):
-        assert study.sampler.recommendation(study).trials == told + 2
+    for study in (one, two, *workers(storage, 1, proposer=make(), **known)):
+        answer = study.sampler.recommendation(study)
+        assert answer.trials == told + 2
+        assert answer.earlier == ("earlier" in known) * (1 + told // 2)
 
 
 def test_of_two_shortlists_that_of_the_first_trial_holds():
