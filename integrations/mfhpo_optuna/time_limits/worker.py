@@ -160,21 +160,24 @@ class Answers:
         samples &= isinstance(wanted, str | None) and wanted not in self._sampled
         if samples:
             self._sampled.add(wanted)
-        began, trial = time.monotonic(), self._trial
+        began, outcome = time.monotonic(), self._done(call)
+        fails = isinstance(outcome, PackedError) and outcome.of_storage
+        spared = samples or (fails and not self._has_failed)
+        self._has_failed |= fails
+        return Answer(call.number, outcome, time.monotonic() - began if spared else 0.0)
+
+    def _done(self, call: Call) -> Outcome:
+        trial = self._trial
         try:
             found: Any = trial
             for name in call.name.split("."):
                 found = getattr(found, name)
             if callable(found):
                 found = found(*call.arguments, **call.options)
-            outcome: Outcome = pickle.dumps(found, pickle.HIGHEST_PROTOCOL)
+            return pickle.dumps(found, pickle.HIGHEST_PROTOCOL)
         except Exception as error:
             of_storage = isinstance(trial, Trial) and is_of_storage(error, trial.storage)
-            outcome = pack_error(error, of_storage)
-        fails = isinstance(outcome, PackedError) and outcome.of_storage
-        spared = samples or (fails and not self._has_failed)
-        self._has_failed |= fails
-        return Answer(call.number, outcome, time.monotonic() - began if spared else 0.0)
+            return pack_error(error, of_storage)
 
 
 class Requests:
