@@ -21,7 +21,7 @@ from mfhpo.search.standing import chance_in_words, left_in_words
 _OF_RACES = (
     *("params", "finished", "reason", "cost", "trials", "arm", "mean", "interval", "level"),
     *("delta", "epsilon", "certified", "certifies", "survivors", "compared", "assumptions"),
-    *("remaining_cost", "conditions", "unseen", "not_compared", "failures", "notices"),
+    *("remaining_cost", "conditions", "unseen", "not_compared", "failures", "notices", "is_exact"),
 )
 _OF_SEARCHES = (
     *("tried", "earlier", "at_target", "left", "chance", "stopped", "saved", "certificate"),
