@@ -3,8 +3,10 @@ import json
 
 import pytest
 
+from benchmarks.hpo.earlier import Space, table
 from benchmarks.hpo.reference import Reference
 from benchmarks.hpo.report import ALL, Report
+from benchmarks.hpo.space import Categorical, Condition, ConfigurationSpace, Float, Integer
 from tests.benchmarks.hpo.made_up import record
 
 
@@ -64,3 +66,34 @@ class TestReport:
         # Six pairs are the fewest with a p-value below .05, but Holm's method takes eight of them.
         assert first.startswith("| optuna tpe | 0 / 4 / 0, 0.75 |")
         assert second.startswith("| random | 0 / 4 / 0, 0.75 |")
+
+
+def test_regrets_are_of_the_last_recommendation_within_a_budget():
+    tasks = {"lcbench 1": Reference(90.0, 50.0), "rbv2_xgboost 1": Reference(80.0, 60.0)}
+    records = []
+    for task in tasks:
+        records.append(record("search", task, 0, [(4.0, 70.0, 0.0), (20.0, 78.0, 0.0)]))
+        records.append(record("search", task, 1, [(3.0, 60.0, 0.0), (50.0, 76.0, 0.0)]))
+        records += [record("search, earlier", task, k, [(1.0, 75.0, 0.0)]) for k in range(2)]
+    first, second, *_ = table(records, tasks)
+    assert (first["family"], first["method"]) == ("lcbench", "search")
+    # 90 less: the median (50) or what was recommended last.
+    assert first["regret"] == [(40 + 30) / 2, (20 + 30) / 2, 25.0, (12 + 30) / 2, (12 + 14) / 2]
+    assert second["regret"] == [15.0] * 5
+    assert second["ratio"] == [round(15 / one, 2) for one in first["regret"]]
+
+
+def test_a_space_places_what_it_draws():
+    space = Space(
+        ConfigurationSpace(
+            {"kind": Categorical(("a", "b")), "n": Integer(1, 100, log=True), "x": Float(0.0, 2.0)},
+            {"x": Condition("kind", ("b",))},
+        )
+    )
+    for seed in range(20):
+        configuration, point = space.draw(None, [seed])
+        again, _ = space.draw(space.place(configuration), [99])
+        assert again.keys() == configuration.keys() == point.keys()
+        assert again["n"] == configuration["n"]
+        if "x" in again:
+            assert again["x"] == pytest.approx(configuration["x"])
