@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 
-from mfhpo._memory import memory_below, surely
+from mfhpo.censored.memory import memory_below, surely
 from mfhpo_optuna.time_limits import processes
 from mfhpo_optuna.time_limits.channel import Channel, close_in_forked_children
 from mfhpo_optuna.time_limits.crossing import pack_error
