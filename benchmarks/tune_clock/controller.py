@@ -58,8 +58,6 @@ class Options:
         As in ``tune.TuneConfig``; 0: no limit.
     max_failures
         How often a trial that crashed is run again; -1: without end.
-    resources
-        What a trial holds; None: one CPU.
     storage
         Where trials are stored; None: nowhere.
     time_budget
@@ -77,7 +75,6 @@ class Options:
     num_samples: int = -1
     max_concurrent_trials: int = 0
     max_failures: int = 0
-    resources: Mapping[str, float] | None = None
     storage: StorageContext | None = None
     time_budget: float = math.inf
     poll_seconds: float | None = None
@@ -327,9 +324,7 @@ class Controller:
             storage=self._options.storage,
             evaluated_params=flatten_dict(configuration),
             experiment_tag=str(number),
-            placement_group_factory=PlacementGroupFactory(
-                [dict(self._options.resources or {"CPU": 1.0})]
-            ),
+            placement_group_factory=PlacementGroupFactory([{"CPU": 1.0}]),
             stopping_criterion=self._stop,
             max_failures=self._options.max_failures,
             stub=True,

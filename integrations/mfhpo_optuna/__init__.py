@@ -7,27 +7,26 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mfhpo.knowledge.fidelity import Fidelity
     from mfhpo_optuna.certification import StudyCertificate, certify
-    from mfhpo_optuna.games.sampler import NashSampler
-    from mfhpo_optuna.games.study import StudyDeviation, StudyEquilibrium
+    from mfhpo_optuna.games.sampler import NashSampler, StudyDeviation, StudyEquilibrium
+    from mfhpo_optuna.pruners.curve_pruner import IISEPruner
     from mfhpo_optuna.pruners.elimination_pruner import MFEliminationPruner
-    from mfhpo_optuna.pruners.iise_pruner import IISEPruner
     from mfhpo_optuna.pruners.time_limit_pruner import TimeLimitPruner
-    from mfhpo_optuna.report.dashboard import publish_to_dashboard
-    from mfhpo_optuna.report.page import write_report
+    from mfhpo_optuna.report.page import publish_to_dashboard, write_report
     from mfhpo_optuna.samplers.answer import (
         SearchRecommendation,
         StudyLimitRecommendation,
         StudyRecommendation,
     )
-    from mfhpo_optuna.samplers.best_arm import (
+    from mfhpo_optuna.samplers.races import (
         IISESampler,
+        MFEliminationSampler,
         MFGradSampler,
         MFLUCBSampler,
         MFSampler,
         MFTopTwoSampler,
+        MFUCBSampler,
     )
     from mfhpo_optuna.samplers.rcucb import RCUCBSampler, ZoomingRCUCBSampler
-    from mfhpo_optuna.samplers.reward import MFEliminationSampler, MFUCBSampler
     from mfhpo_optuna.samplers.search_sampler import SearchSampler, training_of
     from mfhpo_optuna.study.arms import draw_arms
     from mfhpo_optuna.study.forgotten import ForgottenReplicateWarning
@@ -85,21 +84,19 @@ __all__ = [
 _NAMES = {
     "mfhpo.knowledge.fidelity": "Fidelity",
     "mfhpo_optuna.certification": "StudyCertificate certify",
-    "mfhpo_optuna.games.sampler": "NashSampler",
-    "mfhpo_optuna.games.study": "StudyDeviation StudyEquilibrium",
+    "mfhpo_optuna.games.sampler": "NashSampler StudyDeviation StudyEquilibrium",
     "mfhpo_optuna.pruners.elimination_pruner": "MFEliminationPruner",
-    "mfhpo_optuna.pruners.iise_pruner": "IISEPruner",
+    "mfhpo_optuna.pruners.curve_pruner": "IISEPruner",
     "mfhpo_optuna.pruners.time_limit_pruner": "TimeLimitPruner",
-    "mfhpo_optuna.report.dashboard": "publish_to_dashboard",
-    "mfhpo_optuna.report.page": "write_report",
+    "mfhpo_optuna.report.page": "publish_to_dashboard write_report",
     "mfhpo_optuna.samplers.answer": (
         "SearchRecommendation StudyLimitRecommendation StudyRecommendation"
     ),
-    "mfhpo_optuna.samplers.best_arm": (
-        "IISESampler MFGradSampler MFLUCBSampler MFSampler MFTopTwoSampler"
+    "mfhpo_optuna.samplers.races": (
+        "IISESampler MFEliminationSampler MFGradSampler MFLUCBSampler MFSampler MFTopTwoSampler "
+        "MFUCBSampler"
     ),
     "mfhpo_optuna.samplers.rcucb": "RCUCBSampler ZoomingRCUCBSampler",
-    "mfhpo_optuna.samplers.reward": "MFEliminationSampler MFUCBSampler",
     "mfhpo_optuna.samplers.search_sampler": "SearchSampler training_of",
     "mfhpo_optuna.study.arms": "draw_arms",
     "mfhpo_optuna.study.forgotten": "ForgottenReplicateWarning",

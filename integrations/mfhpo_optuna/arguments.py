@@ -39,9 +39,6 @@ _FREE = ("lease", "progress")
 
 _NOT_COMPARED = {"unknown": None}
 
-# Bytes of all arguments as JSON, which is ASCII: MySQL holds 65,535 in an attribute.
-_MOST_BYTES = 60_000
-
 # Characters that are shown of an argument that JSON does not hold, and of one in a refusal.
 _SHOWN, _SHOWN_OF_EACH = 200, 60
 
@@ -52,11 +49,6 @@ class StandIn(RandomSampler):
     def __init__(self, name: str) -> None:
         super().__init__()
         self.name = name
-
-
-def name_of(sampler: BaseSampler) -> str:
-    """Return the name of a sampler's class, or of the class that it stands for."""
-    return sampler.name if isinstance(sampler, StandIn) else type(sampler).__name__
 
 
 class Settings:
@@ -138,25 +130,12 @@ def objection_to_version(note: Mapping[str, Any] | None) -> str:
 
 
 def to_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments as plain JSON values; of what has no such form, the text alone.
-
-    The longest ones become a text, too, where a database may not hold all of them.
-    """
-    found = {name: _encoded(value) for name, value in arguments.items()}
-    bytes_of = {name: len(json.dumps(encoded)) for name, encoded in found.items()}
-    for name in sorted(bytes_of, key=lambda name: -bytes_of[name]):
-        if len(json.dumps(found)) <= _MOST_BYTES:
-            break
-        found[name] = _unknown(arguments[name])
-    return found
+    """Return the arguments as plain JSON values; of what has no such form, the text alone."""
+    return {name: _encoded(value) for name, value in arguments.items()}
 
 
 def from_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that `to_json` was given; a `StandIn` takes a sampler's place.
-
-    Raises ValueError for an argument of which only the text is known, and for more arms than a race
-    can have.
-    """
+    """Return what `to_json` was given, a `StandIn` for samplers; ValueError for mere texts."""
     found = {}
     for name, value in arguments.items():
         if not may_be_arms(value) and name in ("arms", "candidates"):
@@ -212,7 +191,7 @@ def _encoded(value: Any) -> Any:
     if isinstance(value, (Sequence, np.ndarray)):
         return [_encoded(item) for item in value]
     if isinstance(value, BaseSampler):
-        return {"sampler": name_of(value)}
+        return {"sampler": value.name if isinstance(value, StandIn) else type(value).__name__}
     return _unknown(value)
 
 

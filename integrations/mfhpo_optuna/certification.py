@@ -35,7 +35,7 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import SigmaLike, as_fidelity
 from mfhpo.racing.text import params_in_words
 from mfhpo_optuna.kinds.record import RecordKind, noise_is_hidden
-from mfhpo_optuna.samplers.answer import AnswerTrials
+from mfhpo_optuna.samplers.answer import add_answer
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.distributions import Replicates
 from mfhpo_optuna.study.forgotten import ForgottenReplicate, ForgottenReplicateWarning
@@ -245,7 +245,7 @@ def certify(
         if noise_is_hidden(known):
             warnings.warn(_HOW_TO_SEE_NOISE, NoNoiseWarning, stacklevel=2)
         elif known.is_over:
-            AnswerTrials(kind).add(record, known)
+            add_answer(record, known)
     answer = sampler.known(record).answer().certificate
     assert answer is not None
     return replace(answer, study_name=record.study_name)

@@ -75,14 +75,25 @@ class ReportRounds:
         if rounds % self._every and rounds != env.end_iteration:
             return
         name, metric, value, higher_is_better = self._found(env.evaluation_result_list or [])
-        self._check_direction(f"{name} {metric}", higher_is_better)
+        directions = self._trial.study.directions
+        wanted = StudyDirection.MAXIMIZE if higher_is_better else StudyDirection.MINIMIZE
+        if directions != [wanted]:
+            raise ValueError(
+                f"{name} {metric} is better when {'higher' if higher_is_better else 'lower'}, and "
+                f"the study's direction is {[one.name.lower() for one in directions]}; make it "
+                f"with direction={wanted.name.lower()!r}, or report another metric."
+            )
         self._trial.report(value, rounds)
         if self._trial.should_prune():
             raise optuna.TrialPruned(f"pruned after {rounds} rounds")
 
     def _found(self, results: Any) -> tuple[str, str, float, bool]:
-        """Return the one result that is asked for, in the parts of `_parts_of`."""
-        known = [_parts_of(one) for one in results]
+        """Return data, metric, value and direction of the one result that is asked for."""
+        known: list[tuple[str, str, float, bool]] = []
+        for data, name, value, higher_is_better, *_ in results:
+            if data == "cv_agg":  # older versions have the data's name before the metric's
+                data, name = name.split(" ", 1)
+            known.append((data, name, value, higher_is_better))
         fitting = [one for one in known if self._metric in (None, one[1])]
         if self._valid_name is None:
             fitting = [one for one in fitting if one[0] not in _TRAINING_DATA]
@@ -96,24 +107,6 @@ class ReportRounds:
             f"what LightGBM measures, {names}; name one of them, and give valid_sets if there are "
             f"none."
         )
-
-    def _check_direction(self, name: str, higher_is_better: bool) -> None:
-        directions = self._trial.study.directions
-        wanted = StudyDirection.MAXIMIZE if higher_is_better else StudyDirection.MINIMIZE
-        if directions != [wanted]:
-            raise ValueError(
-                f"{name} is better when {'higher' if higher_is_better else 'lower'}, and the "
-                f"study's direction is {[one.name.lower() for one in directions]}; make it with "
-                f"direction={wanted.name.lower()!r}, or report another metric."
-            )
-
-
-def _parts_of(result: Any) -> tuple[str, str, float, bool]:
-    """Return a result's data, metric, value, and whether higher is better."""
-    data, metric, value, higher_is_better = result[:4]
-    if data == "cv_agg":  # in older versions, with the data's name before that of the metric
-        data, metric = metric.split(" ", 1)
-    return data, metric, value, higher_is_better
 
 
 def _check_params(params: Mapping[str, Any]) -> None:

@@ -77,7 +77,6 @@ def test_parameters_are_those_of_the_signature():
         ("mfhpo_optuna", "SearchSampler", "lease", "Seconds after which"),
         ("mfhpo_optuna", "SearchSampler", "top", "on the shortlist"),
         ("mfhpo_ray", "MFGradSearch", "epsilon", "0 asks for the very best arm"),
-        ("mfhpo_ray", "SpaceSearch", "prices", "Price of a second by unit of a resource"),
         ("mfhpo_sklearn", "IISESearchCV", "measure", "Least number of full fits"),
     ],
 )

@@ -1,7 +1,7 @@
 import optuna
 import pytest
 
-from mfhpo_optuna.time_limits import remote_trial, supervision
+from mfhpo_optuna.time_limits import time_limited, worker
 from tests.optuna import workers  # noqa: F401  (SQLite waits for no disk from then on)
 from tests.optuna.time_limits.processes import SharedClock
 
@@ -12,7 +12,7 @@ optuna.logging.set_verbosity(optuna.logging.CRITICAL)
 def shared_clock(monkeypatch):
     """A clock that goes on when it is told to, by which `time_limited` counts."""
     clock = SharedClock()
-    for module in (remote_trial, supervision):
+    for module in (time_limited, worker):
         monkeypatch.setattr(module, "time", clock)
-    monkeypatch.setattr(supervision, "_LOOK_FOR_PROGRAM", 0.01)
+    monkeypatch.setattr(time_limited, "_LOOK_FOR_PROGRAM", 0.01)
     return clock

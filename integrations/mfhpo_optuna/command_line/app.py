@@ -1,11 +1,38 @@
-"""The commands under one name."""
+"""The command `mfhpo`: a study's answer so far, printed or on a page, and its certificate."""
+
+import importlib
+import sys
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from shlex import quote
+from typing import Annotated, Any
 
 import optuna
 import typer
+from optuna.storages import BaseStorage
+from rich.console import Console
 
-from mfhpo_optuna.command_line.certify import certify_study
-from mfhpo_optuna.command_line.demo import demo
-from mfhpo_optuna.command_line.show import report, show
+from mfhpo._validation.missing import missing
+from mfhpo_optuna.certification import Objective, certify
+from mfhpo_optuna.command_line import shared
+from mfhpo_optuna.command_line.shared import (
+    AsJson,
+    OutputOption,
+    StorageArgument,
+    StudyArgument,
+    fail,
+    load_study,
+)
+from mfhpo_optuna.report.ledger import ledger_of
+from mfhpo_optuna.report.summary import summary_of
+from mfhpo_optuna.samplers.search_sampler import SearchSampler
+from mfhpo_optuna.samplers.study_sampler import StudySampler
+from mfhpo_optuna.study.distributions import did_you_mean
+from mfhpo_optuna.study.loop.ends import is_of_storage, with_causes
+from mfhpo_optuna.study.trials.attributes import certificate_of
+from mfhpo_optuna.visualization.reading import read_study
 
 _HELP = (
     "Find the configuration that is really best, and learn how sure that is.\n\n"
@@ -18,6 +45,17 @@ _EXIT_CODES = (
     "3 there is no answer yet, or (certify) it is not certified; 4 the storage failed (certify)."
 )
 
+_ROWS = 900  # of 1,797 digits, that a whole training learns from
+_LEAST_ROWS = 100
+_BUDGET = 160  # in whole trainings
+
+_WHAT = (
+    "A support vector machine learns to read handwritten digits. The number of digits that it "
+    "learns from is the fidelity: a cheap training sees 100, a whole one 900. The search compares "
+    "configurations on one random split of the digits. The finalists are trained again on other "
+    "splits, because an error that made a configuration the best on one split is a lucky one."
+)
+
 app = typer.Typer(
     help=_HELP,
     epilog=_EXIT_CODES,
@@ -26,13 +64,271 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(demo)
-app.command()(show)
-app.command()(report)
-app.command("certify")(certify_study)
 
 
 @app.callback()
 def quiet() -> None:
     """Leave Optuna's own log out of what the commands print."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+
+@app.command()
+def demo(
+    output: OutputOption = Path("mfhpo-demo.html"),
+    budget: Annotated[int, typer.Option(help="Whole trainings that may be paid for.", min=20)] = (
+        _BUDGET
+    ),
+    seed: Annotated[int, typer.Option(help="Of the search.", min=0)] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Tune a real model in less than a minute: search, certify, and write a report."""
+    objective = _digits()
+    sampler = SearchSampler(
+        "rows",
+        budget=budget * _ROWS,
+        certify_share=0.5,
+        top=4,
+        replicate="split",
+        progress=False if as_json else None,
+        seed=seed,
+    )
+    study = optuna.create_study(direction="minimize", study_name="demo", sampler=sampler)
+    shared.write_page(study, output)  # what is wrong with it is better known before the search
+    if not as_json:
+        Console(highlight=False).print(_WHAT)  # wrapped between words
+    study.optimize(objective)
+    summary = shared.write_page(study, output)
+    if as_json:
+        answer = sampler.recommendation(study).to_dict()
+        shared.print_json({"report": str(output), "sentence": str(summary), "answer": answer})
+        return
+    shared.print_summary(summary, "")
+    typer.echo(f"\n{output} shows how it went; open it in a browser.")
+
+
+def _digits() -> Callable[[optuna.Trial], float]:
+    """Return the objective: the share of digits that are read wrongly."""
+    try:
+        from sklearn.datasets import load_digits
+        from sklearn.model_selection import train_test_split
+        from sklearn.svm import SVC
+    except ImportError:
+        fail(missing("the demo", "scikit-learn", "cli"))
+    pixels, digits = load_digits(return_X_y=True)
+
+    def objective(trial: optuna.Trial) -> float:
+        split = trial.suggest_int("split", 0, 2**31 - 1)
+        rows = trial.suggest_int("rows", _LEAST_ROWS, _ROWS)
+        model = SVC(
+            C=trial.suggest_float("C", 0.01, 100.0, log=True),
+            gamma=trial.suggest_float("gamma", 1e-5, 0.1, log=True),
+            class_weight=trial.suggest_categorical("class_weight", [None, "balanced"]),
+        )
+        x_train, x_test, y_train, y_test = train_test_split(
+            pixels, digits, train_size=_ROWS, random_state=split
+        )
+        model.fit(x_train[:rows], y_train[:rows])
+        return 1.0 - float(model.score(x_test, y_test))
+
+    return objective
+
+
+@app.command()
+def show(storage: StorageArgument, study: StudyArgument, as_json: AsJson = False) -> None:
+    """Print the answer of a study so far, also while it runs; nothing is written to it.
+
+    It is that of `mfhpo certify`, if that has one. The study tells which sampler has run it, with
+    which arguments. Of one that does not, the last answer that it holds is printed.
+    """
+    reading = read_study(load_study(storage, study))
+    summary = summary_of(reading, ledger_of(reading))
+    states = Counter(  # those that hold answers were no evaluations
+        "answers" if certificate_of(trial) is not None else trial.state.name.lower()
+        for trial in reading.trials
+    )
+    if as_json:
+        said = {"study": study, "status": summary.status, "sentence": str(summary)}
+        shared.print_json(said | {"trials": dict(sorted(states.items())), "answer": reading.answer})
+    else:
+        shared.print_summary(summary, f"study {study}")
+        if reading.answer is None and reading.record is not None:
+            certified = quote(str(reading.record.about.get("study")))
+            shared.say(
+                f"To go on, call it with the same arguments; with --timeout 0 it says what is "
+                f"known so far: mfhpo certify STORAGE {certified} module:objective"
+            )
+        elif reading.answer is None and reading.without:
+            shared.say(f"{reading.without[:1].upper()}{reading.without[1:]}.")
+            if len(reading.study.directions) == 1 and states["complete"] >= 2:
+                how = "mfhpo certify STORAGE STUDY module:objective"
+                shared.say(f"To learn which trial is best: {how}")
+    if reading.answer is None:
+        raise typer.Exit(shared.NO_ANSWER)
+
+
+@app.command()
+def report(
+    storage: StorageArgument,
+    study: StudyArgument,
+    output: OutputOption = Path("report.html"),
+    as_json: AsJson = False,
+) -> None:
+    """Write one HTML file with all that is known about a study: no network is needed to read it.
+
+    It works while the study runs, and nothing is written to the study.
+    """
+    summary = shared.write_page(load_study(storage, study), output)
+    if as_json:
+        shared.print_json(
+            {"report": str(output), "status": summary.status, "sentence": str(summary)}
+        )
+    else:
+        shared.say(f"{summary}\n{output} shows it; open it in a browser.")
+    if summary.status == "no answer":
+        raise typer.Exit(shared.NO_ANSWER)
+
+
+@app.command("certify")
+def certify_study(
+    storage: StorageArgument,
+    study: StudyArgument,
+    objective: Annotated[
+        str,
+        typer.Argument(
+            metavar="OBJECTIVE",
+            help="The study's objective as module:function; the working directory is looked in.",
+            show_default=False,
+        ),
+    ],
+    budget: Annotated[
+        int | None, typer.Option(help="Largest number of evaluations, earlier calls included.")
+    ] = None,
+    top: Annotated[
+        int | None, typer.Option(help="How many configurations to compare; by default at most 6.")
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Tolerance; by default one standard deviation of noise.")
+    ] = None,
+    delta: Annotated[float, typer.Option(help="Probability of a wrong claim.")] = 0.05,
+    sigma: Annotated[
+        float | None, typer.Option(help="Scale of the noise; by default it is estimated.")
+    ] = None,
+    fidelity: Annotated[
+        str | None, typer.Option(help="A parameter such as epochs, to be at its upper bound.")
+    ] = None,
+    replicate: Annotated[
+        str | None, typer.Option(help="The parameter that sets the split, the same for all.")
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(help="Seconds after which none begins; 0 reads the record.")
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option(help="Threads that evaluate; -1 for as many as there are processors.")
+    ] = 1,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Evaluate nothing, and say about how much it takes.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Evaluate a study's best configurations again, and say which is best and what it is worth.
+
+    The study is not changed: evaluations are recorded in one of their own, in the same storage,
+    which `mfhpo show` and `mfhpo report` read. Called again, it goes on.
+    """
+    if jobs < 1 and jobs != -1:
+        fail(f"--jobs must be at least 1, or -1 for as many as there are processors, got {jobs}.")
+    loaded = load_study(storage, study, writable=True)
+    evaluated = _Watched(_load_objective(objective))
+    try:
+        options: dict[str, Any] = {"top": top, "epsilon": epsilon, "delta": delta, "sigma": sigma}
+        options |= {"budget": budget, "fidelity": fidelity, "replicate": replicate, "plan": plan}
+        certificate = certify(loaded, evaluated, timeout=timeout, n_jobs=jobs, **options)
+    except Exception as error:
+        failure = _of_storage(error, loaded._storage)
+        if failure is not None:
+            shared.say_what_failed(
+                f"the storage failed: {_first_line(failure)}. Once it works, the same call goes on."
+            )
+            raise typer.Exit(shared.STORAGE_FAILED) from None
+        if any(error is raised for raised in evaluated.raised):
+            if optuna.logging.get_verbosity() > optuna.logging.WARNING:
+                traceback.print_exception(error)  # else Optuna has logged it
+            shared.say_what_failed(f"the objective raised {_first_line(error)}")
+            raise typer.Exit(shared.OBJECTIVE_RAISED) from None
+        if isinstance(error, TypeError | ValueError):
+            fail(str(error))
+        raise
+    if as_json:
+        shared.print_json(certificate.to_dict())
+    else:
+        shared.say(str(certificate))
+    if not (plan or certificate.certified):
+        raise typer.Exit(shared.NO_ANSWER)
+
+
+def _load_objective(named: str) -> Objective:
+    """Import it, from the working directory too, or exit with what is wrong."""
+    module_name, colon, function = named.partition(":")
+    if not (module_name and colon and function):
+        fail(f"OBJECTIVE must be module:function, such as train:objective, got {named!r}.")
+    if module_name.endswith(".py"):  # importing it would run the module, and then fail
+        meant = module_name.removesuffix(".py").replace("/", ".")
+        fail(f"OBJECTIVE must name a module, no file: {meant}:{function}, got {named!r}.")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if not f"{module_name}.".startswith(f"{error.name}."):
+            fail(f"{module_name} imports {error.name}, which is not installed.")
+        fail(f"there is no module {module_name!r} here, nor among what is installed.")
+    except SystemExit:
+        fail(f"{module_name} cannot be imported: it ends the program by sys.exit when it is.")
+    except Exception as error:
+        fail(f"{module_name} cannot be imported: {type(error).__name__}: {error}")
+    found = getattr(module, function, None)
+    if not callable(found):
+        if found is not None:
+            fail(f"{named} is no function, but {repr(found)[:60]}.")
+        functions = [name for name, value in vars(module).items() if callable(value)]
+        fail(f"{module_name} has no function {function!r}.{did_you_mean(function, functions)}")
+    objective: Objective = found
+    return objective
+
+
+class _Watched:
+    """Notes what an objective raised, in any thread, to tell it from a wrong argument."""
+
+    def __init__(self, objective: Objective) -> None:
+        self._objective = objective
+        self.raised: list[Exception] = []
+
+    def __call__(self, trial: optuna.Trial) -> Any:
+        try:
+            return self._objective(trial)
+        except SystemExit as error:
+            ended = RuntimeError(f"the objective ended the program by sys.exit({error.code!r})")
+            self.raised.append(ended)
+            raise ended from error
+        except Exception as error:
+            frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+            refuses = StudySampler.sample_independent.__code__  # an objective not the study's
+            if all(frame.f_code is not refuses for frame in frames):
+                self.raised.append(error)
+            raise
+
+
+def _of_storage(error: BaseException | None, storage: BaseStorage) -> BaseException | None:
+    """Return what a storage raised if that caused an error; None otherwise.
+
+    Optuna's loop raises errors of its own while it handles those of a storage.
+    """
+    while error is not None:
+        if is_of_storage(error, storage):
+            *_, cause = with_causes(error)
+            return cause
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return None
+
+
+def _first_line(error: BaseException) -> str:
+    return traceback.format_exception_only(error)[0].splitlines()[0]

@@ -1,10 +1,8 @@
 """A game as a kind of experiment: its settings once it is known, and its words."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import optuna
 from optuna.trial import FrozenTrial, TrialState
@@ -16,12 +14,10 @@ from mfhpo.games import MFUCBPNE, UCBPNE, GamePolicy
 from mfhpo.games.costs import LevelCosts
 from mfhpo.search import Numeric, OneOf
 from mfhpo_optuna.games.declared import FidelityLike, GameFidelity, Players
-from mfhpo_optuna.kinds.kind import Kind
+from mfhpo_optuna.study.kind import Kind
 from mfhpo_optuna.study.loop.report import Progress
+from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.study.trials.attributes import QUERY_KEY
-
-if TYPE_CHECKING:
-    from mfhpo_optuna.study.study_experiment import StudyExperiment
 
 _OFTEN, _MANY = 0.3, 10  # share of trials that failed, and their number, that deserve a warning
 

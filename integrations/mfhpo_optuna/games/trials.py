@@ -3,26 +3,22 @@
 All trials count, also those of other samplers: they have no claim, and come before all others.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import optuna
-from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
 from mfhpo.experiment import Assignment, Begun, Ended, Event, GameSettings, Lost
 from mfhpo.experiment.kinds.games import levels_of, number_of
 from mfhpo.search import Point
-from mfhpo_optuna.games.faults import fault_of, other_game
+from mfhpo_optuna.games.declared import GameSpace, fault_of, other_game
 from mfhpo_optuna.games.kind import GameKind
-from mfhpo_optuna.games.space import GameSpace, index_of
-from mfhpo_optuna.kinds.kind import Kind
-from mfhpo_optuna.study.distributions import drawn
+from mfhpo_optuna.study.distributions import drawn, index_of, signs_of
 from mfhpo_optuna.study.events import Translation
+from mfhpo_optuna.study.kind import Kind
 from mfhpo_optuna.study.trials.attributes import (
     ARGUMENTS,
     GAME_KEY,
@@ -39,19 +35,7 @@ _NOTED = ("trial", "study", "order", "origin", "retry_of", WORKER, ARGUMENTS)
 
 
 class GameTrials(Translation):
-    """Finds out what game is played in a study, and turns its trials into events.
-
-    Attributes
-    ----------
-    game
-        Its settings; None until trials have told all players' parameters.
-    trouble
-        Why it cannot be played: a sentence, or nothing.
-    fault
-        What was wrong with the last trial that is no evaluation of the game, or nothing.
-    note
-        The game, as its study notes it.
-    """
+    """Finds out what game is played in a study, and turns its trials into events."""
 
     kind: GameKind
 
@@ -60,21 +44,19 @@ class GameTrials(Translation):
     ) -> None:
         super().__init__(study, kind, seed, arguments)
         assert isinstance(kind, GameKind)
-        maximise = StudyDirection.MAXIMIZE
-        self.signs = tuple(1.0 if way == maximise else -1.0 for way in study.directions)
+        self.signs = signs_of(study)
         self.space = GameSpace(kind.players, kind.measured.names)
-        self.game: GameSettings | None = None
-        self.fault = ""
+        self.game: GameSettings | None = None  # until trials have told all players' parameters
+        self.fault = ""  # what was wrong with the last trial that is no evaluation of the game
         self.wrong: set[int] = set()  # trials with values that are no evaluations of the game
         self.earlier: Mapping[str, Any] = read_attribute(study, GAME_KEY) or {}
         owned = {player: sorted(names) for player, names in kind.players.owned.items()}
+        # The game as its study notes it, and why it cannot be played: a sentence, or nothing.
         self.note: dict[str, Any] = {"players": owned, "fidelity": list(kind.measured.names)}
         self.trouble = other_game(self.name, self.earlier, self.note)
         self.seed = seed
         self._parameters: tuple[str, ...] = ()
         self._sizes: tuple[int, ...] = ()
-
-    # The game.
 
     def names(self) -> set[str]:
         """Return the names that objectives have to ask for."""
@@ -106,8 +88,6 @@ class GameTrials(Translation):
         self.note["costs"] = [own.tolist() for own in costs]
         self.trouble = other_game(self.name, self.earlier, self.note)
         self.game = None if self.trouble else game
-
-    # Claims.
 
     def read_note(self, trial: FrozenTrial) -> PullNote | None:
         """Return the claim that is noted on a trial, perhaps of the one that it repeats."""
@@ -180,37 +160,29 @@ class GameTrials(Translation):
         """
         if self.game is None:
             return None
-        places = {name: self._place(number, name, set_by, note) for name in self._parameters}
-        profile = {name: place for name, place in places.items() if place is not None}
-        level = self._level(set_by, note)
-        return None if level is None or len(profile) < len(places) else (profile, level)
-
-    def _place(
-        self, number: int, name: str, set_by: Mapping[str, Any], note: PullNote | None
-    ) -> float | None:
-        if name in set_by:
-            return self.space.place(name, set_by[name])
-        if note is None:
-            return None
-        if note.point and name in note.point:
-            return self.space.shown(name, note.point[name])
-        value = drawn(self.seed, number, name, self.space.distributions[name])
-        return self.space.place(name, value)
-
-    def _level(self, set_by: Mapping[str, Any], note: PullNote | None) -> int | None:
-        """Return the number of the players' levels; None if one is not given, or is none."""
-        is_claimed = note is not None and note.fidelity is not None
+        profile: dict[str, float] = {}
+        for name in self._parameters:
+            place = (note.point or {}).get(name) if note is not None else None
+            if name in set_by:
+                place = self.space.place(name, set_by[name])
+            elif place is not None:  # that of the value that is evaluated for it
+                place = self.space.place(name, self.space.value(name, place))
+            elif note is not None:
+                value = drawn(self.seed, number, name, self.space.distributions[name])
+                place = self.space.place(name, value)
+            if place is None:
+                return None
+            profile[name] = place
         levels: list[int] = []
         for player, (name, known) in enumerate(self.kind.measured.of_players(self.levels)):
+            is_claimed = note is not None and note.fidelity is not None
             level = self.levels_of(note)[player] if is_claimed else None
             if name in set_by:
                 level = index_of(set_by[name], known)
             if level is None:
                 return None
             levels.append(level)
-        return number_of(levels, self._sizes) if levels else 0
-
-    # Ends.
+        return profile, number_of(levels, self._sizes) if levels else 0
 
     def found(self, trial: FrozenTrial, note: PullNote) -> list[Event]:
         """Return nothing: what a game is comes from several trials (see `learn`)."""

@@ -1,19 +1,17 @@
 """Races and searches over a fidelity, as kinds of experiments on a study."""
 
-from __future__ import annotations
-
 import abc
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo.certification.choice import LOSSES_ARE_MAXIMISED
+from mfhpo.certification.choice import LOSSES_ARE_MAXIMISED, PolicyChoice, make_best_policy
 from mfhpo.experiment import LateSettings, RaceSettings, SearchSettings
 from mfhpo.experiment.events import Purpose
 from mfhpo.experiment.kinds.race import DeclaredRace
@@ -23,14 +21,11 @@ from mfhpo.racing.race import Race
 from mfhpo.racing.text import name_in_words
 from mfhpo.regret import MFElimination
 from mfhpo.search import BudgetedSearch, DeclaredSearch, HalvingSearch, ModelSearch, has_levels
-from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.arms import ArmsLike, Params, given_arms
 from mfhpo_optuna.study.baseline import fault
-from mfhpo_optuna.study.declared import common_settings
+from mfhpo_optuna.study.kind import Kind, common_settings
 from mfhpo_optuna.study.loop.report import Progress
-
-if TYPE_CHECKING:
-    from mfhpo_optuna.study.study_experiment import StudyExperiment
+from mfhpo_optuna.study.study_experiment import StudyExperiment
 
 
 class FidelityKind(Kind):
@@ -65,10 +60,7 @@ class FidelityKind(Kind):
         return None
 
     def check(self, known: StudyExperiment, trial: FrozenTrial, state: TrialState) -> None:
-        """Raise ValueError for a baseline that the objective cannot evaluate.
-
-        Also if no trial with a value has asked for the fidelity.
-        """
+        """Raise ValueError for a wrong baseline, or if no trial has asked for the fidelity."""
         if (objection := fault(trial)) and state != TrialState.RUNNING:
             raise ValueError(
                 f"baseline of trial {trial.number}: {objection}; give one that the objective can "
@@ -119,13 +111,16 @@ class FidelityKind(Kind):
             return Progress(
                 phase=finalists if policy.shortlist else "search",
                 configurations=f"{len(budget.reached)} tried, {finished} at the target",
-                leader=_search_leader_in_words(known, policy),
+                leader=_leader_in_words(known, policy),
                 spent=budget.spent,
                 total=budget.amount if math.isfinite(budget.amount) else None,
                 unit="trials" if budget.in_evaluations else unit,
                 has_end=math.isfinite(budget.amount),
             )
-        total, is_guess = _total(policy)
+        most = policy.budget if isinstance(policy, Race) else math.inf
+        remaining = policy.recommend().remaining_cost
+        is_guess = remaining is not None and policy.cost + remaining < most
+        total = policy.cost + remaining if is_guess else most if math.isfinite(most) else None
         n_arms = len(known.experiment.runner.configurations)
         return Progress(
             phase="pilot" if policy.piloting else _level(known, policy.fidelity),
@@ -154,8 +149,6 @@ class RaceKind(FidelityKind):
         self.replicate = declared.replicate
         self._arms, self._races = arms, races
         self._warned_of_losses = False
-        # Adds to what the log is to say, given these words.
-        self.announces: Callable[[StudyExperiment, str], str] | None = None
         self.in_seconds = declared.fidelity.costs == "measured"
         self._listed = given_arms(arms, self.owned, 0)  # raises for bad ones before any study
         objection = declared.rehearse(declared.fidelity.levels or (), (1.0, -1.0))
@@ -180,9 +173,18 @@ class RaceKind(FidelityKind):
 
     def announcement(self, known: StudyExperiment) -> str:
         """Return what the log is to say once about how a study is run; empty for nothing."""
+        n_arms = len(known.experiment.runner.configurations)
+        words = "" if self._races else self.declared.in_words(n_arms, known.trials.levels)
+        if self.declared.make is not make_best_policy:
+            return words
+        choice = self.choice(known)
+        chosen = f"{choice.policy.__name__} is chosen: {choice.reason.rstrip('.')}"
+        return chosen if words in ("", choice.reason) else f"{chosen}; {words}"
+
+    def choice(self, known: StudyExperiment) -> PolicyChoice:
+        """Return which policy suits the race, and why."""
         n_arms, levels = len(known.experiment.runner.configurations), known.trials.levels
-        words = "" if self._races else self.declared.in_words(n_arms, levels)
-        return words if self.announces is None else self.announces(known, words)
+        return self.declared.choice(n_arms, levels, known.sign, searches=known.searches)
 
     def most_without(self, known: StudyExperiment) -> int:
         """Return how many trials may give a value without asking for the fidelity: one per arm."""
@@ -239,11 +241,14 @@ class SearchKind(FidelityKind):
 def _leader_in_words(known: StudyExperiment, policy: Any) -> str:
     arm, mean, interval, level = policy.leader()
     if arm is None:
-        return "none, every arm failed"
+        return "" if known.searches else "none, every arm failed"
     if math.isnan(mean):
         return ""  # nothing has given a value yet
     low, high = sorted(known.sign * bound for bound in interval)
     name = name_in_words(known.values_of(arm).params, arm)
+    if known.searches:
+        width = f" ± {(high - low) / 2.0:.2g}" if math.isfinite(high - low) else ""
+        return f"{name}, {known.sign * mean:.4g}{width or _below_target(known, level)}"
     if high - low < float("inf"):
         # Of all levels together: the mean of a single one need not lie within.
         return f"{name} in [{low:.4g}, {high:.4g}]"
@@ -251,15 +256,6 @@ def _leader_in_words(known: StudyExperiment, policy: Any) -> str:
     values = f"{count} value{'s' * (count != 1)}"
     width = f"± {half:.2g}" if half < float("inf") else f"({values})"
     return f"{name}, {known.sign * mean:.4g} {width}{_below_target(known, level)}"
-
-
-def _search_leader_in_words(known: StudyExperiment, policy: BudgetedSearch) -> str:
-    arm, mean, (low, high), level = policy.leader()
-    if arm is None:
-        return ""
-    width = f" ± {(high - low) / 2.0:.2g}" if math.isfinite(high - low) else ""
-    name = name_in_words(known.values_of(arm).params, arm)
-    return f"{name}, {known.sign * mean:.4g}{width or _below_target(known, level)}"
 
 
 def _below_target(known: StudyExperiment, level: int) -> str:
@@ -271,12 +267,3 @@ def _level(known: StudyExperiment, index: int) -> str:
     level, fidelity = known.trials.levels[index], known.kind.fidelity
     assert fidelity is not None
     return f"{fidelity.name}={f'{level:.4g}' if isinstance(level, float) else level}"
-
-
-def _total(policy: Any) -> tuple[float | None, bool]:
-    """Return what a race will have cost, and whether that is a guess; None if unknown."""
-    budget = policy.budget if isinstance(policy, Race) else math.inf
-    remaining = policy.recommend().remaining_cost
-    if remaining is not None and policy.cost + remaining < budget:
-        return policy.cost + remaining, True
-    return (budget, False) if math.isfinite(budget) else (None, False)

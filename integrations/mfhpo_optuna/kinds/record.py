@@ -1,12 +1,9 @@
 """The record of `certify`: the candidates of a shortlist are evaluated until the best is known."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution
@@ -15,16 +12,13 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo.certification.certification import Certification
 from mfhpo.experiment import Answer, Assignment, ShortlistSettings, key_of
 from mfhpo.experiment.kinds.shortlist import ShortlistRunner
-from mfhpo_optuna.kinds.kind import Kind
-from mfhpo_optuna.study.declared import common_settings
+from mfhpo_optuna.study.arms import Params
 from mfhpo_optuna.study.distributions import described
 from mfhpo_optuna.study.forgotten import ForgottenReplicate
+from mfhpo_optuna.study.kind import Kind, common_settings
 from mfhpo_optuna.study.loop.report import Progress
-
-if TYPE_CHECKING:
-    from mfhpo_optuna.study.arms import Params
-    from mfhpo_optuna.study.shortlist import StudyShortlist
-    from mfhpo_optuna.study.study_experiment import StudyExperiment
+from mfhpo_optuna.study.shortlist import StudyShortlist
+from mfhpo_optuna.study.study_experiment import StudyExperiment
 
 _GIVE_THE_SAME = "Give the objective that the study was run with."
 
@@ -76,23 +70,17 @@ class RecordKind(Kind):
                 f"study's trials have. {_GIVE_THE_SAME}"
             )
 
-    def value_outside(
-        self,
-        known: StudyExperiment,
-        trial: FrozenTrial,
-        arm: int,
-        name: str,
-        value: Any,
-        distribution: BaseDistribution,
-    ) -> Any:
-        """Raise ValueError: the objective has other parameters or ranges than the study's."""
+    def objection_to_value(
+        self, known: StudyExperiment, arm: int, name: str, value: Any, how: BaseDistribution
+    ) -> str:
+        """Return why the objective cannot be the study's: other parameters, or other ranges."""
         candidate = self._shortlist.candidates[arm]
         if name in candidate.params:
-            raise ValueError(
+            return (
                 f"{name}={value!r} of {candidate.name} is not a value of the objective's "
-                f"{distribution}. {_GIVE_THE_SAME}"
+                f"{how}. {_GIVE_THE_SAME}"
             )
-        raise ValueError(
+        return (
             f"the objective asks for {name!r}, which {candidate.name} of the study does not have: "
             f"its parameters are {sorted(candidate.params)}. {_GIVE_THE_SAME}"
         )
@@ -125,11 +113,9 @@ class RecordKind(Kind):
 
     def promise(self, known: StudyExperiment, answer: Answer) -> float:
         """Return the mean of a certificate, and else the end of its interval, however wide."""
-        return super().promise(known, replace(answer, searched=False))
-
-    def interval_of(self, known: StudyExperiment, leader: int) -> tuple[float, float]:
-        """Return the interval of the candidate that leads, in the objective's direction."""
-        return _contest(known).interval(leader)
+        if answer.certified or answer.arm is None:
+            return answer.mean
+        return _contest(known).interval(answer.arm)[0 if known.sign > 0.0 else 1]
 
     def is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
         """Return whether an earlier answer, as recorded, says all that this one says."""
@@ -139,10 +125,7 @@ class RecordKind(Kind):
         return bool(now["certified"] or earlier["evaluations"] == now["evaluations"])
 
     def lack(self, known: StudyExperiment, answer: Answer) -> str | None:
-        """Return why there is no answer at the end (see `Kind.lack`).
-
-        None where no noise is seen: `certify` says that.
-        """
+        """Return why there is no answer; None where `certify` says that no noise is seen."""
         return None if noise_is_hidden(known) else super().lack(known, answer)
 
 

@@ -112,10 +112,6 @@ class MFEliminationPruner(CurvePruner):
             return PhasedCurves(len(steps))
         return BoundedCurves(gains_of(self._bias, steps, sign), self._noise)
 
-    def _begin(self, history: CurveHistory, curve: FloatArray) -> None:
-        if self._bias is None:
-            history.race.begin(curve)
-
     def _stops(self, history: CurveHistory, trial: FrozenTrial, curve: FloatArray) -> bool:
         shown = last_check(curve) if self._bias is None else (curve,)
         return bool(history.race.judge(self._arm(trial), *shown, history.others(trial)).stop)

@@ -9,7 +9,7 @@ from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_instance, check_limit
 from mfhpo_optuna.study.trials import attributes
-from mfhpo_optuna.time_limits.limits import limit_of, objective_clock
+from mfhpo_optuna.study.trials.under_way import limit_of, objective_clock
 
 
 class TimeLimitPruner(BasePruner):
@@ -57,14 +57,12 @@ class TimeLimitPruner(BasePruner):
         if attributes.read_attribute(trial, attributes.LIMIT_KEY) is not None:
             note(attributes.ENFORCER_KEY, "TimeLimitPruner")
         limit = limit_of(trial, self._limit)
-        if limit is not None and _seconds(trial) > limit:
+        clock, began = objective_clock.get(), trial.datetime_start
+        if clock is not None:
+            seconds = clock()
+        else:
+            seconds = 0.0 if began is None else (datetime.now() - began).total_seconds()
+        if limit is not None and seconds > limit:
             note(attributes.CENSORED_KEY, limit)
             return True
         return self._pruner is not None and self._pruner.prune(study, trial)
-
-
-def _seconds(trial: FrozenTrial) -> float:
-    clock, began = objective_clock.get(), trial.datetime_start
-    if clock is not None:
-        return clock()
-    return 0.0 if began is None else (datetime.now() - began).total_seconds()

@@ -1,7 +1,5 @@
 """What each trial of a study evaluated, and what it cost."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,10 +13,9 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.problem import Observation
 from mfhpo.search import BudgetedSearch
 from mfhpo_optuna.games.kind import GameKind
-from mfhpo_optuna.report.reading import StudyReading
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.study.trials import attributes
-from mfhpo_optuna.visualization.replay import Evaluation, evaluations_of
+from mfhpo_optuna.visualization.reading import Evaluation, StudyReading, told_again
 
 COST_UNIT = "units of cost"  # of declared costs: nobody says what they are
 
@@ -94,7 +91,7 @@ def ledger_of(reading: StudyReading) -> Ledger:
     known = reading.known
     if known is None:
         return Ledger(tuple(_as_noted(reading)), "seconds")
-    told, counts = _told(reading, known), _counts_evaluations(known)
+    told, unit = _told(reading, known), _unit(known)
     entries = []
     for entry in _as_noted(reading):
         is_open = not entry.trial.state.is_finished() or entry.purpose == "answer"
@@ -102,21 +99,22 @@ def ledger_of(reading: StudyReading) -> Ledger:
         untold = {} if is_open else {"purpose": "not counted", "cost": 0.0}
         entries.append(replace(entry, **told.get(entry.trial.number, untold)))
     levels = "time limit in seconds" if reading.purpose == "limits" else "level"
-    paid = known.policy.budget.spent if counts else known.answer().cost
-    return Ledger(tuple(entries), _unit(known), levels, paid)
+    paid = known.policy.budget.spent if _counts_evaluations(known) else known.answer().cost
+    return Ledger(tuple(entries), unit, levels, paid)
 
 
 def _told(reading: StudyReading, known: StudyExperiment) -> dict[int, dict[str, Any]]:
     """Return what is known about each trial that was learned, waits for others, or was lost."""
-    runner, claims = known.experiment.runner, known.experiment.ledger
-    waiting = [
-        (each.id, each.pull, each.observation, each.purpose) for each in claims.held.values()
-    ]
+    runner, claims, found = (
+        known.experiment.runner,
+        known.experiment.ledger,
+        [each for _, new in told_again(known) for each in new],
+    )
+    unlearned = [(one.id, one.pull, one.observation, one.purpose) for one in claims.held.values()]
     lost = [(id, claim.pull, Observation(None), "lost") for id, claim in claims.lost.items()]
-    found = evaluations_of(known)
-    for id, pull, seen, purpose in (*waiting, *lost):
-        arm, level, cost = pull.arm, pull.fidelity, runner.cost_of(pull, seen)
-        found.append(Evaluation(int(id), arm, level, 0.0, cost, math.nan, False, purpose))
+    for id, pull, seen, purpose in (*unlearned, *lost):
+        place = int(id), pull.arm, pull.fidelity, 0.0, runner.cost_of(pull, seen)
+        found.append(Evaluation(*place, math.nan, False, purpose))
     is_game, counts = isinstance(known.kind, GameKind), _counts_evaluations(known)
     told = {}
     for each in found:
@@ -127,19 +125,14 @@ def _told(reading: StudyReading, known: StudyExperiment) -> dict[int, dict[str, 
         }
         if not is_game:
             about |= {"arm": each.arm, "at_target": each.fidelity == runner.n_levels - 1}
-        level = _level_of(known, each.fidelity)
-        told[each.trial] = about | ({} if level is None else {"level": level})
+        index, levels = each.fidelity, known.trials.levels
+        if isinstance(known.kind, GameKind) and levels:
+            index = levels_of(index, known.kind.measured.sizes(levels))[0]
+            levels = levels[0] if known.kind.measured.joint else ()  # else they have none in common
+        if 0 <= index < len(levels):
+            about["level"] = levels[index]
+        told[each.trial] = about
     return told
-
-
-def _level_of(known: StudyExperiment, index: int) -> Any:
-    """Return the value of the fidelity at a level; None if evaluations have none in common."""
-    levels = known.trials.levels
-    if isinstance(known.kind, GameKind):
-        if not known.kind.measured.joint or not levels:
-            return None
-        index, levels = levels_of(index, known.kind.measured.sizes(levels))[0], levels[0]
-    return levels[index] if 0 <= index < len(levels) else None
 
 
 def _counts_evaluations(known: StudyExperiment) -> bool:
@@ -149,15 +142,13 @@ def _counts_evaluations(known: StudyExperiment) -> bool:
 def _unit(known: StudyExperiment) -> str:
     """Return the unit of an experiment's costs."""
     kind = known.kind
-    if _counts_evaluations(known):
-        return "trials"
-    if kind.in_seconds:
-        return "seconds"
     declared: tuple[Fidelity, ...] = (kind.fidelity,) if kind.fidelity else ()
     if isinstance(kind, GameKind):
         declared = kind.measured.fidelities
-    if not declared:
+    if _counts_evaluations(known) or not (declared or kind.in_seconds):
         return "trials"
+    if kind.in_seconds:
+        return "seconds"
     is_shared = len(declared) == 1 and declared[0].costs is None
     return declared[0].name if is_shared else COST_UNIT
 
@@ -170,17 +161,17 @@ def where_it_went(ledger: Ledger) -> list[Share]:
             groups.setdefault((entry.purpose, repr(entry.level)), []).append(entry)
     total = math.fsum(entry.spent for group in groups.values() for entry in group) or 1.0
     shares = []
-    for group in sorted(groups.values(), key=lambda group: _place(group[0])):
-        spent = math.fsum(entry.spent for entry in group)
+    for group in groups.values():
+        first, spent = group[0], math.fsum(entry.spent for entry in group)
         no_value = sum(entry.outcome != "value" for entry in group)
-        first = group[0]
         shares.append(Share(first.purpose, first.level, len(group), no_value, spent, spent / total))
-    return shares
+    order = {"search": 0, "certificate": 1}
 
+    def place(share: Share) -> tuple[int, float]:
+        level = float(share.level) if is_number(share.level) else 0.0
+        return order.get(share.purpose, len(order)), level
 
-def _place(entry: Entry) -> tuple[int, float]:
-    level = float(entry.level) if is_number(entry.level) else 0.0
-    return {"search": 0, "certificate": 1}.get(entry.purpose, 2), level
+    return sorted(shares, key=place)
 
 
 def _as_noted(reading: StudyReading) -> Iterator[Entry]:

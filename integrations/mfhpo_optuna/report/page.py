@@ -1,41 +1,46 @@
-"""`write_report`: one page that shows a study to people who were not there."""
-
-from __future__ import annotations
+"""What shows a study to people who were not there: a page, and a note in optuna-dashboard."""
 
 import errno
 import json
 import math
 import os
+import re
 import secrets
 import stat
 import warnings
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from functools import partial
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from platform import python_version
 from typing import Any
 
+import numpy as np
 import optuna
 
 from mfhpo import __version__
 from mfhpo._validation import check_instance, is_number
 from mfhpo.racing.text import clean
-from mfhpo_optuna.report.ledger import Ledger, ledger_of, table_of, where_it_went
-from mfhpo_optuna.report.reading import StudyReading, read_study
+from mfhpo_optuna.report.ledger import ledger_of, table_of, where_it_went
 from mfhpo_optuna.report.summary import Summary, summary_of
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.visualization import plot_dissatisfaction, plot_equilibrium, plot_gain, plot_race
-from mfhpo_optuna.visualization.finalists import draw_certificate
-from mfhpo_optuna.visualization.style import needed, require_plotly
-from mfhpo_optuna.visualization.words import value_text
+from mfhpo_optuna.visualization.reading import StudyReading, read_study
+from mfhpo_optuna.visualization.search import draw_certificate
+from mfhpo_optuna.visualization.style import needed, require_plotly, value_text
 
 _CLEAR = "rgba(0, 0, 0, 0)"  # the ground of the pictures
 _MARGIN = 0.04  # of the scale on which values are drawn, at either end
 
 _PICTURES: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
+    (
+        "certificate",
+        draw_certificate,
+        "The certificate",
+        "A row for each finalist, the winner first: what the search had seen, and its mean in new "
+        "evaluations with its interval.",
+    ),
     (
         "search",
         plot_race,
@@ -71,11 +76,26 @@ _PICTURES: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
         "The largest gain of a player by deviating, over what had been paid.",
     ),
 )
-_CERTIFICATE = (
-    "The certificate",
-    "A row for each finalist, the winner first: what the search had seen, and its mean in new "
-    "evaluations with its interval.",
+
+# In pixels: the dashboard's box for a plot, which cuts off what is higher, and the room above the
+# panels.
+_BOX, _ABOVE = 450, 76
+_MOST_BETWEEN = 0.5  # of the room for panels, what may be between them
+
+_END_OF_OURS = "*mfhpo rewrites what is above this line, and keeps what is below.*"
+
+_OF_A_GAME = "The dashboard's best trials are a Pareto front, which is no equilibrium."
+_OF_A_RACE = (
+    "The dashboard's best trial is the one with the best single value, partly by luck. Its other "
+    "panels treat all trials alike."
 )
+
+# Each of them ends our part of a note: if one was deleted by hand, the other still does.
+_LAST_OF_OURS = re.compile("|".join(map(re.escape, (_OF_A_GAME, _OF_A_RACE, _END_OF_OURS))))
+
+# The last ones ("@", "://", the dot after "www") begin an address, in which the dashboard would
+# show our backslashes.
+_MARKUP = re.compile(r"([\\`*_\[\]<>|$~&#@]|^[-+=]|:(?=//)|(?<=www)\.)", re.IGNORECASE)
 
 
 def write_report(
@@ -122,6 +142,14 @@ def write_report(
     ledger = ledger_of(reading)
     summary = summary_of(reading, ledger)
     table = table_of(reading, ledger)
+    declared = getattr(reading.sampler, "arguments", {})
+    budgets = (declared.get(name) for name in ("budget", "trials", "seconds"))
+    budget = next((float(given) for given in budgets if given is not None), None)
+    scale, points = None, [one.value for one in summary.values if one.value is not None]
+    if points and summary.comparable:  # where the scale begins that all share, and its length
+        points += [end for one in summary.values if one.bounds for end in one.bounds]
+        spread = (max(points) - min(points)) or 1.0
+        scale = min(points) - _MARGIN * spread, (1.0 + 2.0 * _MARGIN) * spread
     pictures = []
     for title, alt, figure in figures_of(reading):
         figure.update_layout(paper_bgcolor=_CLEAR, plot_bgcolor=_CLEAR)
@@ -129,13 +157,13 @@ def write_report(
     page = environment.get_template("report.html").render(
         study=study,
         summary=summary,
-        scale=_scale(summary),
+        scale=scale,
         pictures=pictures,
         plotly_js=get_plotlyjs(),
         without=reading.without,
         is_record=reading.is_record,
         shares=where_it_went(ledger),
-        budget=_budget(reading, ledger),
+        budget=None if ledger.paid is None else budget,
         ledger=ledger,
         table=table,
         rows=list(zip(*table.values(), strict=True)),
@@ -172,33 +200,14 @@ def _replace(path: Path, text: str) -> None:
         beside.unlink(missing_ok=True)
 
 
-def _scale(summary: Summary) -> tuple[float, float] | None:
-    """Return where the scale begins that all values share, and how long it is; None without one."""
-    points = [one.value for one in summary.values if one.value is not None]
-    if not points or not summary.comparable:
-        return None
-    points += [end for one in summary.values if one.bounds for end in one.bounds]
-    spread = (max(points) - min(points)) or 1.0
-    return min(points) - _MARGIN * spread, (1.0 + 2.0 * _MARGIN) * spread
-
-
-def _budget(reading: StudyReading, ledger: Ledger) -> float | None:
-    if ledger.paid is None:
-        return None
-    arguments = getattr(reading.sampler, "arguments", {})
-    for name in ("budget", "trials", "seconds"):
-        if arguments.get(name) is not None:
-            return float(arguments[name])
-    return None
-
-
 def _environment() -> Any:
     jinja2 = needed("write_report", "jinja2", "Jinja2", "report")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("mfhpo_optuna.report", "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
-        finalize=_shown,
+        # What is trusted is a subclass of str; no other text brings escape sequences or passwords.
+        finalize=lambda value: clean(value) if type(value) is str else value,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -208,29 +217,88 @@ def _environment() -> Any:
     return environment
 
 
-def _shown(value: Any) -> Any:
-    """Return what a page shows of a value: a text without escape sequences and passwords.
-
-    What is trusted is a subclass of str.
-    """
-    return clean(value) if type(value) is str else value
-
-
 def figures_of(reading: StudyReading) -> Iterator[tuple[str, str, Any]]:
     """Yield title, words and figure of all that there is to see."""
-    drawings: list[tuple[str, str, Callable[[], Any]]] = [
-        (title, alt, partial(plot, reading.study, sampler=reading.sampler))
-        for purpose, plot, title, alt in _PICTURES
-        if purpose == reading.purpose
-    ]
-    if reading.is_of_certify and reading.answer is not None:
-        certificate = partial(draw_certificate, reading.answer, reading.sign)
-        drawings.insert(0, (*_CERTIFICATE, certificate))
-    for title, alt, draw in drawings:
+    for purpose, plot, title, alt in _PICTURES:
+        is_certificate = purpose == "certificate" and reading.is_of_certify
+        if not is_certificate and purpose != reading.purpose:
+            continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                figure = draw()
+                if is_certificate:
+                    figure = plot(reading.answer, reading.sign)
+                else:
+                    figure = plot(reading.study, sampler=reading.sampler)
             except (ValueError, LookupError, TypeError):
                 continue  # nothing to show yet, or a certificate that was damaged
         yield title, alt, figure
+
+
+def publish_to_dashboard(study: optuna.Study, *, sampler: StudySampler | None = None) -> Summary:
+    """Show a study's answer in optuna-dashboard, and return it in words.
+
+    The answer becomes the study's note, and the figures of `mfhpo_optuna.visualization` become
+    plots of the study, unless they are too high for the dashboard. It replaces what was published
+    before, but a plot that is no longer drawn stays. What you have written in the note below the
+    last line of the answer is kept; write it while nothing is published.
+
+    Parameters
+    ----------
+    study
+        A study that was run with a sampler of mfhpo; it need not have ended. The note and the plots
+        are written to its storage, where the dashboard reads them.
+    sampler
+        As for `write_report`. None: the study's, or the one that it names.
+
+    Raises
+    ------
+    ImportError
+        If optuna-dashboard or plotly is not installed.
+    """
+    check_instance("study", study, optuna.Study, "an optuna.Study")
+    require_plotly("publish_to_dashboard")
+    needs = ("optuna_dashboard", "optuna-dashboard", "dashboard")
+    dashboard = needed("publish_to_dashboard", *needs)
+    reading = read_study(study, sampler)
+    summary = summary_of(reading, ledger_of(reading))
+    for title, _, figure in figures_of(reading):
+        lower = _in_the_box(figure)
+        if lower is not None:
+            name = "mfhpo-" + title.lower().replace(" ", "-")
+            dashboard.save_plotly_graph_object(study, lower, graph_object_id=name)
+    before = dashboard.get_note(study)
+    own = _LAST_OF_OURS.split(before)[-1].strip()
+    of_others = _OF_A_GAME if reading.purpose == "game" else _OF_A_RACE
+    rows = [f"| {_plain(name)} | {_plain(text)} |" for name, text in summary.rows]
+    table = ["\n".join(["| | |", "| --- | --- |", *rows])] if rows else []
+    head = [f"## {_plain(summary.status.capitalize())}", _plain(summary.sentence)]
+    note = "\n\n".join([*head, *table, of_others, _END_OF_OURS, own]).strip()
+    if note != before:
+        dashboard.save_note(study, note)
+    return summary
+
+
+def _in_the_box(figure: Any) -> Any:
+    """Return the figure as high as the dashboard's box; None where nothing would show."""
+    layout = figure.layout
+    before = layout.height - layout.margin.t - layout.margin.b
+    panels = np.array(sorted({axis.domain for axis in figure.select_yaxes()}))
+    gaps = before / (_BOX - _ABOVE - layout.margin.b) * (panels[1:, 0] - panels[:-1, 1])
+    if gaps.sum() > _MOST_BETWEEN:
+        return None
+    heights = panels[:, 1] - panels[:, 0]
+    heights *= (1.0 - gaps.sum()) / heights.sum()
+    lows = np.cumsum([0.0, *(heights[:-1] + gaps)])  # with the same gaps, in pixels
+    placed = np.clip(np.column_stack([lows, lows + heights]), 0.0, 1.0)
+    places = dict(zip(map(tuple, panels.tolist()), map(tuple, placed.tolist()), strict=True))
+    title = layout.title.text.split("<br>")[0]
+    figure.update_layout(height=_BOX, title_text=title, margin_t=_ABOVE)
+    for axis in figure.select_yaxes():
+        axis.domain = places[axis.domain]
+    return figure
+
+
+def _plain(text: str) -> str:
+    """Return a text that Markdown leaves alone, in one line."""
+    return _MARKUP.sub(r"\\\1", clean(" ".join(text.split())))

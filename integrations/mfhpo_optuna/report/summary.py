@@ -1,7 +1,5 @@
 """A study's answer in words, whatever kind of sampler gave it."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,9 +11,9 @@ from mfhpo.racing.claims import FIXED, bounds_in_words, corrected_in_words, wron
 from mfhpo.racing.declaration import as_noise
 from mfhpo.racing.text import clean, params_in_words
 from mfhpo_optuna.report.ledger import COST_UNIT, Ledger
-from mfhpo_optuna.report.reading import StudyReading
 from mfhpo_optuna.study.trials.attributes import FIDELITY_KEY, read_attribute
-from mfhpo_optuna.visualization.words import counted, sentence, value_text
+from mfhpo_optuna.visualization.reading import StudyReading
+from mfhpo_optuna.visualization.style import counted, sentence, value_text
 
 Status = Literal["certified", "not certified", "best so far", "no answer"]
 
@@ -84,39 +82,33 @@ class Summary:
 
 def summary_of(reading: StudyReading, ledger: Ledger) -> Summary:
     """Put the answer of a study into words."""
+    answer = reading.answer or {}
     try:
-        summary = _summary(reading, ledger)
+        certificate = answer if "candidates" in answer else answer.get("certificate")
+        if not answer:
+            summary = Summary("no answer", f"{sentence(reading.reason).rstrip('.')}.", {})
+        elif "dissatisfaction" in answer:
+            summary = _of_game(answer, ledger)
+        elif "gain" in answer:
+            summary = _of_limits(answer, reading)
+        elif certificate is None:
+            summary = _of_race(answer, reading, ledger)
+        else:
+            summary = _of_shortlist(certificate, answer, reading, ledger)
     except (AttributeError, LookupError, TypeError, ValueError):
         if reading.sampler is not None and not reading.is_of_certify:
             raise
         # It was read from the storage, where others may write.
         summary = Summary("no answer", "The answer that the study holds cannot be used.", {})
-    facts = (*summary.facts, ("trials", _trials(ledger)))
+    outcomes = Counter(entry.outcome for entry in ledger.entries)
+    names = {"value": "with a value", "answer": "added as answers, which evaluated nothing"}
+    parts = ", ".join(f"{n:,} {names.get(outcome, outcome)}" for outcome, n in outcomes.items())
+    trials = f"{len(ledger.entries):,} in the study" + (f": {parts}" if parts else "")
+    facts = (*summary.facts, ("trials", trials))
     if reading.sampler is not None:
         arguments = params_in_words(getattr(reading.sampler, "arguments", {}))
         facts = (*facts, ("sampler", f"{type(reading.sampler).__name__}({arguments})"))
     return replace(summary, facts=facts)
-
-
-def _trials(ledger: Ledger) -> str:
-    outcomes = Counter(entry.outcome for entry in ledger.entries)
-    names = {"value": "with a value", "answer": "added as answers, which evaluated nothing"}
-    parts = ", ".join(f"{n:,} {names.get(outcome, outcome)}" for outcome, n in outcomes.items())
-    return f"{len(ledger.entries):,} in the study" + (f": {parts}" if parts else "")
-
-
-def _summary(reading: StudyReading, ledger: Ledger) -> Summary:
-    answer = reading.answer
-    if answer is None:
-        return Summary("no answer", f"{sentence(reading.reason).rstrip('.')}.", {})
-    if "dissatisfaction" in answer:
-        return _of_game(answer, ledger)
-    if "gain" in answer:
-        return _of_limits(answer, reading)
-    certificate = answer if "candidates" in answer else answer.get("certificate")
-    if certificate is None:
-        return _of_race(answer, reading, ledger)
-    return _of_shortlist(certificate, answer, reading, ledger)
 
 
 def _of_race(answer: Mapping[str, Any], reading: StudyReading, ledger: Ledger) -> Summary:

@@ -19,15 +19,16 @@ from operator import attrgetter
 from typing import Any, TypeAlias
 
 import optuna
+from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from mfhpo.experiment import Answer
-from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.study.trials.attributes import (
     ANSWERING_KEY,
     CERTIFICATE_KEY,
     CONCLUDED_KEY,
+    LIMIT_KEY,
     SO_FAR_KEY,
     attributes_for,
     certificate_of,
@@ -51,127 +52,143 @@ _EACH, _GROWTH = 50, 1.02
 _MANY_MORE = 2.0
 
 
-class AnswerTrials:
-    """Adds answers to studies that an experiment of some kind is run on."""
+def add_so_far(study: optuna.Study, known: StudyExperiment) -> None:
+    """Add the answer before the end, if it is news; where there is one, look now and then."""
+    n_told = known.n_told
+    is_due = _looks(n_told) > _looks(known.n_told_before) or not known.certificates
+    known.n_told_before = n_told
+    may_answer = is_due and known.kind.answers_so_far
+    if not may_answer or _promise_so_far(known) is None:
+        return
+    known.read(study)  # other workers may have said it meanwhile
+    value, answer = _promise_so_far(known), known.answer()
+    if answer.arm is not None and value is not None:
+        _add(study, known, answer, value, {SO_FAR_KEY: n_told})
 
-    def __init__(self, kind: Kind) -> None:
-        self._kind = kind
 
-    def add_so_far(self, study: optuna.Study, known: StudyExperiment) -> None:
-        """Add the answer before the end, if it is news; where there is one, look now and then."""
-        n_told = known.n_told
-        is_due = _looks(n_told) > _looks(known.n_told_before) or not known.certificates
-        known.n_told_before = n_told
-        may_answer = is_due and self._kind.answers_so_far
-        if not may_answer or self._promise_so_far(known) is None:
-            return
-        known.read(study)  # other workers may have said it meanwhile
-        value, answer = self._promise_so_far(known), known.answer()
-        if answer.arm is not None and value is not None:
-            self._add(study, known, answer, value, {SO_FAR_KEY: n_told})
+def _promise_so_far(known: StudyExperiment) -> float | None:
+    """Return the value of the answer so far; None if it is not to be added."""
+    shown, sign = _shown(known), known.sign
+    certificate = (None if shown is None else certificate_of(shown)) or {}
+    if known.policy is None or certificate.get("certified"):
+        return None
+    arm, mean, interval = known.experiment.runner.leader()
+    bound = interval[0] if sign > 0.0 else -interval[1]
+    sure = None if arm is None or math.isnan(mean) else known.kind.sure_value(known, bound)
+    if sure is None:
+        return None
+    if shown is None:
+        return sign * sure
+    behind = read_attribute(shown, SO_FAR_KEY) or 0
+    if arm != certificate.get("arm"):
+        says_more = known.n_told > behind
+    else:
+        is_better = sure > sign * _value_of(shown)
+        says_more = is_better and known.n_told >= _MANY_MORE * behind
+    return sign * sure if says_more and math.isfinite(sure) else None
 
-    def _promise_so_far(self, known: StudyExperiment) -> float | None:
-        """Return the value of the answer so far; None if it is not to be added."""
-        shown, sign = _shown(known), known.sign
-        certificate = (None if shown is None else certificate_of(shown)) or {}
-        if known.policy is None or certificate.get("certified"):
-            return None
-        arm, mean, interval = known.experiment.runner.leader()
-        bound = interval[0] if sign > 0.0 else -interval[1]
-        sure = None if arm is None or math.isnan(mean) else self._kind.sure_value(known, bound)
-        if sure is None:
-            return None
-        if shown is None:
-            return sign * sure
-        behind = read_attribute(shown, SO_FAR_KEY) or 0
-        if arm != certificate.get("arm"):
-            says_more = known.n_told > behind
-        else:
-            is_better = sure > sign * _value_of(shown)
-            says_more = is_better and known.n_told >= _MANY_MORE * behind
-        return sign * sure if says_more and math.isfinite(sure) else None
 
-    def is_said(self, known: StudyExperiment) -> bool:
-        """Return whether an earlier answer at the end claims the same."""
-        now = self._kind.content(known, known.answer())
-        final = [t for t in known.certificates if read_attribute(t, SO_FAR_KEY) is None]
-        # NaN is equal to nothing, and neither less nor more.
-        earlier = (defaultdict(lambda: math.nan, certificate_of(trial) or {}) for trial in final)
-        return any(self._kind.is_repeat(now, each) for each in earlier)
+def is_said(known: StudyExperiment) -> bool:
+    """Return whether an earlier answer at the end claims the same."""
+    now = known.kind.content(known, known.answer())
+    final = [t for t in known.certificates if read_attribute(t, SO_FAR_KEY) is None]
+    # NaN is equal to nothing, and neither less nor more.
+    earlier = (defaultdict(lambda: math.nan, certificate_of(trial) or {}) for trial in final)
+    return any(known.kind.is_repeat(now, each) for each in earlier)
 
-    def add(self, study: optuna.Study, known: StudyExperiment) -> None:
-        """Add the answer at the end, unless there is none or an earlier one says the same."""
-        answer = known.answer()
-        lack = self._kind.lack(known, answer)
-        if lack is None:
-            return
-        if lack:
-            warnings.warn(f"the race ended without an answer: {lack}", stacklevel=5)
-            return
-        if self.is_said(known):
-            return
-        promised = self._kind.promise(known, answer)
-        more = {}
-        if answer.certified:  # what had not ended then comes after it
-            open, order = sorted(map(int, known.experiment.open)), known.experiment.order
-            more = {CONCLUDED_KEY: {"study": study.study_name, "order": order, "open": open}}
-        value = self._add(study, known, answer, promised, more)
-        # The next number beyond a tie is no flattery.
-        if promised == answer.mean and not math.isclose(value, promised, abs_tol=1e-12):
-            warnings.warn(
-                f"study.best_value is {value:.5g}, as an earlier answer had promised so much; the "
-                f"mean is {answer.mean:.5g} only. Use sampler.recommendation(study).",
-                stacklevel=5,
-            )
-        shown = study.best_trial
-        if certificate_of(shown) is None:
-            warnings.warn(
-                f"study.best_trial still shows trial {shown.number}, which was not part of the "
-                f"race: its value {shown.value:.5g} beats the value {value:.5g} of the answer. Use "
-                f"sampler.recommendation(study).",
-                stacklevel=5,
-            )
 
-    def _add(
-        self,
-        study: optuna.Study,
-        known: StudyExperiment,
-        answer: Answer,
-        value: float,
-        more: Mapping[str, Any],
-    ) -> float:
-        """Add the answer's trial; return its value, which beats that of every earlier answer."""
-        shown, sign = _shown(known), known.sign
-        if shown is not None and math.isfinite(_value_of(shown)):
-            best = math.nextafter(_value_of(shown), sign * math.inf)
-            value = sign * max(sign * value, sign * best)
-        content = {CERTIFICATE_KEY: self._kind.content(known, answer), **more}
-        attributes: dict[str, Any] = {}
-        for key, part in {**content, **self._kind.marks(answer)}.items():
-            attributes |= attributes_for(key, part)
-        params, how = self._kind.shown(known, answer)
-        params = {name: params[name] for name in how}
-        study.add_trial(
-            create_trial(value=value, params=params, distributions=how, user_attrs=attributes)
+def add_answer(study: optuna.Study, known: StudyExperiment) -> None:
+    """Add the answer at the end, unless there is none or an earlier one says the same."""
+    answer = known.answer()
+    lack = known.kind.lack(known, answer)
+    if lack is None:
+        return
+    if lack:
+        warnings.warn(f"the race ended without an answer: {lack}", stacklevel=5)
+        return
+    if is_said(known):
+        return
+    promised = known.kind.promise(known, answer)
+    more = {}
+    if answer.certified:  # what had not ended then comes after it
+        open, order = sorted(map(int, known.experiment.open)), known.experiment.order
+        more = {CONCLUDED_KEY: {"study": study.study_name, "order": order, "open": open}}
+    value = _add(study, known, answer, promised, more)
+    # The next number beyond a tie is no flattery.
+    if promised == answer.mean and not math.isclose(value, promised, abs_tol=1e-12):
+        warnings.warn(
+            f"study.best_value is {value:.5g}, as an earlier answer had promised so much; the "
+            f"mean is {answer.mean:.5g} only. Use sampler.recommendation(study).",
+            stacklevel=5,
         )
-        known.read(study)
-        return value
+    shown = study.best_trial
+    if certificate_of(shown) is None:
+        warnings.warn(
+            f"study.best_trial still shows trial {shown.number}, which was not part of the "
+            f"race: its value {shown.value:.5g} beats the value {value:.5g} of the answer. Use "
+            f"sampler.recommendation(study).",
+            stacklevel=5,
+        )
 
-    def wait_for_others(
-        self, study: optuna.Study, trial: FrozenTrial, sleep: Callable[[float], None]
-    ) -> None:
-        """Let workers in other processes answer first whose trials began earlier.
 
-        Those that come after the first look have seen this worker's note, and look for its answer.
-        """
-        if not _others_under_way(study, trial):
-            return
-        write_attribute(study, trial, ANSWERING_KEY, worker_name())
-        others = _others_that_answer(study, trial)
-        for _ in range(round(_ANSWERING / _PERIOD)):
-            if others:
-                sleep(_PERIOD)
-                others = [each for each in _others_that_answer(study, trial) if each < trial.number]
+def _add(
+    study: optuna.Study,
+    known: StudyExperiment,
+    answer: Answer,
+    value: float,
+    more: Mapping[str, Any],
+) -> float:
+    """Add the answer's trial; return its value, which beats that of every earlier answer."""
+    shown, sign = _shown(known), known.sign
+    if shown is not None and math.isfinite(_value_of(shown)):
+        best = math.nextafter(_value_of(shown), sign * math.inf)
+        value = sign * max(sign * value, sign * best)
+    limit = {} if answer.limit is None else {LIMIT_KEY: answer.limit}
+    attributes: dict[str, Any] = {}
+    for key, part in {CERTIFICATE_KEY: known.kind.content(known, answer), **limit, **more}.items():
+        attributes |= attributes_for(key, part)
+    params: dict[str, Any] = {}
+    how: dict[str, BaseDistribution] = {}
+    if answer.arm is not None:
+        what = known.values_of(answer.arm)
+        params, how = dict(what.params), dict(what.distributions)
+    fidelity, asked = known.kind.fidelity, known.trials.fidelity_distribution
+    if asked is not None and fidelity is not None:
+        how[fidelity.name], params[fidelity.name] = asked, answer.level
+    how = {name: distribution for name, distribution in how.items() if name in params}
+    params = {name: params[name] for name in how}
+    study.add_trial(
+        create_trial(value=value, params=params, distributions=how, user_attrs=attributes)
+    )
+    known.read(study)
+    return value
+
+
+def wait_for_others(
+    study: optuna.Study, trial: FrozenTrial, sleep: Callable[[float], None]
+) -> None:
+    """Let workers in other processes answer first whose trials began earlier.
+
+    Those that come after the first look have seen this worker's note, and look for its answer.
+    """
+    me = worker_name()
+
+    def others() -> list[FrozenTrial]:
+        under_way = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+        return [other for other in under_way if other.number != trial.number]
+
+    def may_answer(other: FrozenTrial) -> bool:
+        worker = read_attribute(other, ANSWERING_KEY)
+        return worker is not None and worker != me and not is_surely_dead(worker)
+
+    if not others():
+        return
+    write_attribute(study, trial, ANSWERING_KEY, me)
+    waits = any(map(may_answer, others()))
+    for _ in range(round(_ANSWERING / _PERIOD)):
+        if waits:
+            sleep(_PERIOD)
+            waits = any(may_answer(other) for other in others() if other.number < trial.number)
 
 
 def _looks(evaluations: int) -> int:
@@ -179,21 +196,6 @@ def _looks(evaluations: int) -> int:
     if evaluations <= _EACH:
         return evaluations
     return _EACH + int(math.log(evaluations / _EACH, _GROWTH))
-
-
-def _others_under_way(study: optuna.Study, trial: FrozenTrial) -> list[FrozenTrial]:
-    under_way = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
-    return [other for other in under_way if other.number != trial.number]
-
-
-def _others_that_answer(study: optuna.Study, trial: FrozenTrial) -> list[int]:
-    """Return the trials in which workers of other processes are about to answer."""
-    claims = ((t.number, read_attribute(t, ANSWERING_KEY)) for t in _others_under_way(study, trial))
-    return [
-        number
-        for number, worker in claims
-        if worker is not None and worker != worker_name() and not is_surely_dead(worker)
-    ]
 
 
 def _shown(known: StudyExperiment) -> FrozenTrial | None:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypedDict
 
-from optuna.samplers import BaseSampler, BruteForceSampler, GridSampler
+from optuna.samplers import BaseSampler
 
 from mfhpo import Policy, Problem
-from mfhpo._validation import shown
+from mfhpo.certification.choice import make_best_policy
 from mfhpo.experiment.kinds.race import DeclaredRace, MakePolicy
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import own_and_host
@@ -51,38 +51,23 @@ def race(
     arms: ArmsLike,
     options: Mapping[str, Any],
     make: MakePolicy | None = None,
-    *,
-    looks: bool = False,
-) -> tuple[RaceKind, dict[str, Any]]:
-    """Return the race of a sampler's arguments, and those that every sampler has.
+) -> dict[str, Any]:
+    """Return what a sampler of races gives to `StudySampler`, by the arguments that it was given.
 
     The policy takes its options as they are, unless a function is given to `make` it. Finalists are
-    compared by it, or by a few planned `looks`.
+    compared by it, or by a few planned looks where that function chooses a policy.
     """
     own, host = own_and_host(type(sampler), options, SamplerOptions)
     policy = sampler._policy_class
     given = {name: value for name, value in options.items() if name not in host}
-    making, compares = make or partial(_as_given, policy), "" if looks else policy.__name__
+    compares = "" if make is make_best_policy else policy.__name__
+    making = make or partial(_as_given, policy)
     declared = DeclaredRace.of(fidelity, own, given, making, compares)
-    return RaceKind(declared, arms, races=host["arm_sampler"] is not None), host
+    kind = RaceKind(declared, arms, races=host["arm_sampler"] is not None)
+    return {"kind": kind, "arguments": {"fidelity": fidelity, "arms": arms, **options}, **host}
 
 
 def _as_given(
     policy: Callable[..., Policy], problem: Problem, sign: float, options: Mapping[str, Any]
 ) -> Policy:
     return policy(problem, **options)
-
-
-def check_arm_sampler(arm_sampler: BaseSampler | None, drawn_by: str) -> None:
-    """Raise TypeError for what draws no single configurations."""
-    if arm_sampler is not None and not isinstance(arm_sampler, BaseSampler):
-        raise TypeError(
-            f"{drawn_by} must be a sampler of Optuna such as TPESampler() or None, got "
-            f"{shown(arm_sampler)}."
-        )
-    if isinstance(arm_sampler, (GridSampler, BruteForceSampler)):
-        raise TypeError(
-            f"{drawn_by}={type(arm_sampler).__name__} enumerates a whole space and cannot draw "
-            f"single configurations; give another one such as RandomSampler(), or, to a sampler "
-            f"with arms, arms={{name: distribution}}: all of a small space."
-        )

@@ -1,9 +1,6 @@
 """The experiments of the studies that a sampler has read, and which workers may run them."""
 
-from __future__ import annotations
-
 import threading
-import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -50,8 +47,6 @@ class Studies:
         self._refused: dict[tuple[int, int, int], str] = {}
         self._noted: dict[tuple[int, int], object] = {}  # studies that this worker runs
 
-    # What is known.
-
     def of(self, study: optuna.Study) -> StudyExperiment:
         """Return what is known about a study, as last read."""
         check_instance("study", study, optuna.Study, "an optuna.Study")
@@ -91,8 +86,6 @@ class Studies:
             self._known.pop(_key_of(study), None)
             raise
 
-    # Who runs them.
-
     def refusal(self, study: optuna.Study, trial: FrozenTrial) -> str:
         """Return why a trial must not be run, or nothing."""
         return self._refused.get((*_key_of(study), trial.number), "")
@@ -113,10 +106,7 @@ class Studies:
         self._noted.pop(_key_of(study), None)
 
     def objection_to_others(
-        self,
-        study: optuna.Study,
-        trial_number: int = -1,
-        sleep: Callable[[float], None] = time.sleep,
+        self, study: optuna.Study, trial_number: int, sleep: Callable[[float], None]
     ) -> str:
         """Return why this worker must not run a study beside others, or "".
 

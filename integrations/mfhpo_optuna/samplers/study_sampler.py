@@ -10,22 +10,20 @@ from typing import Any
 import optuna
 from optuna.distributions import BaseDistribution
 from optuna.pruners import HyperbandPruner, MedianPruner, NopPruner
-from optuna.samplers import BaseSampler
+from optuna.samplers import BaseSampler, BruteForceSampler, GridSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo._validation import MOST_SEED, check_count, check_instance, check_limit
+from mfhpo._validation import MOST_SEED, check_count, check_instance, check_limit, shown
 from mfhpo.experiment import Answer, Assignment, Done, Refused, Wait
 from mfhpo_optuna.arguments import Settings
-from mfhpo_optuna.kinds.kind import Kind
-from mfhpo_optuna.samplers.answer import AnswerTrials
-from mfhpo_optuna.samplers.options import check_arm_sampler
+from mfhpo_optuna.samplers import answer as answers
 from mfhpo_optuna.samplers.studies import Studies, stop
 from mfhpo_optuna.samplers.suggestions import arms_only_study, value_for
 from mfhpo_optuna.study.baseline import enqueue
-from mfhpo_optuna.study.distributions import check_choices, drawn
-from mfhpo_optuna.study.loop.end_of_optimize import call_at_end, end_with_optimize, note_end
+from mfhpo_optuna.study.distributions import check_choices, did_you_mean, drawn
+from mfhpo_optuna.study.kind import Kind
+from mfhpo_optuna.study.loop.ends import call_at_end, end_with_optimize, mark_if_spoilt, note_end
 from mfhpo_optuna.study.loop.report import ProgressLike, ProgressReport
-from mfhpo_optuna.study.loop.storage_errors import mark_if_spoilt
 from mfhpo_optuna.study.study_experiment import Reply, StudyExperiment
 from mfhpo_optuna.study.trials.attributes import NO_ANSWER, parameters_before, write_attribute
 
@@ -60,16 +58,23 @@ class StudySampler(BaseSampler):
         seed: int | None = None,
         drawn_by: str = "arm_sampler",
     ) -> None:
-        check_arm_sampler(arm_sampler, drawn_by)
+        if arm_sampler is not None and not isinstance(arm_sampler, BaseSampler):
+            raise TypeError(
+                f"{drawn_by} must be a sampler of Optuna such as TPESampler() or None, got "
+                f"{shown(arm_sampler)}."
+            )
+        if isinstance(arm_sampler, (GridSampler, BruteForceSampler)):
+            raise TypeError(
+                f"{drawn_by}={type(arm_sampler).__name__} enumerates a whole space and cannot draw "
+                f"single configurations; give another one such as RandomSampler(), or, to a "
+                f"sampler with arms, arms={{name: distribution}}: all of a small space."
+            )
         self.kind, self._arguments, self._arm_sampler = kind, dict(arguments), arm_sampler
         self._lease = check_limit("lease", lease)
         self._seed = None if seed is None else check_count("seed", seed, 0, MOST_SEED)
         self._progress = ProgressReport(progress)
-        self._answers = AnswerTrials(kind)
         self._settings = Settings(self, self._arguments)
         self._studies = Studies(self._new, self._settings, kind.notes())
-
-    # What users call.
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -126,8 +131,6 @@ class StudySampler(BaseSampler):
             )
         return known
 
-    # What Optuna calls.
-
     def reseed_rng(self) -> None:
         """Do nothing: randomness comes from the seed and the trials, never from a shared state."""
 
@@ -148,7 +151,7 @@ class StudySampler(BaseSampler):
             values = known.trials.values
             if values.is_declared or values[note.arm].params:
                 return {}  # another trial has decided what the arm is
-            view = arms_only_study(study, known, self.kind)
+            view = arms_only_study(study, known)
             space = self._arm_sampler.infer_relative_search_space(view, trial)
             return {name: d for name, d in space.items() if name not in self.kind.owned}
 
@@ -160,7 +163,7 @@ class StudySampler(BaseSampler):
             return {}
         if self._arm_sampler is not None:
             with self._studies.lock:
-                view = arms_only_study(study, self._studies.of(study), self.kind)
+                view = arms_only_study(study, self._studies.of(study))
             return self._arm_sampler.sample_relative(view, trial, search_space)
         return {
             name: self.sample_independent(study, trial, name, distribution)
@@ -184,7 +187,12 @@ class StudySampler(BaseSampler):
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Choose what the trial evaluates, and note it where other workers see it."""
         end_with_optimize(study, trial)
-        self._leave_median_pruner(study)
+        if type(study.pruner) is MedianPruner and self.kind.replaces_pruner:
+            study.pruner = NopPruner()  # nobody asked for Optuna's default
+            _logger.info(
+                f"study {study.study_name!r} goes on without Optuna's MedianPruner: its sampler "
+                f"decides which trials go up to the target."
+            )
         if self.objection_to(study):
             return  # the first suggestion raises; raising here would leave the trial running
         enqueue(study, self.kind.baseline)
@@ -200,9 +208,11 @@ class StudySampler(BaseSampler):
         if isinstance(reply, Done):
             self._end(study, trial)
         elif isinstance(reply, Refused):
+            names = self.known(study).trials.names()
+            foreign = (name for name in parameters_before(trial) or {} if name not in names)
             warnings.warn(
                 f"trial {trial.number} was enqueued, and {reply.why}: it runs, but does not count."
-                f"{self.known(study).hint_at(trial)}",
+                f"{did_you_mean(next(foreign, ''), names)}",
                 stacklevel=4,
             )
 
@@ -233,12 +243,10 @@ class StudySampler(BaseSampler):
                 return
             self._progress.show(lambda: self.kind.progress(known))
             if not (is_over := known.is_over):
-                self._answers.add_so_far(study, known)
+                answers.add_so_far(study, known)
         if is_over:
             self._conclude(study, trial)
             stop(study)
-
-    # Choosing.
 
     def _reply(self, study: optuna.Study, trial: FrozenTrial) -> Reply:
         """Return what a trial is to do, which is written down; wait while that may change.
@@ -257,7 +265,9 @@ class StudySampler(BaseSampler):
                     known.waits_since = None
                     with self._studies.whole(study):
                         if not known.claim(study, trial, reply) and may_wait:
-                            known.withdraw(study, trial)
+                            why = "others evaluate the same"
+                            known.note_loss(study, trial, why, is_withdrawn=True)
+                            known.idle.add(trial.number)
                     return reply
                 now = known.under_way.clock()
                 if not isinstance(reply, Wait) or not may_wait:
@@ -319,27 +329,25 @@ class StudySampler(BaseSampler):
         # Without a block, it began when the study had no replicate, and does not count.
         if note is None or (name == kind.replicate and note.block is None):
             return drawn(self._seed or 0, trial.number, name, distribution)
-        return value_for(study, known, kind, trial, note, name, distribution, self._arm_sampler)
-
-    # Answering.
+        return value_for(study, known, trial, note, name, distribution, self._arm_sampler)
 
     def _conclude(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Add the trial that ``study.best_trial`` is to show, unless another worker has done so."""
         with self._studies.lock:
-            is_said = self._answers.is_said(self._read(study))
+            is_said = answers.is_said(self._read(study))
         try:
             if not is_said:
-                self._answers.wait_for_others(study, trial, self._sleep)
+                answers.wait_for_others(study, trial, self._sleep)
         finally:  # also after Ctrl-C
             with self._studies.lock:
                 known = self._read(study)
-                self._answers.add(study, known)
+                answers.add_answer(study, known)
                 self._progress.show(lambda: self.kind.progress(known), is_last=True)
 
     def _mark_as_no_answer(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Keep a single noisy value from being the best trial, which must break no constraint."""
-        # Only a running `Trial` has a public method for it.
-        study._storage.set_trial_system_attr(trial._trial_id, f"constraints:{NO_ANSWER}", 1.0)
+        if self.kind.has_one_objective:  # only a running `Trial` has a public method for it
+            study._storage.set_trial_system_attr(trial._trial_id, f"constraints:{NO_ANSWER}", 1.0)
 
     def _stop_if_hopeless(self, study: optuna.Study, known: StudyExperiment) -> None:
         if known.is_over and stop(study):
@@ -363,24 +371,13 @@ class StudySampler(BaseSampler):
                 known.trials.warned.add("cut short")
                 _logger.warning(self.kind.cut_short(known, progress))
 
-    # Studies.
-
-    def _leave_median_pruner(self, study: optuna.Study) -> None:
-        """Switch off the pruner of a study for which nobody asked for one."""
-        if type(study.pruner) is MedianPruner and self.kind.replaces_pruner:
-            study.pruner = NopPruner()
-            _logger.info(
-                f"study {study.study_name!r} goes on without Optuna's MedianPruner: its sampler "
-                f"decides which trials go up to the target."
-            )
-
     def _check_study(self, study: optuna.Study) -> None:
         if objection := self.objection_to(study):
             raise ValueError(objection)
 
     def objection_to_others(self, study: optuna.Study) -> str:
         """Return why this worker must not run a study beside others; else note how it is run."""
-        return self._studies.objection_to_others(study, sleep=self._sleep)
+        return self._studies.objection_to_others(study, -1, self._sleep)
 
     def _read(self, study: optuna.Study) -> StudyExperiment:
         """Return what is known about a study, with its news; the lock is held."""

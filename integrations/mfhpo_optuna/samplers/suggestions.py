@@ -1,7 +1,5 @@
 """Values that a trial gets when its objective asks for a parameter, also by another sampler."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Container
 from typing import Any
@@ -11,9 +9,8 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from mfhpo_optuna.kinds.kind import Kind
 from mfhpo_optuna.study.baseline import is_baseline
-from mfhpo_optuna.study.distributions import contains, described, levels_in, own_value
+from mfhpo_optuna.study.distributions import contains, described, drawn, levels_in, own_value
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.study.trials.attributes import PullNote
 
@@ -21,7 +18,6 @@ from mfhpo_optuna.study.trials.attributes import PullNote
 def value_for(
     study: optuna.Study,
     known: StudyExperiment,
-    kind: Kind,
     trial: FrozenTrial,
     note: PullNote,
     name: str,
@@ -29,29 +25,37 @@ def value_for(
     arm_sampler: BaseSampler | None,
 ) -> Any:
     """Return the value of a parameter: the configuration's, or what the sampler decides."""
+    kind = known.kind
     if name in kind.owned:
-        if name == kind.replicate:
-            return _replicate_for(known, trial, note, distribution)
-        return _level_for(known, trial, note, distribution)
+        asked = copy.copy(trial)
+        asked._distributions = {**trial.distributions, name: distribution}
+        if name != kind.replicate:
+            return _level_for(known, asked, note)
+        replicates, block = known.trials.replicates, note.block
+        assert replicates is not None
+        assert block is not None
+        _find_out(known, asked, note)
+        return replicates.of(block, distribution)
     values, arm = known.trials.values, known.trials.arm_of(note)
     params = values[arm].params
-    if kind.is_whole and name not in params:
-        return kind.value_outside(known, trial, arm, name, None, distribution)
+    value, is_missing = None, kind.is_whole and name not in params
     if arm_sampler is not None and name not in params:
-        view = arms_only_study(study, known, kind)
+        view = arms_only_study(study, known)
         params[name] = arm_sampler.sample_independent(view, trial, name, distribution)
-    value = params.setdefault(name, values.planned(arm, name, distribution, note.point))
-    if contains(distribution, value):
-        return own_value(distribution, value)
-    return kind.value_outside(known, trial, arm, name, value, distribution)
+    if not is_missing:
+        value = params.setdefault(name, values.planned(arm, name, distribution, note.point))
+        if contains(distribution, value):
+            return own_value(distribution, value)
+    if objection := kind.objection_to_value(known, arm, name, value, distribution):
+        raise ValueError(objection)
+    return drawn(0, trial.number, name, distribution)
 
 
-def _level_for(
-    known: StudyExperiment, trial: FrozenTrial, note: PullNote, distribution: BaseDistribution
-) -> Any:
-    """Return the level for a trial; ValueError if the levels were others before."""
+def _level_for(known: StudyExperiment, trial: FrozenTrial, note: PullNote) -> Any:
+    """Return the level for a trial that asks for it; ValueError if levels were others before."""
     fidelity, earlier = known.kind.fidelity, known.trials.levels
     assert fidelity is not None
+    distribution = trial.distributions[fidelity.name]
     is_known = known.trials.fidelity_distribution == distribution
     levels = earlier if is_known else levels_in(fidelity, distribution)
     if earlier and described(earlier) != described(levels):
@@ -63,7 +67,7 @@ def _level_for(
             f"another study."
         )
     if not earlier:
-        _find_out(known, trial, note, fidelity.name, distribution)
+        _find_out(known, trial, note)
     index, number = note.fidelity, trial.number
     if index is None:
         if number not in known.levels_of:
@@ -80,29 +84,9 @@ def _level_for(
     return level
 
 
-def _replicate_for(
-    known: StudyExperiment, trial: FrozenTrial, note: PullNote, distribution: BaseDistribution
-) -> Any:
-    replicates = known.trials.replicates
-    assert replicates is not None
-    assert note.block is not None
-    _find_out(known, trial, note, replicates.name, distribution)
-    return replicates.of(note.block, distribution)
-
-
-def _find_out(
-    known: StudyExperiment,
-    trial: FrozenTrial,
-    note: PullNote,
-    name: str,
-    distribution: BaseDistribution,
-) -> None:
-    """Tell the experiment what follows from how an objective asks for a parameter."""
-    if known.trials.knows_all:
-        return
-    asked = copy.copy(trial)
-    asked._distributions = {**trial.distributions, name: distribution}
-    for event in known.trials.found(asked, note):
+def _find_out(known: StudyExperiment, trial: FrozenTrial, note: PullNote) -> None:
+    """Tell the experiment what follows from how an objective asks for parameters."""
+    for event in known.trials.found(trial, note):
         known.experiment.apply(event)
 
 
@@ -132,24 +116,22 @@ class ArmsOnlyStudy(optuna.Study):
         return copy.deepcopy(chosen) if deepcopy else chosen
 
 
-def arms_only_study(study: optuna.Study, known: StudyExperiment, kind: Kind) -> ArmsOnlyStudy:
+def arms_only_study(study: optuna.Study, known: StudyExperiment) -> ArmsOnlyStudy:
     """Return a study with one trial for each of some configurations, with its value.
 
     The trials are made anew only when something was told: each parameter of a trial asks for them.
     """
     if known.shown is None or known.shown[0] != known.n_told:
-        trials = [_trial_of(known, arm, value) for arm, value in kind.values_of_draws(known)]
+        trials = []
+        for arm, value in known.kind.values_of_draws(known):
+            what = known.values_of(arm)
+            params = {name: what.params[name] for name in what.distributions}
+            trial = create_trial(value=value, params=params, distributions=what.distributions)
+            trial.number = arm
+            if what.first is not None:  # on it a proposer has noted what it will want to know
+                trial._trial_id, noted = what.first._trial_id, what.first.system_attrs
+                kept = [key for key in noted if not key.startswith("constraints")]
+                trial.system_attrs = {key: noted[key] for key in kept}
+            trials.append(trial)
         known.shown = known.n_told, trials
     return ArmsOnlyStudy(study, known.shown[1])
-
-
-def _trial_of(known: StudyExperiment, arm: int, value: float) -> FrozenTrial:
-    what = known.values_of(arm)
-    params = {name: what.params[name] for name in what.distributions}
-    trial = create_trial(value=value, params=params, distributions=what.distributions)
-    trial.number = arm
-    if what.first is not None:
-        # On it a proposer has noted what it will want to know.
-        trial._trial_id, noted = what.first._trial_id, what.first.system_attrs
-        trial.system_attrs = {key: noted[key] for key in noted if not key.startswith("constraints")}
-    return trial

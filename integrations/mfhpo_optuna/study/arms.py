@@ -1,9 +1,11 @@
-"""The arms of a race as users give them: a number, a list, or a space to draw from."""
+"""The configurations of a study: as users give them, and each one's values as they become known."""
 
 import math
 import warnings
 import zlib
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
 from numbers import Integral
 from typing import Any, TypeAlias
 
@@ -14,6 +16,7 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
+from optuna.trial import FrozenTrial
 
 from mfhpo._validation import (
     MOST_ARMS,
@@ -26,7 +29,7 @@ from mfhpo._validation import (
     shown,
 )
 from mfhpo.knowledge.fidelity import native
-from mfhpo_optuna.study.distributions import from_unit
+from mfhpo_optuna.study.distributions import contains, described, drawn, from_unit, value_at
 
 Params: TypeAlias = dict[str, Any]
 ArmsLike: TypeAlias = int | Sequence[Mapping[str, Any]] | Mapping[str, BaseDistribution]
@@ -77,7 +80,7 @@ def _drawn(
             )
     grid_size = math.prod(_size(distribution) for distribution in distributions.values())
     if grid_size <= n:
-        return _grid(distributions, int(grid_size))
+        return _grid(distributions)
     hypercube, drawn = LatinHypercube(n, seed), {}
     for arm in range(n):
         params = {name: hypercube.draw(arm, name, value) for name, value in distributions.items()}
@@ -124,19 +127,16 @@ def _size(distribution: BaseDistribution) -> float:
     return 1 if distribution.single() else float("inf")
 
 
-def _grid(distributions: Mapping[str, BaseDistribution], size: int) -> list[Params]:
-    arms: list[Params] = []
-    for index in range(size):
-        params: Params = {}
-        for name, distribution in distributions.items():
-            choices = int(_size(distribution))
-            index, choice = divmod(index, choices)
-            if isinstance(distribution, IntDistribution) and distribution.log:
-                # The same values with equal weights, so that the grid meets each of them.
-                distribution = IntDistribution(distribution.low, distribution.high)
-            params[name] = from_unit((choice + 0.5) / choices, distribution)
-        arms.append(params)
-    return arms
+def _grid(distributions: Mapping[str, BaseDistribution]) -> list[Params]:
+    """Return all configurations of a finite space, in which the first parameter changes first."""
+    values: list[list[Any]] = []
+    for distribution in distributions.values():
+        n = int(_size(distribution))
+        if isinstance(distribution, IntDistribution) and distribution.log:
+            # The same values with equal weights, so that the grid meets each of them.
+            distribution = IntDistribution(distribution.low, distribution.high)
+        values.insert(0, [from_unit((choice + 0.5) / n, distribution) for choice in range(n)])
+    return [dict(zip(distributions, reversed(arm), strict=True)) for arm in product(*values)]
 
 
 class LatinHypercube:
@@ -155,3 +155,110 @@ class LatinHypercube:
             column = (rng.permutation(self._n) + rng.random(self._n)) / self._n
             self._columns[name] = column
         return from_unit(float(column[arm]), distribution)
+
+
+@dataclass
+class Known:
+    """A configuration, as far as it is known."""
+
+    params: Params = field(default_factory=dict)
+    given: frozenset[str] = frozenset()  # names of what a list has said
+    distributions: dict[str, BaseDistribution] = field(default_factory=dict)
+    first: FrozenTrial | None = None  # the first trial that evaluated it and ended
+    expected: set[str] = field(default_factory=set)  # names of what was enqueued, and not yet told
+    told_by: int | None = None  # the first trial that suggested anything for it
+    # What the first whole trial at each level asked for.
+    whole: dict[int, tuple[int, Params]] = field(default_factory=dict)
+
+
+class Values:
+    """The values of configurations; a number stands for one of a list, or for a draw.
+
+    `given` is the list, or how many draws fill the space evenly. The sampler decides the `owned`
+    parameters, which are part of no configuration.
+    """
+
+    def __init__(self, given: int | list[Params], owned: Collection[str], seed: int) -> None:
+        self.is_declared = not isinstance(given, int)
+        self.owned = frozenset(owned)
+        self._seed = seed
+        self.n_even = given if isinstance(given, int) else 0  # the first draws fill the space
+        self._hypercube = LatinHypercube(self.n_even, seed)
+        listed = [] if isinstance(given, int) else given
+        self._known = {arm: Known(dict(p), frozenset(p)) for arm, p in enumerate(listed)}
+        self.is_overturned = False  # whether what was judged by is not the first trial's any more
+
+    def __getitem__(self, arm: int) -> Known:
+        """Return what is known about a configuration."""
+        return self._known.setdefault(arm, Known())
+
+    def planned(
+        self,
+        arm: int,
+        name: str,
+        distribution: BaseDistribution,
+        point: Mapping[str, float] | None = None,
+    ) -> Any:
+        """Return the value that a draw has, as long as no trial says otherwise."""
+        known = self[arm]
+        if name in known.expected and not contains(distribution, known.params[name]):
+            known.expected.discard(name)
+            del known.params[name]
+        if name in known.params:
+            return known.params[name]
+        if arm < self.n_even:
+            return self._hypercube.draw(arm, name, distribution)
+        place = (point or {}).get(name)
+        if place is None:
+            return drawn(self._seed, arm, name, distribution)
+        return value_at(place, distribution)
+
+    def configuration(self, params: Mapping[str, Any]) -> Params:
+        """Return parameters without those that the sampler decides."""
+        return {name: value for name, value in params.items() if name not in self.owned}
+
+    def see(self, arm: int, trial: FrozenTrial, params: Mapping[str, Any]) -> None:
+        """Learn what a configuration is: its first trial has its way, within the ranges."""
+        known, told = self[arm], self.configuration(params)
+        outside = outside_ranges(trial) & told.keys()
+        for name in outside:
+            del told[name]
+        for name in outside & known.expected:
+            del known.params[name]
+        known.expected -= {*outside, *told}
+        if told and (known.told_by is None or trial.number < known.told_by):
+            known.told_by = trial.number
+            known.params |= {n: v for n, v in told.items() if n not in known.given}
+        for name, value in told.items():
+            known.params.setdefault(name, value)
+        for name in told.keys() & trial.distributions.keys():
+            known.distributions.setdefault(name, trial.distributions[name])
+
+    def end(self, arm: int, level: int, trial: FrozenTrial) -> bool:
+        """Learn from a trial with a value; False if it evaluated something else.
+
+        The first one at each level says which parameters there are: then all must have the same.
+        """
+        if outside_ranges(trial):
+            return False
+        known, now = self[arm], self.configuration(trial.params)
+        number, first = known.whole.get(level, (trial.number, now))
+        if number >= trial.number:
+            self.is_overturned |= described(now) != described(first)
+            known.whole[level] = trial.number, now
+            first = now
+        return bool(described(now) == described(first)) and self.is_of(arm, trial)
+
+    def is_of(self, arm: int, trial: FrozenTrial) -> bool:
+        """Return whether a trial evaluates a configuration, as far as it came."""
+        known = self[arm].params
+        for name, value in self.configuration(trial.params).items():
+            if name in known and described(known[name]) != described(value):
+                return False
+        return True
+
+
+def outside_ranges(trial: FrozenTrial) -> set[str]:
+    """Return the parameters of a trial out of their ranges, as enqueued and added ones may be."""
+    asked = trial.distributions
+    return {name for name, value in trial.params.items() if not contains(asked[name], value)}

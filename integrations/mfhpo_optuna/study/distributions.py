@@ -3,18 +3,20 @@
 import difflib
 import math
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
+import optuna
 from optuna.distributions import (
     BaseDistribution,
     CategoricalDistribution,
     FloatDistribution,
     IntDistribution,
 )
+from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
 from mfhpo._validation import is_number, shown
@@ -52,19 +54,18 @@ def contains(distribution: BaseDistribution, value: Any) -> bool:
         return any(described(value) == described(choice) for choice in distribution.choices)
     if not (isinstance(distribution, (IntDistribution, FloatDistribution)) and is_number(value)):
         return False
-    if not distribution.low <= value <= distribution.high:
-        return False
-    if distribution.step is None:
-        return True
-    steps = (value - distribution.low) / distribution.step
-    return bool(abs(steps - round(steps)) < 1e-8)
+    # A whole number may be beyond all floats.
+    return bool(distribution.low <= value <= distribution.high and distribution._contains(value))
+
+
+def index_of(value: Any, values: Sequence[Any]) -> int | None:
+    """Return the place of the first of some values that is equal; a storage may have brought it."""
+    known, sought = [*map(described, values)], described(value)
+    return known.index(sought) if sought in known else None
 
 
 def own_value(distribution: BaseDistribution, value: Any) -> Any:
-    """Return the value of a distribution that equals one it contains.
-
-    Optuna tells a list, which a storage made of a tuple, from the objective's choice.
-    """
+    """Return the value of a distribution that equals this one, such as the tuple for a list."""
     if not isinstance(distribution, CategoricalDistribution):
         return value
     return next(own for own in distribution.choices if described(own) == described(value))
@@ -111,9 +112,9 @@ def kind_of(distribution: BaseDistribution) -> Numeric | OneOf | None:
 
 
 @lru_cache(maxsize=256)
-def _stepwise(distribution: IntDistribution | FloatDistribution) -> Numeric:
+def _stepwise(how: IntDistribution | FloatDistribution) -> Numeric:
     return Numeric.stepwise(
-        lambda place: value_at(place, distribution), lambda value: place_of(value, distribution)
+        partial(value_at, distribution=how), partial(place_of, distribution=how)
     )
 
 
@@ -195,10 +196,7 @@ class Replicates:
         return (distribution.high - distribution.low) // distribution.step + 1
 
     def is_of(self, block: int, trial: FrozenTrial) -> bool:
-        """Return whether a trial with a value was evaluated with the replicate of its block.
-
-        A ValueError says that the objective did not ask for it.
-        """
+        """Return whether a trial has its block's replicate; ValueError if it asked for none."""
         if self.name not in trial.params:
             raise ValueError(
                 f"replicate={shown(self.name)}, but the objective did not ask for it in trial "
@@ -208,6 +206,12 @@ class Replicates:
             )
         found: bool = trial.params[self.name] == self.of(block, trial.distributions[self.name])
         return found
+
+
+def signs_of(study: optuna.Study) -> tuple[float, ...]:
+    """Return of each objective 1 if it is maximised, and -1 if it is minimised."""
+    maximise = StudyDirection.MAXIMIZE
+    return tuple(1.0 if way == maximise else -1.0 for way in study.directions)
 
 
 def did_you_mean(name: str, others: Iterable[str], option: str = "") -> str:

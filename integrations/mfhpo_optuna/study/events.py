@@ -1,7 +1,5 @@
 """A trial becomes events: begun as its note says, and ended or lost as its state says."""
 
-from __future__ import annotations
-
 import hashlib
 import warnings
 from collections.abc import Mapping
@@ -9,35 +7,34 @@ from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo.experiment import Assignment, Begun, Concluded, Ended, Event, Found, Lost, key_of
-from mfhpo.search import Point
-from mfhpo_optuna.study.arms import Params
+from mfhpo.experiment import Assignment, Begun, Ended, Event, Found, Lost, key_of
+from mfhpo_optuna.study.arms import Params, Values, outside_ranges
 from mfhpo_optuna.study.baseline import is_baseline
-from mfhpo_optuna.study.declared import Declared
 from mfhpo_optuna.study.distributions import (
     Replicates,
     described,
     did_you_mean,
+    index_of,
     kind_of,
     levels_in,
     point_of,
+    signs_of,
 )
-from mfhpo_optuna.study.loop.storage_errors import is_spoilt
+from mfhpo_optuna.study.kind import Kind
+from mfhpo_optuna.study.loop.ends import is_spoilt
 from mfhpo_optuna.study.trials.attributes import (
     ARM_KEY,
-    CONCLUDED_KEY,
     MEMORY_KEY,
     PullNote,
     parameters_before,
+    pull_note,
     read_attribute,
     warn_of_attribute,
 )
 from mfhpo_optuna.study.trials.processes import worker_name
 from mfhpo_optuna.study.trials.under_way import End, limit_of, lost_of
-from mfhpo_optuna.study.values import Values, outside_ranges
 
 # Arms and blocks are numbered as they are begun, a few at once by each worker. Larger numbers than
 # these, at the study's beginning and for each trial since, are none that a sampler has chosen.
@@ -50,12 +47,12 @@ class Translation:
     """Turns the trials of one study into events, in the terms of its kind of experiment."""
 
     def __init__(
-        self, study: optuna.Study, kind: Declared, seed: int, arguments: str | None = None
+        self, study: optuna.Study, kind: Kind, seed: int, arguments: str | None = None
     ) -> None:
         self.kind = kind
         self._arguments = arguments  # a digest of the sampler's
         self.name = study.study_name
-        self.sign = 1.0 if study.directions[0] == StudyDirection.MAXIMIZE else -1.0
+        self.sign = signs_of(study)[0]
         given = kind.given(seed)
         self.given = [] if isinstance(given, int) else given
         self.values = Values(given, kind.owned, seed)
@@ -82,12 +79,9 @@ class Translation:
         """Return the names that objectives have asked for so far."""
         return {*self._distributions, *self.kind.owned}
 
-    # Claims.
-
     def read_note(self, trial: FrozenTrial) -> PullNote | None:
         """Return the claim that is noted on a trial, perhaps of the one that it repeats."""
-        note: PullNote | None = read_attribute(trial, ARM_KEY)
-        return note
+        return pull_note(trial)
 
     def note_of(self, trial: FrozenTrial) -> PullNote | None:
         """Return the claim of a trial; None if it has none, or one that was copied to it."""
@@ -156,6 +150,14 @@ class Translation:
             return None
         if arm == _NONE or (level is not None and level >= max(1, len(self.levels))):
             return None
+        claim, values = (trial.number, note.order), self.values
+        if not values.is_declared and claim not in self._begun_as:  # what is known when it begins
+            enqueued = values.configuration(trial.system_attrs.get("fixed_params") or {})
+            known = values[arm]  # the objective will be given these
+            known.expected |= enqueued.keys() - known.params.keys()
+            known.params |= {n: v for n, v in enqueued.items() if n not in known.params}
+            self._begun_as[claim] = {**known.params, **enqueued}
+        claimed = dict(self.given[arm] if values.is_declared else self._begun_as[claim])
         shortlist = [
             f"draw {of}" if isinstance(of, int) else self._keys[self._by_key[of]]
             for of in note.shortlist
@@ -164,7 +166,7 @@ class Translation:
         return Begun(
             id=str(trial.number),
             order=note.order,
-            configuration=self._claimed(trial, note, arm),
+            configuration=claimed,
             draw=None if self.values.is_declared else arm,
             levels=None if level is None else (level,),
             point=note.point,
@@ -177,17 +179,6 @@ class Translation:
             is_baseline=is_baseline(trial),
             worker=note.worker or "",
         )
-
-    def _claimed(self, trial: FrozenTrial, note: PullNote, arm: int) -> Params:
-        """Return the configuration that is claimed: of a draw, what was known when it began."""
-        if self.values.is_declared:
-            return dict(self.given[arm])
-        claim = trial.number, note.order
-        if claim not in self._begun_as:
-            enqueued = self.values.configuration(trial.system_attrs.get("fixed_params") or {})
-            self.values.expect(arm, enqueued)
-            self._begun_as[claim] = {**self.values[arm].params, **enqueued}
-        return dict(self._begun_as[claim])
 
     def found(self, trial: FrozenTrial, note: PullNote) -> list[Event]:
         """Return what a trial tells about levels and replicates that nobody had declared."""
@@ -207,8 +198,6 @@ class Translation:
         has_levels = fidelity is None or self.fidelity_distribution is not None
         self.knows_all = has_levels and self._has_replicates
         return events
-
-    # Ends.
 
     def outcome(self, trial: FrozenTrial, note: PullNote, end: End) -> Event:
         """Return the event that a claimed trial ends with.
@@ -230,7 +219,15 @@ class Translation:
             return Lost(id=id, order=order, why=why, cost=None, will_retry=retry)
         fidelity = self.kind.fidelity
         if end.values and fidelity is not None and fidelity.name not in trial.params:
-            self._warn_of_no_fidelity(fidelity.name, trial)
+            name = fidelity.name
+            self.n_without_fidelity += 1
+            self.missing_fidelity = (
+                f"fidelity={name!r}, but the objective did not ask for it in trial {id}; it asked "
+                f"for {sorted(trial.params)}. Call trial.suggest_int({name!r}, ...) or the like in "
+                f"the objective, and name that "
+                f"parameter.{did_you_mean(name, trial.params, 'fidelity=')}"
+            )
+            self.warn("no fidelity", self.missing_fidelity)
             if self.fidelity_distribution is None:  # nobody may ever ask: it is no evaluation
                 why = "it asked for no fidelity"
                 return Lost(id=id, order=order, why=why, is_withdrawn=True)
@@ -279,8 +276,8 @@ class Translation:
         fidelity = self.kind.fidelity
         if fidelity is None or fidelity.name not in trial.params or not self.levels:
             return None
-        known, level = [*map(described, self.levels)], described(trial.params[fidelity.name])
-        return known.index(level) if level in known else len(known)
+        index = index_of(trial.params[fidelity.name], self.levels)
+        return len(self.levels) if index is None else index
 
     def _is_as_claimed(
         self, trial: FrozenTrial, note: PullNote, arm: int, level: int | None
@@ -323,16 +320,6 @@ class Translation:
         )
         return False
 
-    def _warn_of_no_fidelity(self, name: str, trial: FrozenTrial) -> None:
-        self.n_without_fidelity += 1
-        self.missing_fidelity = (
-            f"fidelity={name!r}, but the objective did not ask for it in trial {trial.number}; it "
-            f"asked for {sorted(trial.params)}. Call trial.suggest_int({name!r}, ...) or the like "
-            f"in the objective, and name that "
-            f"parameter.{did_you_mean(name, trial.params, 'fidelity=')}"
-        )
-        self.warn("no fidelity", self.missing_fidelity)
-
     def _warn_of_names(self, arm: int, trial: FrozenTrial, is_at_target: bool) -> None:
         """Say once that an objective did not ask for names that it was given values for.
 
@@ -352,8 +339,6 @@ class Translation:
                     f"{did_you_mean(missing[0], trial.params)}",
                 )
 
-    # What a model learns.
-
     def _learn(
         self, arm: int, trial: FrozenTrial
     ) -> tuple[dict[str, Any], dict[int, Mapping[str, float]]]:
@@ -363,36 +348,19 @@ class Translation:
         self._distributions |= asked
         if self.values.is_declared:
             return {}, {}
-        new: dict[str, Any] = {}
-        for name, distribution in asked.items():
-            kind = kind_of(distribution)
-            if kind and self._told.get(name) != kind:
-                new[name] = kind
+        kinds = {name: kind_of(distribution) for name, distribution in asked.items()}
+        new = {name: kind for name, kind in kinds.items() if kind and self._told.get(name) != kind}
         self._told |= new
         points = {arm: point_of(self.values[arm].params, asked)}
-        if new:
-            points |= {n: self._planned(n) for n in range(self.values.n_even) if n != arm}
+        space, values = self._distributions, self.values
+        for draw in range(values.n_even if new else 0):  # where others will lie in the space
+            if draw != arm:
+                planned = {name: values.planned(draw, name, how) for name, how in space.items()}
+                points[draw] = point_of(planned, space)
         return new, points
-
-    def _planned(self, arm: int) -> Point:
-        """Return where a draw will lie, as far as the space is known."""
-        params = {
-            name: self.values.planned(arm, name, distribution)
-            for name, distribution in self._distributions.items()
-        }
-        return point_of(params, self._distributions)
 
     def warn(self, about: str, message: str, category: type[Warning] = UserWarning) -> None:
         """Warn, unless that was said before."""
         if about not in self.warned:
             self.warned.add(about)
             warnings.warn(message, category, stacklevel=8)
-
-
-def concluded_by(trial: FrozenTrial, study: str) -> Concluded | None:
-    """Return that a study's worker has given a certified answer, which the trial shows."""
-    note = read_attribute(trial, CONCLUDED_KEY)
-    if note is None or note["study"] != study:
-        return None
-    open = tuple(map(str, note["open"]))
-    return Concluded(id=str(trial.number), order=note["order"], open=open)

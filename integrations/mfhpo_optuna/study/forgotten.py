@@ -48,12 +48,26 @@ class ForgottenReplicate:
         result: float | None,
     ) -> None:
         """Learn from an evaluation, without a result if it gave none."""
-        if self.notice:
-            return
+        level = repr([params.get(owned) for owned in sorted(self._owned)])
         for name, value in params.items():
-            if name in self._owned:
+            if self.notice or name in self._owned:
                 continue
-            seen = self._seen(name, value, distributions[name], params, result)
+            distribution, seen = distributions[name], ""
+            if self._first.setdefault(name, value) != value and _is_named(name, distribution):
+                seen = "by its name"
+            elif name not in self._looked_at and isinstance(distribution, IntDistribution):
+                is_wide = distribution.step == 1 and distribution.high - distribution.low > _WIDE
+                if distribution.log or not is_wide:
+                    continue
+                results = self._results.setdefault((name, level), {})
+                if result is not None and math.isfinite(result):
+                    results.setdefault(value, result)
+                if len(results) < _LOOKED_AT:
+                    continue
+                self._looked_at.add(name)
+                if not _depends_on_place(np.array([results[place] for place in sorted(results)])):
+                    place = f"where it lies in {distribution.low} to {distribution.high}"
+                    seen = f"no dependence on {place} was seen in {_LOOKED_AT} results"
             if seen:
                 self.notice = (
                     f"{name!r} looks like a seed, a split or a fold ({seen}), and it is not the "
@@ -61,35 +75,6 @@ class ForgottenReplicate:
                     f"interval says nothing about the others. Declare replicate={name!r}; or draw "
                     f"it with mfhpo_optuna.seed_of(trial), and leave it out of the parameters"
                 )
-                return
-
-    def _seen(
-        self,
-        name: str,
-        value: Any,
-        distribution: BaseDistribution,
-        params: Mapping[str, Any],
-        result: float | None,
-    ) -> str:
-        """Return why a parameter looks like a replicate, or nothing."""
-        if self._first.setdefault(name, value) != value and _is_named(name, distribution):
-            return "by its name"
-        if name in self._looked_at or not isinstance(distribution, IntDistribution):
-            return ""
-        is_wide = distribution.step == 1 and distribution.high - distribution.low > _WIDE
-        if distribution.log or not is_wide:
-            return ""
-        level = repr([params.get(owned) for owned in sorted(self._owned)])
-        results = self._results.setdefault((name, level), {})
-        if result is not None and math.isfinite(result):
-            results.setdefault(value, result)
-        if len(results) < _LOOKED_AT:
-            return ""
-        self._looked_at.add(name)
-        if _depends_on_place(np.array([results[place] for place in sorted(results)])):
-            return ""
-        place = f"where it lies in {distribution.low} to {distribution.high}"
-        return f"no dependence on {place} was seen in {_LOOKED_AT} results"
 
 
 def _is_named(name: str, distribution: BaseDistribution) -> bool:

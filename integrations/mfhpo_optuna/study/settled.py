@@ -3,18 +3,12 @@
 import math
 
 import optuna
-from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import check_instance
 from mfhpo.certification.settling import Outlook, Settling
-from mfhpo_optuna.study.trials.attributes import (
-    ARM_KEY,
-    CERTIFICATE_KEY,
-    FIDELITY_KEY,
-    NO_ANSWER,
-    read_attribute,
-)
+from mfhpo_optuna.study.distributions import signs_of
+from mfhpo_optuna.study.trials import attributes
 
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
@@ -75,13 +69,7 @@ class StopWhenSettled:
             study.stop()
 
     def is_settled(self, study: optuna.Study) -> bool:
-        """Return whether to stop; ask it where trials are asked for and told.
-
-        Raises
-        ------
-        ValueError
-            If the study has several objectives.
-        """
+        """Return whether to stop, under ask and tell; ValueError for several objectives."""
         check_instance("study", study, optuna.Study, "an optuna.Study")
         return self._settling.is_settled(_values(study))
 
@@ -99,11 +87,7 @@ class StopWhenSettled:
             If it has several objectives.
         """
         check_instance("study", study, optuna.Study, "an optuna.Study")
-        return self._settling.outlook(_values(study), _sign(study))
-
-
-def _sign(study: optuna.Study) -> float:
-    return 1.0 if study.direction == StudyDirection.MAXIMIZE else -1.0
+        return self._settling.outlook(_values(study), signs_of(study)[0])
 
 
 def _values(study: optuna.Study) -> list[float]:
@@ -117,28 +101,20 @@ def _values(study: optuna.Study) -> list[float]:
     ended = [
         trial
         for trial in study.get_trials(deepcopy=False, states=states)
-        if CERTIFICATE_KEY not in trial.user_attrs
+        if attributes.CERTIFICATE_KEY not in trial.user_attrs
     ]
-    fidelity = read_attribute(study, FIDELITY_KEY)
-    levels = [_level(trial, fidelity) for trial in ended]
-    sign, target = _sign(study), max(levels, default=0.0)
-    return [
-        sign * trial.values[0] if level == target and _has_value(trial) else math.nan
-        for trial, level in zip(ended, levels, strict=True)
+    fidelity = attributes.read_attribute(study, attributes.FIDELITY_KEY) or ""
+    levels = [  # or places among choices
+        trial.distributions[fidelity].to_internal_repr(trial.params[fidelity])
+        if fidelity in trial.params
+        else 0.0
+        for trial in ended
     ]
-
-
-def _level(trial: FrozenTrial, fidelity: str | None) -> float:
-    """Return the level of a trial, or its place among choices."""
-    if fidelity is None or fidelity not in trial.params:
-        return 0.0
-    return trial.distributions[fidelity].to_internal_repr(trial.params[fidelity])
-
-
-def _has_value(trial: FrozenTrial) -> bool:
-    if trial.state != TrialState.COMPLETE:
-        return False
-    broken = {name for name, value in trial.constraints.items() if value > 0.0}
-    if ARM_KEY in trial.user_attrs:  # single evaluations break a constraint of mfhpo's own
-        broken.discard(NO_ANSWER)
-    return not broken
+    sign, target, values = signs_of(study)[0], max(levels, default=0.0), []
+    for trial, level in zip(ended, levels, strict=True):
+        broken = {name for name, value in trial.constraints.items() if value > 0.0}
+        if attributes.ARM_KEY in trial.user_attrs:  # it breaks a constraint of mfhpo's own
+            broken.discard(attributes.NO_ANSWER)
+        counts = level == target and trial.state == TrialState.COMPLETE and not broken
+        values.append(sign * trial.values[0] if counts else math.nan)
+    return values

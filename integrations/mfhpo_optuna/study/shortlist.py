@@ -28,6 +28,7 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import as_fidelity
 from mfhpo.racing.text import cut, params_in_words
 from mfhpo_optuna.study import baseline as baselines
+from mfhpo_optuna.study.arms import outside_ranges
 from mfhpo_optuna.study.distributions import contains, described, did_you_mean
 from mfhpo_optuna.study.trials.attributes import (
     FIDELITY_KEY,
@@ -36,7 +37,6 @@ from mfhpo_optuna.study.trials.attributes import (
     pull_note,
     read_attribute,
 )
-from mfhpo_optuna.study.values import outside_ranges
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
 from typing import Any, TypeAlias
 
 import optuna
@@ -12,16 +11,28 @@ from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Observation
-from mfhpo.experiment import Answer, Assignment, Done, Event, Experiment, Lost, Refused, Wait
+from mfhpo.experiment import (
+    Answer,
+    Assignment,
+    Concluded,
+    Done,
+    Event,
+    Experiment,
+    Lost,
+    Refused,
+    Wait,
+)
 from mfhpo.knowledge.statistics import PullStatistics
 from mfhpo.search import BudgetedSearch
+from mfhpo_optuna.study.arms import Known
 from mfhpo_optuna.study.baseline import is_baseline
-from mfhpo_optuna.study.declared import Declared
-from mfhpo_optuna.study.distributions import described, did_you_mean
-from mfhpo_optuna.study.events import Translation, concluded_by
+from mfhpo_optuna.study.distributions import index_of
+from mfhpo_optuna.study.events import Translation
 from mfhpo_optuna.study.forgotten import ForgottenReplicateWarning
+from mfhpo_optuna.study.kind import Kind
 from mfhpo_optuna.study.trials.attributes import (
     ARM_KEY,
+    CONCLUDED_KEY,
     END_KEY,
     LIMIT_KEY,
     LOST_KEY,
@@ -36,7 +47,6 @@ from mfhpo_optuna.study.trials.attributes import (
 )
 from mfhpo_optuna.study.trials.processes import worker_name
 from mfhpo_optuna.study.trials.under_way import End, TrialNews, UnderWay, end_of, limit_of, lost_of
-from mfhpo_optuna.study.values import Known
 
 Reply: TypeAlias = Assignment | Wait | Done | Refused
 
@@ -53,7 +63,7 @@ class StudyExperiment:
     translation: type[Translation] = Translation  # makes events of its trials
 
     def __init__(
-        self, study: optuna.Study, kind: Declared, seed: int, lease: float | None, arguments: str
+        self, study: optuna.Study, kind: Kind, seed: int, lease: float | None, arguments: str
     ) -> None:
         self.kind = kind
         self.trials = self.translation(study, kind, seed, arguments)
@@ -77,13 +87,9 @@ class StudyExperiment:
         self._is_stale, self._is_new = False, True
         self._n_counted = 0  # results that `at_target` has
         self._news = TrialNews()
-        # Levels are found once.
-        cost_of = cache(lambda level, has_levels: kind.cost_of(level, self.trials.levels))
         self.under_way = UnderWay(
-            self._news, lease, lambda note: cost_of(note.fidelity, bool(self.trials.levels))
+            self._news, lease, lambda note: kind.cost_of(note.fidelity, self.trials.levels)
         )
-
-    # Reading.
 
     def read(self, study: optuna.Study) -> bool:
         """Take in what is new; False if all must be read anew.
@@ -91,14 +97,23 @@ class StudyExperiment:
         The study was deleted and made again then, or a trial has ended otherwise than was told.
         """
         news = None if self._is_stale else self._news.read(study)
-        is_right = news is not None and self._is_still_right(news) and self._take_in(news)
+        is_right = news is not None and self._take_in(news)
         self._is_stale |= not is_right
         return is_right
 
     def _take_in(self, news: list[FrozenTrial]) -> bool:
         """Take in trials; False if one has ended otherwise than was told."""
-        found = [] if self.trials.knows_all else self._found_in(news)
-        events = [*found, *self._retried_in(news)]
+        events: list[Event] = []
+        for trial in () if self.trials.knows_all else news:  # all claims are read by these
+            note = self.trials.note_of(trial) if trial.distributions else None
+            events += [] if note is None else self.trials.found(trial, note)
+        for trial in news:
+            noted = trial.system_attrs
+            if "failed_trial" in noted:  # it takes the place of losses that were read before
+                retried = {noted["failed_trial"], *(noted.get("retry_history") or ())}
+                self.trials.retried |= retried
+                again = sorted(retried & self._lost.keys())
+                events += [self.trials.outcome(*self._lost.pop(number)) for number in again]
         for trial in news:
             if trial.state.is_finished() and trial.number in self._ended:
                 told, says = self._ended.pop(trial.number), end_of(trial)
@@ -115,44 +130,18 @@ class StudyExperiment:
         self._is_new = False
         return True
 
-    def _found_in(self, news: list[FrozenTrial]) -> list[Event]:
-        """Return what trials tell about levels and replicates, which all claims are read by."""
-        events: list[Event] = []
-        for trial in news:
-            if trial.distributions:
-                note = self.trials.note_of(trial)
-                events += [] if note is None else self.trials.found(trial, note)
-        return events
-
-    def _retried_in(self, news: list[FrozenTrial]) -> list[Event]:
-        """Return the losses that were read before the trials which take their place."""
-        events: list[Event] = []
-        for trial in news:
-            noted = trial.system_attrs
-            if "failed_trial" not in noted:
-                continue
-            retried = {noted["failed_trial"], *(noted.get("retry_history") or ())}
-            self.trials.retried |= retried
-            for number in sorted(retried & self._lost.keys()):
-                events.append(self.trials.outcome(*self._lost.pop(number)))
-        return events
-
-    def _is_still_right(self, news: list[FrozenTrial]) -> bool:
-        """Return false if news tell what kind of experiment it is, after all."""
-        return True
-
     def take_over(self, earlier: StudyExperiment) -> None:
         """Go on in the place of an experiment that has to be read anew."""
         for name in ("over", "idle", "announced", "waits_since"):
             setattr(self, name, getattr(earlier, name))
         self.trials.warned = earlier.trials.warned
         self.under_way.begun_here = earlier.under_way.begun_here
-        self._news.take_over(earlier._news)
+        self._news.seen = earlier._news.seen  # since when trials run
 
     def _events_of(self, trial: FrozenTrial) -> list[Event]:
         if trial.state == TrialState.RUNNING:
-            noted = map(trial.user_attrs.get, (ARM_KEY, QUERY_KEY, LIMIT_KEY, LOST_KEY))
-            look = len(trial.params), repr(list(noted))
+            keys = ARM_KEY, QUERY_KEY, LIMIT_KEY, LOST_KEY
+            look = len(trial.params), repr([trial.user_attrs.get(key) for key in keys])
             if self._looks.get(trial.number) == look:
                 return []
             self._looks[trial.number] = look
@@ -160,8 +149,11 @@ class StudyExperiment:
             return []
         elif certificate_of(trial) is not None:
             self.certificates.append(trial)
-            concluded = concluded_by(trial, self.trials.name)
-            return [] if concluded is None else [concluded]
+            noted = read_attribute(trial, CONCLUDED_KEY)
+            if noted is None or noted["study"] != self.trials.name:
+                return []
+            open = tuple(map(str, noted["open"]))
+            return [Concluded(id=str(trial.number), order=noted["order"], open=open)]
         note = self.trials.note_of(trial)
         begun = None if note is None else self.trials.begun(trial, note)
         if note is None or begun is None:
@@ -194,11 +186,18 @@ class StudyExperiment:
         self._is_stale |= self.trials.values.is_overturned
         return [*found, outcome]
 
-    # Choosing what a trial evaluates.
-
     def reply_to(self, trial: FrozenTrial) -> Reply:
-        """Return what a trial that begins is to do."""
-        return self._inherited(trial) or self._next(trial)
+        """Return what a trial that begins is to do; one that repeats a lost trial does the same."""
+        is_retry = "failed_trial" in trial.system_attrs
+        note, begun = self.trials.read_note(trial) if is_retry else None, None
+        if note is not None and note.study == self.trials.name:
+            begun = self.trials.begun(trial, note)
+        if begun is None:
+            return self._next(trial)
+        names = "configuration", "draw", "point", "block", "limit", "purpose", "shortlist"
+        level = -1 if begun.levels is None else begun.levels[0]
+        same = {name: getattr(begun, name) for name in names}
+        return Assignment(level=level, replicate=0, origin="retry", **same)
 
     def _next(self, trial: FrozenTrial, moving: str | None = None) -> Reply:
         fixed = parameters_before(trial)
@@ -206,13 +205,13 @@ class StudyExperiment:
             return self.experiment.next(moving=moving)
         fidelity, level = self.kind.fidelity, None
         if fidelity is not None and fidelity.name in fixed and self.trials.levels:
-            levels, asked = [*map(described, self.trials.levels)], fixed[fidelity.name]
-            if described(asked) not in levels:
+            level = index_of(fixed[fidelity.name], self.trials.levels)
+            if level is None:
                 return Refused(
-                    f"{fidelity.name}={asked!r} is none of the levels {list(self.trials.levels)}; "
-                    f"enqueue one of the levels, or leave {fidelity.name!r} to the sampler"
+                    f"{fidelity.name}={fixed[fidelity.name]!r} is none of the levels "
+                    f"{list(self.trials.levels)}; enqueue one of the levels, or leave "
+                    f"{fidelity.name!r} to the sampler"
                 )
-            level = levels.index(described(asked))
         elif self.trials.levels and is_baseline(trial):
             level = len(self.trials.levels) - 1
         part = self.trials.values.configuration(fixed), level
@@ -220,19 +219,6 @@ class StudyExperiment:
         if (own := limit_of(trial)) is None or not isinstance(reply, Assignment):
             return reply
         return replace(reply, limit=own)  # enqueued with it
-
-    def _inherited(self, trial: FrozenTrial) -> Assignment | None:
-        """Return what a lost trial was to evaluate, if this one repeats it with its parameters."""
-        note = self.trials.read_note(trial)
-        if note is None or "failed_trial" not in trial.system_attrs:
-            return None
-        begun = self.trials.begun(trial, note) if note.study == self.trials.name else None
-        if begun is None:
-            return None
-        names = "configuration", "draw", "point", "block", "limit", "purpose", "shortlist"
-        level = -1 if begun.levels is None else begun.levels[0]
-        same = {name: getattr(begun, name) for name in names}
-        return Assignment(level=level, replicate=0, origin="retry", **same)
 
     def claim(self, study: optuna.Study, trial: FrozenTrial, assignment: Assignment) -> bool:
         """Write down what a trial evaluates, and move it while another claim is equal.
@@ -265,11 +251,6 @@ class StudyExperiment:
                 return True
         return True
 
-    def withdraw(self, study: optuna.Study, trial: FrozenTrial) -> None:
-        """Note that a trial evaluates nothing, since others do what it claims."""
-        self._note_loss(study, trial, "others evaluate the same", is_withdrawn=True)
-        self.idle.add(trial.number)
-
     def _write_claim(self, study: optuna.Study, trial: FrozenTrial, assignment: Assignment) -> None:
         note = self.trials.note_for(trial, assignment, self.experiment.order)
         # Whoever sees the claim is to see the limit, too.
@@ -281,21 +262,20 @@ class StudyExperiment:
         for event in self._events_of(trial):
             self.experiment.apply(event)
 
-    def hint_at(self, trial: FrozenTrial) -> str:
-        """Return a question about a misspelt name of what a trial was enqueued with, or nothing."""
-        known = self.trials.names()
-        foreign = (name for name in parameters_before(trial) or {} if name not in known)
-        return did_you_mean(next(foreign, ""), known)
-
-    # Ends.
-
     def end(self, study: optuna.Study, trial: FrozenTrial, state: TrialState, values: Any) -> bool:
         """Take in a trial that ends now; return whether it was an evaluation, and so no answer."""
+        fidelity = self.kind.fidelity
+        is_single = fidelity is None or fidelity.name in trial.params
         self.over.discard(trial.number)
         note = self.under_way.claims.get(trial.number)
         if note is None:
-            return self.kind.counts_as_single(trial)
-        seconds = self._seconds_of(study, trial)
+            return is_single
+        seconds: float | None = read_attribute(trial, SECONDS_KEY)
+        if seconds is None or not self.kind.trusts_seconds(trial):
+            if seconds is None or trial.number in self.under_way.begun_here:
+                seconds = self.under_way.seconds_of(trial)
+            if self.kind.in_seconds:  # then they are the cost
+                write_attribute(study, trial, SECONDS_KEY, seconds)
         mark = EndNote(trial.number, self.experiment.order, worker_name(), state.name)
         end = End(state, values, mark.order, mark.worker, seconds)
         write_attribute(study, trial, END_KEY, mark.to_dict())
@@ -303,27 +283,17 @@ class StudyExperiment:
         self._ended[trial.number] = end
         for event in self._end(trial, note, end):
             self.experiment.apply(event)
-        return self.kind.counts_as_single(trial)
-
-    def _seconds_of(self, study: optuna.Study, trial: FrozenTrial) -> float | None:
-        """Return how long a trial that ends now took, and note it where seconds are the cost."""
-        seconds: float | None = read_attribute(trial, SECONDS_KEY)
-        if seconds is not None and self.kind.trusts_seconds(trial):
-            return seconds
-        if seconds is None or trial.number in self.under_way.begun_here:
-            seconds = self.under_way.seconds_of(trial)
-        if self.kind.in_seconds:
-            write_attribute(study, trial, SECONDS_KEY, seconds)
-        return seconds
+        return is_single
 
     def give_up_lost(self, study: optuna.Study) -> None:
         """Note on trials that their workers are dead, or that their leases are over."""
         for trial, why, is_sure in self.under_way.lost(self.experiment.runner.counts_late):
             if str(trial.number) in self.experiment.open:
                 with suppress(UpdateFinishedTrialError):  # it has ended after all
-                    self._note_loss(study, trial, why, is_sure=is_sure)
+                    self.note_loss(study, trial, why, is_sure=is_sure)
 
-    def _note_loss(self, study: optuna.Study, trial: FrozenTrial, why: str, **how: Any) -> None:
+    def note_loss(self, study: optuna.Study, trial: FrozenTrial, why: str, **how: Any) -> None:
+        """Note on a trial that it is lost, or evaluates nothing."""
         mark = EndNote(trial.number, self.experiment.order, worker_name(), why=why, **how)
         write_attribute(study, trial, LOST_KEY, mark.to_dict())
         if (lost := lost_of(trial)) is not None:
@@ -333,8 +303,6 @@ class StudyExperiment:
     def is_worth_waiting(self) -> bool:
         """True if a trial is under way whose worker is not dead for all that is known."""
         return any(str(number) in self.experiment.open for number in self.under_way.waited_for())
-
-    # Answers.
 
     @property
     def searches(self) -> bool:

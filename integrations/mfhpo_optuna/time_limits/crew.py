@@ -13,10 +13,9 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from mfhpo_optuna.time_limits import warden
-from mfhpo_optuna.time_limits.channel import Channel, private_pair
-from mfhpo_optuna.time_limits.crossing import PackedError
+from mfhpo_optuna.time_limits.crossing import Channel, PackedError, private_pair
 from mfhpo_optuna.time_limits.processes import begin_process, flush_output, reap_one
-from mfhpo_optuna.time_limits.warden import Exited, OutOfMemory, Rested
+from mfhpo_optuna.time_limits.warden import Exited, OutOfMemory
 from mfhpo_optuna.time_limits.worker import Objective, Order
 
 _FREE_WITHIN = 0.15  # seconds that a killed worker is waited for; its keeper goes on without us
@@ -63,14 +62,11 @@ class WorkerHandle:
             report = self._report(_COLD_START)
             if report is None:
                 self.close()
-            elif not isinstance(report, Rested):
+            elif report != warden.RESTED:
                 self._forget_worker()
 
     def kill_worker(self) -> None:
-        """End the worker and all that is below it.
-
-        If it does not end soon, this handle is lost, and the keeper goes on trying.
-        """
+        """End the worker and all below it; its keeper goes on trying where that takes long."""
         asked = self._calls is not None and self._ask(warden.KILL)
         if asked and self.how_worker_ended(_FREE_WITHIN) is None:
             self.close()
@@ -141,10 +137,7 @@ class Crew:
 
     @contextmanager
     def worker(self, objective: Objective) -> Iterator[WorkerHandle]:
-        """Yield a worker that no other trial uses meanwhile; an exception lets go of it.
-
-        All workers run the objective of the first call.
-        """
+        """Yield a worker for one trial; all run the objective of the first call."""
         worker = self._hire(objective)
         try:
             yield worker

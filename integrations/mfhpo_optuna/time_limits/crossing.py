@@ -1,15 +1,104 @@
-"""Values and exceptions on their way from one process to another."""
+"""What goes from one process to another: messages over a socket, values and exceptions.
 
+Either process may be killed at any moment.
+"""
+
+import os
 import pickle
+import socket
+import struct
 import traceback
+import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from multiprocessing.pool import RemoteTraceback  # type: ignore[attr-defined]
 from typing import Any, TypeAlias
 
-from mfhpo_optuna.study.loop.storage_errors import OF_STORAGE, with_causes
+from mfhpo_optuna.study.loop.ends import OF_STORAGE, with_causes
+
+_LENGTH = struct.Struct("!Q")
+_CHUNK = 1 << 20
+
+# Once a message begins to arrive, the other side is only slow if it pauses for this many seconds.
+_STALL = 5.0
+
+_private: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+
+
+def close_in_forked_children(end: socket.socket) -> None:
+    """Keep an end of a connection from being inherited, so that it closes when this process dies.
+
+    Only forks matter: Python itself keeps it from programs that this process executes.
+    """
+    _private.add(end)
+
+
+def private_pair() -> tuple[socket.socket, socket.socket]:
+    """Return an end of a connection for this process alone, and the other end."""
+    ours, theirs = socket.socketpair()
+    close_in_forked_children(ours)
+    return ours, theirs
+
+
+def _close_private() -> None:
+    for end in list(_private):
+        end.close()
+    _private.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_private)
+
+
+class Channel:
+    """Pickled messages over a connected socket, which is closed with the channel."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self.end = end
+        self._received = bytearray()
+        self._sending = False
+
+    def send(self, message: Any, timeout: float | None = None) -> None:
+        """Send a message; raise TimeoutError if the other side does not take it in time.
+
+        If it cannot be pickled, nothing of it is sent.
+        """
+        payload = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+        if self._sending:
+            raise BrokenPipeError("an earlier message was interrupted half way.")
+        self._sending = True
+        self.end.settimeout(timeout)
+        self.end.sendall(_LENGTH.pack(len(payload)) + payload)
+        self._sending = False
+
+    def receive(self, timeout: float | None = None) -> Any:
+        """Receive a message, which must begin to arrive within `timeout` seconds.
+
+        An interrupted call loses nothing: the next one goes on where it ended. Raises TimeoutError
+        if no message arrives or one stops half way, and EOFError if the other side is closed.
+        """
+        self._read(_LENGTH.size, timeout)
+        (length,) = _LENGTH.unpack_from(self._received)
+        self._read(_LENGTH.size + length, None if timeout is None else max(timeout, _STALL))
+        payload = bytes(memoryview(self._received)[_LENGTH.size : _LENGTH.size + length])
+        del self._received[: _LENGTH.size + length]
+        return pickle.loads(payload)
+
+    def _read(self, size: int, timeout: float | None) -> None:
+        self.end.settimeout(timeout)
+        while len(self._received) < size:
+            try:
+                chunk = self.end.recv(min(_CHUNK, size - len(self._received)))
+            except ConnectionError:
+                chunk = b""
+            if not chunk:
+                raise EOFError("the other side is closed.")
+            self._received += chunk
+
+    def close(self) -> None:
+        """Close the socket."""
+        self.end.close()
 
 
 @dataclass(frozen=True)
@@ -24,25 +113,18 @@ class PackedError:
 
     def error(self) -> BaseException:
         """Return the exception, or the nearest to it that this process knows."""
-        error = self._nearest()
+        error: BaseException = RuntimeError(self.message)
+        for is_itself in (False, True):
+            with suppress(Exception):
+                found = pickle.loads(self.pickled if is_itself else self.pickled_class)
+                if not is_itself:
+                    found = found.__new__(found)
+                    found.args = (self.message,)
+                # What was made without its __init__ may not be able to show itself.
+                str(found), repr(found)
+                error = found if isinstance(found, BaseException) else error
         if self.of_storage:
             setattr(error, OF_STORAGE, True)
-        return error
-
-    def _nearest(self) -> BaseException:
-        for make in (partial(pickle.loads, self.pickled), self._of_its_class):
-            with suppress(Exception):
-                error = make()
-                # What was made without its __init__ may not be able to show itself.
-                str(error), repr(error)
-                if isinstance(error, BaseException):
-                    return error
-        return RuntimeError(self.message)
-
-    def _of_its_class(self) -> Any:
-        kind = pickle.loads(self.pickled_class)
-        error = kind.__new__(kind)
-        error.args = (self.message,)
         return error
 
 

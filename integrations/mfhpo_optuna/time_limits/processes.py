@@ -59,10 +59,7 @@ def end_strays(known: Collection[int]) -> None:
 
 
 def end_all(within: float) -> None:
-    """Kill everything below this process, and wait for its end, `within` so many seconds.
-
-    A process in an uninterruptible wait of the kernel dies only after it.
-    """
+    """Kill everything below this process, and wait `within` so many seconds for its end."""
     give_up_at = time.monotonic() + within
     pause = 0.0005
     while reap():

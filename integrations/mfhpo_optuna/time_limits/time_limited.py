@@ -8,9 +8,13 @@ import pickle
 import re
 import signal
 import sys
+import threading
+import time
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import wait
 from typing import Any
 
 import optuna
@@ -18,14 +22,24 @@ from optuna.trial import BaseTrial
 
 from mfhpo._validation import check_choice, check_flag, check_instance, check_limit
 from mfhpo_optuna.study.trials import attributes
-from mfhpo_optuna.time_limits.crew import Crew
-from mfhpo_optuna.time_limits.crossing import PackedError, unpack
-from mfhpo_optuna.time_limits.limits import limit_of
-from mfhpo_optuna.time_limits.supervision import End, supervise
+from mfhpo_optuna.study.trials.under_way import limit_of, objective_clock
+from mfhpo_optuna.time_limits.crew import Crew, WorkerHandle
+from mfhpo_optuna.time_limits.crossing import Channel, Outcome, PackedError, unpack
 from mfhpo_optuna.time_limits.warden import Exited, OutOfMemory
-from mfhpo_optuna.time_limits.worker import CLOSED_CONNECTION, Objective, Order, draw_seeds
+from mfhpo_optuna.time_limits.worker import (
+    CLOSED_CONNECTION,
+    Answers,
+    Done,
+    Objective,
+    Order,
+    draw_seeds,
+)
 
 _START_METHODS = ("fork", "forkserver", "spawn")
+_SLOW = 5.0  # seconds after which a message that stopped half way is not waited for, for once
+_DAY = 86400.0  # seconds; longer waits do not fit into what the system counts in
+_LOOK_FOR_PROGRAM = 1.0  # seconds after which to see whether the program still waits for us
+_LAST_WORDS = 2.0  # seconds that a worker's keeper needs at most to tell how it ended
 _ATTEMPTS = 3  # a warden or keeper may have been ended from outside since the last trial
 
 
@@ -125,7 +139,15 @@ class TimeLimited:
         self._warned = False
         self._suspects_fork = start_method == "fork"
         if start_method != "fork":
-            _check_picklable(objective, start_method)
+            try:
+                pickle.dumps(objective)
+            except Exception as error:
+                raise TypeError(
+                    f'start_method="{start_method}" sends the objective to a new process, but '
+                    f"{objective!r} cannot be pickled: {error}. Define it at the top level of a "
+                    f"module (no lambda, not replaced there by what time_limited returns), or use "
+                    f'start_method="fork".'
+                ) from error
         self._hire()
 
     def __call__(self, trial: BaseTrial) -> float | Sequence[float]:
@@ -225,18 +247,6 @@ class TimeLimited:
         return math.inf
 
 
-def _check_picklable(objective: Objective, start_method: str) -> None:
-    try:
-        pickle.dumps(objective)
-    except Exception as error:
-        raise TypeError(
-            f'start_method="{start_method}" sends the objective to a new process, but '
-            f"{objective!r} cannot be pickled: {error}. Define it at the top level of a module "
-            f"(no lambda, not replaced there by what time_limited returns), or use "
-            f'start_method="fork".'
-        ) from error
-
-
 def _uses_openmp() -> bool:
     try:
         with open("/proc/self/maps") as file:
@@ -258,6 +268,89 @@ def _how_it_ended(status: int | None) -> str:
     name = names.get(number, f"signal {number}")  # most real-time signals have none
     reason = ", perhaps because the system is out of memory (see memory_limit)"
     return f"was killed by {name}{reason if number == signal.SIGKILL else ''}"
+
+
+@dataclass(frozen=True)
+class End:
+    """How a trial ended: in time with an outcome, by the end of its process, or at its limit."""
+
+    how: Outcome | Exited | OutOfMemory | None  # None: at its limit of time
+    seconds: float
+
+
+def supervise(worker: WorkerHandle, channel: Channel, trial: BaseTrial, limit: float) -> End:
+    """Serve a worker that has begun, until the trial has ended.
+
+    The worker's own clock says whether a trial is in time; the clock of this process only says when
+    to kill. Both stop while a sampler computes or the storage first fails. Raises KeyboardInterrupt
+    if the program was interrupted and only waits for its threads.
+    """
+    clock, answers = _Clock(limit), Answers(trial)
+    before = objective_clock.set(clock.seconds)
+    try:
+        while True:
+            # The main thread counts as alive while the interpreter joins those of executors.
+            ends = getattr(threading, "_SHUTTING_DOWN", False)
+            ends = ends or not threading.main_thread().is_alive()
+            # One that ended without an error may have left its work to threads on purpose.
+            if ends and isinstance(getattr(sys, "last_value", None), KeyboardInterrupt):
+                raise KeyboardInterrupt("the program was interrupted while trials ran")
+            left = clock.left()
+            if left <= 0.0:
+                worker.kill_worker()
+                return End(None, clock.seconds())
+            ready = wait([channel.end, worker.control], min(left, _LOOK_FOR_PROGRAM))
+            try:
+                if ready and channel.end not in ready:
+                    raise EOFError("its keeper knows how the worker has ended.")
+                end = _served(worker, channel, answers, clock) if ready else None
+            except TimeoutError:
+                continue
+            except (EOFError, ConnectionError):
+                seconds, how = clock.seconds(), worker.how_worker_ended(_LAST_WORDS)
+                if how is None:
+                    worker.kill_worker()
+                return End(how or Exited(None), seconds)
+            if end is not None:
+                return end
+    finally:
+        objective_clock.reset(before)
+
+
+def _served(worker: WorkerHandle, channel: Channel, answers: Answers, clock: _Clock) -> End | None:
+    """Answer a message; return how the trial has ended, or None while it goes on."""
+    message = channel.receive(_SLOW)
+    is_done = isinstance(message, Done)
+    if is_done and message.seconds <= clock.limit:
+        return End(message.outcome, message.seconds)
+    clock.set(message.seconds)
+    if message.seconds > clock.limit:
+        if not is_done:
+            worker.kill_worker()
+        return End(None, clock.seconds())
+    answered = answers.to(message)
+    clock.set(clock.seconds() - answered.sampling)
+    left = clock.left()
+    if left > 0.0:
+        channel.send(answered, min(left, _DAY))
+    return None
+
+
+class _Clock:
+    """How long an objective has run, by what its worker last said."""
+
+    def __init__(self, limit: float) -> None:
+        self.limit = limit
+        self.set(0.0)
+
+    def set(self, seconds: float) -> None:
+        self._seconds, self._since = seconds, time.monotonic()
+
+    def seconds(self) -> float:
+        return self._seconds + time.monotonic() - self._since
+
+    def left(self) -> float:
+        return self.limit - self.seconds()
 
 
 time_limited = TimeLimited  # called like a function: what it makes is one

@@ -8,8 +8,6 @@ the study's process asks for it, when the worker ends, when the memory is used u
 study's process is gone, which closes its end of the keeper's connection.
 """
 
-from __future__ import annotations
-
 import gc
 import math
 import os
@@ -23,8 +21,7 @@ from multiprocessing.connection import wait
 
 from mfhpo.censored.memory import memory_below, surely
 from mfhpo_optuna.time_limits import processes
-from mfhpo_optuna.time_limits.channel import Channel, close_in_forked_children
-from mfhpo_optuna.time_limits.crossing import pack_error
+from mfhpo_optuna.time_limits.crossing import Channel, close_in_forked_children, pack_error
 from mfhpo_optuna.time_limits.worker import Objective, work
 
 # What the study's process asks of a warden, with the keeper's end of a connection,
@@ -34,12 +31,8 @@ NEW_KEEPER = b"n"
 START, KILL, WATCH, REST = b"s", b"k", b"w", b"r"
 
 
-# What a keeper reports. Each worker that has started gives exactly one of the last two.
-
-
-@dataclass(frozen=True)
-class Rested:
-    """The worker may serve the next trial."""
+# What a keeper reports: that the worker may serve the next trial, or how it has ended.
+RESTED = "rested"
 
 
 @dataclass(frozen=True)
@@ -121,20 +114,17 @@ class _Keeper:
         """Serve the study's process until it closes the connection, or the warden ends."""
         _begin_to_guard(self._control)
         with self._control, suppress(ConnectionError):
-            self._serve()
+            while os.getppid() == self._warden:
+                ready = wait([self._control], _LOOK_AT_WORKER)
+                processes.reap(self._note_end)
+                if ready:
+                    order, handles, _, _ = socket.recv_fds(self._control, 1, 1)
+                    if not order:
+                        break
+                    self._obey(order, handles)
+                elif time.monotonic() >= self._look_at:
+                    self._look_at_memory()
         self._end_worker()
-
-    def _serve(self) -> None:
-        while os.getppid() == self._warden:
-            ready = wait([self._control], _LOOK_AT_WORKER)
-            processes.reap(self._note_end)
-            if ready:
-                order, handles, _, _ = socket.recv_fds(self._control, 1, 1)
-                if not order:
-                    break
-                self._obey(order, handles)
-            elif time.monotonic() >= self._look_at:
-                self._look_at_memory()
 
     def _obey(self, order: bytes, handles: list[int]) -> None:
         if order == START:
@@ -151,7 +141,7 @@ class _Keeper:
             self._look_at_memory(_KEPT_MEMORY)
             if self._worker is not None:
                 self._look_at = math.inf
-                self._reports.send(Rested())
+                self._reports.send(RESTED)
 
     def _note_end(self, pid: int, status: int) -> None:
         if pid == self._worker:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -14,10 +13,10 @@ import optuna
 from mfhpo.censored import ZoomingRCUCB
 from mfhpo.experiment import Answer
 from mfhpo.racing.text import name_in_words, params_in_words
-from mfhpo_optuna.kinds.limits import LimitKind
+from mfhpo_optuna.samplers.rcucb import LimitKind
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.study_experiment import StudyExperiment
-from mfhpo_optuna.visualization import style, words
+from mfhpo_optuna.visualization import style
 from mfhpo_optuna.visualization.reading import told
 
 if TYPE_CHECKING:
@@ -68,14 +67,21 @@ def plot_gain(study: optuna.Study, *, sampler: StudySampler | None = None) -> go
     for curve, colour in zip(rest, style.SEVERAL, strict=False):
         _draw_arm(figure, curve, colour, 1.3)
     band = [(at, *ends) for at, _, ends in best.gains if math.isfinite(ends[1] - ends[0])]
-    _draw_band(figure, band, _TOP)
+    style.ribbon(figure, band, style.WINNER, **_TOP)
     _draw_arm(figure, best, style.WINNER, 3.0)
     lines, text = _title(known, answer), [style.hover(_title(known, answer))]
     star = {"symbol": "star", "size": 18, "color": style.WINNER}
     at, gain = [answer.limit], [answer.gain]
     style.draw(figure, at, gain, text=text, marker=star, name="recommended", **_TOP)
-    _draw_band(figure, [(point.limit, point.low, point.high) for point in answer.survival], _BOTTOM)
-    _draw_stops(figure, stopped[answer.arm])
+    shares = [(point.limit, point.low, point.high) for point in answer.survival]
+    style.ribbon(figure, shares, style.WINNER, **_BOTTOM)
+    tried = sorted(stopped[answer.arm].items())
+    texts = [f"{sum(stops)} of {len(stops)} stopped" for _, stops in tried]
+    sizes = [min(4.0 + math.sqrt(len(stops)), 12.0) for _, stops in tried]
+    cross = {"symbol": "x", "size": sizes, "color": style.WINNER}
+    look = {"marker": cross, "name": "stopped at exactly this limit"} | _BOTTOM
+    parts = style.rounded([sum(stops) / len(stops) for _, stops in tried])
+    style.draw(figure, [limit for limit, _ in tried], parts, text=texts, **look)
     for axis in ("", "2"):
         style.rule(figure, answer.limit, axis)
     style.head(figure, "What a trial gains under each time limit")
@@ -87,8 +93,8 @@ def plot_gain(study: optuna.Study, *, sampler: StudySampler | None = None) -> go
     figure.update_xaxes(title_text="time limit in seconds", **_BOTTOM)
     own = [gain for _, gain, _ in best.gains]
     gains = [gain for curve in curves for _, gain, _ in curve.gains]
-    reach = list(words.span((*answer.interval, *own), gains, known.sign))
-    axis = f"gain of a trial ({words.better(known.sign)})"
+    reach = list(style.span((*answer.interval, *own), gains, known.sign))
+    axis = f"gain of a trial ({style.better(known.sign)})"
     figure.update_yaxes(title_text=axis, range=reach, zeroline=False, **_TOP)
     figure.update_yaxes(
         title_text="share stopped", range=[-0.05, 1.05], tickformat=".0%", zeroline=False, **_BOTTOM
@@ -100,7 +106,6 @@ def plot_gain(study: optuna.Study, *, sampler: StudySampler | None = None) -> go
 class _Curve:
     """One configuration over its limits."""
 
-    arm: int
     name: str
     gains: list[tuple[float, float, tuple[float, float]]]  # limit, gain, interval where known
     survival: list[tuple[float, float]]  # limit, probability to run beyond it
@@ -119,7 +124,7 @@ def _curve(known: StudyExperiment, answer: Answer, arm: int) -> _Curve:
     if arm == answer.arm:
         survival = [point.probability for point in answer.survival]
     name = name_in_words(known.values_of(arm).params, arm)
-    return _Curve(arm, name, gains, list(zip(limits, survival, strict=True)))
+    return _Curve(name, gains, list(zip(limits, survival, strict=True)))
 
 
 def _title(known: StudyExperiment, answer: Answer) -> tuple[str, ...]:
@@ -129,11 +134,11 @@ def _title(known: StudyExperiment, answer: Answer) -> tuple[str, ...]:
         for point in answer.survival
         if point.limit == answer.limit
     ]
-    trials = words.counted(answer.trials, "trial")
-    return words.title(
+    trials = style.counted(answer.trials, "trial")
+    return style.title(
         f"One of {known.policy.n_arms} leads, with a limit of {answer.limit:.3g} s",
         params_in_words(answer.params),
-        f"Gain {answer.gain:.4g} {words.between(answer.interval)} for a trial",
+        f"Gain {answer.gain:.4g} {style.between(answer.interval)} for a trial",
         *stops,
         f"{answer.seconds:,.4g} s in {trials}, {answer.censored:.0%} stopped",
         f"Bounds are approximate: {answer.estimated}" if answer.estimated else "",
@@ -148,7 +153,7 @@ def _draw_arm(figure: Any, curve: _Curve, colour: str, width: float) -> None:
         "mode": "lines+markers",
         "marker": {"color": colour, "size": 3.0 + 1.5 * width},
         "text": [
-            style.hover([f"{label} with {limit:.4g} s", f"{gain:.4g} {words.between(interval)}"])
+            style.hover([f"{label} with {limit:.4g} s", f"{gain:.4g} {style.between(interval)}"])
             for limit, gain, interval in curve.gains
         ],
     }
@@ -157,20 +162,3 @@ def _draw_arm(figure: Any, curve: _Curve, colour: str, width: float) -> None:
     limits, shares = zip(*curve.survival, strict=True) if curve.survival else ((), ())
     look = {"mode": "lines", "hoverinfo": "skip"}
     style.draw(figure, limits, style.rounded(shares), **look, **common, **_BOTTOM)
-
-
-def _draw_band(
-    figure: Any, ends: Sequence[tuple[float, float, float]], panel: dict[str, int]
-) -> None:
-    limits, lower, upper = zip(*ends, strict=True) if ends else ((), (), ())
-    style.ribbon(figure, limits, lower, upper, style.WINNER, **panel)
-
-
-def _draw_stops(figure: Any, stopped: dict[float, list[bool]]) -> None:
-    tried = sorted(stopped.items())
-    shares = style.rounded([sum(stops) / len(stops) for _, stops in tried])
-    texts = [f"{sum(stops)} of {len(stops)} stopped" for _, stops in tried]
-    sizes = [min(4.0 + math.sqrt(len(stops)), 12.0) for _, stops in tried]
-    cross = {"symbol": "x", "size": sizes, "color": style.WINNER}
-    look = {"marker": cross, "name": "stopped at exactly this limit"} | _BOTTOM
-    style.draw(figure, [limit for limit, _ in tried], shares, text=texts, **look)

@@ -17,11 +17,10 @@ from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.racing.text import params_in_words
 from mfhpo.search import OneOf
 from mfhpo_optuna.games.kind import GameKind
-from mfhpo_optuna.games.study import NashStudy
+from mfhpo_optuna.games.sampler import NashStudy
 from mfhpo_optuna.samplers.study_sampler import StudySampler
-from mfhpo_optuna.visualization import style, words
-from mfhpo_optuna.visualization.reading import told
-from mfhpo_optuna.visualization.replay import told_again
+from mfhpo_optuna.visualization import style
+from mfhpo_optuna.visualization.reading import told, told_again
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -70,14 +69,15 @@ def plot_equilibrium(study: optuna.Study, *, sampler: StudySampler | None = None
 
 
 def _draw_slice(
-    figure: Any,
-    game: NashStudy,
-    answer: Answer,
-    player: int,
-    parameter: str,
-    panel: dict[str, int],
+    figure: Any, game: NashStudy, answer: Answer, player: int, parameter: str, panel: dict[str, int]
 ) -> None:
-    places, space = _places(game, parameter), game.trials.space
+    space, kind = game.trials.space, game.policy.actions.parameters[parameter]
+    if isinstance(kind, OneOf):
+        places = [float(index) for index in range(kind.n)]
+    elif kind.places and len(kind.places) <= 2 * _FINE:
+        places = list(kind.places)
+    else:
+        places = [float(place) for place in np.unique(kind.snapped(np.linspace(0.0, 1.0, _FINE)))]
     means, half_widths = _gains_by_moving(game, answer, player, parameter, places)
     is_choice = isinstance(space.distributions[parameter], CategoricalDistribution)
 
@@ -89,10 +89,11 @@ def _draw_slice(
     colour = style.level_colour(1, 2)
     common = {"showlegend": panel == style.LEFT, **panel}
     if not is_choice:
-        lower, upper = (means - half_widths).tolist(), (means + half_widths).tolist()
         name = f"interval, probability {game.policy.probability:g}"
         group = {"name": name, "legendgroup": "interval"}
-        style.ribbon(figure, values, lower, upper, colour, **group, **common)
+        lower, upper = (means - half_widths).tolist(), (means + half_widths).tolist()
+        ends = list(zip(values, lower, upper, strict=True))
+        style.ribbon(figure, ends, colour, **group, **common)
     look: dict[str, Any] = {"mode": "lines", "line": {"color": colour, "width": 2}}
     if is_choice:
         bars = {"array": style.rounded(half_widths.tolist())}
@@ -105,30 +106,17 @@ def _draw_slice(
     place = [shown(answer.params[parameter])]
     style.draw(figure, place, [0.0], marker=star, **recommended, **common)
     is_log = bool(getattr(space.distributions[parameter], "log", False))
-    kind = "category" if is_choice else "log" if is_log else "linear"
+    scale = "category" if is_choice else "log" if is_log else "linear"
     # As few ticks as a phone has room for.
     ticks = {"dtick": 1} if is_log and values[-1] >= 10.0 * values[0] else {"nticks": 5}
-    figure.update_xaxes(title_text=style.literal(parameter), type=kind, **ticks, **panel)
+    figure.update_xaxes(title_text=style.literal(parameter), type=scale, **ticks, **panel)
     figure.update_yaxes(zeroline=True, zerolinecolor=style.QUIET, zerolinewidth=1, **panel)
-
-
-def _places(game: NashStudy, parameter: str) -> list[float]:
-    kind = game.policy.actions.parameters[parameter]
-    if isinstance(kind, OneOf):
-        return [float(index) for index in range(kind.n)]
-    if kind.places and len(kind.places) <= 2 * _FINE:
-        return list(kind.places)
-    even = np.linspace(0.0, 1.0, _FINE)
-    return [float(place) for place in np.unique(kind.snapped(even))]
 
 
 def _gains_by_moving(
     game: NashStudy, answer: Answer, player: int, parameter: str, places: list[float]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return what a player would gain by moving one parameter away from the recommended profile.
-
-    Means and half-widths of the intervals at each of the parameter's places.
-    """
+    """Return what a player would gain by moving one parameter: means and half-widths by place."""
     policy, space = game.policy, game.trials.space
     profile = {name: space.place(name, answer.params[name]) for name in policy.actions.parameters}
     moved = [{**profile, parameter: place} for place in places]
@@ -163,9 +151,9 @@ def plot_dissatisfaction(study: optuna.Study, *, sampler: StudySampler | None = 
     costs = [stage.cost for stage in stages]
     gains = [stage.dissatisfaction or {} for stage in stages]
     lower = [max(gain.relative_interval[0] for gain in of.values()) for of in gains]
-    upper = [stage.at_most for stage in stages]
+    ends = [(stage.cost, low, stage.at_most) for stage, low in zip(stages, lower, strict=True)]
     figure = style.new_figure()
-    style.ribbon(figure, costs, lower, upper, style.WINNER, name="interval")
+    style.ribbon(figure, ends, style.WINNER, name="interval")
     for name, colour in zip(gains[-1], itertools.cycle(style.SEVERAL)):
         line = {"color": colour, "width": 1.3, "dash": "dot"}
         means = style.rounded([of[name].relative for of in gains])
@@ -173,7 +161,7 @@ def plot_dissatisfaction(study: optuna.Study, *, sampler: StudySampler | None = 
     largest = style.rounded([stage.epsilon for stage in stages])
     texts = [
         style.hover(
-            [f"cost {stage.cost:,.6g}", *_gain_texts(stage), *words.params_lines(stage.params)]
+            [f"cost {stage.cost:,.6g}", *_gain_texts(stage), *style.params_lines(stage.params)]
         )
         for stage in stages
     ]
@@ -184,19 +172,17 @@ def plot_dissatisfaction(study: optuna.Study, *, sampler: StudySampler | None = 
     figure.update_xaxes(title_text="cost paid", rangemode="tozero")
     # Nobody is sure of anything at first: intervals of that time would hide what came of it.
     later = [stage.at_most for stage in stages[len(stages) // 2 :]]
-    ends = filter(math.isfinite, [*(stage.epsilon for stage in stages), *later])
-    reach, unit = (
-        [0.0, 1.05 * max(ends, default=0.0) or 1.0],
-        "standard deviations of the objective",
-    )
-    figure.update_yaxes(title_text=unit, range=reach, zeroline=False)
+    seen = filter(math.isfinite, [*(stage.epsilon for stage in stages), *later])
+    unit = "standard deviations of the objective"
+    top = 1.05 * max(seen, default=0.0) or 1.0
+    figure.update_yaxes(title_text=unit, range=[0.0, top], zeroline=False)
     return figure
 
 
 def _gain_texts(answer: Answer) -> list[str]:
     """Return what each player would gain by deviating, in a sentence."""
     return [
-        f"{player} would gain {gain.mean:.3g} {words.between(gain.interval)} by deviating"
+        f"{player} would gain {gain.mean:.3g} {style.between(gain.interval)} by deviating"
         if math.isfinite(gain.mean)
         else f"nothing was observed of {player}"
         for player, gain in (answer.dissatisfaction or {}).items()
@@ -219,13 +205,13 @@ def _title(answer: Answer) -> tuple[str, ...]:
     at_most, sure = "", f"probability\u00a0{answer.probability:g}"
     if math.isfinite(answer.at_most):
         at_most = f"At most {answer.at_most:.2g} standard deviations of an objective, {sure}"
-    return words.title(
+    return style.title(
         "Equilibrium" if answer.finished else "Equilibrium so far",
         params_in_words(answer.params),
         *_gain_texts(answer),
         at_most,
         f"Cost {answer.cost:,.6g} of {answer.budget:,.6g} in "
-        f"{words.counted(answer.trials, 'trial')}, {answer.evaluations:,} of them at the target",
+        f"{style.counted(answer.trials, 'trial')}, {answer.evaluations:,} of them at the target",
     )
 
 

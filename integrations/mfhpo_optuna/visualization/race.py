@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import optuna
@@ -13,12 +14,11 @@ from mfhpo.experiment import Answer
 from mfhpo.racing.text import name_in_words
 from mfhpo_optuna.kinds.fidelity import FidelityKind
 from mfhpo_optuna.samplers.study_sampler import StudySampler
+from mfhpo_optuna.study.distributions import signs_of
 from mfhpo_optuna.study.study_experiment import StudyExperiment
-from mfhpo_optuna.visualization import style, words
-from mfhpo_optuna.visualization.finalists import draw_certificate
-from mfhpo_optuna.visualization.reading import record_of, told
-from mfhpo_optuna.visualization.replay import Evaluation, told_again
-from mfhpo_optuna.visualization.search import draw_search
+from mfhpo_optuna.visualization import style
+from mfhpo_optuna.visualization.reading import Evaluation, record_of, told, told_again
+from mfhpo_optuna.visualization.search import draw_certificate, draw_search
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -80,8 +80,7 @@ def plot_race(study: optuna.Study, *, sampler: StudySampler | None = None) -> go
         record = record_of(study)
         if record is None or record.answer is None:
             raise
-        maximise = study.direction == optuna.study.StudyDirection.MAXIMIZE
-        return draw_certificate(record.answer, 1.0 if maximise else -1.0)
+        return draw_certificate(record.answer, signs_of(study)[0])
     return draw_search(known, answer) if known.searches else _draw(known, answer)
 
 
@@ -104,34 +103,34 @@ class _Race:
     """A race's evaluations, and of each arm that left, what had been paid then, and why it left."""
 
     def __init__(self, known: StudyExperiment, answer: Answer) -> None:
-        self.known, self.answer = known, answer
+        self.known, self.answer, self.cost = known, answer, 0.0
         self.evaluations: list[Evaluation] = []
         self.exits: dict[int, tuple[float, str]] = {}
-        for runner, new in told_again(known):
+        # At the end, what happened after the last pull.
+        for runner, new in chain(told_again(known), [(known.experiment.runner, [])]):
             self.evaluations += new
-            self._note_exits(runner, [evaluation.arm for evaluation in new if evaluation.failed])
-        self._note_exits(known.experiment.runner, ())  # what happened after the last pull
-
-    @property
-    def cost(self) -> float:
-        """The cost of all evaluations."""
-        return self.evaluations[-1].end if self.evaluations else 0.0
-
-    def _note_exits(self, runner: Any, failed: Sequence[int]) -> None:
-        arms, active = runner.configurations, set(runner.policy.active.tolist())
-        for arm in active & self.exits.keys():
-            del self.exits[arm]  # an audit put it back
-        for arm in set(range(len(arms))) - active - self.exits.keys():
-            why = "eliminated" if arms.owner(arm) == arm else "duplicate"
-            self.exits[arm] = self.cost, "failed" if arm in failed else why
+            self.cost = new[-1].end if new else self.cost
+            failed = {evaluation.arm for evaluation in new if evaluation.failed}
+            arms, active = runner.configurations, set(runner.policy.active.tolist())
+            for arm in active & self.exits.keys():
+                del self.exits[arm]  # an audit put it back
+            for arm in set(range(len(arms))) - active - self.exits.keys():
+                why = "eliminated" if arms.owner(arm) == arm else "duplicate"
+                self.exits[arm] = self.cost, "failed" if arm in failed else why
 
 
 def _draw(known: StudyExperiment, answer: Answer) -> Any:
     race = _Race(known, answer)
-    ranking = _ranking(race)
+
+    def rank(arm: int) -> tuple[bool, float, float]:
+        _, count, mean, _ = _standing(known, arm)
+        left_at, _ = race.exits.get(arm, (math.inf, ""))
+        return arm != answer.arm, -left_at, -known.sign * mean if count else math.inf
+
+    ranking = sorted(range(len(known.experiment.runner.configurations)), key=rank)
     rows = [_row(race, arm, place) for place, arm in enumerate(ranking[:_MOST_ROWS])]
     first, has_winner = rows[0], answer.arm is not None
-    reach = words.span((first.mean, *first.interval), [row.mean for row in rows], known.sign)
+    reach = style.span((first.mean, *first.interval), [row.mean for row in rows], known.sign)
     figure = style.new_figure(
         rows=1, cols=2, shared_yaxes=True, column_widths=[0.5, 0.5], horizontal_spacing=0.03
     )
@@ -143,19 +142,25 @@ def _draw(known: StudyExperiment, answer: Answer) -> Any:
         colour = style.level_colour(level, n_levels)
         symbol = "circle" if level == n_levels - 1 else "circle-open"
         _draw_worth(figure, rows, level, colour, symbol, reach)
-        _draw_paid(figure, rows, level, colour, words.level_text(known, level))
+        _draw_paid(figure, rows, level, colour, style.level_text(known, level))
     if has_winner and math.isfinite(first.mean):
         name = name_in_words(known.values_of(first.arm).params, first.arm)
-        style.star(figure, first.mean, first.interval, first.text, style.LEFT, name=name)
-    _draw_exits(figure, rows)
+        style.star(figure, (first.mean, first.interval), first.text, style.LEFT, name=name)
+    for reason, (name, symbol) in _EXITS.items():
+        if gone := [row for row in rows if row.exit == reason]:
+            line = {"color": style.QUIET, "width": 2}
+            marker = {"symbol": symbol, "size": 8, "color": style.QUIET, "line": line}
+            look = {"text": [row.text for row in gone], "marker": marker, "cliponaxis": False}
+            costs, places = style.rounded([r.left_at for r in gone]), [r.place for r in gone]
+            style.draw(figure, costs, places, name=name, **look, **style.RIGHT)
     style.head(figure, "What it is worth")
     style.head(figure, "When it left, and its cost", panel=2)
     of = f"of {len(ranking)}"
     headline = f"A race {of} configurations" if answer.arm is None else f"One {of} configurations"
     height = max(24, min(44, 480 // len(rows))) * len(rows)
-    style.lay_out(figure, words.answer_title(known, answer, headline), panels=height)
+    style.lay_out(figure, style.answer_title(known, answer, headline), panels=height)
     figure.update_layout(barmode="overlay")
-    worth = f"mean ({words.better(known.sign)})"
+    worth = f"mean ({style.better(known.sign)})"
     figure.update_xaxes(title_text=worth, range=list(reach), zeroline=False, nticks=6, **style.LEFT)
     omitted = len(ranking) - len(rows)
     more = f" ({omitted} more are not shown)" if omitted else ""
@@ -166,15 +171,6 @@ def _draw(known: StudyExperiment, answer: Answer) -> Any:
         names = [name_in_words(known.values_of(row.arm).params, row.arm) for row in rows]
         style.label_rows(figure, names, has_winner, panel)
     return figure
-
-
-def _ranking(race: _Race) -> list[int]:
-    def key(arm: int) -> tuple[bool, float, float]:
-        _, count, mean, _ = _standing(race.known, arm)
-        left_at, _ = race.exits.get(arm, (math.inf, ""))
-        return arm != race.answer.arm, -left_at, -race.known.sign * mean if count else math.inf
-
-    return sorted(range(len(race.known.experiment.runner.configurations)), key=key)
 
 
 def _standing(known: StudyExperiment, arm: int) -> tuple[int, int, float, float]:
@@ -199,19 +195,18 @@ def _row(race: _Race, arm: int, place: int) -> _Row:
     left_at, reason = race.exits.get(arm, (cost, None))
     own = [evaluation for evaluation in race.evaluations if evaluation.arm == arm]
     spent = sum(evaluation.end - evaluation.begin for evaluation in own)
-    if arm == answer.arm and words.is_at_target(known, answer):
+    mean, interval = mean if count else math.nan, (mean - half, mean + half)
+    if arm == answer.arm and style.is_at_target(known, answer):
         mean, interval = answer.mean, answer.interval  # of all levels together
-    else:
-        mean, interval = mean if count else math.nan, (mean - half, mean + half)
     lines = ["no value"]
     if count:
-        ends = words.between(interval) or "(too few values for an interval)"
-        at = words.level_text(known, level)
-        lines = [f"{mean:.4g} {ends}", f"{words.counted(count, 'trial')} at {at}"]
+        ends = style.between(interval) or "(too few values for an interval)"
+        at = style.level_text(known, level)
+        lines = [f"{mean:.4g} {ends}", f"{style.counted(count, 'trial')} at {at}"]
     lines.append(f"cost {spent:,.6g}, {spent / cost:.0%} of the race" if cost else "not begun")
     if reason:
         lines.append(f"{_EXITS[reason][0]} when the race had cost {left_at:,.6g}")
-    text = style.hover([*lines, *words.params_lines(known.values_of(arm).params)])
+    text = style.hover([*lines, *style.params_lines(known.values_of(arm).params)])
     paid = _stretches(own, cost)
     return _Row(place, arm, mean, interval, level, left_at, reason, paid, text)
 
@@ -270,14 +265,3 @@ def _draw_bars(
 ) -> None:
     look = {"orientation": "h", "width": _BAR, "marker": {"color": colour, "line_width": 0}}
     figure.add_bar(x=lengths, y=list(places), **look, **options, **style.RIGHT)
-
-
-def _draw_exits(figure: Any, rows: Sequence[_Row]) -> None:
-    for reason, (name, symbol) in _EXITS.items():
-        if gone := [row for row in rows if row.exit == reason]:
-            line = {"color": style.QUIET, "width": 2}
-            marker = {"symbol": symbol, "size": 8, "color": style.QUIET, "line": line}
-            look = {"text": [row.text for row in gone], "marker": marker, "cliponaxis": False}
-            costs = style.rounded([row.left_at for row in gone])
-            places = [row.place for row in gone]
-            style.draw(figure, costs, places, name=name, **look, **style.RIGHT)

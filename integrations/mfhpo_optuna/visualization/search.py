@@ -1,42 +1,40 @@
-"""The picture of a search and its certificate."""
+"""The pictures of a search and of a certificate, each with a row for every finalist."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
-from mfhpo.certification.certificate import Certificate
 from mfhpo.experiment import Answer
-from mfhpo.racing.text import name_in_words
+from mfhpo.racing.text import name_in_words, params_in_words
 from mfhpo_optuna.study.study_experiment import StudyExperiment
-from mfhpo_optuna.visualization import style, words
-from mfhpo_optuna.visualization.finalists import ROW_HEIGHT, draw_finalists
-from mfhpo_optuna.visualization.replay import Evaluation, evaluations_of
+from mfhpo_optuna.visualization import style
+from mfhpo_optuna.visualization.reading import Evaluation, told_again
 
 _TOP = {"row": 1, "col": 1}
-_TOP_HEIGHT, _GAP = 280, 76  # in pixels
+_TOP_HEIGHT, _GAP, _ROW_HEIGHT = 280, 76, 26  # in pixels
+
+Candidate: TypeAlias = Mapping[str, Any]
 
 
 def draw_search(known: StudyExperiment, answer: Answer) -> Any:
-    """Draw the figure that `plot_race` returns for a search.
-
-    On top, every evaluation over the cost. Below, the finalists of its certificate.
-    """
+    """Draw a search: on top every evaluation over the cost, below the finalists."""
     certificate, sign = answer.certificate, known.sign
-    rows = 0 if certificate is None else ROW_HEIGHT * len(certificate.candidates)
+    rows = 0 if certificate is None else _ROW_HEIGHT * len(certificate.candidates)
     panels = _TOP_HEIGHT + bool(rows) * (_GAP + rows)
     heights = [_TOP_HEIGHT, rows][: 1 + bool(rows)]
     figure = style.new_figure(
         rows=len(heights), cols=1, row_heights=heights, vertical_spacing=_GAP / panels
     )
-    evaluations = evaluations_of(known)
+    evaluations = [each for _, new in told_again(known) for each in new]
     cost = evaluations[-1].end if evaluations else 0.0
     valued = [e for e in evaluations if e.has_value]
     best = _best_at_target(known, valued)
     own = [e for e in valued if e.arm == answer.arm]
-    reach = words.span([e.value for e in (*own, *best)], [e.value for e in valued], sign)
+    reach = style.span([e.value for e in (*own, *best)], [e.value for e in valued], sign)
     _draw_others(figure, known, [e for e in valued if e.arm != answer.arm])
     if best:
-        level = words.level_text(known, best[-1].fidelity)
+        level = style.level_text(known, best[-1].fidelity)
         name = style.literal(", ".join(filter(None, ("luckiest value so far", level))))
         line = {"color": style.QUIET, "width": 1.8, "shape": "hv"}
         steps = [*best, replace(best[-1], end=cost)]
@@ -50,11 +48,11 @@ def draw_search(known: StudyExperiment, answer: Answer) -> Any:
         style.rule(figure, again[0].begin)
     style.head(figure, "What the search saw" + (", then new evaluations" * bool(rows)))
     if certificate is not None:
-        draw_finalists(figure, certificate.to_dict(), sign, 2)
+        _draw_finalists(figure, certificate.to_dict(), sign, 2)
     style.lay_out(figure, _title(known, answer), panels=panels, legend_lines=3)
     unit = " in seconds" if known.kind.in_seconds else ""
     figure.update_xaxes(title_text=f"cost paid{unit}", range=[0.0, 1.02 * cost], nticks=7, **_TOP)
-    figure.update_yaxes(title_text=f"value ({words.better(sign)})", range=list(reach), **_TOP)
+    figure.update_yaxes(title_text=f"value ({style.better(sign)})", range=list(reach), **_TOP)
     figure.update_yaxes(zeroline=False)
     return figure
 
@@ -75,7 +73,7 @@ def _draw_others(figure: Any, known: StudyExperiment, others: Sequence[Evaluatio
     for level in range(n_levels):
         size, opacity = (7, 1.0) if level == n_levels - 1 else (5, 0.7)
         marker = {"size": size, "opacity": opacity, "color": style.level_colour(level, n_levels)}
-        name = style.literal(words.level_text(known, level) or "evaluated")
+        name = style.literal(style.level_text(known, level) or "evaluated")
         shown = [e for e in others if e.fidelity == level and not e.is_replicate]
         _draw(figure, known, shown, marker=marker, name=name)
     if again := [e for e in others if e.is_replicate]:
@@ -98,35 +96,122 @@ def _draw_answer(
 
 
 def _draw(figure: Any, known: StudyExperiment, shown: Sequence[Evaluation], **look: Any) -> None:
-    points: dict[str, Any] = {
-        "x": style.rounded([e.end for e in shown]),
-        "y": style.rounded([e.value for e in shown]),
-        "text": [_text(known, e) for e in shown],
-    }
+    texts = []
+    for e in shown:
+        value = f"{e.value:.5g}" if e.has_value else "failed"
+        purpose = ", for the certificate" if e.is_replicate else ""
+        level = style.level_text(known, e.fidelity)
+        lines = [f"trial {e.trial}: {value}{purpose}", *([level] if level else [])]
+        lines += style.params_lines(known.values_of(e.arm).params)
+        texts.append(style.hover(lines))
+    x, y = style.rounded([e.end for e in shown]), style.rounded([e.value for e in shown])
+    points: dict[str, Any] = {"x": x, "y": y, "text": texts}
     style.draw(figure, **points | look | _TOP)
 
 
-def _text(known: StudyExperiment, evaluation: Evaluation) -> str:
-    value = f"{evaluation.value:.5g}" if evaluation.has_value else "failed"
-    purpose = ", for the certificate" if evaluation.is_replicate else ""
-    level = words.level_text(known, evaluation.fidelity)
-    lines = [f"trial {evaluation.trial}: {value}{purpose}"]
-    lines += [level] if level else []
-    return style.hover([*lines, *words.params_lines(known.values_of(evaluation.arm).params)])
-
-
 def _title(known: StudyExperiment, answer: Answer) -> tuple[str, ...]:
-    luck = "" if answer.certificate is None else _luck(answer.certificate)
+    luck = ""
+    if answer.certificate is not None:
+        result = answer.certificate.luckiest_result  # what the search would have handed over
+        luck = f"The search's best, {result.name}, had shown {result.promise:.4g}"
+        amount = f"{abs(result.gap):.2g} {'better' if result.gap >= 0.0 else 'worse'}"
+        compared = f", {amount} than its new mean"
+        luck += compared if result.evaluations else "; it was not evaluated again"
     tried = f"{answer.tried:,} configurations, {answer.at_target:,} at the target"
     headline = "A search without an answer yet" if answer.arm is None else "The answer"
-    return words.answer_title(known, answer, headline, luck, tried)
+    return style.answer_title(known, answer, headline, luck, tried)
 
 
-def _luck(certificate: Certificate) -> str:
-    """Return how far the candidate that the search would have handed over was from its promise."""
-    result = certificate.luckiest_result
-    words = f"The search's best, {result.name}, had shown {result.promise:.4g}"
-    if not result.evaluations:
-        return f"{words}; it was not evaluated again"
-    amount = f"{abs(result.gap):.2g} {'better' if result.gap >= 0.0 else 'worse'}"
-    return f"{words}, {amount} than its new mean"
+def draw_certificate(certificate: Mapping[str, Any], sign: float) -> Any:
+    """Draw a certificate that is given as plain JSON values."""
+    figure = style.new_figure(rows=1, cols=1)
+    _draw_finalists(figure, certificate, sign, 1)
+    style.lay_out(
+        figure,
+        _title_of_certificate(certificate),
+        panels=_ROW_HEIGHT * len(certificate["candidates"]),
+    )
+    return figure
+
+
+def _title_of_certificate(certificate: Mapping[str, Any]) -> tuple[str, ...]:
+    cost = f"{certificate['evaluations']:,} new evaluations"
+    if certificate["winner"] is None:
+        return style.title("No answer", style.sentence(certificate["reason"]), cost)
+    best = certificate["candidates"][certificate["winner"]]
+    state = "wins, certified" if certificate["certified"] else "leads, not certified"
+    mean, interval = _worth(best)
+    return style.title(
+        f"{style.sentence(best['name'])} {state}",
+        params_in_words(best["params"]),
+        f"{mean:.4g} {style.between(interval)}",
+        style.sentence((certificate.get("baseline") or {}).get("words", "")),
+        "" if certificate["certified"] else style.sentence(certificate["reason"]),
+        cost,
+    )
+
+
+def _draw_finalists(figure: Any, certificate: Mapping[str, Any], sign: float, row: int) -> None:
+    """Draw a row for each finalist in a row of panels, the winner first, then from the best."""
+    candidates, winner = certificate["candidates"], certificate["winner"]
+    # A baseline may be new to the search, which has promised nothing of it then.
+    unclaimed = {"claim": math.nan}
+    candidates = [one if one["claim"] is not None else one | unclaimed for one in candidates]
+
+    def key(place: int) -> tuple[bool, bool, float]:
+        one = candidates[place]
+        value = one["mean"] if one["evaluations"] else one["claim"]
+        return place != winner, not one["evaluations"], -sign * value
+
+    ordered = [candidates[place] for place in sorted(range(len(candidates)), key=key)]
+    panel = {"row": row, "col": 1}
+    texts = [style.hover(_lines(one)) for one in ordered]
+    worth = [_worth(one) for one in ordered]
+    known = [place for place, (mean, _) in enumerate(worth) if math.isfinite(mean)]
+    luck = [(place, ordered[place]["claim"], worth[place][0]) for place in known]
+    luck = [each for each in luck if math.isfinite(each[1])]
+    lines = [end for _, claim, mean in luck for end in (claim, mean, None)]
+    rows = [end for place, _, _ in luck for end in (place, place, None)]
+    dotted = {"color": style.QUIET, "width": 1, "dash": "dot"}
+    style.draw(figure, lines, rows, mode="lines", line=dotted, hoverinfo="skip", **panel)
+    values = style.rounded([worth[place][0] for place in known])
+    dot = {"color": style.level_colour(0, 1), "size": 8}
+    bars = style.error_bars([worth[place] for place in known], 2.5) | {"color": dot["color"]}
+    seen = [texts[place] for place in known]
+    style.draw(figure, values, known, text=seen, error_x=bars, marker=dot, **panel)
+    has_winner = winner is not None
+    if has_winner and known[:1] == [0]:
+        style.star(figure, (values[0], worth[0][1]), texts[0], panel)
+    claims = style.rounded([one["claim"] for one in ordered])
+    circle = {"symbol": "circle-open", "size": 9, "color": style.QUIET, "line_width": 2}
+    style.draw(figure, claims, range(len(ordered)), text=texts, marker=circle, **panel)
+    style.head(figure, "The finalists (○ what the search had seen)", panel=row)
+    ends = [end for _, interval in worth for end in interval]
+    whole = style.span([*ends, *claims], (), sign)
+    axis = f"value ({style.better(sign)})"
+    figure.update_xaxes(title_text=axis, range=list(whole), zeroline=False, nticks=7, **panel)
+    today = (certificate.get("baseline") or {}).get("name")
+    names = (one["name"] for one in ordered)
+    labels = [f"{name} (baseline)" if name == today != "baseline" else name for name in names]
+    style.label_rows(figure, labels, has_winner, panel)
+
+
+def _worth(candidate: Candidate) -> tuple[float, tuple[float, float]]:
+    """Return mean and interval; NaN and infinite where plain JSON has None."""
+    mean, (low, high) = candidate["mean"], candidate["interval"]
+    if mean is None or low is None or high is None:
+        return math.nan if mean is None else mean, (-math.inf, math.inf)
+    return mean, (low, high)
+
+
+def _lines(candidate: Candidate) -> list[str]:
+    name, claim, new = candidate["name"], candidate["claim"], candidate["evaluations"]
+    seen = f"the search had seen {claim:.5g}" if math.isfinite(claim) else "not of the search"
+    lines = [f"{name}: {candidate['standing']}", seen]
+    if new:
+        mean, interval = _worth(candidate)
+        times = style.counted(new, "new evaluation")
+        lines.append(f"{times}: {mean:.5g} {style.between(interval)}")
+    else:
+        lines.append("not evaluated again yet")
+    return [*lines, *style.params_lines(candidate["params"])]

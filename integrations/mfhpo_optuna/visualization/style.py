@@ -1,15 +1,18 @@
-"""What the figures share: how they begin, their titles, legends and colours."""
+"""What the figures share: titles, legends, colours, words and ranges."""
 
 import math
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from mfhpo._validation.missing import missing
-from mfhpo.racing.text import clean
+from mfhpo.experiment import Answer
+from mfhpo.racing.text import clean, cut, params_in_words
+from mfhpo_optuna.study.study_experiment import StudyExperiment
 
 # Colours that can be told apart on white and on black, in a grey print, and by the colour-blind.
 # Each has a contrast of at least 3 to both backgrounds, so that a figure may change its template.
@@ -21,10 +24,14 @@ QUIET = "#808080"  # what is beside the point
 # Okabe and Ito's, darkened where they vanish on white: players of a game, arms beside the winner.
 SEVERAL = ("#0077c0", "#00966c", "#c0609a", "#9a7d0a", "#8a6fd1")
 
+Worth: TypeAlias = tuple[float, tuple[float, float]]  # a mean and its interval
+
 # Browsers draw so many points one by one without delay; more go to the graphics card.
 _MOST_DRAWN_ONE_BY_ONE = 1000
 
 LEFT, RIGHT = {"row": 1, "col": 1}, {"row": 1, "col": 2}
+
+_LINE = 60  # characters for which a report on a phone has room, below the headline of a figure
 
 # In pixels: lines of a title and of a legend, and what is between them and the panels.
 _HEADLINE, _TITLE_LINE, _LEGEND_LINE = 34, 16, 20
@@ -107,10 +114,7 @@ def rule(figure: Any, x: float, axis: str = "") -> None:
 
 
 def shade(figure: Any, ends: tuple[float, float], axis: str, **look: Any) -> None:
-    """Add a shape that spans a panel's height between two values.
-
-    Plotly's own vertical lines look for all axes anew at every call.
-    """
+    """Add a shape over a panel's height; plotly's own lines look for all axes at every call."""
     place = {"xref": f"x{axis}", "yref": f"y{axis} domain"}
     figure.add_shape(x0=ends[0], x1=ends[1], y0=0.0, y1=1.0, **place, **look)
 
@@ -123,37 +127,27 @@ def draw(figure: Any, x: Sequence[Any], y: Sequence[Any], **look: Any) -> None:
 
 
 def ribbon(
-    figure: Any,
-    x: Sequence[Any],
-    lower: Sequence[float],
-    upper: Sequence[float],
-    colour: str,
-    **options: Any,
+    figure: Any, ends: Sequence[tuple[Any, float, float]], colour: str, **options: Any
 ) -> None:
-    """Shade what lies between two curves."""
+    """Shade what lies between two curves: each place with both ends there."""
+    x, lower, upper = zip(*ends, strict=True) if ends else ((), (), ())
     look = {"mode": "lines", "fill": "toself", "fillcolor": faded(colour, 0.18), "line_width": 0}
-    x, y = [*x, *reversed(x)], rounded([*upper, *reversed(lower)])
-    draw(figure, x, y, hoverinfo="skip", **look | options)
+    y = rounded([*upper, *reversed(lower)])
+    draw(figure, [*x, *reversed(x)], y, hoverinfo="skip", **look | options)
 
 
-def star(
-    figure: Any,
-    value: float,
-    interval: tuple[float, float],
-    text: str,
-    panel: dict[str, int],
-    **options: Any,
-) -> None:
+def star(figure: Any, worth: Worth, text: str, panel: dict[str, int], **options: Any) -> None:
     """Mark what the winner is worth in the first row of a panel, and shade its interval."""
+    value, interval = worth
     if math.isfinite(interval[1] - interval[0]):
         look = {"fillcolor": WINNER, "opacity": 0.16, "line_width": 0, "layer": "below"}
         shade(figure, interval, "" if panel["row"] == 1 else f"{panel['row']}", type="rect", **look)
-    bars = error_bars([(value, interval)], 5) | {"color": WINNER}
+    bars = error_bars([worth], 5) | {"color": WINNER}
     marker = {"symbol": "star", "size": 16, "color": WINNER}
     draw(figure, [value], [0], text=[text], error_x=bars, marker=marker, **panel, **options)
 
 
-def error_bars(worth: Sequence[tuple[float, tuple[float, float]]], thickness: float) -> Any:
+def error_bars(worth: Sequence[Worth], thickness: float) -> Any:
     """Return bars from means to the ends of their intervals, none for those that are infinite."""
     ends = [
         (mean, low, high) if math.isfinite(high - low) else (mean, mean, mean)
@@ -198,3 +192,95 @@ def faded(colour: str, opacity: float) -> str:
 
 def _rgb(colour: str) -> tuple[int, int, int]:
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
+
+
+def title(headline: str, *sentences: str) -> tuple[str, ...]:
+    """Return a headline and the lines below it, each short enough for a phone."""
+    lines = [line for sentence in sentences for line in textwrap.wrap(sentence, _LINE)]
+    return headline, *lines
+
+
+def value_text(value: object) -> str:
+    """Return a parameter's value, a number with four digits, a text cut where it is long."""
+    return f"{value:.4g}" if isinstance(value, float) else cut(str(value))
+
+
+def level_text(known: StudyExperiment, level: int) -> str:
+    """Return the fidelity at one of a study's levels; "" if there is none."""
+    fidelity = known.kind.fidelity
+    return "" if fidelity is None else f"{fidelity.name} = {value_text(known.trials.levels[level])}"
+
+
+def params_lines(params: Mapping[str, Any]) -> list[str]:
+    """Return one line for each parameter."""
+    return [f"{clean(name)} = {value_text(value)}" for name, value in params.items()]
+
+
+def between(interval: tuple[float, float]) -> str:
+    """Return the interval in words; "" if it is not finite."""
+    low, high = interval
+    return f"in [{low:.4g}, {high:.4g}]" if math.isfinite(high - low) else ""
+
+
+def sentence(text: str) -> str:
+    """Return the text with a capital letter, unless it begins with a name such as ``epsilon=``."""
+    first = text.split(maxsplit=1)[0] if text else ""
+    return text[:1].upper() + text[1:] if first.isalpha() else text
+
+
+def is_at_target(known: StudyExperiment, answer: Answer) -> bool:
+    """Return whether an answer's mean belongs to its interval, which is about the target."""
+    levels = known.trials.levels
+    return answer.certified or not levels or answer.level == levels[-1]
+
+
+def answer_title(
+    known: StudyExperiment, answer: Answer, headline: str, *more: str
+) -> tuple[str, ...]:
+    """Return a headline with the state of an answer, and what it is worth and has cost."""
+    fidelity, is_timed = known.kind.fidelity, known.kind.in_seconds
+    paid = f"{answer.cost:,.4g} seconds" if is_timed else f"Cost {answer.cost:,.6g}"
+    paid += f" in {counted(answer.trials + answer.failures, 'trial')}"
+    paid += f", {answer.failures:,} failed" if answer.failures else ""
+    if answer.arm is None:
+        return title(headline, sentence(answer.reason), *more, paid)
+    state = "wins, certified" if answer.certified else "leads"
+    if answer.certifies and not answer.certified:
+        state += ", not certified"
+    worth = f"{answer.mean:.4g}"
+    if is_at_target(known, answer):
+        worth += f" {between(answer.interval)}".rstrip()
+    if fidelity is not None:
+        worth += f" at {fidelity.name} = {value_text(answer.level)}"
+    reason = "" if answer.certified else sentence(answer.reason)
+    params = params_in_words(answer.params)
+    return title(f"{headline} {state}", params, worth, reason, *more, paid)
+
+
+def counted(number: int, thing: str) -> str:
+    """Return how many there are of a thing, in the plural unless it is one."""
+    return f"{number:,} {thing}{'s' * (number != 1)}"
+
+
+def better(sign: float) -> str:
+    """Return which direction is better."""
+    return "higher is better" if sign > 0.0 else "lower is better"
+
+
+def span(needed: Iterable[float], wanted: Sequence[float], sign: float) -> tuple[float, float]:
+    """Return the range of an axis: all `needed` values, the `wanted` ones without outliers.
+
+    Outliers are those more than one and a half times the middle half's width beyond it, on the bad
+    side; `sign` is 1 where higher is better.
+    """
+    shown = [value for value in needed if math.isfinite(value)]
+    ordered = sorted(sign * value for value in wanted if math.isfinite(value))
+    if ordered:
+        lower, upper = ordered[len(ordered) // 4], ordered[(3 * len(ordered)) // 4]
+        fence = lower - 1.5 * (upper - lower)
+        shown += [sign * value for value in ordered if value >= fence]
+    if not shown:
+        return 0.0, 1.0
+    low, high = min(shown), max(shown)
+    margin = 0.06 * (high - low) or 0.1 * abs(high) or 1.0
+    return low - margin, high + margin

@@ -22,7 +22,7 @@ class AimOptions(TypedDict, total=False):
     mode: str | None
 
 
-class SearchOptions(AimOptions, total=False):
+class SearcherOptions(AimOptions, total=False):
     """Options of every search that runs a policy.
 
     Parameters
@@ -42,21 +42,7 @@ class SearchOptions(AimOptions, total=False):
     seed: int | None
 
 
-class FidelitySearchOptions(SearchOptions, total=False):
-    """Options of every search over a fidelity.
-
-    Parameters
-    ----------
-    prices
-        Price of a second by unit of a resource, such as ``{"CPU": 1, "GPU": 20}``, where costs are
-        measured; what is not named is free. It needs ``scheduler=search.scheduler()``. None: a
-        second costs 1.
-    """
-
-    prices: Mapping[str, float] | None
-
-
-class LimitSearchOptions(SearchOptions, total=False):
+class LimitSearchOptions(SearcherOptions, total=False):
     """Options of every search that chooses time limits.
 
     Parameters

@@ -116,7 +116,7 @@ class MFEliminationScheduler(ArmScheduler):
             )
         self._noise = check_nonnegative("noise", noise)
         self._fidelity = Fidelity(time_attr, levels, self._levels)
-        self._meter = Meter(self._fidelity, None)
+        self._meter = Meter(self._fidelity)
         if bias is not None:
             self._make_judge(1.0)  # raises for what is wrong before any trial runs
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -51,8 +51,6 @@ class IISEScheduler(ArmScheduler):
     costs
         Cost of a trial up to each level; "measured" for seconds; None for proportional to the
         level. A trial that goes on from a checkpoint is charged with the increment.
-    prices
-        See `mfhpo_ray.experiment.options.FidelitySearchOptions`. No other scheduler is needed.
     seed
         Of what is drawn: a pilot, or the choices of a model.
     **options
@@ -80,7 +78,6 @@ class IISEScheduler(ArmScheduler):
         max_t: int | None = None,
         *,
         costs: Sequence[float] | Literal["measured"] | None = None,
-        prices: Mapping[str, float] | None = None,
         seed: int = 0,
         **options: Unpack[_IISE],
     ) -> None:
@@ -88,7 +85,7 @@ class IISEScheduler(ArmScheduler):
         super().__init__(own)
         check_name("time_attr", time_attr, "the key of a result")
         fidelity = Fidelity(time_attr, levels_of(max_t, own), costs)
-        self._meter = Meter(fidelity, prices)
+        self._meter = Meter(fidelity)
         self._measure = own["measure"]
         if self._measure is not None:
             check_count("measure", self._measure, 1)

@@ -13,7 +13,6 @@ from mfhpo.identification.curves.curves import check_reduction_factor, check_ste
 from mfhpo.identification.curves.gains import Bound
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo_ray.experiment.checkpoints import saved_metrics
-from mfhpo_ray.experiment.prices import check_prices, price_of, required_resources
 from mfhpo_ray.schedulers.runs import Run
 
 _MAX_T = 100  # where nobody says when a trial is complete: as in Tune's own schedulers
@@ -55,11 +54,10 @@ def levels_of(
 class Meter:
     """Follows runs by their results over levels, and charges for increments."""
 
-    def __init__(self, fidelity: Fidelity, prices: Mapping[str, float] | None) -> None:
+    def __init__(self, fidelity: Fidelity) -> None:
         self.levels = tuple(fidelity.levels or ())
         self._name = fidelity.name
         self._has_warned = False
-        self._prices = check_prices(prices, fidelity.costs)
         self._costs = fidelity.costs_of(self.levels)  # None where they are measured
 
     def note(self, run: Run, result: Mapping[str, Any]) -> None:
@@ -105,7 +103,7 @@ class Meter:
         times, seconds = (run.began_at, run.shown), run.seconds - run.began_with
         run.began_at, run.began_with = run.shown, run.seconds
         if self._costs is None:
-            return max(0.0, seconds) * price_of(self._prices, required_resources(run.trial))
+            return max(0.0, seconds)
         # Linear between the levels.
         paid, cost = np.interp(times, (0.0, *self.levels), (0.0, *self._costs))
         return max(0.0, float(cost - paid))

@@ -20,7 +20,6 @@ from mfhpo_ray.experiment.limits import (
     stop_at_once,
     unwrapped,
 )
-from mfhpo_ray.experiment.prices import required_resources
 from mfhpo_ray.experiment.space import find
 from mfhpo_ray.schedulers.runs import searchers_of
 from mfhpo_ray.schedulers.stops import early_stop
@@ -161,7 +160,7 @@ class PullScheduler(FIFOScheduler):
             if result is None:
                 search.discard(name)
         elif search.repeats(trial) or result is None:
-            search.note_resources(name, {"CPU": 0.0, "GPU": 0.0, **required_resources(trial)})
+            search.watch(name)
             return False
         else:
             _end_as_completed(tune_controller, trial, result)

@@ -64,7 +64,7 @@ class RCUCBScheduler(ArmScheduler):
 
     # What `ArmScheduler` asks.
 
-    _meter = Meter(Fidelity("end", (1,)), None)
+    _meter = Meter(Fidelity("end", (1,)))
 
     def _settings(self, candidates: Sequence[Config], n_arms: int) -> LimitSettings:
         return LimitSettings(

@@ -19,7 +19,6 @@ from mfhpo.problem import Observation
 from mfhpo_ray.experiment.encoding import described, encode
 from mfhpo_ray.experiment.journal import EVENTS, SHARED, events_in
 from mfhpo_ray.experiment.limits import Limits, finite_limit, give_folder, stop_at_once
-from mfhpo_ray.experiment.prices import required_resources
 from mfhpo_ray.experiment.space import without
 
 ADDED = "_again"
@@ -229,8 +228,9 @@ def slots_for(trial: Trial) -> float:
     """Return how many trials like this one fit into the cluster; infinite if nobody knows."""
     if not ray.is_initialized():
         return math.inf
-    there = ray.cluster_resources()
-    needed = {name: round(n * _PARTS) for name, n in required_resources(trial).items()}
+    there, request = ray.cluster_resources(), trial.placement_group_factory
+    held: dict[str, float] = {} if request is None else request.required_resources
+    needed = {name: round(n * _PARTS) for name, n in held.items()}
     fitting = [round(there.get(name, 0.0) * _PARTS) // n for name, n in needed.items() if n]
     return max(1.0, min(fitting, default=math.inf))
 

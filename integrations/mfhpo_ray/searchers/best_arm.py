@@ -40,7 +40,7 @@ from mfhpo.racing.options import (
 )
 from mfhpo.regret import MFUCB, MFElimination
 from mfhpo_ray.experiment.metric import check_aim
-from mfhpo_ray.experiment.options import FidelitySearchOptions
+from mfhpo_ray.experiment.options import SearcherOptions
 from mfhpo_ray.experiment.space import Config
 from mfhpo_ray.searchers.candidates import ArmsLike
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
@@ -50,22 +50,22 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class _IISE(IISEOptions, BlockOptions, FidelitySearchOptions): ...
+class _IISE(IISEOptions, BlockOptions, SearcherOptions): ...
 
 
-class _MFGrad(MFGradOptions, BlockOptions, FidelitySearchOptions): ...
+class _MFGrad(MFGradOptions, BlockOptions, SearcherOptions): ...
 
 
-class _MFLUCB(MFLUCBOptions, BlockOptions, FidelitySearchOptions): ...
+class _MFLUCB(MFLUCBOptions, BlockOptions, SearcherOptions): ...
 
 
-class _MF(ChoiceOptions, BlockOptions, FidelitySearchOptions): ...
+class _MF(ChoiceOptions, BlockOptions, SearcherOptions): ...
 
 
-class _MFUCB(MFUCBOptions, FidelitySearchOptions): ...
+class _MFUCB(MFUCBOptions, SearcherOptions): ...
 
 
-class _MFElimination(MFEliminationOptions, FidelitySearchOptions): ...
+class _MFElimination(MFEliminationOptions, SearcherOptions): ...
 
 
 @runs(IISE, _IISE, epsilon=None, measure=10, seed_key="seed")
@@ -225,7 +225,7 @@ class _RaceTrials(Trials):
         make: MakePolicy | None = None,
         chooses: bool = False,
     ) -> None:
-        own, host = own_and_host(type(search), options, FidelitySearchOptions)
+        own, host = own_and_host(type(search), options, SearcherOptions)
         self._name, self._chooses = type(search).__name__, chooses
         given = {name: options[name] for name in options.keys() - host.keys()}
         check_aim(host["metric"], host["mode"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ray.air.constants import TRAINING_ITERATION
@@ -25,7 +25,6 @@ class _Running:
     since: float  # when it was suggested, or found again, by the search's clock
     seconds: float | None = None  # what its results so far said that it took
     iteration: Any = None  # of the last result that was shown
-    resources: dict[str, float] = field(default_factory=dict)
 
     def note(self, result: Mapping[str, Any]) -> None:
         """Note what a result says about how far it is."""
@@ -86,7 +85,7 @@ class Evaluations:
     ) -> None:
         """End an evaluation with a value, or None for a failure."""
         running = self._running[trial_id]
-        cost = self._trials.cost(running.took(result, self._clock()), running.resources)
+        cost = self._trials.cost(running.took(result, self._clock()))
         outcome = self._trials.outcome(self.begun(trial_id), value, cost, result)
         self._close(Ended, trial_id, notes, **outcome)
 
@@ -95,7 +94,7 @@ class Evaluations:
         running = self._running[trial_id]
         cost: float | None = 0.0  # it never ran
         if result or running.seconds is not None:
-            cost = self._trials.cost(running.took(result, self._clock()), running.resources)
+            cost = self._trials.cost(running.took(result, self._clock()))
         self._close(Lost, trial_id, {}, why=f"{who} stopped trials", cost=cost, is_cut=True)
 
     def _close(
@@ -113,12 +112,11 @@ class Evaluations:
         """True if the experiment is over."""
         return self.is_over or (self.log is not None and self.log.experiment.finished)
 
-    def note_resources(self, trial_id: str, resources: Mapping[str, float]) -> None:
-        """Note what a trial holds while it runs: number of CPUs, GPUs and others, by name."""
+    def watch(self, trial_id: str) -> None:
+        """Note that a trial has shown, which the scheduler looks after."""
         self.is_watched = True
         self._awaited.discard(trial_id)
-        if (running := self.running(trial_id)) is not None:
-            running.resources = dict(resources)
+        self.running(trial_id)
 
     def note_seconds(self, trial_id: str, seconds: float) -> None:
         """Note how long a trial has run since it was started; it may never have reported."""
@@ -127,9 +125,10 @@ class Evaluations:
 
     def limit_of(self, trial_id: str) -> float | None:
         """Return the seconds after which the search wants a trial stopped; None for no limit."""
-        if (running := self.running(trial_id)) is None:
+        if self.running(trial_id) is None:
             return None
-        return self._trials.limit_of(self.begun(trial_id), running.resources)
+        begun = self.begun(trial_id)
+        return None if begun.purpose == "given" else begun.limit  # that of a given one is in it
 
     def owe(self, trial_id: str, seconds: float) -> None:
         """Note what an attempt took that failed, and that Ray tries again."""
@@ -137,7 +136,7 @@ class Evaluations:
             return
         owed = seconds + float(self._log.notes(trial_id).get("owed", 0.0))
         running.seconds = running.iteration = None
-        cost, order = self._trials.cost(owed, running.resources) or 0.0, self._log.experiment.order
+        cost, order = self._trials.cost(owed) or 0.0, self._log.experiment.order
         lost = Lost(id=trial_id, order=order, why="it failed", cost=cost, will_retry=True)
         self._log.tell(lost, owed=owed)
 
@@ -170,13 +169,13 @@ class Evaluations:
     def lose(self, trial_id: str) -> None:
         """Lose an evaluation whose process or node has died: it is no failure."""
         if (running := self.running(trial_id)) is not None:
-            cost = self._trials.cost(running.seconds or 0.0, running.resources)
+            cost = self._trials.cost(running.seconds or 0.0)
             self._close(Lost, trial_id, {}, why="its process or its node died", cost=cost)
 
     def discard(self, trial_id: str) -> None:
         """Leave out an evaluation whose trial is stopped, or was before a restart."""
         if (running := self.running(trial_id)) is not None:
-            cost = self._trials.cost(running.seconds or 0.0, running.resources) or 0.0
+            cost = self._trials.cost(running.seconds or 0.0) or 0.0
             how = {"why": "its trial was stopped", "is_withdrawn": self.finished}
             self._close(Lost, trial_id, {}, cost=cost, **how)
 

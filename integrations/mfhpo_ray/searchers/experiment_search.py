@@ -148,7 +148,7 @@ class ExperimentSearch(Searcher):
             return self._finish()
         evaluations.lose_awaited()
         is_alone = experiment.n_begun and not evaluations.is_watched
-        if is_alone and (consequence := self._trials.without_companion()):
+        if is_alone and (consequence := self._trials.hangs):
             self._warn_once(
                 "companion",
                 f"nobody enforces the limits: {consequence}. Give the Tuner "

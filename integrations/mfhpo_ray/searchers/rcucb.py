@@ -13,7 +13,7 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import own_and_host, runs
 from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.experiment.metric import as_number
-from mfhpo_ray.experiment.options import LimitSearchOptions, SearchOptions
+from mfhpo_ray.experiment.options import LimitSearchOptions, SearcherOptions
 from mfhpo_ray.experiment.space import Config, assign
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.searchers.candidates import ArmsLike
@@ -41,7 +41,7 @@ class _LimitTrials(Trials):
     stops_surplus = False
 
     def __init__(self, search: Any, options: Mapping[str, Any], **explicit: Any) -> None:
-        own, host = own_and_host(type(search), options, SearchOptions)
+        own, host = own_and_host(type(search), options, SearcherOptions)
         own |= explicit
         limit_key = own.pop("limit_key")
         check_name("limit_key", limit_key, "a key of the configuration such as 'time_limit_s'")

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mfhpo._validation import shown
 from mfhpo.experiment import SearchSettings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import Declaration
 from mfhpo.racing.options import own_and_host, runs
 from mfhpo.search import BudgetedSearch, DeclaredSearch, SearchOptions
-from mfhpo_ray.experiment.options import FidelitySearchOptions
+from mfhpo_ray.experiment.options import SearcherOptions
 from mfhpo_ray.experiment.space import copied, without
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
 from mfhpo_ray.searchers.trials import Source, Trials
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 _TRAINING = "training"  # the key of the configuration that names a training with checkpoints
 
 
-class _Space(SearchOptions, FidelitySearchOptions): ...
+class _Space(SearchOptions, SearcherOptions): ...
 
 
 @runs(BudgetedSearch, _Space, checkpoints=False, seed_key="seed")
@@ -86,13 +85,7 @@ class _SpaceTrials(Trials):
     def __init__(
         self, search: Any, fidelity: str | Fidelity | None, options: Mapping[str, Any]
     ) -> None:
-        own, host = own_and_host(type(search), options, FidelitySearchOptions)
-        seconds, prices = own["seconds"], host["prices"]
-        if seconds is not None and prices is not None:
-            raise ValueError(
-                f"seconds={shown(seconds)} counts seconds alone, prices={shown(prices)} what they "
-                f"cost; leave prices out, or give budget=... for a fidelity with costs='measured'."
-            )
+        own, host = own_and_host(type(search), options, SearcherOptions)
         declared = DeclaredSearch.of(fidelity, **own)
         keys = (declared.fidelity.name, host["seed_key"], declared.replicate)
         if declared.checkpoints and _TRAINING in keys:

@@ -19,7 +19,6 @@ from mfhpo.knowledge.replicate import MOST_SHUFFLED, replicate_of
 from mfhpo.search.declared import has_levels
 from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
 from mfhpo_ray.experiment.metric import as_number
-from mfhpo_ray.experiment.prices import check_prices, price_of
 from mfhpo_ray.experiment.space import Config, assign, fingerprint, levels_of, replicates_of
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.searchers.candidates import Parameters
@@ -60,7 +59,6 @@ class Trials(abc.ABC):
         self.replicates: Sequence[Any] = ()
         self._seed_key, self._fidelity, self._training = seed_key, fidelity, training
         self.has_levels = has_levels(fidelity)
-        self._prices = check_prices(host.get("prices"), fidelity.costs)
 
     # The experiment, as it is declared.
 
@@ -88,15 +86,6 @@ class Trials(abc.ABC):
             self.levels = levels
         if self.replicate is not None and not self.replicates:
             self.replicates = replicates_of(self.replicate, space)
-
-    def without_companion(self) -> str:
-        """Return what happens without the search's scheduler; RuntimeError if it is needed."""
-        if self._prices is not None:
-            raise RuntimeError(
-                "prices=... need to know which resources a trial holds, which only the search's "
-                "own scheduler tells: TuneConfig(search_alg=search, scheduler=search.scheduler())."
-            )
-        return self.hangs
 
     def scheduler(self, limit: float | None, memory_limit: float | None) -> PullScheduler:
         """Return the companion of the search, with these limits."""
@@ -151,18 +140,9 @@ class Trials(abc.ABC):
         value = value if stopped_at is None else None
         return {"value": value, "cost": cost, "stopped_at": stopped_at}
 
-    def cost(self, seconds: float, resources: Mapping[str, float]) -> float | None:
+    def cost(self, seconds: float) -> float | None:
         """Return what so many seconds have cost; None where costs are declared."""
-        if self._fidelity.costs != "measured":
-            return None
-        return seconds * price_of(self._prices, resources)
-
-    def limit_of(self, begun: Begun, resources: Mapping[str, float]) -> float | None:
-        """Return the seconds after which another trial is worth more; None for no limit."""
-        price = price_of(self._prices, resources)
-        if begun.limit is None or price <= 0.0 or begun.purpose == "given":
-            return None  # that of a given configuration is in it
-        return begun.limit / price
+        return seconds if self._fidelity.costs == "measured" else None
 
 
 def replicate_seed(

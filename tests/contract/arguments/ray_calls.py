@@ -45,7 +45,7 @@ KINDS: dict[str, Kind] = core_calls.KINDS | named(
     (optional(FINITE), "best_no_better_than second_no_worse_than"),
     (mapping_of(text, anything), "config"),
     (optional(function), "cost penalty"),
-    (nothing, "costs levels prices"),
+    (nothing, "costs levels"),
     (text, "fidelity limit_key time_attr training_key"),
     (optional(count(1, 9)), "grace_period"),
     (optional(UNLIMITED), "limit memory_limit"),

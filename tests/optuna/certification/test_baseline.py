@@ -4,8 +4,8 @@ import optuna
 import pytest
 
 from mfhpo_optuna import Fidelity, certify
-from mfhpo_optuna.report import ledger, reading, summary
-from mfhpo_optuna.visualization import plot_race
+from mfhpo_optuna.report import ledger, summary
+from mfhpo_optuna.visualization import plot_race, reading
 from tests.optuna.certification.test_certify import noise, points, table
 
 TRUTH = [k / 10 for k in range(100)]

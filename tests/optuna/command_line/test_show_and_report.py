@@ -13,7 +13,7 @@ from optuna.storages.journal import JournalFileBackend
 from sqlalchemy import create_engine
 
 from mfhpo_optuna import IISESampler
-from mfhpo_optuna.command_line import storages
+from mfhpo_optuna.command_line import shared as storages
 
 
 def test_show_says_what_the_sampler_says(mfhpo, database):

@@ -12,9 +12,9 @@ import pytest
 
 from mfhpo_optuna import IISESampler, NashSampler, RCUCBSampler, SearchSampler
 from mfhpo_optuna.report.ledger import ledger_of
-from mfhpo_optuna.report.reading import read_study
 from mfhpo_optuna.report.summary import summary_of
 from mfhpo_optuna.study.trials.attributes import SECONDS_KEY
+from mfhpo_optuna.visualization.reading import read_study
 
 CHROMIUM = shutil.which("chromium")
 DRIVER = shutil.which("chromedriver")

@@ -10,7 +10,7 @@ import optuna
 import pytest
 
 from mfhpo_optuna import IISESampler, publish_to_dashboard
-from mfhpo_optuna.report import dashboard
+from mfhpo_optuna.report import page as dashboard
 from mfhpo_optuna.study.trials.attributes import CERTIFICATE_KEY
 from tests.optuna.report.conftest import SCRIPT, load, noisy, summarised
 

@@ -4,8 +4,8 @@ import pytest
 from mfhpo import Fidelity
 from mfhpo_optuna import IISESampler, NashSampler
 from mfhpo_optuna.report.ledger import ledger_of, where_it_went
-from mfhpo_optuna.report.reading import read_study
 from mfhpo_optuna.study.trials.attributes import LOST_KEY
+from mfhpo_optuna.visualization.reading import read_study
 from tests.optuna.report.conftest import summarised
 
 

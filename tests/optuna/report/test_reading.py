@@ -9,9 +9,8 @@ from mfhpo.censored import Linear
 from mfhpo_optuna import IISESampler, RCUCBSampler, SearchSampler, certify
 from mfhpo_optuna.arguments import STATE_VERSION, from_json, to_json
 from mfhpo_optuna.report.ledger import ledger_of, where_it_went
-from mfhpo_optuna.report.reading import read_study
 from mfhpo_optuna.study.trials.attributes import SAMPLER_KEY
-from mfhpo_optuna.visualization.reading import stored_sampler
+from mfhpo_optuna.visualization.reading import read_study, stored_sampler
 from tests.optuna.report.conftest import load, noisy, summarised
 
 

@@ -7,7 +7,7 @@ import pytest
 from optuna.distributions import CategoricalDistribution
 
 from mfhpo_optuna import IISESampler, SearchSampler, write_report
-from mfhpo_optuna.report.reading import read_study
+from mfhpo_optuna.visualization.reading import read_study
 from tests.optuna.report.conftest import load
 
 

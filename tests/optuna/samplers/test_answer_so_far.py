@@ -14,7 +14,7 @@ from mfhpo_optuna import (
     MFUCBSampler,
     SearchSampler,
 )
-from mfhpo_optuna.samplers.answer import AnswerTrials
+from mfhpo_optuna.samplers import answer as answering
 from tests.optuna.samplers.races import (
     ARMS,
     CERTIFICATE,
@@ -165,7 +165,7 @@ def test_answers_so_far_change_no_choice(make, monkeypatch):
         return study
 
     with_answers = resumed()
-    monkeypatch.setattr(AnswerTrials, "add_so_far", lambda *_: None)
+    monkeypatch.setattr(answering, "add_so_far", lambda *_: None)
     without = resumed()
     assert len(answers_so_far(with_answers)) > len(answers_so_far(without)) == 0
     assert sequence(with_answers) == sequence(without)

@@ -15,7 +15,7 @@ from optuna.testing.pytest_samplers import (
 )
 
 from mfhpo_optuna import IISESampler, NashSampler, SearchSampler, ZoomingRCUCBSampler
-from mfhpo_optuna.samplers.answer import AnswerTrials
+from mfhpo_optuna.samplers import answer as answering
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:fidelity='fidelity', but the objective did not ask for it",
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings(
 
 @pytest.fixture(autouse=True)
 def no_answers_so_far(monkeypatch):
-    monkeypatch.setattr(AnswerTrials, "add_so_far", lambda *_: None)
+    monkeypatch.setattr(answering, "add_so_far", lambda *_: None)
 
 
 def multivariate():

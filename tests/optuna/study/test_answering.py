@@ -9,7 +9,7 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
 from mfhpo_optuna import IISESampler
-from mfhpo_optuna.samplers.answer import AnswerTrials
+from mfhpo_optuna.samplers import answer as answering
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.trials.attributes import ANSWERING_KEY
 from tests.optuna.samplers.races import ARMS, CERTIFICATE, answers, bowl, pulls, worker
@@ -25,8 +25,8 @@ def over(monkeypatch):
     """A study whose race is over, and whose answer nobody has added yet."""
     study = worker(InMemoryStorage(), iise())
     with monkeypatch.context() as patch:
-        for way in ("add", "add_so_far"):
-            patch.setattr(AnswerTrials, way, lambda *_: None)
+        for way in ("add_answer", "add_so_far"):
+            patch.setattr(answering, way, lambda *_: None)
         study.optimize(bowl)
     assert study.sampler.recommendation(study).certified
     assert len(pulls(study)) == len(study.trials)
@@ -68,7 +68,7 @@ def test_who_comes_later_adds_no_answer(over, waits):
     trial, other = claim(over), worker(over._storage, iise())
 
     def answer_and_end():
-        AnswerTrials(other.sampler.kind).add(other, other.sampler.known(other))
+        answering.add_answer(other, other.sampler.known(other))
         other.tell(trial.number, state=TrialState.PRUNED)
 
     happens += [lambda: None, answer_and_end]

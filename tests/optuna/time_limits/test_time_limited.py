@@ -14,7 +14,7 @@ from optuna.trial import TrialState
 
 from mfhpo_optuna import time_limited
 from mfhpo_optuna.study.trials.attributes import CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY, SECONDS_KEY
-from mfhpo_optuna.time_limits.remote_trial import Answers
+from mfhpo_optuna.time_limits.worker import Answers
 from tests.optuna.time_limits.processes import (
     LIMIT,
     SlowSampler,

@@ -15,7 +15,7 @@ from sqlalchemy.exc import IntegrityError
 
 from mfhpo_optuna import time_limited
 from mfhpo_optuna.study.trials.attributes import CENSORED_KEY, SECONDS_KEY
-from mfhpo_optuna.time_limits import supervision
+from mfhpo_optuna.time_limits import time_limited as supervision
 from tests.optuna.time_limits.processes import LIMIT, SOON, Notes, alive, below, only, run, until
 
 # Said where a test before this one has loaded a library with OpenMP.

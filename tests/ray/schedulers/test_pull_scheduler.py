@@ -61,7 +61,7 @@ class Search(Searcher):
         self.n_steps += 1
 
     connect = noting("connect", type)
-    note_resources, note_seconds = noting("resources"), noting("seconds")
+    watch, note_seconds = noting("watch"), noting("seconds")
     owe, warn_of_stop = noting("owe"), noting("stop")
     on_trial_complete, lose, discard = noting("complete"), noting("lose"), noting("discard")
 
@@ -154,12 +154,7 @@ def test_a_searcher_is_connected_once_and_hears_of_its_trials(tmp_path):
     run.turn()
     run.turn()
     assert search.n_steps == 2  # what no trial shows is lost
-    resources = {"CPU": 3.0, "GPU": 0.5}
-    assert search.heard == [
-        ("connect", Journal),
-        ("resources", "a", resources),
-        ("resources", "b", resources),
-    ]
+    assert search.heard == [("connect", Journal), ("watch", "a"), ("watch", "b")]
 
 
 TIMEOUT, THREE_EPOCHS = TimeoutStopper(60), MaximumIterationStopper(3)
@@ -195,7 +190,7 @@ def test_what_had_ended_before_a_restart_is_no_pull_under_way(tmp_path):
         ("connect", Journal),
         ("discard", "TERMINATED"),
         ("discard", "ERROR"),
-        ("resources", "PENDING", {"CPU": 3.0, "GPU": 0.5}),
+        ("watch", "PENDING"),
     ]
 
 
@@ -225,7 +220,7 @@ def test_a_pull_that_failed_is_run_again_if_tune_is_told_to(known, tmp_path):
     run = Run(tmp_path, search=search)
     assert run.add("a").status == Trial.PENDING
     assert search.asked == ["a"]
-    assert [heard[0] for heard in search.heard] == ["connect", "resources"]
+    assert [heard[0] for heard in search.heard] == ["connect", "watch"]
 
 
 def test_a_pull_that_was_restored_as_complete_makes_room_for_another(tmp_path):

@@ -46,7 +46,7 @@ def limited(arms, **options):
     arguments = {"metric": "loss", "mode": "min", "reward_range": (0, 1), "seed": 0}
     arguments |= {"limits": [1.0, 2.0], "cost": Linear(0.1), **options}
     search = RCUCBSearch(arms, **arguments)
-    search.evaluations.note_resources("none", {})
+    search.evaluations.watch("none")
     return search
 
 
@@ -84,7 +84,7 @@ class Driver:
             self.history.append(config)
             if isinstance(config, dict):
                 # As its scheduler does.
-                self.search.evaluations.note_resources(trial_id, {"CPU": 1.0})
+                self.search.evaluations.watch(trial_id)
                 self.n_trials += 1
                 self.running[trial_id] = config
                 return True

@@ -58,7 +58,7 @@ def again():
 
 def test_a_trial_is_waited_for_if_it_is_run_again(again):
     again.connect(Memory())
-    again.evaluations.note_resources("a", {"CPU": 1})
+    again.evaluations.watch("a")
     assert again.suggest("b") is None
     again.on_trial_complete("a", {"loss": 0.5})
     assert isinstance(again.suggest("b"), dict)
@@ -156,7 +156,7 @@ def test_what_failed_is_evaluated_again_if_tune_is_told_to(name, tmp_path):
         evaluated_params=flatten_dict(config),
     )
     assert again.evaluations.repeats(trial)
-    again.evaluations.note_resources(name, {"CPU": 1.0})
+    again.evaluations.watch(name)
     again.on_trial_complete(name, {"loss": bowl(config)})
     answer = again.recommendation()
     assert (answer.failures, answer.trials) == (0, 1)

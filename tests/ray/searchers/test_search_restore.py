@@ -93,7 +93,7 @@ def test_restoring_at_every_step_changes_nothing(name, way, tmp_path):
             break
         stopping.search = WAYS[way](stopping.search, make_search, tmp_path)
         if isinstance(stopping.search, RCUCBSearch):
-            stopping.search.evaluations.note_resources("none", {})
+            stopping.search.evaluations.watch("none")
     assert stopping.history == straight.history
     assert same_state(stopping.search, straight.search)
     assert stopping.to_the_end().history == straight.to_the_end().history

@@ -135,7 +135,11 @@ class ProgressReport:
         if not self._is_shown:
             self._is_shown, self._began = True, (now, state.spent)
         self._shown_at = now
-        left = None if is_last else self._seconds_left(state, now)
+        began, spent_before = self._began
+        paid, left = state.spent - spent_before, None
+        may_guess = not is_last and paid > 0.0 and now - began >= _EARLIEST_GUESS
+        if may_guess and state.total is not None:
+            left = max(0.0, state.total - state.spent) * (now - began) / paid
         if on_terminal:
             self._has_line = True
             width = shutil.get_terminal_size().columns - 1
@@ -154,13 +158,6 @@ class ProgressReport:
             sys.stderr.write("\n")
             sys.stderr.flush()
         self._has_line = False
-
-    def _seconds_left(self, state: Progress, now: float) -> float | None:
-        began, spent_before = self._began
-        spent = state.spent - spent_before
-        if state.total is None or spent <= 0.0 or now - began < _EARLIEST_GUESS:
-            return None
-        return max(0.0, state.total - state.spent) * (now - began) / spent
 
     def __getstate__(self) -> dict[str, object]:
         # What is shown belongs to this process.

@@ -285,21 +285,15 @@ def _seconds(value: Any) -> float | None:
     return max(0.0, float(value)) if is_number(value) and math.isfinite(value) else None
 
 
-def _fields(needed: str, note: type | None = None, /, **checks: Check) -> Callable[[Any], Any]:
-    """Return what reads a mapping with all `needed` fields, each as it should be, or its note."""
+def _fields(needed: str, /, **checks: Check) -> Callable[[Any], Any]:
+    """Return what reads a mapping with all `needed` fields, each as it should be."""
     needs = set(needed.split())
 
     def read(value: Any) -> Any:
-        if not isinstance(value, Mapping) or not needs <= value.keys():
+        if not (isinstance(value, Mapping) and needs <= value.keys() and _is_plain(value)):
             return None
-        known: dict[str, Any] = {}
-        for name in checks.keys() & value.keys():
-            if not checks[name](value[name]):
-                return None
-            known[name] = tuple(value[name]) if isinstance(value[name], list) else value[name]
-        if note is not None:
-            return note(**known)
-        return value if _is_plain(value) else None
+        known = checks.keys() & value.keys()
+        return value if all(checks[name](value[name]) for name in known) else None
 
     return read
 
@@ -320,11 +314,18 @@ def _checks_of(note: type) -> dict[str, Check]:
     return {of.name: _BY_TYPE[str(of.type).removesuffix(" | None")] for of in fields(note)}
 
 
-_as_end = _fields("trial order", EndNote, **_checks_of(EndNote))
+def _noted(note: type) -> Callable[[Any], Any]:
+    """Return what reads a mapping as a note; it raises TypeError if one of its fields lacks."""
+    checks = _checks_of(note)
 
+    def read(value: Any) -> Any:
+        known = {name: value[name] for name in checks if name in value}
+        if not all(checks[name](part) for name, part in known.items()):
+            return None
+        lists = {name: tuple(part) for name, part in known.items() if isinstance(part, list)}
+        return note(**known | lists)
 
-def _is_candidate(value: Any) -> bool:
-    return isinstance(value, Mapping) and isinstance(value["name"], str) and value["name"] != ""
+    return read
 
 
 _as_certificate = _fields(
@@ -333,7 +334,7 @@ _as_certificate = _fields(
     certified=lambda value: isinstance(value, bool),
     trials=_is_whole,
     evaluations=_is_whole,
-    candidates=partial(_are, _is_candidate),
+    candidates=partial(_are, lambda of: isinstance(of["name"], str) and of["name"] != ""),
 )
 
 
@@ -344,12 +345,9 @@ def _certificate(value: Any) -> Any:
 
 
 _CHECKS: dict[str, Callable[[Any], Any]] = {
-    ARM_KEY: _fields("trial study order arm", PullNote, **_checks_of(PullNote)),
+    ARM_KEY: _noted(PullNote),
     QUERY_KEY: _fields(
-        "",
-        levels=partial(_are, _is_whole),
-        profile=_is_point,
-        **_checks_of(PullNote),
+        "", levels=partial(_are, _is_whole), profile=_is_point, **_checks_of(PullNote)
     ),
     GAME_KEY: _fields(
         "players fidelity",
@@ -360,10 +358,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     CERTIFICATE_KEY: _certificate,
     SO_FAR_KEY: _only(_is_whole),
     CONCLUDED_KEY: _fields(
-        "study order open",
-        study=_is_name,
-        order=_is_whole,
-        open=partial(_are, _is_whole),
+        "study order open", study=_is_name, order=_is_whole, open=partial(_are, _is_whole)
     ),
     FIDELITY_KEY: _only(_is_name),
     SAMPLER_KEY: _fields(
@@ -381,15 +376,13 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
         study=_is_name,
         direction=_is_name,
         first_number=_is_whole,
-        candidates=lambda those: _are(
-            lambda of: isinstance(of, (list, tuple)) and len(of) == 2, those
-        ),
+        candidates=partial(_are, lambda of: isinstance(of, (list, tuple)) and len(of) == 2),
         replicate=lambda name: name is None or _is_name(name),
     ),
     LIMIT_KEY: _positive,
     SECONDS_KEY: _seconds,
-    END_KEY: _as_end,
-    LOST_KEY: _as_end,
+    END_KEY: _noted(EndNote),
+    LOST_KEY: _noted(EndNote),
     CENSORED_KEY: _positive,
     MEMORY_KEY: _positive,
     STORAGE_FAILED_KEY: _only(_is_whole),

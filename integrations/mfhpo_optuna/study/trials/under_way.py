@@ -1,10 +1,9 @@
 """Trials as they run and end: which have news, which are under way, and how each has ended."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
@@ -13,18 +12,10 @@ from typing import TypeAlias
 import optuna
 from optuna.storages import InMemoryStorage, JournalStorage
 from optuna.storages._cached_storage import _CachedStorage
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import BaseTrial, FrozenTrial, TrialState
 
 from mfhpo.experiment import Lost
-from mfhpo_optuna.study.trials.attributes import (
-    END_KEY,
-    LIMIT_KEY,
-    LOST_KEY,
-    SECONDS_KEY,
-    EndNote,
-    PullNote,
-    read_attribute,
-)
+from mfhpo_optuna.study.trials import attributes
 from mfhpo_optuna.study.trials.processes import is_surely_alive, is_surely_dead
 
 TrialAt: TypeAlias = Callable[[int], FrozenTrial]
@@ -42,7 +33,7 @@ class TrialNews:
         self._open: set[int] = set()
         # When trials were first seen running, by a clock that nobody sets; None at the first
         # reading, as they had begun before. The dictionary is None until then.
-        self._seen: dict[int, float | None] | None = None
+        self.seen: dict[int, float | None] | None = None
 
     def read(self, study: optuna.Study) -> list[FrozenTrial] | None:
         """Return the new trials and those that had not ended; None if the study lost trials.
@@ -57,13 +48,13 @@ class TrialNews:
         if news is None:
             return None
         self._n_read += len(news) - len(self._open)
-        now, before = None if self._seen is None else time.monotonic(), self._seen or {}
-        self._open, self._seen = set(), {}
+        now, before = None if self.seen is None else time.monotonic(), self.seen or {}
+        self._open, self.seen = set(), {}
         for trial in news:
             if not trial.state.is_finished():
                 self._open.add(trial.number)
             if trial.state == TrialState.RUNNING:
-                self._seen[trial.number] = before.get(trial.number, now)
+                self.seen[trial.number] = before.get(trial.number, now)
         return news
 
     def _chosen(self, trial_at: TrialAt) -> list[FrozenTrial] | None:
@@ -79,17 +70,13 @@ class TrialNews:
                 news.append(trial_at(number))
         return news
 
-    def take_over(self, earlier: TrialNews) -> None:
-        """Know since when trials run, as an earlier reader did."""
-        self._seen = earlier._seen
-
     def seconds_under_way(self, trial: FrozenTrial) -> float:
         """Return how long a trial has been running.
 
         The time that the study says counts only for trials that ran when it was first read, because
         another machine's clock may have written it.
         """
-        seen, since = (self._seen or {}).get(trial.number), trial.datetime_start
+        seen, since = (self.seen or {}).get(trial.number), trial.datetime_start
         if seen is not None:
             return time.monotonic() - seen
         return 0.0 if since is None else (datetime.now() - since).total_seconds()
@@ -131,19 +118,19 @@ class UnderWay:
     """
 
     def __init__(
-        self, news: TrialNews, lease: float | None, cost_of: Callable[[PullNote], float]
+        self, news: TrialNews, lease: float | None, cost_of: Callable[[attributes.PullNote], float]
     ) -> None:
-        self.claims: dict[int, PullNote] = {}
+        self.claims: dict[int, attributes.PullNote] = {}
         self.begun_here: dict[int, float] = {}  # when trials began, by a clock that nobody sets
         self._news, self._lease, self._cost_of = news, lease, cost_of
         self._trials: dict[int, FrozenTrial] = {}  # as last seen
         self._seconds_per_cost = 0.0  # of the slowest trial
 
-    def see(self, trial: FrozenTrial, claim: PullNote) -> None:
+    def see(self, trial: FrozenTrial, claim: attributes.PullNote) -> None:
         """Note that a trial is under way."""
         self.claims[trial.number], self._trials[trial.number] = claim, trial
 
-    def end(self, trial: FrozenTrial, claim: PullNote, seconds: float | None) -> None:
+    def end(self, trial: FrozenTrial, claim: attributes.PullNote, seconds: float | None) -> None:
         """Note that a trial has ended, and how long it took."""
         self.give_up(trial.number)
         if seconds is not None:
@@ -186,7 +173,7 @@ class UnderWay:
             elif (self._lease is not None or unordered) and self.is_expired(number):
                 yield trial, f"it ran for {self._news.seconds_under_way(trial):.0f} seconds", False
 
-    def waited_for(self) -> dict[int, PullNote]:
+    def waited_for(self) -> dict[int, attributes.PullNote]:
         """Return the claims of the trials that are waited for."""
         return {n: claim for n, claim in self.claims.items() if not self.is_expired(n)}
 
@@ -201,10 +188,17 @@ class UnderWay:
     clock: Callable[[], float] = staticmethod(time.monotonic)
 
 
-def limit_of(trial: FrozenTrial) -> float | None:
-    """Return the seconds that a trial may take; None without a limit."""
-    limit: float | None = read_attribute(trial, LIMIT_KEY)
-    return None if limit == float("inf") else limit
+# Returns the seconds that the objective has run which this thread serves; None without one.
+objective_clock: ContextVar[Callable[[], float] | None] = ContextVar(
+    "objective_clock", default=None
+)
+
+
+def limit_of(trial: BaseTrial, given: float | None = None) -> float | None:
+    """Return the seconds that a trial may take, by its note or as `given`; None without a limit."""
+    noted: float | None = attributes.read_attribute(trial, attributes.LIMIT_KEY)
+    limits = (None if noted == float("inf") else noted, given)
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 @dataclass(frozen=True)
@@ -230,11 +224,11 @@ class End:
 
 def end_of(trial: FrozenTrial) -> End:
     """Return how a finished trial has ended."""
-    state, note = trial.state, read_attribute(trial, END_KEY)
+    state, note = trial.state, attributes.read_attribute(trial, attributes.END_KEY)
     # It may have been copied to the one that repeats it, or another state was stored after all.
     is_own = note is not None and (note.trial, note.state) == (trial.number, state.name)
     order, worker = (note.order, note.worker) if is_own else (None, None)
-    seconds: float | None = read_attribute(trial, SECONDS_KEY)
+    seconds: float | None = attributes.read_attribute(trial, attributes.SECONDS_KEY)
     begun, ended = trial.datetime_start, trial.datetime_complete
     # A trial whose worker died is failed when somebody notices, maybe days later.
     if seconds is None and state != TrialState.FAIL and begun and ended:
@@ -244,7 +238,7 @@ def end_of(trial: FrozenTrial) -> End:
 
 def lost_of(trial: FrozenTrial) -> Lost | None:
     """Return that a trial was given up, as somebody has noted on it."""
-    note: EndNote | None = read_attribute(trial, LOST_KEY)
+    note: attributes.EndNote | None = attributes.read_attribute(trial, attributes.LOST_KEY)
     if note is None or note.trial != trial.number:
         return None
     return Lost(

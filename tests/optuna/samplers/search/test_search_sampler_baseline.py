@@ -5,8 +5,9 @@ import optuna
 import pytest
 
 from mfhpo_optuna import MFSampler, SearchSampler
-from mfhpo_optuna.report import ledger, reading, summary
+from mfhpo_optuna.report import ledger, summary
 from mfhpo_optuna.study.baseline import is_baseline
+from mfhpo_optuna.visualization import reading
 
 
 def bowl(trial):

@@ -5,7 +5,7 @@ import pytest
 from optuna.samplers import RandomSampler
 
 from mfhpo_optuna import IISESampler
-from mfhpo_optuna.study.loop.end_of_optimize import call_at_end
+from mfhpo_optuna.study.loop.ends import call_at_end
 from tests.optuna.games.nash_games import play, tracking
 from tests.optuna.visualization.figures import ARMS, quadratic
 

@@ -11,7 +11,7 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
 from mfhpo_optuna import IISESampler
-from mfhpo_optuna.study.loop.end_of_optimize import end_with_optimize, note_end
+from mfhpo_optuna.study.loop.ends import end_with_optimize, note_end
 from mfhpo_optuna.study.trials.attributes import STORAGE_FAILED_KEY
 from tests.optuna.samplers.races import ARMS, bowl, pulls
 from tests.optuna.workers import storage_at

@@ -21,8 +21,8 @@ from mfhpo_optuna import (
     certify,
     time_limited,
 )
-from mfhpo_optuna.study.loop import storage_errors
-from mfhpo_optuna.study.loop.storage_errors import is_of_storage
+from mfhpo_optuna.study.loop import ends as storage_errors
+from mfhpo_optuna.study.loop.ends import is_of_storage
 from tests.optuna.games.nash_games import on_a_grid
 from tests.optuna.samplers.races import ARMS, PULL, bowl, pulls, split_bowl, worker
 

@@ -56,7 +56,7 @@ def test_checkpoints_are_gone_on_with_and_only_the_rest_is_paid():
     assert max(map(len, trainings.values())) == 3
 
 
-def run_with_limits(search, at_most, price=1.0):
+def run_with_limits(search, at_most):
     """Every seventh configuration takes 50 times as long as others, if it may."""
     limits, stopped = [], 0
     for number in range(at_most):
@@ -64,7 +64,7 @@ def run_with_limits(search, at_most, price=1.0):
         config = search.suggest(trial_id)
         if not isinstance(config, dict):
             break
-        search.evaluations.note_resources(trial_id, {"CPU": price})
+        search.evaluations.watch(trial_id)
         limit = search.evaluations.limit_of(trial_id)
         seconds = config["epochs"] * (50.0 if int(config["x"] * 1e6) % 7 == 3 else 1.0)
         limits.append(limit)

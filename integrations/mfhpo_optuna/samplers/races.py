@@ -1,4 +1,4 @@
-"""Samplers that find the best configuration and certify it; `MFSampler` chooses among them."""
+"""Samplers that race configurations: to certify the best, or for what the trials earn."""
 
 from __future__ import annotations
 
@@ -22,35 +22,42 @@ from mfhpo.racing.options import (
     BlockOptions,
     ChoiceOptions,
     IISEOptions,
+    MFEliminationOptions,
     MFGradOptions,
     MFLUCBOptions,
     MFTopTwoOptions,
+    MFUCBOptions,
     runs,
 )
+from mfhpo.regret import MFUCB, MFElimination
 from mfhpo_optuna.kinds.fidelity import RaceKind
 from mfhpo_optuna.samplers.options import SamplerOptions, race
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.arms import ArmsLike
-from mfhpo_optuna.study.study_experiment import StudyExperiment
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class _IISE(IISEOptions, BlockOptions, SamplerOptions):
-    pass
+class _IISE(IISEOptions, BlockOptions, SamplerOptions): ...
 
 
-class _MFTopTwo(MFTopTwoOptions, BlockOptions, SamplerOptions):
-    pass
+class _MFTopTwo(MFTopTwoOptions, BlockOptions, SamplerOptions): ...
 
 
-class _MFGrad(MFGradOptions, BlockOptions, SamplerOptions):
-    pass
+class _MFGrad(MFGradOptions, BlockOptions, SamplerOptions): ...
 
 
-class _MFLUCB(MFLUCBOptions, BlockOptions, SamplerOptions):
-    pass
+class _MFLUCB(MFLUCBOptions, BlockOptions, SamplerOptions): ...
+
+
+class _Choice(ChoiceOptions, BlockOptions, SamplerOptions): ...
+
+
+class _MFUCB(MFUCBOptions, SamplerOptions): ...
+
+
+class _MFElimination(MFEliminationOptions, SamplerOptions): ...
 
 
 @runs(IISE, _IISE, epsilon=None, measure=10)
@@ -134,8 +141,7 @@ class IISESampler(StudySampler):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_IISE]
     ) -> None:
-        kind, host = race(self, fidelity, arms, options, make_elimination)
-        super().__init__(kind, {"fidelity": fidelity, "arms": arms, **options}, **host)
+        super().__init__(**race(self, fidelity, arms, options, make_elimination))
 
 
 @runs(MFTopTwo, _MFTopTwo, epsilon=None, measure=10)
@@ -159,8 +165,7 @@ class MFTopTwoSampler(StudySampler):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFTopTwo]
     ) -> None:
-        kind, host = race(self, fidelity, arms, options)
-        super().__init__(kind, {"fidelity": fidelity, "arms": arms, **options}, **host)
+        super().__init__(**race(self, fidelity, arms, options))
 
 
 @runs(MFGrad, _MFGrad, epsilon=None, measure=10)
@@ -185,8 +190,7 @@ class MFGradSampler(StudySampler):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFGrad]
     ) -> None:
-        kind, host = race(self, fidelity, arms, options)
-        super().__init__(kind, {"fidelity": fidelity, "arms": arms, **options}, **host)
+        super().__init__(**race(self, fidelity, arms, options))
 
 
 @runs(MFLUCB, _MFLUCB, epsilon=None, measure=10)
@@ -229,12 +233,7 @@ class MFLUCBSampler(StudySampler):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFLUCB]
     ) -> None:
-        kind, host = race(self, fidelity, arms, options, make_lucb)
-        super().__init__(kind, {"fidelity": fidelity, "arms": arms, **options}, **host)
-
-
-class _Choice(ChoiceOptions, BlockOptions, SamplerOptions):
-    pass
+        super().__init__(**race(self, fidelity, arms, options, make_lucb))
 
 
 @runs(MFTopTwo, _Choice, aim="best arm", epsilon=None, measure=None)
@@ -271,9 +270,7 @@ class MFSampler(StudySampler):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_Choice]
     ) -> None:
-        kind, host = race(self, fidelity, arms, options, make_best_policy, looks=True)
-        kind.announces = self._announcement
-        super().__init__(kind, {"fidelity": fidelity, "arms": arms, **options}, **host)
+        super().__init__(**race(self, fidelity, arms, options, make_best_policy))
         check_parts(options)
 
     def choice(self, study: optuna.Study) -> PolicyChoice:
@@ -283,15 +280,87 @@ class MFSampler(StudySampler):
         chosen.
         """
         declare = "declare the levels in a Fidelity to have it chosen before the first trial."
-        return self._choice_for(self._begun(study, f"no policy is chosen yet; {declare}"))
+        known = self._begun(study, f"no policy is chosen yet; {declare}")
+        assert isinstance(self.kind, RaceKind)
+        return self.kind.choice(known)
 
-    def _choice_for(self, known: StudyExperiment) -> PolicyChoice:
-        kind = self.kind
-        assert isinstance(kind, RaceKind)
-        n_arms, levels = len(known.experiment.runner.configurations), known.trials.levels
-        return kind.declared.choice(n_arms, levels, known.sign, searches=known.searches)
 
-    def _announcement(self, known: StudyExperiment, cheap: str) -> str:
-        choice = self._choice_for(known)
-        chosen = f"{choice.policy.__name__} is chosen: {choice.reason.rstrip('.')}"
-        return chosen if cheap in ("", choice.reason) else f"{chosen}; {cheap}"
+@runs(MFUCB, _MFUCB)
+class MFUCBSampler(StudySampler):
+    """Evaluates good configurations more and more often: for what the trials earn, per cost.
+
+    When to use it: when the trials themselves count, not only the answer, and a dearer trial
+    counts for more. Each is worth its configuration's mean at the target times its cost, such as
+    the share of traffic that a variant is shown to. Bad configurations are left at cheap levels.
+    To find a configuration, use `MFSampler` or `MFTopTwoSampler`: they stop, and say how sure they
+    are.
+
+    What it guarantees: nothing at a given probability about the answer, which is never certified.
+    What was missed in comparison with the best arm at the target grows with the logarithm of the
+    cost only, if what was declared is true. The interval of `recommendation` holds with
+    probability at least 1 - `delta`. Unlike the samplers that certify, this one does not compare
+    levels to find declared bounds wrong.
+
+    Give a `budget`, or end ``optimize`` by ``n_trials`` or ``timeout``: without a budget the study
+    goes on for ever. `recommendation` answers at any time. ``study.best_trial`` is the arm that is
+    surest to be good, with the pessimistic end of its interval (infinite while nothing is certain)
+    for a value. It is added once something is known about the target, and again now and then: if
+    another arm leads, or the same one is surer to be good. Until the first evaluation at the
+    target, ``study.best_value`` and ``study.best_trial`` raise ValueError ("No feasible trials"):
+    in a callback, ask ``sampler.recommendation(study)``, or catch it. Arguments, trials, workers,
+    resuming and answers that promise less are as described for `IISESampler`; its further options
+    are `mfhpo.racing.options.MFUCBOptions`.
+
+    Parameters
+    ----------
+    fidelity, arms
+        See `IISESampler`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For bias bounds of kind "order", and as `IISESampler` does.
+
+    Examples
+    --------
+    >>> from mfhpo_optuna import MFUCBSampler
+    >>> prices = [{"price": 3}, {"price": 4}, {"price": 5}]
+    >>> sampler = MFUCBSampler("visitors", prices, bias=[0, 0, 0], budget=3000)
+    """
+
+    def __init__(
+        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFUCB]
+    ) -> None:
+        super().__init__(**race(self, fidelity, arms, options))
+
+
+@runs(MFElimination, _MFElimination)
+class MFEliminationSampler(StudySampler):
+    """Compares configurations at the target, then runs the best of them where it is cheap.
+
+    When to use it: as `MFUCBSampler`, but where each trial counts the same, whatever it costs: it
+    is worth its configuration's mean at the target.
+
+    Rewards are to be maximised. A study that minimises is taken for one that maximises the negative
+    values. The arm with the smallest loss is played as often as the budget allows, at the cheapest
+    level. Where every trial *is* a loss, that is the opposite of what keeps the sum of the losses
+    small, and a warning says so once.
+
+    What it guarantees: nothing at a given probability about the answer, which is never certified.
+    What was missed in comparison with the best arm grows as the budget to the power 2/3 at most,
+    if what was declared is true. No bias has to be known. The interval of `recommendation` holds
+    with probability at least 1 - `delta`.
+
+    When it ends, what ``study.best_trial`` is, arguments and errors are as described for
+    `MFUCBSampler`; its further options are `mfhpo.racing.options.MFEliminationOptions`.
+
+    Parameters
+    ----------
+    fidelity, arms
+        See `IISESampler`.
+    """
+
+    def __init__(
+        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFElimination]
+    ) -> None:
+        super().__init__(**race(self, fidelity, arms, options))

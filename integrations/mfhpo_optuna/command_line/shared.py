@@ -1,18 +1,43 @@
-"""Studies in storages that exist; a mistake is said in one line."""
+"""What the commands share: studies in storages that exist, and what is printed."""
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NoReturn
 from urllib.parse import quote, unquote, urlsplit
 
 import optuna
 import typer
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 from sqlalchemy import URL, create_engine, inspect, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
-from mfhpo_optuna.command_line.output import fail
+from mfhpo._validation import plain
+from mfhpo.racing.text import clean
+from mfhpo_optuna.report.page import write_report
+from mfhpo_optuna.report.summary import Status, Summary
 from mfhpo_optuna.study.distributions import did_you_mean
+
+OBJECTIVE_RAISED = 1
+WRONG_ARGUMENT = 2
+NO_ANSWER = 3
+STORAGE_FAILED = 4
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
+
+OutputOption = Annotated[
+    Path, typer.Option("--output", "-o", help="The file to write; one that exists is replaced.")
+]
+
+_STYLES: dict[Status, str] = {
+    "certified": "bold green",
+    "not certified": "bold yellow",
+    "best so far": "bold yellow",
+    "no answer": "bold red",
+}
 
 StorageArgument = Annotated[
     str,
@@ -35,11 +60,57 @@ _LEFT_BEHIND = (  # which SQLite may only undo where it may write
 )
 
 
-def load_study(storage: str, name: str, *, writable: bool = False) -> optuna.Study:
-    """Load the study, or exit with what is wrong.
+def fail(message: str) -> NoReturn:
+    """End the command with one line about what is wrong with its arguments."""
+    say_what_failed(message)
+    raise typer.Exit(WRONG_ARGUMENT)
 
-    Nothing is created. An SQLite file is opened for reading alone, unless it is to be `writable`.
+
+def say_what_failed(message: str) -> None:
+    """Print one line to standard error."""
+    typer.echo(f"mfhpo: {clean(message)}", err=True)
+
+
+def say(text: str) -> None:
+    """Print lines of text."""
+    typer.echo("\n".join(map(clean, text.split("\n"))))
+
+
+def print_json(content: Any) -> None:
+    """Print plain values; what is not finite becomes null.
+
+    As ASCII: a pipe may have an encoding that lacks the letters of a study's name.
     """
+    typer.echo(json.dumps(plain(content), indent=2))
+
+
+def print_summary(summary: Summary, heading: str) -> None:
+    """Print an answer for people."""
+    console = Console(highlight=False)
+    console.print(Text(clean(heading), style="dim"))
+    console.print(Text(str(summary), style=_STYLES[summary.status]))
+    if not summary.rows:
+        return
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="cyan", max_width=38)
+    table.add_column()
+    for name, text in summary.rows:
+        table.add_row(Text(name), Text(text))  # no value is taken for markup
+    console.print(table)
+
+
+def write_page(study: optuna.Study, output: Path) -> Summary:
+    """Write a report, or exit with what is wrong; return the answer in words."""
+    try:
+        return write_report(study, output)
+    except OSError as error:
+        fail(f"--output {str(output)!r} cannot be written: {error.strerror}.")
+    except ImportError as error:
+        fail(str(error))
+
+
+def load_study(storage: str, name: str, *, writable: bool = False) -> optuna.Study:
+    """Load the study, to be read alone unless `writable`, or exit with what is wrong."""
     try:
         opened = _opened(storage, writable)
         names = optuna.get_all_study_names(opened)
@@ -81,7 +152,13 @@ def _opened(storage: str, writable: bool) -> BaseStorage:
             fail(f"STORAGE names the file {storage!r}, which is neither SQLite's nor a journal.")
         url = _of_file(make_url(_SQLITE), path, writable)
     # Optuna would make its tables in whatever database it is allowed to write to.
-    if not _has_tables(url):
+    engine = create_engine(url)
+    try:
+        tables = inspect(engine)
+        has_tables = all(tables.has_table(name) for name in _TABLES)
+    finally:
+        engine.dispose()
+    if not has_tables:
         fail(f"{storage!r} is no storage of Optuna that can be read: it has no tables of Optuna's.")
     return RDBStorage(url.render_as_string(hide_password=False))
 
@@ -90,15 +167,6 @@ def _of_file(url: URL, path: Path, writable: bool) -> URL:
     """Return the same with a URI, by which SQLite creates no file."""
     uri = url.set(database=f"file:{quote(path.as_posix())}")
     return uri.update_query_dict({"mode": "rw" if writable else "ro", "uri": "true"})
-
-
-def _has_tables(url: URL) -> bool:
-    engine = create_engine(url)
-    try:
-        tables = inspect(engine)
-        return all(tables.has_table(name) for name in _TABLES)
-    finally:
-        engine.dispose()
 
 
 def _existing(name: str) -> Path:

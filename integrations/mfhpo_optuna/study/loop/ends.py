@@ -1,31 +1,47 @@
-"""The end of ``study.optimize``, however it comes; trials left running end with it.
+"""The end of ``study.optimize`` and of its trials, also by a storage that fails.
 
 Optuna stores no end of a trial whose objective calls `sys.exit` or returns an integer beyond all
 floats, nor if Ctrl-C comes while it stores one. In a notebook the process lives on, so that
-everybody would wait for such a trial.
+everybody would wait for such a trial: it ends with `optimize`.
+
+That a trial fails because its storage does says nothing about what it evaluates.
 """
 
+import json
 import os
 import sys
 import threading
+import time
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import FrameType
 from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
 import optuna
+from optuna.exceptions import UpdateFinishedTrialError
+from optuna.storages import BaseStorage
 from optuna.study._optimize import _run_trial
 from optuna.study.study import _ThreadLocalStudyAttribute
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo_optuna.study.loop.storage_errors import is_of_storage
-from mfhpo_optuna.study.trials.attributes import STORAGE_FAILED_KEY, write_attribute
+from mfhpo_optuna.study.trials.attributes import STORAGE_FAILED_KEY, read_attribute, write_attribute
 
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 AtEnd: TypeAlias = Callable[[BaseException | None], None]
+
+# What a storage raises if it does not take what it is given. A storage that is damaged raises
+# ValueErrors, too.
+_OBJECTIONS = (ArithmeticError, LookupError, TypeError, ValueError, UpdateFinishedTrialError)
+_DAMAGE = (json.JSONDecodeError, UnicodeDecodeError)
+
+# Of errors from another process: that they are those of a storage.
+OF_STORAGE = "_mfhpo_of_storage"
+
+# Seconds for which a storage that has failed is asked again, and between two times.
+_PATIENCE, _PERIOD = 60.0, 0.2
 
 
 class _Watched(_ThreadLocalStudyAttribute):
@@ -34,17 +50,17 @@ class _Watched(_ThreadLocalStudyAttribute):
     def __setattr__(self, name: str, value: object) -> None:
         super().__setattr__(name, value)
         if name == "in_optimize_loop" and not value:
-            raised = _error_that_leaves(sys._getframe(1))
+            raised = sys.exc_info()[1]
+            trace = None if raised is None else raised.__traceback__
+            if trace is None or trace.tb_frame is not sys._getframe(1):
+                raised = None  # the loop's caller handles it: it does not end the loop
             error = _call_each(_then.pop(self, {}).values(), _behind(raised))
             if error is not None and error is not raised:
                 raise error
 
 
 def _call_each(functions: Iterable[AtEnd], error: BaseException | None) -> BaseException | None:
-    """Call all, whichever fails; return the study's own error, or else the first failure.
-
-    Other failures are logged.
-    """
+    """Call all; return the study's own error, or else the first failure: others are logged."""
     leaving = error
     for then in functions:
         try:
@@ -54,13 +70,6 @@ def _call_each(functions: Iterable[AtEnd], error: BaseException | None) -> BaseE
                 _logger.warning(f"At the end of optimize(), this failed too: {failure!r}")
             leaving = leaving or failure
     return leaving
-
-
-def _error_that_leaves(loop: FrameType) -> BaseException | None:
-    """Return the error that ends a frame's loop, not one that its caller handles."""
-    error = sys.exc_info()[1]
-    trace = None if error is None else error.__traceback__
-    return error if trace is not None and trace.tb_frame is loop else None
 
 
 def _behind(error: BaseException | None) -> BaseException | None:
@@ -101,12 +110,6 @@ class _Begun:
     thread: threading.Thread
     end: tuple[TrialState, Sequence[float] | None] | None = None  # what its sampler was told
 
-    @property
-    def is_left(self) -> bool:
-        """True if its thread has left it; what a child does that it has forked says nothing."""
-        is_here = self.thread is threading.current_thread()
-        return self.process == os.getpid() and (is_here or not self.thread.is_alive())
-
 
 # The trials of each study's `optimize` by number; those that have ended in order may be among them.
 _begun: WeakKeyDictionary[object, dict[int, _Begun]] = WeakKeyDictionary()
@@ -135,7 +138,11 @@ def note_end(
 def _end_those_left(study: optuna.Study, error: BaseException | None) -> None:
     storage = study._storage
     for number, begun in _begun.pop(study._thread_local, {}).items():
-        if not begun.is_left or (error is None and begun.end is not None):
+        is_here = begun.thread is threading.current_thread()
+        is_left = is_here or not begun.thread.is_alive()
+        # What happens in a process that this one was forked into says nothing.
+        is_ended = error is None and begun.end is not None
+        if begun.process != os.getpid() or not is_left or is_ended:
             continue
         trial = storage.get_trial(begun.trial_id)
         if trial.state == TrialState.RUNNING and begun.end is not None:
@@ -144,3 +151,70 @@ def _end_those_left(study: optuna.Study, error: BaseException | None) -> None:
             if is_of_storage(error, storage):
                 write_attribute(study, trial, STORAGE_FAILED_KEY, number)
             study.tell(number, state=TrialState.FAIL)
+
+
+def is_spoilt(trial: FrozenTrial, state: TrialState) -> bool:
+    """Return whether a trial failed because its storage did, as was noted on it."""
+    # Optuna copies the attributes of a lost trial to the one that it makes anew.
+    return state == TrialState.FAIL and read_attribute(trial, STORAGE_FAILED_KEY) == trial.number
+
+
+def mark_if_spoilt(study: optuna.Study, trial: FrozenTrial, state: TrialState) -> None:
+    """Note on a trial that `optimize` ends at this moment whether its storage has made it fail.
+
+    The storage may still fail: it is asked again for a minute, and then what it raises is raised.
+    """
+    if state != TrialState.FAIL or is_spoilt(trial, state):
+        return
+    if not is_of_storage(_error_of_objective(), study._storage):
+        return
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            write_attribute(study, trial, STORAGE_FAILED_KEY, trial.number)
+            return
+        except Exception as error:
+            if not is_of_storage(error, study._storage) or time.monotonic() > until:
+                raise
+        time.sleep(_PERIOD)
+
+
+def is_of_storage(error: BaseException | None, storage: BaseStorage) -> bool:
+    """Return whether an error, or its cause, came out of a storage that does not work.
+
+    An objection to what the storage was given is no such error.
+    """
+    for each in with_causes(error):
+        if getattr(each, OF_STORAGE, False):
+            return True
+        is_objection = isinstance(each, _OBJECTIONS) and not isinstance(each, _DAMAGE)
+        if is_objection or not isinstance(each, Exception):  # such as Ctrl-C, wherever that comes
+            continue
+        frames = [frame for frame, _ in traceback.walk_tb(each.__traceback__)]
+        methods = [frame for frame in frames if frame.f_code.co_varnames[:1] == ("self",)]
+        if any(frame.f_locals.get("self") is storage for frame in methods):
+            return True
+    return False
+
+
+def with_causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error, the one that it was raised from, and so on, each of them once."""
+    seen: list[BaseException] = []
+    while error is not None and not any(error is earlier for earlier in seen):
+        seen.append(error)
+        yield error
+        error = error.__cause__
+
+
+def _error_of_objective() -> BaseException | None:
+    """Return the error of the objective whose trial `optimize` ends now; None without one.
+
+    Optuna tells a sampler that a trial has failed, but not why: only its loop knows.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code is _run_trial.__code__:
+            error: BaseException | None = frame.f_locals.get("func_err")
+            return error
+        frame = frame.f_back
+    return None
