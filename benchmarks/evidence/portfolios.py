@@ -10,12 +10,7 @@ _NAMES = {
     "svm": "SVMs",
     "xgboost": "XGBoost",
 }
-_METHODS = {
-    "portfolio": "portfolio",
-    "portfolio, then TPE": "portfolio, then TPE",
-    "TPE": "TPE",
-    "random search": "random search",
-}
+_FIRST, _OTHERS = "portfolio, then TPE", ("TPE", "random search")
 
 
 def regrets() -> str:
@@ -24,13 +19,16 @@ def regrets() -> str:
     after = found["evaluations"]
     rows = []
     for model, one in found["portfolios"].items():
-        for method, name in _METHODS.items():
+        for method in (_FIRST, *_OTHERS):
             cells = [f"{points:.2f}" for points in one["regret"][method]]
             cells += [""] * (len(after) - len(cells))
-            ahead, n = ", ".join(map(str, one["better"][1:])), one["data sets"]
-            last = f"{ahead} of {n}" if method == "portfolio" else ""
-            rows.append([_NAMES[model] if method == "portfolio" else "", name, *cells, last])
-    return table(["", "regret", *(f"after {number}" for number in after), "ahead"], rows, words=2)
+            ahead = ", ".join(map(str, one["better"][1:]))
+            about = (
+                [one["seeds"], f"{ahead} of {one['data sets']}"] if method == _FIRST else ["", ""]
+            )
+            rows.append([_NAMES[model] if method == _FIRST else "", method, *cells, *about])
+    head = ["", "regret", *(f"after {number}" for number in after), "seeds", "ahead"]
+    return table(head, rows, words=2)
 
 
 FIGURES = {"portfolios": regrets}

@@ -4,10 +4,11 @@
     python -m benchmarks.portfolios make
     python -m benchmarks.portfolios check --output portfolios.json
 
-Recorded trainings that are there are kept; LightGBM is trained when a value is missing. `check` compares a portfolio in its order with random
-search and Optuna's TPE from scratch, and with TPE after the portfolio. A portfolio made from
-surrogates is checked on the development tasks, and the others are made again without each of their
-data sets in turn. Values have no noise: those of surrogates, means over splits of the others.
+Recorded trainings that are there are kept, and so are those of LightGBM, which is trained as they
+are asked for. `check` compares a portfolio in its order with random search and Optuna's TPE from
+scratch, and with TPE after the portfolio. A portfolio made from surrogates is checked on the
+development tasks, and the others are made again without each of their data sets in turn. Values
+have no noise: those of surrogates, means over splits of the others.
 """
 
 import argparse
