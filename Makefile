@@ -18,7 +18,7 @@ export RAY_USAGE_STATS_ENABLED ?= 0
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installations into one environment do not mix
-.PHONY: help quickstart test test-all docs data evidence readme-figures assumptions test-ray test-faults soak size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds authors overhead scale time-limit ray-tune bench-hpo bench-hpo-full bench-nas bench-recorded bench-clock small-spaces earlier search-limits certificates certify-share certainty chance quickstart-cost certificate-cost baselines fingerprints delta certify questions when-settled peers replay sklearn-search new-data wheel test-wheel clean
+.PHONY: help quickstart test test-all docs data evidence readme-figures assumptions test-ray test-faults soak size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds authors overhead scale time-limit ray-tune bench-hpo bench-hpo-full bench-nas bench-recorded bench-clock small-spaces earlier search-limits certificates certify-share certainty chance quickstart-cost certificate-cost baselines fingerprints delta certify portfolios questions when-settled peers replay sklearn-search new-data wheel test-wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -169,6 +169,9 @@ delta: $(VENV)/.for-benchmarks | $(RESULTS) ## count wrong answers against delta
 
 certify: $(VENV)/.for-benchmarks | $(RESULTS) ## what certify finds out about 216 finished studies, and its cost; needs make data
 	$(RUN) -m benchmarks.certify --data "$(DATA)/yahpo" --output $(RESULTS)/certify.json $(ARGS)
+
+portfolios: $(VENV)/.for-benchmarks | $(RESULTS) ## what configurations that did well elsewhere are worth on other data sets; needs make data
+	$(RUN) -m benchmarks.portfolios check --seeds 20 --output $(RESULTS)/portfolios.json $(ARGS)
 
 questions: $(VENV)/.for-benchmarks | $(RESULTS) ## find the best of twelve models on 800 questions, beside asking all or a random half
 	$(RUN) -m benchmarks.questions --tests 10 --output $(RESULTS)/questions.json $(ARGS)

@@ -45,6 +45,7 @@ _PREFIXES: dict[str, tuple[str, ...]] = {
     "benchmarks.papers.rcucb": ("limits",),
     "benchmarks.papers.rcucb_forest": ("limits",),
     "benchmarks.papers.rcucb_seconds": ("limits",),
+    "benchmarks.portfolios": (),
     "benchmarks.questions": ("policy blocks", "certificate"),
     "benchmarks.quickstart": ("optuna IISE", "optuna MF"),
     "benchmarks.ray_tune": ("ray IISEScheduler", "ray MFEliminationScheduler", "policy"),

@@ -92,6 +92,9 @@ BENCHMARKS = (
         "--tasks judged --seeds 2",
         data="yahpo",
     ),
+    Benchmark(
+        "portfolios", "benchmarks.portfolios", "check svm elastic_net --seeds 1", "check --seeds 20"
+    ),
     Benchmark("questions", "benchmarks.questions", "--tests 1 --orders 1 --epsilons 0.05"),
     Benchmark(
         "search_limits",

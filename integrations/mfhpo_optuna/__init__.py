@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mfhpo_optuna.samplers.search_sampler import SearchSampler, training_of
     from mfhpo_optuna.study.arms import draw_arms
     from mfhpo_optuna.study.forgotten import ForgottenReplicateWarning
+    from mfhpo_optuna.study.portfolio import enqueue_portfolio
     from mfhpo_optuna.study.settled import StopWhenSettled
     from mfhpo_optuna.study.trials.seeds import seed_of
     from mfhpo_optuna.time_limits.time_limited import TimeLimited, time_limited
@@ -67,6 +68,7 @@ __all__ = [
     "ZoomingRCUCBSampler",
     "certify",
     "draw_arms",
+    "enqueue_portfolio",
     "plot_dissatisfaction",
     "plot_equilibrium",
     "plot_gain",
@@ -98,6 +100,7 @@ _NAMES = {
     "mfhpo_optuna.samplers.search_sampler": "SearchSampler training_of",
     "mfhpo_optuna.study.arms": "draw_arms",
     "mfhpo_optuna.study.forgotten": "ForgottenReplicateWarning",
+    "mfhpo_optuna.study.portfolio": "enqueue_portfolio",
     "mfhpo_optuna.study.settled": "StopWhenSettled",
     "mfhpo_optuna.study.trials.seeds": "seed_of",
     "mfhpo_optuna.time_limits.time_limited": "TimeLimited time_limited",

@@ -15,6 +15,7 @@ PACKAGES = (
     "mfhpo",
     "mfhpo.censored",
     "mfhpo.games",
+    "mfhpo.portfolios",
     "mfhpo.search",
     "mfhpo_optuna",
     "mfhpo_optuna.lightgbm",

@@ -23,7 +23,7 @@ import numpy as np
 import optuna
 from optuna.trial import TrialState
 
-from mfhpo._memory import descendants
+from mfhpo.censored.memory import descendants
 from mfhpo_optuna import time_limited
 from tests.optuna.time_limits.processes import Notes, alive, open_files, until
 from tests.reliability.workers import CONTEXT, OPTUNA, STUDY, open_storage

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Collection
 from contextlib import suppress
 
-from mfhpo._memory import HAS_PROC, children_of, descendants
+from mfhpo.censored.memory import HAS_PROC, children_of, descendants
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # <linux/prctl.h>
 

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 
-from mfhpo._memory import memory_below, surely
+from mfhpo.censored.memory import memory_below, surely
 from mfhpo_optuna.time_limits import processes
 from mfhpo_optuna.time_limits.crossing import Channel, close_in_forked_children, pack_error
 from mfhpo_optuna.time_limits.worker import Objective, work

@@ -20,8 +20,8 @@ from ray.actor import ActorHandle
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from mfhpo import _memory
-from mfhpo._memory import memory_of, surely
+from mfhpo.censored import memory
+from mfhpo.censored.memory import memory_of, surely
 
 _logger = logging.getLogger(__name__)
 
@@ -93,11 +93,11 @@ def _begin(node: str) -> Any:
 
     # Not elsewhere if the node is gone: the numbers would be those of other processes.
     here = NodeAffinitySchedulingStrategy(node, soft=False)
-    cloudpickle.register_pickle_by_value(_memory)
+    cloudpickle.register_pickle_by_value(memory)
     try:
         return ray.remote(Sampler).options(num_cpus=0, scheduling_strategy=here).remote()
     finally:
-        cloudpickle.unregister_pickle_by_value(_memory)
+        cloudpickle.unregister_pickle_by_value(memory)
 
 
 def _place_of(actor_id: str) -> tuple[str, int] | None:

@@ -6,7 +6,17 @@ from typing import Any
 import numpy as np
 
 import mfhpo
-from mfhpo import Bias, Observation, Problem, Pull, SubGaussian, censored, games, search
+from mfhpo import (
+    Bias,
+    Observation,
+    Problem,
+    Pull,
+    SubGaussian,
+    censored,
+    games,
+    portfolios,
+    search,
+)
 from mfhpo.search import HalvingSearch, ModelSearch, Numeric, OneOf
 from tests.contract.arguments import wrong_values as may
 from tests.contract.arguments.calls import Call
@@ -45,10 +55,12 @@ KINDS: dict[str, Kind] = may.named(
     (may.optional(may.count(2)), "initial top"),
     (may.either(may.count(1, 1_000), may.sequence_of(may.POSITIVE, 1)), "limits"),
     (may.optional(may.POSITIVE), "longest"),
+    (may.one_of(*portfolios.MODELS), "model"),
     (may.count(2), "max_arms pilot_arms pilot_pulls"),
     (may.count(1), "max_failures"),
     (may.count(1, 100_000), "n"),
     (may.count(1, MOST_ARMS), "n_arms"),
+    (may.optional(lambda value: value == {}), "names"),
     (may.never, "observation players points policy problem profile pull query radii search"),
     (may.sequence_of(may.never), "pending"),
     (may.text, "reason"),
@@ -72,6 +84,7 @@ NOT_CALLED = {
     "mfhpo": {"Race", "CostPrediction", "Elimination", "LimitRecommendation", "Noise"}
     | {"Policy", "Radius", "Recommendation", "__version__", "EstimatedNoise", "Gaussian"}
     | {"Labels", "Observation", "Pull"},
+    "mfhpo.portfolios": {"MODELS"},
     "mfhpo.search": {"Begin", "BudgetUnit", "DeclaredSearch", "Point", "SearchOptions"}
     | {"Replicate", "SearchPolicy", "SearchSpace", "has_levels", "place_in_range"},
     "mfhpo.games": {"Deviation", "Dissatisfaction", "Equilibrium", "GamePolicy", "Utility"}
@@ -328,6 +341,7 @@ CALLS: dict[str, Call] = {
         lambda: {"problem": _PROBLEM, "explore": "A"},
         _play,
     ),
+    **_of("mfhpo.portfolios", portfolio=Call(portfolios.portfolio, lambda: {"model": "svm"})),
     **_of(
         "mfhpo.search",
         BudgetedSearch={

@@ -284,6 +284,11 @@ CALLS: dict[str, Call] = core_calls._of(
         lambda: {"distributions": {"x": FloatDistribution(0, 1)}},
         kinds={"seed": may.count(0), "distributions": may.never},
     ),
+    enqueue_portfolio=Call(
+        mfhpo_optuna.enqueue_portfolio,
+        lambda: {"study": optuna.create_study(), "model": "svm"},
+        kinds={"space": may.nothing},
+    ),
     plot_dissatisfaction=_plot(mfhpo_optuna.plot_dissatisfaction, lambda: _game()[1]),
     plot_equilibrium=_plot(mfhpo_optuna.plot_equilibrium, lambda: _game()[1]),
     plot_gain=_plot(mfhpo_optuna.plot_gain, _of_times),

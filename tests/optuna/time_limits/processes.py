@@ -9,7 +9,7 @@ from pathlib import Path
 
 import optuna
 
-from mfhpo._memory import descendants
+from mfhpo.censored.memory import descendants
 from mfhpo_optuna import time_limited
 
 MEGABYTE = 1_000_000

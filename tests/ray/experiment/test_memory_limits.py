@@ -11,7 +11,7 @@ import ray
 from ray import cloudpickle, tune
 from ray.tune.experiment import Trial
 
-from mfhpo import _memory
+from mfhpo.censored import memory
 from mfhpo.experiment import Ended
 from mfhpo_ray import RCUCBSearch, SpaceSearch
 from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY, Limits
@@ -108,9 +108,9 @@ def test_without_a_limit_nothing_is_measured(tmp_path):
 
 
 def test_what_measures_needs_none_of_our_packages():
-    cloudpickle.register_pickle_by_value(_memory)
-    pickled = cloudpickle.dumps(_memory.memory_of)
-    cloudpickle.unregister_pickle_by_value(_memory)
+    cloudpickle.register_pickle_by_value(memory)
+    pickled = cloudpickle.dumps(memory.memory_of)
+    cloudpickle.unregister_pickle_by_value(memory)
     code = "import os, pickle, sys; sys.modules.update(mfhpo=None, mfhpo_ray=None);"
     code += "print(pickle.load(sys.stdin.buffer)(os.getpid()))"
     ran = subprocess.run([sys.executable, "-c", code], input=pickled, capture_output=True)

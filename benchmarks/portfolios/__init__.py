@@ -1,0 +1,1 @@
+"""How the portfolios that are shipped are made, and what they are worth on other data sets."""
