@@ -76,7 +76,8 @@ class Baseline:
             so_far = f" ({self.difference:.3g} better so far{least})" if is_seen else ""
             return f"not told apart from the baseline: keep it{so_far}"
         by = f"{self.difference:.3g}, " if is_seen else ""
-        return f"better than the baseline by {by}{least} (delta {self.delta:g})"
+        sure = f"delta {self.delta:g}" if self.delta else "sure"
+        return f"better than the baseline by {by}{least} ({sure})"
 
 
 class AgainstBaseline:
@@ -154,7 +155,8 @@ class AgainstBaseline:
             if self._exit is not None:
                 at_least = max(at_least, self._exit[1] - (0.0 if by == winner else behind))
             verdict = "better" if at_least > 0.0 or by == winner else verdict
-        return Baseline(name, dict(params), verdict, difference, at_least, self.delta)
+        delta = 0.0 if policy.known.needs.is_exact(policy.known) else self.delta
+        return Baseline(name, dict(params), verdict, difference, at_least, delta)
 
     def _seen_at_target(self, winner: int) -> float:
         counts = self._policy.known.evidence.counts[[winner, self.arm], self._policy.problem.target]

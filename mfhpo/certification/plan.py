@@ -138,7 +138,7 @@ def plan_of(shortlist: Shortlist, options: Mapping[str, Any], sign: float) -> Pl
         found = [whole if uses_all else float(np.fmin(guess, whole)) for guess in found]
         rests_on += f"; {whole:.0f} on all {n_replicates} replicates are exact"
         if uses_all or is_bounded:
-            twice = most_repeated(n_replicates, delta)
+            twice = max(len(claims), most_repeated(n_replicates, delta))
             found = [guess + twice for guess in found]
             rests_on += f"; up to {twice} are made twice, to see whether values are fixed"
         if epsilon is None and (uses_all or is_bounded):

@@ -1,6 +1,7 @@
 """Elimination in blocks: all that are left are evaluated with the same split or seed."""
 
 import math
+import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,7 +17,7 @@ from mfhpo.identification.likelihood.blocks import (
 )
 from mfhpo.identification.likelihood.finite_set import FiniteSet
 from mfhpo.knowledge.arrays import IntArray
-from mfhpo.knowledge.noise import Bounded, Gaussian, Noise
+from mfhpo.knowledge.noise import Bounded, Gaussian, Noise, NoiseContradictedWarning
 from mfhpo.problem import Problem, Pull, Recommendation, check_pulls
 from mfhpo.racing.evidence import surest_at_target
 from mfhpo.racing.extra_pulls import lacking, usually_lacking
@@ -199,6 +200,7 @@ class Rounds:
         """Yield what complete rounds say (see `Rule.verdict`)."""
         if self._set.find_random(known):
             yield Verdict(reinstates=True, is_endless=True)
+            warnings.warn(self._set.random, NoiseContradictedWarning, stacklevel=6)
         if fidelity is None or len(self.blocks.again) > self._n_repeated:
             self._n_repeated = len(self.blocks.again)
             yield self._decide(known)

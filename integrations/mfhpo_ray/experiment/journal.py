@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import posixpath
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
@@ -30,7 +31,8 @@ RECOMMENDATION = "recommendation"  # the record that has the answer
 
 _TRIAL = "trial"  # what a line of the journal is about
 _EVENTS = "events"  # the file of these lines
-_APPENDING = ("local", "hdfs", "mock")  # file systems; stores of objects cannot append
+_OF_DRIVER = re.compile(rf"{_EVENTS}_(\d+)_")  # its own file about a trial
+_APPENDING = ("local", "mock")  # file systems; stores of objects cannot append
 _FOLDER = "mfhpo"
 # Ray downloads every .json of an experiment's folder when it restores.
 _SUFFIX = ".jsonl"
@@ -42,7 +44,7 @@ class Journal:
     def __init__(self, filesystem: pyarrow.fs.FileSystem, folder: str) -> None:
         self._filesystem = filesystem
         self.folder = folder
-        self._made = False
+        self._is_made = False
         # Where nothing can be appended, each trial has a file for each driver.
         self._driver: int | None = None
         self._parts: dict[str, list[Mapping[str, Any]]] = {}
@@ -80,21 +82,24 @@ class Journal:
     def append(self, parts: Sequence[Mapping[str, Any]]) -> None:
         """Write parts of records, each with its trial, behind what is there."""
         if self._filesystem.type_name in _APPENDING:
-            with self._filesystem.open_append_stream(self._path(_EVENTS)) as stream:
+            with self._filesystem.open_append_stream(self._made(_EVENTS)) as stream:
                 stream.write(_as_lines(parts))
             return
         if self._driver is None:
-            self._driver = len(_listed(self._filesystem, self.folder))  # more than any before had
-        for part in parts:
-            self._parts.setdefault(part[_TRIAL], []).append(part)
+            files = _listed(self._filesystem, self.folder)
+            found = filter(None, (_OF_DRIVER.match(file.base_name) for file in files))
+            self._driver = 1 + max((int(each[1]) for each in found), default=0)
         for trial in dict.fromkeys(part[_TRIAL] for part in parts):
-            path = self._path(f"{_EVENTS}_{self._driver:09}_{trial}")
+            news = [part for part in parts if part[_TRIAL] == trial]
+            own = [*self._parts.get(trial, ()), *news]
+            path = self._made(f"{_EVENTS}_{self._driver:09}_{trial}")
             with self._filesystem.open_output_stream(path) as stream:
-                stream.write(_as_lines(self._parts[trial]))
+                stream.write(_as_lines(own))
+            self._parts[trial] = own
 
     def write(self, name: str, record: Mapping[str, Any]) -> None:
         """Write a record that is none of a trial, in place of an earlier one of that name."""
-        path = self._path(name)
+        path = self._made(name)
         # Whoever dies while writing leaves the earlier record as it was.
         draft = path + ".draft"
         with self._filesystem.open_output_stream(draft) as stream:
@@ -105,7 +110,7 @@ class Journal:
         """Return the records of all trials, and what is about none, by name."""
         records: dict[str, dict[str, Any]] = {}
         files = [each.path for each in _listed(self._filesystem, self.folder) if each.is_file]
-        for path in sorted(files):
+        for path in sorted(files, key=lambda path: (f"/{_EVENTS}" in path, path)):
             name, suffix = posixpath.splitext(posixpath.basename(path))
             if suffix == _SUFFIX and name != RECOMMENDATION:
                 for part in self._lines(path):
@@ -124,10 +129,14 @@ class Journal:
         return next(self._lines(path), None) if is_there else None
 
     def _path(self, name: str) -> str:
-        if not self._made:
-            self._filesystem.create_dir(self.folder, recursive=True)
-            self._made = True
         return posixpath.join(self.folder, name + _SUFFIX)
+
+    def _made(self, name: str) -> str:
+        """Return the path of a file in the folder, which is made."""
+        if not self._is_made:
+            self._filesystem.create_dir(self.folder, recursive=True)
+            self._is_made = True
+        return self._path(name)
 
     def _lines(self, path: str) -> Iterator[dict[str, Any]]:
         with self._filesystem.open_input_stream(path) as stream:
@@ -254,25 +263,25 @@ class EventLog:
         stored = journal.read()
         n = self.take_over(stored)
         last = self._last_begun
-        if earlier not in (None, journal.run):
-            if self._is_without_events:
-                raise ValueError(
-                    f"the search was saved in the run {earlier}, whose events cannot be read any "
-                    f"more; restore it where the experiment's storage is."
-                )
-            self.lose(set(self.experiment.open) - {last}, LEFT)
-        if last in self.experiment.open and self.experiment.settle(last) is None:
-            # Killed before its first snapshot, an experiment begins with the same again.
-            self.lose([last], "it was made before", is_withdrawn=True)
+        is_other = earlier not in (None, journal.run)
+        if is_other and self._is_without_events:
+            raise ValueError(
+                f"the search was saved in the run {earlier}, whose events cannot be read any "
+                f"more; restore it where the experiment's storage is."
+            )
         for name, record in self._records.items():
             there = stored.get(name, {})
             news = {key: each for key, each in record.items() if each != there.get(key)}
             if news:
-                news[EVENTS] = [
-                    each for each in record[EVENTS] if each not in there.get(EVENTS, ())
-                ]
+                known = there.get(EVENTS, ())
+                news[EVENTS] = [each for each in record[EVENTS] if each not in known]
                 self._unwritten.append({_TRIAL: name, **news})
-        self._write()
+        with self.at_once():
+            if is_other:
+                self.lose(set(self.experiment.open) - {last}, LEFT)
+            if last in self.experiment.open and self.experiment.settle(last) is None:
+                # Killed before its first snapshot, an experiment begins with the same again.
+                self.lose([last], "it was made before", is_withdrawn=True)
         return n
 
     def take_over(self, records: Records, run: str | None = None) -> int:

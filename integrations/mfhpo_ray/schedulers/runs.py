@@ -189,16 +189,22 @@ def adapt(records: Mapping[str, dict[str, Any]], runs: Runs) -> int:
 
 
 def _as_restored(events: list[Event], run: Run, configuration: Mapping[str, Any]) -> list[Event]:
-    renewed = [
-        replace(event, configuration=configuration) if isinstance(event, Begun) else event
-        for event in events
-    ]
-    last = events[-1]
-    has_failed = isinstance(last, Ended) and last.value is None and last.stopped_at is None
-    is_lost = isinstance(last, Lost) and not last.is_withdrawn
-    if (has_failed or is_lost) and not run.trial.is_finished():
-        cost = getattr(last, "cost", None)
-        renewed[-1] = Lost(id=last.id, order=last.order, why=AGAIN, cost=cost, will_retry=True)
+    """Return what was told, of the trial's configuration; what is run again has not failed."""
+    again = {event.retry_of for event in events if isinstance(event, Begun)}
+    if not run.trial.is_finished():
+        again.add(events[-1].id)
+    renewed: list[Event] = []
+    for event in events:
+        has_failed = isinstance(event, Ended) and event.value is None and event.stopped_at is None
+        is_lost = isinstance(event, Lost) and not event.is_withdrawn
+        if isinstance(event, Begun):
+            renewed.append(replace(event, configuration=configuration))
+        elif (has_failed or is_lost) and event.id in again:
+            cost = getattr(event, "cost", None)
+            lost = Lost(id=event.id, order=event.order, why=AGAIN, cost=cost, will_retry=True)
+            renewed.append(lost)
+        else:
+            renewed.append(event)
     return renewed
 
 

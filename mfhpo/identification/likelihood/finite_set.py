@@ -16,7 +16,7 @@ Before all were used, it depends on what is known about the values:
 """
 
 import math
-import warnings
+from collections import Counter
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -31,7 +31,7 @@ from mfhpo.identification.likelihood.blocks import (
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.confidence import EmpiricalBernsteinRadius
 from mfhpo.knowledge.fidelity import MOST_SHUFFLED
-from mfhpo.knowledge.noise import Bounded, Noise, NoiseContradictedWarning
+from mfhpo.knowledge.noise import Bounded, Noise
 from mfhpo.problem import Recommendation
 from mfhpo.racing.claims import evaluations_to_see
 from mfhpo.racing.rule import Known
@@ -49,10 +49,12 @@ _DRAWN_ANEW = "what is random on a replicate is drawn anew in each evaluation"
 
 # Coarse values are often equal by chance. So many are repeated that one would have differed if such
 # a share of all would, and on at least such a share of the replicates.
-_SHARE_THAT_DIFFERS = 0.5
+_SHARE_THAT_DIFFERS = 0.2
 _REPEATED_SHARE = 0.1
 
-_ROUNDING = 1e-12  # of the largest value: means of equal values differ by less
+_MOST_FAILED = 3  # second evaluations of an arm
+
+_ROUNDING = 1e-12  # of the larger value: means of equal values differ by less
 
 
 def most_repeated(n_replicates: int, delta: float) -> int:
@@ -101,39 +103,68 @@ class FiniteSet:
     def repeats(self, known: Known) -> list[tuple[int, int]]:
         """Return the arms and blocks to evaluate twice before a winner's claim is made.
 
-        They are one value of each arm that decides: the winner, its closest rival and the baseline.
-        If any of their values are equal, and so may be by chance, there are more.
+        They are one value of each arm that is compared, on different replicates. If any values are
+        equal, and so may be by chance, there are more. After a few failures, an arm has none.
+        """
+        pairs, again = self._pairs(known), self.blocks.again
+        equal = Counter(arm for (arm, _), second in again.items() if second is not None)
+        failed = Counter(arm for (arm, _), second in again.items() if second is None)
+        wanted = self._n_wanted(known, pairs) - equal.total()
+        found: list[tuple[int, int]] = []
+        for arm, block in pairs:
+            is_unseen = not equal[arm] and arm not in {each for each, _ in found}
+            may_be = (arm, block) not in again and failed[arm] < _MOST_FAILED
+            if may_be and (is_unseen or len(found) < wanted):
+                found.append((arm, block))
+        return found
+
+    def _compared(self, known: Known) -> BoolArray:
+        roster = known.roster
+        return np.asarray(~(roster.withdrawn | roster.merged | roster.ruled_out))
+
+    def _pairs(self, known: Known) -> list[tuple[int, int]]:
+        """Return the arms and blocks that may be evaluated twice, each arm in turn.
+
+        There are none while a winner's claim may rest on values that were not seen.
         """
         winner, n = known.winner, known.most_blocks
         is_known = winner is not None and (self.is_bounded or self.complete(known)[winner])
         if winner is None or n is None or not (is_known and self.is_finite(known)):
             return []
-        others, values, again = known.roster.rivals(winner), self.blocks.values, self.blocks.again
-        others = others[~np.isnan(self.leads(winner, others))]
-        closest = others[np.argsort(self.leads(winner, others), kind="stable")[:1]]
-        arms = np.unique([winner, *closest, *others[others == known.baseline]])
-        seen = np.argwhere(~np.isnan(values[arms, :n].T))
-        pairs = [(int(arms[place]), block) for block, place in seen.tolist()]
-        wanted = len(arms)
-        if len({values[pair] for pair in pairs}) < len(pairs):
-            wanted = max(wanted, most_repeated(n, known.delta))
-        wanted -= sum(again.get(pair) is not None for pair in pairs)
-        return [pair for pair in pairs if pair not in again][: max(wanted, 0)]
+        arms = np.flatnonzero(self._compared(known))
+        leads = np.where(arms == winner, -np.inf, self.leads(winner, arms))
+        arms = arms[np.argsort(leads, kind="stable")]
+        seen = [np.flatnonzero(~np.isnan(self.blocks.values[arm, :n])).tolist() for arm in arms]
+        turns = range(max(map(len, seen), default=0))
+        return [
+            (int(arm), blocks[(turn + place) % len(blocks)])
+            for turn in turns
+            for place, (arm, blocks) in enumerate(zip(arms, seen, strict=True))
+            if turn < len(blocks)
+        ]
+
+    def _n_wanted(self, known: Known, pairs: list[tuple[int, int]]) -> int:
+        """Return how many evaluations have to be made twice, with the same values."""
+        least = len({arm for arm, _ in pairs})
+        if len({self.blocks.values[pair] for pair in pairs}) == len(pairs):
+            return least
+        failed = sum(second is None for second in self.blocks.again.values())
+        most = most_repeated(known.most_blocks or 1, known.delta)
+        return max(least, min(most, len(pairs) - failed))
 
     def find_random(self, known: Known) -> bool:
-        """Note a second value that differs from the first, if there is one; with a warning."""
+        """Note a second value that differs from the first; return whether there is one."""
         value = known.labels.value
         for (arm, block), second in self.blocks.again.items() if self.is_finite(known) else ():
             first = float(self.blocks.values[arm, block])
-            if second is not None and abs(second - first) > self._rounding:
+            if second is not None and not math.isclose(first, second, rel_tol=_ROUNDING):
                 self.n_random = known.most_blocks
                 self.random = (
                     f"{known.labels.arm(arm)} gave {value(first):.6g} and then {value(second):.6g} "
                     f"on the same replicate: values are random there, so that no mean is exact, "
-                    f"and evaluations on the {self.n_random} replicates are repeated. Fix what is "
-                    f"random, or seed it by the replicate"
+                    f"and evaluations on the {self.n_random} replicates may be repeated. Fix what "
+                    f"is random, or seed it by the replicate"
                 )
-                warnings.warn(self.random, NoiseContradictedWarning, stacklevel=7)
                 return True
         return False
 
@@ -147,11 +178,11 @@ class FiniteSet:
         found = values[leader] - values[others]
         counts = (~np.isnan(found)).sum(axis=1)
         leads = np.nansum(found, axis=1) / np.where(counts > 0, counts, np.nan)
-        return np.where(np.abs(leads) <= self._rounding, 0.0, leads)
+        return np.where(np.abs(leads) <= self._rounding(leader, others), 0.0, leads)
 
-    @property
-    def _rounding(self) -> float:
-        return _ROUNDING * float(np.nanmax(np.abs(self.blocks.values), initial=0.0))
+    def _rounding(self, leader: int, others: IntArray) -> FloatArray:
+        sizes = np.fmax.reduce(np.abs(self.blocks.values), axis=1, initial=0.0)
+        return np.asarray(_ROUNDING * np.fmax(sizes[leader], sizes[others]))
 
     def evidence(
         self, known: Known, leader: int, others: IntArray, epsilon: float, wanted: float
@@ -168,7 +199,8 @@ class FiniteSet:
             found = np.full(len(others), -np.inf)
         exact = self.exact(known, leader, others)
         if exact.any():
-            no_better = self.leads(leader, others[exact]) + epsilon >= -self._rounding
+            rounding = self._rounding(leader, others[exact])
+            no_better = self.leads(leader, others[exact]) + epsilon >= -rounding
             found[exact] = np.where(no_better, np.inf, -np.inf)
         return found
 
@@ -206,14 +238,16 @@ class FiniteSet:
 
     def is_exact(self, known: Known) -> bool:
         """Tell whether all arms that are compared were evaluated on all replicates, some twice."""
-        roster = known.roster
-        compared = ~(roster.withdrawn | roster.merged | roster.ruled_out)
+        compared = self._compared(known)
         is_complete = bool(compared.any() and self.complete(known)[compared].all())
         return is_complete and self.is_checked(known)
 
     def is_checked(self, known: Known) -> bool:
         """Tell whether the winner's claim rests on values that were seen to be fixed."""
-        return known.winner is not None and not self.repeats(known)
+        pairs = self._pairs(known)
+        equal = {pair for pair, second in self.blocks.again.items() if second is not None}
+        is_each_seen = {arm for arm, _ in pairs} <= {arm for arm, _ in equal}
+        return bool(pairs) and is_each_seen and len(equal) >= self._n_wanted(known, pairs)
 
     def words(self, known: Known, usual: Recommendation) -> Recommendation:
         """Say what comparisons rest on."""
@@ -225,7 +259,7 @@ class FiniteSet:
         about += f": {len(self.blocks.rounds)} complete rounds"
         n_equal = sum(second is not None for second in self.blocks.again.values())
         if is_finite and n_equal:
-            about += f"; {n_equal} evaluations were made twice and gave the same values"
+            about += f"; evaluations made twice, with the same values: {n_equal}"
         if is_exact:
             usual = replace(usual, reason=f"all {known.most_blocks} replicates were used")
         elif self.is_bounded:

@@ -9,7 +9,7 @@ import pyarrow.fs
 
 from mfhpo.experiment import Assignment, Ended, RaceSettings
 from mfhpo_ray.experiment.encoding import decode, described, encode
-from mfhpo_ray.experiment.journal import EventLog, Journal
+from mfhpo_ray.experiment.journal import EventLog, Journal, events_in
 
 ARMS = [{"f": math.sin, "size": (2, 3)}, {"f": math.cos, "size": (2, 3)}, {"f": lambda x: x + 1}]
 SETTINGS = RaceSettings.of(ARMS, sigma=1.0, epsilon=0.5, seed=0, describe=described)
@@ -58,6 +58,15 @@ def test_that_all_events_are_in_one_file(tmp_path: Path) -> None:
     told = log(tmp_path)
     evaluate(told, "a", "a:2")
     assert [path.name for path in tmp_path.iterdir()] == ["events.jsonl"]
+
+
+def test_that_another_run_has_the_events_in_their_order(tmp_path: Path) -> None:
+    told = log(tmp_path / "1")
+    evaluate(told, "a", ends=False)
+    evaluate(told, "b", ends=False)
+    told.connect(journal(tmp_path / "2"))
+    kinds = [type(event).__name__ for event in events_in(journal(tmp_path / "2").read()["a"])]
+    assert kinds == ["Begun", "Lost"]
 
 
 DESCRIBED = [

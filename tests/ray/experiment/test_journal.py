@@ -76,6 +76,42 @@ def test_a_store_that_appends_nothing_gets_a_file_for_each_trial_and_driver(tmp_
     assert len(list(tmp_path.iterdir())) == 5
 
 
+def test_a_failed_write_is_made_once_more_and_no_file_is_written_over(tmp_path):
+    files = pyarrow.fs.LocalFileSystem()
+
+    class Objects:
+        type_name = "s3"
+        is_down = True
+
+        def open_output_stream(self, path):
+            if self.is_down:
+                raise OSError("no connection")
+            return files.open_output_stream(path)
+
+        def __getattr__(self, name):
+            return getattr(files, name)
+
+    store = Objects()
+    journal = Journal(store, str(tmp_path))
+    for _ in range(3):
+        with pytest.raises(OSError, match="no connection"):
+            journal.append(PARTS)
+    store.is_down = False
+    journal.append(PARTS)
+    assert sum(len(file.read_text().split("\n")) for file in tmp_path.iterdir()) == 3 + 2 * 2
+    (tmp_path / "recommendation.jsonl.draft").write_text("{}")  # counted by nobody
+    Journal(store, str(tmp_path)).append([{"trial": "c", "events": [A]}])
+    (tmp_path / "recommendation.jsonl.draft").unlink()
+    Journal(store, str(tmp_path)).append([{"trial": "c", "events": [END]}])
+    assert journal.read() == {**RECORDS, "c": {"events": [A, END]}}
+
+
+def test_reading_makes_no_folder(journal, tmp_path):
+    assert journal.read_one("recommendation") is None
+    assert journal.read() == {}
+    assert not list(tmp_path.iterdir())
+
+
 def stored(tmp_path, timestamp=None):
     storage = StorageContext(str(tmp_path), experiment_dir_name="race", trial_dir_name="t")
     if timestamp is not None:

@@ -1,6 +1,7 @@
 """IISEScheduler in virtual time: trials that crash, hang, diverge, or begin again."""
 
 import math
+import warnings
 from collections import Counter, defaultdict
 from dataclasses import replace
 
@@ -58,6 +59,20 @@ def test_what_ray_tries_again_after_a_restart_goes_on(shared_journal):
     assert crashed & started(second)
     # What the crashed attempts have cost is paid.
     assert answer.cost >= before.recommendation().cost
+
+
+@pytest.mark.parametrize("stopped_at", [5.0, 12.0, 20.0])
+def test_what_ray_tried_again_has_not_failed_after_one_more_restart(shared_journal, stopped_at):
+    broken = Spoiled(curves_of(), lambda config, iteration: config["arm"] == 3 and iteration == 1)
+    options = {"slots": 4, "checkpoints": True}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ArmWithdrawnWarning)
+        simulate(declared(), grid(5, 10), broken, time_budget=30.0, **options)
+    simulate(declared(), grid(5, 10), curves_of(), time_budget=stopped_at, **options)
+    scheduler = declared()
+    race(scheduler, grid(5, 10), curves_of(), **options)
+    answer = scheduler.recommendation()
+    assert (answer.arm, answer.certified, answer.failures) == (3, True, 0)
 
 
 @st.composite
