@@ -74,16 +74,16 @@ _Z90 = 1.645
 _DRAWS, _JITTER = 200, 1e-9  # of utilities, from the posterior of each player
 
 
-class _RandomProfiles(GamePolicy):
+class _RandomProfiles:
     """Random profiles at the target."""
 
-    def propose(self, awaited: Sequence[Queried]) -> Query | None:
+    def propose(self, game: GamePolicy, awaited: Sequence[Queried]) -> Query | None:
         """Return a random profile."""
-        rng = np.random.default_rng((self.seed, len(self.history), len(awaited)))
-        return self.target_query(rng.random(len(self.actions.parameters)))
+        rng = np.random.default_rng((game.seed, len(game.history), len(awaited)))
+        return game.target_query(rng.random(len(game.actions.parameters)))
 
 
-class ProbabilityOfEquilibrium(GamePolicy):
+class ProbabilityOfEquilibrium:
     """The profile that is an equilibrium with the largest probability, at the target fidelity.
 
     Picheny, Binois and Habbal, A Bayesian optimization approach to find Nash equilibria, Journal of
@@ -92,15 +92,15 @@ class ProbabilityOfEquilibrium(GamePolicy):
     a profile is the product over the players. All profiles of the game are looked at.
     """
 
-    def propose(self, awaited: Sequence[Queried]) -> Query | None:
+    def propose(self, game: GamePolicy, awaited: Sequence[Queried]) -> Query | None:
         """Return the profile with the largest probability."""
-        rng = np.random.default_rng((self.seed, len(self.history), len(awaited)))
-        shape = self.actions.shape
+        rng = np.random.default_rng((game.seed, len(game.history), len(awaited)))
+        shape = game.actions.shape
         assert shape is not None
         probability = np.ones(math.prod(shape))
-        for player in range(len(self.actions)):
-            probability *= _stays(self, player, shape, rng)
-        return self.target_query(self.actions.profiles[int(np.argmax(probability))])
+        for player in range(len(game.actions)):
+            probability *= _stays(game, player, shape, rng)
+        return game.target_query(game.actions.profiles[int(np.argmax(probability))])
 
 
 def _stays(
@@ -152,8 +152,8 @@ METHODS: dict[str, Callable[[RandomGame, float, float], GamePolicy]] = {
     "MF-UCB-PNE, fitted": _fitted,
     "MF-UCB-PNE, Eq. 24": _policy(MFUCBPNE, information="level"),
     _PEER: _policy(UCBPNE),
-    "probability of equilibrium": _policy(ProbabilityOfEquilibrium),
-    "random": _policy(_RandomProfiles),
+    "probability of equilibrium": _policy(GamePolicy, rule=ProbabilityOfEquilibrium()),
+    "random": _policy(GamePolicy, rule=_RandomProfiles()),
 }
 
 

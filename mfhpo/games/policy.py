@@ -1,11 +1,10 @@
 """The run of a search for an equilibrium: what was told and paid, models that learn, answers."""
 
-import abc
 import numbers
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -48,8 +47,15 @@ class Queried(NamedTuple):
     utilities: tuple[float | None, ...] = ()
 
 
-class GamePolicy(abc.ABC):
-    """Decides which profile of a game is evaluated next, at which fidelities.
+class Rule(Protocol):
+    """Decides what is queried next; it holds its settings only."""
+
+    def propose(self, game: "GamePolicy", awaited: Sequence[Queried]) -> Query | None:
+        """Return the next query, which the budget pays for beside those under way."""
+
+
+class GamePolicy:
+    """Runs a rule that decides which profile of a game is evaluated next, at which fidelities.
 
     It proposes one query at a time; who wants several asks again, with those before as pending.
     Queries are evaluated anywhere and told in any order. Larger utilities are better.
@@ -64,6 +70,11 @@ class GamePolicy(abc.ABC):
         will. With `joint`, of a run, which serves all players.
     budget
         What may be paid in all, in the unit of the costs.
+    rule
+        What decides, by ``propose(game, awaited)``.
+    about
+        What the information of queries is about: the utility at the "target" or at their "level".
+        None: the rule does not ask for it.
     joint
         Whether one run serves all players: they are at the same level then, and it is paid for
         once. Otherwise each player's utility is measured by itself.
@@ -84,15 +95,13 @@ class GamePolicy(abc.ABC):
         Of quasi-random profiles and of the moves of searches.
     """
 
-    # What the information of queries is about: the utility at the target or at their level. None:
-    # nothing is decided by it.
-    about: About | None = None
-
     def __init__(
         self,
         players: Mapping[str, Mapping[str, Numeric | OneOf]],
         costs: Sequence[float] | Mapping[str, Sequence[float]],
         budget: float,
+        rule: Rule,
+        about: About | None = None,
         *,
         joint: bool = False,
         beta: float = 1.5,
@@ -109,6 +118,7 @@ class GamePolicy(abc.ABC):
         self.beta = check_positive("beta", beta)
         self.probability = check_probability("probability", probability)
         self.seed = seed
+        self._rule, self._about = rule, about
         if self.costs.of_evaluation > self.budget:
             raise ValueError(
                 f"budget must be at least {self.costs.of_evaluation:g}, what one evaluation of all "
@@ -162,7 +172,7 @@ class GamePolicy(abc.ABC):
                 awaited.append(self._queried(query, features))
                 for model, level in zip(self.models, query.levels, strict=True):
                     model.add(features, level, None)
-            chosen = self.propose(awaited)
+            chosen = self._rule.propose(self, awaited)
         finally:
             self.models = known
         is_lost = bool(self.history) and not self.has_seen
@@ -174,10 +184,6 @@ class GamePolicy(abc.ABC):
         rng = np.random.default_rng((self.seed, len(self.history), len(awaited), 1))
         at = self.actions.profiles[rng.integers(len(self.actions.profiles))]
         return Query(self.actions.space.at(at), chosen.levels)
-
-    @abc.abstractmethod
-    def propose(self, awaited: Sequence[Queried]) -> Query | None:
-        """Return the next query, which the budget pays for beside those under way."""
 
     def tell(self, query: Query, utilities: Sequence[float | None]) -> None:
         """Learn what a query gave: one utility for each player, ValueError for what does not fit.
@@ -292,9 +298,9 @@ class GamePolicy(abc.ABC):
 
     def _queried(self, query: Query, features: FloatArray) -> Queried:
         information = 0.0
-        if self.about is not None:
+        if self._about is not None:
             for model, level in zip(self.models, query.levels, strict=True):
-                told = information_of(model, features[None, :], self.about)
+                told = information_of(model, features[None, :], self._about)
                 information += float(told[level, 0])
         return Queried(query, self.cost_of(query), information)
 

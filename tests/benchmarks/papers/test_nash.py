@@ -3,7 +3,7 @@ import pytest
 
 from benchmarks.papers import nash
 from benchmarks.papers.nash_applications import access, informed_power, power
-from mfhpo.games import Query
+from mfhpo.games import GamePolicy, Query
 from mfhpo.search import Numeric
 
 
@@ -12,7 +12,7 @@ def test_the_profile_of_the_largest_probability(monkeypatch):
     places = tuple((np.arange(11) / 10).tolist())
     players = {"row": {"x": Numeric(places)}, "column": {"y": Numeric(places)}}
     for seed in range(5):
-        policy = nash.ProbabilityOfEquilibrium(players, (1, 5), 120.0)
+        policy = GamePolicy(players, (1, 5), 120.0, nash.ProbabilityOfEquilibrium())
         rng = np.random.default_rng(seed)
         for x, y in rng.choice(places, (6, 2)).tolist():
             policy.tell(Query({"x": x, "y": y}, (1, 1)), rng.standard_normal(2).tolist())
