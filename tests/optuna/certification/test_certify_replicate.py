@@ -3,7 +3,7 @@ import math
 import numpy as np
 import optuna
 import pytest
-from mfhpo_optuna.report.reading import read_study
+from mfhpo_optuna.visualization.reading import read_study
 from optuna.trial import create_trial
 
 from mfhpo import Bounded
