@@ -154,6 +154,7 @@ GIVEN = {
     "docs/how-to/pytorch.md": "9 27",
     "docs/how-to/scikit-learn.md": "1.7",
     "docs/how-to/ray.md": "17 0.05 22 64 1.4 3 80 52 8 40 17",
+    "docs/how-to/portfolios.md": "0 1 2.0 08 11 14 21 29",
     "docs/how-to/questions.md": "0 0.05 1 800 9,600",
     "docs/how-to/replicates.md": "0 5 8 10 30 40 10,000",
     "docs/how-to/report.md": "0 1 2 3 4",
