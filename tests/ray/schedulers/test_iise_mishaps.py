@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ray.tune.experiment import Trial
 from ray.tune.search import ConcurrencyLimiter
 
+from benchmarks.tune_clock import simulate
 from mfhpo import Bias
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo_ray import IISEScheduler, MFEliminationScheduler
