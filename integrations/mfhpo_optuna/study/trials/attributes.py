@@ -1,7 +1,6 @@
 """The attributes of studies and trials by which samplers, pruners and enforcers of limits talk.
 
-Whoever may write to a storage may write them, so `read_attribute` checks each of them, and what is
-wrong counts as not there. `write_attribute` keeps to what databases hold.
+Anybody may have written them: `read_attribute` checks each, and what is wrong counts as not there.
 """
 
 from __future__ import annotations
