@@ -7,7 +7,7 @@ from collections.abc import Collection
 import numpy as np
 import numpy.typing as npt
 
-from mfhpo.racing.claims import unseen_share
+from mfhpo.racing.sentences import unseen_share
 
 _CLAIM = re.compile(r"within (?:epsilon = )?([-+.\de]+) of the best of (?:the )?(\d+)")
 _NOT_COMPARED = re.compile(r"not compared  (?:arm|trial|candidate) (\d+).*: failed (\d+) of (\d+)")

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
-from mfhpo.racing.claims import joined, outcomes_in_words
+from mfhpo.racing.sentences import joined, outcomes_in_words
 
 Standing = Literal["certified", "best so far", "not told apart", "worse", "failed"]
 

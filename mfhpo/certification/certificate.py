@@ -10,7 +10,7 @@ from mfhpo._validation import plain
 from mfhpo.certification.baseline import Baseline
 from mfhpo.certification.candidates import CandidateResult
 from mfhpo.certification.selection import new_data_in_words
-from mfhpo.racing.claims import (
+from mfhpo.racing.sentences import (
     FIXED,
     corrected_in_words,
     joined,

@@ -35,9 +35,9 @@ from mfhpo.identification.likelihood.blocks import Blocks
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import Bounded, SubGaussian, within_range
 from mfhpo.problem import Labels, Observation, Policy, Problem, Pull
-from mfhpo.racing.claims import joined, unseen_in_words
 from mfhpo.racing.declaration import SigmaLike, as_noise, mirrored_noise
 from mfhpo.racing.race import Race
+from mfhpo.racing.sentences import joined, unseen_in_words
 
 MakeCertifier: TypeAlias = Callable[..., Policy]
 """Makes the policy that certifies a shortlist, of a problem with one level and of options."""

@@ -16,9 +16,9 @@ from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.fidelity import MOST_SHUFFLED
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, Noise, SubGaussian
 from mfhpo.knowledge.studentised import log_evidence
-from mfhpo.racing.claims import evaluations_to_see
 from mfhpo.racing.declaration import as_noise
 from mfhpo.racing.extra_pulls import SHARE_TO_SEE
+from mfhpo.racing.sentences import evaluations_to_see
 from mfhpo.racing.text import params_in_words
 
 # The best and the last of six values of a study mostly differ by so many standard deviations of

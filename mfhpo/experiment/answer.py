@@ -13,7 +13,7 @@ from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.selection import new_data_in_words
 from mfhpo.games.equilibrium import Dissatisfaction, Equilibrium, Utility
 from mfhpo.problem import Recommendation
-from mfhpo.racing.claims import FIXED, bounds_in_words, never_in_words, wrong_in_words
+from mfhpo.racing.sentences import FIXED, bounds_in_words, never_in_words, wrong_in_words
 from mfhpo.racing.text import cut, params_in_words
 from mfhpo.search.standing import chance_in_words, left_in_words
 

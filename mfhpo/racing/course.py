@@ -11,10 +11,10 @@ from mfhpo.knowledge.arrays import BoolArray, IntArray
 from mfhpo.knowledge.bias import Bias, Kind, estimate_bias
 from mfhpo.knowledge.noise import NoiseContradictedWarning
 from mfhpo.problem import Observation, Pull
-from mfhpo.racing.claims import outcomes_in_words
 from mfhpo.racing.evidence import Evidence
 from mfhpo.racing.extra_pulls import is_confirmed_by, widen
 from mfhpo.racing.rule import Known, Rule
+from mfhpo.racing.sentences import outcomes_in_words
 
 # Probability with which an arm ever leaves that fails in half of its evaluations: so many are
 # tolerated, as it then costs twice as much as one that never fails.

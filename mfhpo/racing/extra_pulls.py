@@ -8,8 +8,8 @@ from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.bias import Bias, BiasAudit, BiasContradictedWarning
 from mfhpo.knowledge.confidence import MixtureRadius
 from mfhpo.problem import Pull
-from mfhpo.racing.claims import evaluations_to_see
 from mfhpo.racing.rule import Known
+from mfhpo.racing.sentences import evaluations_to_see
 
 SHARE_TO_SEE = 1.0 / 6.0
 """A certificate by normal noise waits until its arm's outcomes of this share would have been seen.

@@ -7,11 +7,11 @@ import numpy as np
 
 from mfhpo.knowledge.noise import within_range
 from mfhpo.problem import Recommendation
-from mfhpo.racing.claims import joined, unseen_in_words, unseen_share
 from mfhpo.racing.course import outcomes, why_nothing_is_certified
 from mfhpo.racing.extra_pulls import is_short_at_target, lacking
 from mfhpo.racing.noise_evidence import LEAST_REPEATS
 from mfhpo.racing.rule import Known
+from mfhpo.racing.sentences import joined, unseen_in_words, unseen_share
 
 _SAME = "draw a new seed or split in every evaluation, or declare sigma=0 if there is no noise"
 

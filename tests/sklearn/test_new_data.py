@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from benchmarks import new_data_interval
 from mfhpo.certification.selection import interval_for_new_data
-from mfhpo.racing.claims import FIXED
+from mfhpo.racing.sentences import FIXED
 from mfhpo_sklearn import MFSearchCV, SpaceSearchCV, certify
 from mfhpo_sklearn.splits import Splits
 

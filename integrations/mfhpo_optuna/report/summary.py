@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from mfhpo import Bounded, SubGaussian
-from mfhpo.racing.claims import FIXED, bounds_in_words, corrected_in_words, wrong_in_words
 from mfhpo.racing.declaration import as_noise
+from mfhpo.racing.sentences import FIXED, bounds_in_words, corrected_in_words, wrong_in_words
 from mfhpo.racing.text import clean, params_in_words
 from mfhpo_optuna.report.ledger import COST_UNIT, Ledger
 from mfhpo_optuna.study.trials.attributes import FIDELITY_KEY, read_attribute

@@ -33,8 +33,8 @@ from mfhpo.knowledge.confidence import EmpiricalBernsteinRadius
 from mfhpo.knowledge.fidelity import MOST_SHUFFLED
 from mfhpo.knowledge.noise import Bounded, Noise
 from mfhpo.problem import Recommendation
-from mfhpo.racing.claims import evaluations_to_see
 from mfhpo.racing.rule import Known
+from mfhpo.racing.sentences import evaluations_to_see
 
 FEW = 10
 """So many replicates without bounds or fewer are all used before anything is claimed."""

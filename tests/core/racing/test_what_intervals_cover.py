@@ -6,7 +6,7 @@ from mfhpo import RCUCB, MFTopTwo, Observation, Problem, SubGaussian
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certification import Certification
 from mfhpo.experiment import Answer
-from mfhpo.racing.claims import FIXED
+from mfhpo.racing.sentences import FIXED
 from tests.core.search.test_budgeted import Run, make
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import optuna
 import pytest
 
-from mfhpo.racing.claims import FIXED
+from mfhpo.racing.sentences import FIXED
 from mfhpo_optuna import IISESampler, SearchSampler
 from tests.optuna.report.conftest import noisy, summarised
 

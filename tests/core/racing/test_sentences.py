@@ -6,7 +6,7 @@ from scipy import stats
 
 from mfhpo import Gaussian
 from mfhpo.certification.certification import Certification
-from mfhpo.racing.claims import unseen_in_words, unseen_share
+from mfhpo.racing.sentences import unseen_in_words, unseen_share
 from tests.core.certification.races import KINDS, by_looks, evaluate, in_blocks, race_of, tell
 
 pytestmark = pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
