@@ -201,8 +201,9 @@ def _bare_policy(events):
 
 
 def _journalled(experiment):
-    [journal] = Journal.of_runs(LocalFileSystem(), str(experiment))
-    return [event for record in journal.read().values() for event in events_in(record)]
+    journals = Journal.of_runs(LocalFileSystem(), str(experiment))  # none at the beginning
+    records = [record for journal in journals for record in journal.read().values()]
+    return [event for record in records for event in events_in(record)]
 
 
 def _ends_in(experiment):
