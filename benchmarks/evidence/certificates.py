@@ -178,7 +178,7 @@ def certificates() -> str:
 
 
 def certify_share() -> str:
-    """How often the interval is worth quoting, by the share for the certificate."""
+    """The share of intervals worth quoting, by the share for the certificate."""
     lines = []
     for row in result("certify_share")["rows"]:
         if row["finalists"] != "usual":

@@ -1,4 +1,4 @@
-"""What portfolios are worth."""
+"""The worth of portfolios."""
 
 from benchmarks.evidence.tables import result, table
 

@@ -1,4 +1,4 @@
-"""What a larger share for the certificate buys, and what it takes from the search.
+"""The gain of a larger share for the certificate, and its price for the search.
 
     python -m benchmarks.hpo.certify_share --seeds 3 --output certify_share.json
 
@@ -46,7 +46,7 @@ RECORDED = tuple(f"{model} {data} table" for model in _MODELS for data in _DATA)
 """Tables of enough configurations for 100 full evaluations."""
 
 BUDGETS = (50.0, 100.0)
-"""Of each task, the first search is played for all of them, others for the first one."""
+"""The first search of each task is played for all of them, others for the first one."""
 
 SHARES = (0.1, 0.15, 0.2)
 MORE_FINALISTS = 4

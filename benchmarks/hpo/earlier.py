@@ -1,4 +1,4 @@
-"""What earlier results and beliefs are worth: regrets after few full evaluations.
+"""The worth of earlier results and beliefs: regrets after few full evaluations.
 
     python -m benchmarks.hpo.earlier --judged --seeds 5 --output earlier.json
 

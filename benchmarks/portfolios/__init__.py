@@ -1,1 +1,1 @@
-"""How the portfolios that are shipped are made, and what they are worth on other data sets."""
+"""The making of the portfolios that are shipped, and their worth on other data sets."""

@@ -1,4 +1,4 @@
-"""What portfolios are worth: regrets after a few evaluations, beside those of searches."""
+"""The worth of portfolios: regrets after a few evaluations, beside those of searches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each portfolio is made from, and what it is checked on."""
+"""The sources of each portfolio, and the data sets that it is checked on."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _lightgbm() -> Family:
 
 
 def _published(default: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What others publish, by LightGBM's names and with its values where they say none.
+    """Return what others publish, by LightGBM's names, and its values where they say none.
 
     Rounds are left out where early stopping has chosen them.
     """
@@ -210,4 +210,4 @@ FAMILIES_OF: Mapping[str, Callable[[], Family]] = {
     "svm": cache(_svms),
     "xgboost": cache(_xgboost),
 }
-"""What makes the family of each model; those of surrogates need YAHPO's files."""
+"""Makers of each model's family; those of surrogates need YAHPO's files."""

@@ -58,7 +58,7 @@ MODELS: dict[str, Callable[[Configuration, int], Any]] = {
 
 
 def recording_of(name: str) -> Recording:
-    """How the table of a model and a data set is recorded, such as of "elastic_net wine"."""
+    """Return how a table is recorded, such as that of "elastic_net wine"."""
     model, _, data_set = name.partition(" ")
     return Recording(_GRIDS[model], _ONCE, partial(_trainings, model, data_set), _SEEDS[model])
 

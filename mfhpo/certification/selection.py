@@ -1,4 +1,4 @@
-"""What a claim about these data leaves out: the excess of a winner's mean, and new data.
+"""Parts that a claim about these data leaves out: the excess of a winner's mean, and new data.
 
 The excess comes from being chosen by the same evaluations. The mean that came out largest is, on
 average, too large by

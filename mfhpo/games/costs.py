@@ -1,4 +1,4 @@
-"""What evaluations of a game cost, and the levels that tell most about the target for it."""
+"""The costs of evaluations of a game, and the levels that tell most about the target for it."""
 
 import numbers
 from collections.abc import Mapping, Sequence

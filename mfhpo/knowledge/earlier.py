@@ -1,4 +1,4 @@
-"""What a search tries first: the best of earlier results, and what its user believes in."""
+"""Configurations that a search tries first: the best of earlier results, and beliefs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known about the noise, declared or estimated, and whether values look as it says."""
+"""The noise, declared or estimated, and whether values look as it says."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -179,7 +179,7 @@ REMEDY = (
     "claims that rest on normal noise may be wrong; declare Bounded(0, 1) for accuracies, or "
     "evaluate more often"
 )
-"""What follows from a notice."""
+"""The consequence of a notice."""
 
 NORMALITY_LEVEL = 0.001
 """Probability with which normal values of any of several configurations are found not to be."""

@@ -1,4 +1,4 @@
-"""What configurations look like to a model, and which of them have a parameter."""
+"""Configurations as a model sees them, and which of them have a parameter."""
 
 from __future__ import annotations
 

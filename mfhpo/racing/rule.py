@@ -278,7 +278,7 @@ class Known:
 
     @property
     def threshold(self) -> float:
-        """What the evidence against a single arm must reach: ln((K - 1) / delta)."""
+        """The least evidence against a single arm that counts: ln((K - 1) / delta)."""
         return math.log(max(1, self.problem.n_arms - 1) / self.delta)
 
     @property

@@ -1,4 +1,4 @@
-"""What the commands share: studies in storages that exist, and what is printed."""
+"""Parts that the commands share: studies in storages that exist, and what is printed."""
 
 import json
 from pathlib import Path

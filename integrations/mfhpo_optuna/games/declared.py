@@ -149,7 +149,7 @@ class GameFidelity:
 
 
 class GameSpace:
-    """What is known about the distributions with which an objective asks for parameters.
+    """The known distributions with which an objective asks for parameters.
 
     Those are the players' and the fidelities'.
     """

@@ -1,4 +1,4 @@
-"""What shows a study to people who were not there: a page, and a note in optuna-dashboard."""
+"""A study shown to people who were not there: a page, and a note in optuna-dashboard."""
 
 import errno
 import json

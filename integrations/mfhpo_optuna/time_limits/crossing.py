@@ -1,4 +1,4 @@
-"""What goes from one process to another: messages over a socket, values and exceptions.
+"""Data that go from one process to another: messages over a socket, values and exceptions.
 
 Either process may be killed at any moment.
 """

@@ -272,7 +272,7 @@ def _how_it_ended(status: int | None) -> str:
 
 @dataclass(frozen=True)
 class End:
-    """How a trial ended: in time with an outcome, by the end of its process, or at its limit."""
+    """The end of a trial: in time with an outcome, by the end of its process, or at its limit."""
 
     how: Outcome | Exited | OutOfMemory | None  # None: at its limit of time
     seconds: float
@@ -337,7 +337,7 @@ def _served(worker: WorkerHandle, channel: Channel, answers: Answers, clock: _Cl
 
 
 class _Clock:
-    """How long an objective has run, by what its worker last said."""
+    """The seconds that an objective has run, by what its worker last said."""
 
     def __init__(self, limit: float) -> None:
         self.limit = limit

@@ -135,7 +135,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the real trial returned or raised."""
+    """The value or the error of the real trial."""
 
     number: int
     outcome: Outcome
@@ -269,7 +269,7 @@ class RemoteTrial:
 
 
 class _RemoteStudy:
-    """What callbacks of other libraries read of a trial's study."""
+    """The part of a trial's study that callbacks of other libraries read."""
 
     def __init__(self, ask: Callable[..., Any]) -> None:
         self._ask = ask

@@ -1,4 +1,4 @@
-"""What a study tells: the sampler that has run it, its evaluations, and the answers about it."""
+"""The contents of a study: its sampler, its evaluations, and the answers about it."""
 
 import math
 import warnings
@@ -194,12 +194,12 @@ class StudyReading:
 
     @property
     def is_record(self) -> bool:
-        """Whether the study is one in which `certify` records its evaluations."""
+        """True if `certify` records its evaluations in the study."""
         return self.record is not None and self.record.name == self.study.study_name
 
     @property
     def is_of_certify(self) -> bool:
-        """Whether the answer is that of `certify`."""
+        """True if the answer is that of `certify`."""
         return self.record is not None and self.answer is self.record.answer is not None
 
 
@@ -263,7 +263,7 @@ class Evaluation:
 
     @property
     def has_value(self) -> bool:
-        """Whether it gave a value."""
+        """True if it gave a value."""
         return math.isfinite(self.value)
 
     @property

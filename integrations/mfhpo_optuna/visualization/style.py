@@ -1,4 +1,4 @@
-"""What the figures share: titles, legends, colours, words and ranges."""
+"""Parts that the figures share: titles, legends, colours, words and ranges."""
 
 import math
 import textwrap

@@ -1,4 +1,4 @@
-"""What is learned of a player's utility: hyperparameters that fit, and others that may be true."""
+"""Learning a player's utility: hyperparameters that fit, and others that may be true."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""How portfolios are made and checked."""
+"""The making of portfolios, and their checks."""
 
 import itertools
 import json

@@ -62,7 +62,7 @@ def test_two_workers_make_two_of_them():
 
 
 def test_others_are_none_of_this_race():
-    """Who evaluates a replicate again that nobody asked for pays for it, and says nothing."""
+    """A second evaluation that nobody asked for is paid, and says nothing."""
     story = Story(race(2, sigma=None, epsilon=None, shares_replicates=True))
     story._tell(Found, "replicates", replicates=3)
     for id, value in (("1", 0.1), ("2", 0.3)):
