@@ -48,7 +48,6 @@ KINDS: dict[str, Kind] = core_calls.KINDS | may.named(
     (may.one_of(None, "fork", "forkserver", "spawn"), "start_method"),
     (may.optional(may.number(0, to="[]")), "timeout"),
     (may.one_of(None, "max", "order", "se", "mfe"), "variant"),
-    (may.FLAG, "warm"),
 )
 
 NOT_CALLED = {
