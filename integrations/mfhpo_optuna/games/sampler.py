@@ -120,17 +120,9 @@ class NashStudy(StudyExperiment):
         is_rival = self.experiment.settle(id) is None
         if is_rival and not isinstance(self.experiment.next(moving=id), Assignment):
             self.over.add(trial.number)
-            self._write(study, trial, {"over": True, "trial": trial.number})
+            self.note_loss(study, trial, _PROMISED, is_withdrawn=True)
+            self.under_way.give_up(trial.number)
         return True
-
-    def _write_claim(self, study: optuna.Study, trial: FrozenTrial, assignment: Assignment) -> None:
-        note = self.trials.note_for(trial, assignment, self.experiment.order)
-        self._write(study, trial, self.trials.tag_of(note))
-
-    def _write(self, study: optuna.Study, trial: FrozenTrial, tag: dict[str, Any]) -> None:
-        attributes.write_attribute(study, trial, attributes.QUERY_KEY, tag)
-        for event in self._events_of(trial):
-            self.experiment.apply(event)
 
     def value_for(self, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:
         """Return the value of a parameter; ValueError if it is nobody's, or has changed."""
