@@ -51,7 +51,7 @@ KINDS: dict[str, Kind] = core_calls.KINDS | may.named(
 )
 
 NOT_CALLED = {
-    "mfhpo_optuna": {"Fidelity", "SearchRecommendation", "StudyCertificate", "StudyDeviation"}
+    "mfhpo_optuna": {"Fidelity", "SearchRecommendation", "StudyCertificate"}
     | {"StudyEquilibrium", "StudyLimitRecommendation", "StudyRecommendation"}
     | {"TimeLimited"},  # it is `time_limited`
 }
