@@ -91,15 +91,14 @@ def _draw_slice(
     if not is_choice:
         name = f"interval, probability {game.policy.probability:g}"
         group = {"name": name, "legendgroup": "interval"}
-        lower, upper = (means - half_widths).tolist(), (means + half_widths).tolist()
-        ends = list(zip(values, lower, upper, strict=True))
+        ends = list(zip(values, means - half_widths, means + half_widths, strict=True))
         style.ribbon(figure, ends, colour, **group, **common)
     look: dict[str, Any] = {"mode": "lines", "line": {"color": colour, "width": 2}}
     if is_choice:
-        bars = {"array": style.rounded(half_widths.tolist())}
+        bars = {"array": style.rounded(half_widths)}
         look = {"error_y": bars, "marker": {"color": colour}}
     named = {"name": "gain by moving this parameter alone", "legendgroup": "gain"}
-    style.draw(figure, values, style.rounded(means.tolist()), **named, **look, **common)
+    style.draw(figure, values, means, **named, **look, **common)
     edge = {"color": "white", "width": 1}
     star = {"symbol": "star", "size": 13, "color": style.WINNER, "line": edge}
     recommended = {"name": "recommended", "legendgroup": "answer"}
@@ -156,9 +155,9 @@ def plot_dissatisfaction(study: optuna.Study, *, sampler: StudySampler | None = 
     style.ribbon(figure, ends, style.WINNER, name="interval")
     for name, colour in zip(gains[-1], itertools.cycle(style.SEVERAL)):
         line = {"color": colour, "width": 1.3, "dash": "dot"}
-        means = style.rounded([of[name].relative for of in gains])
+        means = [of[name].relative for of in gains]
         style.draw(figure, costs, means, mode="lines", line=line, name=style.literal(name))
-    largest = style.rounded([stage.epsilon for stage in stages])
+    largest = [stage.epsilon for stage in stages]
     texts = [
         style.hover(
             [f"cost {stage.cost:,.6g}", *_gain_texts(stage), *style.params_lines(stage.params)]

@@ -49,7 +49,7 @@ def draw_search(known: StudyExperiment, answer: Answer) -> Any:
         edge = [reach[0 if sign > 0.0 else 1]] * len(failed)
         _draw(figure, known, failed, y=edge, marker=marker, cliponaxis=False, name="failed")
     if again := [e for e in evaluations if e.is_replicate]:
-        style.rule(figure, again[0].begin)
+        figure.add_vline(again[0].begin, **style.DOTTED, **_TOP)
     style.head(figure, "What the search saw" + (", then new evaluations" * bool(rows)))
     if certificate is not None:
         _draw_finalists(figure, certificate.to_dict(), sign, 2)
@@ -97,8 +97,7 @@ def _draw(figure: Any, known: StudyExperiment, shown: Sequence[Evaluation], **lo
         lines = [f"trial {e.trial}: {value}{purpose}", *([level] if level else [])]
         lines += style.params_lines(known.values_of(e.arm).params)
         texts.append(style.hover(lines))
-    x, y = style.rounded([e.end for e in shown]), style.rounded([e.value for e in shown])
-    points: dict[str, Any] = {"x": x, "y": y, "text": texts}
+    points = {"x": [e.end for e in shown], "y": [e.value for e in shown], "text": texts}
     style.draw(figure, **points | look | _TOP)
 
 
@@ -161,13 +160,7 @@ def _draw_finalists(figure: Any, certificate: Mapping[str, Any], sign: float, ro
     texts = [style.hover(_lines(one)) for one in ordered]
     worth = [_worth(one) for one in ordered]
     known = [place for place, (mean, _) in enumerate(worth) if math.isfinite(mean)]
-    luck = [(place, ordered[place]["claim"], worth[place][0]) for place in known]
-    luck = [each for each in luck if math.isfinite(each[1])]
-    lines = [end for _, claim, mean in luck for end in (claim, mean, None)]
-    rows = [end for place, _, _ in luck for end in (place, place, None)]
-    dotted = {"color": style.QUIET, "width": 1, "dash": "dot"}
-    style.draw(figure, lines, rows, mode="lines", line=dotted, hoverinfo="skip", **panel)
-    values = style.rounded([worth[place][0] for place in known])
+    values = [worth[place][0] for place in known]
     dot = {"color": style.level_colour(0, 1), "size": 8}
     bars = style.error_bars([worth[place] for place in known], 2.5) | {"color": dot["color"]}
     seen = [texts[place] for place in known]
@@ -175,7 +168,7 @@ def _draw_finalists(figure: Any, certificate: Mapping[str, Any], sign: float, ro
     has_winner = winner is not None
     if has_winner and known[:1] == [0]:
         style.star(figure, (values[0], worth[0][1]), texts[0], panel)
-    claims = style.rounded([one["claim"] for one in ordered])
+    claims = [one["claim"] for one in ordered]
     circle = {"symbol": "circle-open", "size": 9, "color": style.QUIET, "line_width": 2}
     style.draw(figure, claims, range(len(ordered)), text=texts, marker=circle, **panel)
     style.head(figure, "The finalists (○ what the search had seen)", panel=row)
