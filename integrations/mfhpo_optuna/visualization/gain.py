@@ -11,7 +11,7 @@ import optuna
 
 from mfhpo.censored import ZoomingRCUCB
 from mfhpo.experiment import Answer
-from mfhpo.racing.text import name_in_words, params_in_words
+from mfhpo.racing.text import name_in_words
 from mfhpo_optuna.samplers.rcucb import LimitKind
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.study_experiment import StudyExperiment
@@ -59,10 +59,10 @@ def plot_gain(study: optuna.Study, *, sampler: StudySampler | None = None) -> go
     band = [(at, *ends) for at, _, ends in best.gains if math.isfinite(ends[1] - ends[0])]
     style.ribbon(figure, band, style.WINNER, **_TOP)
     _draw_arm(figure, best, style.WINNER, 3.0)
-    lines, text = _title(known, answer), [style.hover(_title(known, answer))]
+    lines = style.answer_title(answer)
     star = {"symbol": "star", "size": 18, "color": style.WINNER}
     at, gain = [answer.limit], [answer.gain]
-    style.draw(figure, at, gain, text=text, marker=star, name="recommended", **_TOP)
+    style.draw(figure, at, gain, text=[style.hover(lines)], marker=star, name="recommended", **_TOP)
     shares = [(point.limit, point.low, point.high) for point in answer.survival]
     style.ribbon(figure, shares, style.WINNER, **_BOTTOM)
     figure.add_vline(answer.limit, **style.DOTTED)
@@ -102,24 +102,6 @@ def _curve(known: StudyExperiment, answer: Answer, arm: int) -> _Curve:
         survival = [point.probability for point in answer.survival]
     name = name_in_words(known.values_of(arm).params, arm)
     return _Curve(name, gains, list(zip(limits, survival, strict=True)))
-
-
-def _title(known: StudyExperiment, answer: Answer) -> tuple[str, ...]:
-    stops = [
-        f"The limit stops {point.probability:.0%} of its trials, in [{point.low:.0%}, "
-        f"{point.high:.0%}]"
-        for point in answer.survival
-        if point.limit == answer.limit
-    ]
-    trials = style.counted(answer.trials, "trial")
-    return style.title(
-        f"One of {known.policy.n_arms} leads, with a limit of {answer.limit:.3g} s",
-        params_in_words(answer.params),
-        f"Gain {answer.gain:.4g} {style.between(answer.interval)} for a trial",
-        *stops,
-        f"{answer.seconds:,.4g} s in {trials}, {answer.censored:.0%} stopped",
-        f"Bounds are approximate: {answer.estimated}" if answer.estimated else "",
-    )
 
 
 def _draw_arm(figure: Any, curve: _Curve, colour: str, width: float) -> None:

@@ -154,10 +154,8 @@ def _draw(known: StudyExperiment, answer: Answer) -> Any:
             style.draw(figure, costs, places, name=name, **look, **style.RIGHT)
     style.head(figure, "What it is worth")
     style.head(figure, "When it left, and its cost", panel=2)
-    of = f"of {len(ranking)}"
-    headline = f"A race {of} configurations" if answer.arm is None else f"One {of} configurations"
     height = max(24, min(44, 480 // len(rows))) * len(rows)
-    style.lay_out(figure, style.answer_title(known, answer, headline), panels=height)
+    style.lay_out(figure, style.answer_title(answer), panels=height)
     figure.update_layout(barmode="overlay")
     worth = f"mean ({style.better(known.sign)})"
     figure.update_xaxes(title_text=worth, range=list(reach), zeroline=False, nticks=6, **style.LEFT)
@@ -195,7 +193,8 @@ def _row(race: _Race, arm: int, place: int) -> _Row:
     own = [evaluation for evaluation in race.evaluations if evaluation.arm == arm]
     spent = sum(evaluation.end - evaluation.begin for evaluation in own)
     mean, interval = mean if count else math.nan, (mean - half, mean + half)
-    if arm == answer.arm and style.is_at_target(known, answer):
+    is_at_target = not known.trials.levels or answer.level == known.trials.levels[-1]
+    if arm == answer.arm and (answer.certified or is_at_target):
         mean, interval = answer.mean, answer.interval  # of all levels together
     lines = ["no value"]
     if count:

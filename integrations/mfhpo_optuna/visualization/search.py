@@ -53,7 +53,7 @@ def draw_search(known: StudyExperiment, answer: Answer) -> Any:
     style.head(figure, "What the search saw" + (", then new evaluations" * bool(rows)))
     if certificate is not None:
         _draw_finalists(figure, certificate.to_dict(), sign, 2)
-    style.lay_out(figure, _title(known, answer), panels=panels, legend_lines=3)
+    style.lay_out(figure, style.answer_title(answer, "luckiest"), panels=panels, legend_lines=3)
     unit = " in seconds" if known.kind.in_seconds else ""
     figure.update_xaxes(title_text=f"cost paid{unit}", range=[0.0, 1.02 * cost], nticks=7, **_TOP)
     figure.update_yaxes(title_text=f"value ({style.better(sign)})", range=list(reach), **_TOP)
@@ -99,19 +99,6 @@ def _draw(figure: Any, known: StudyExperiment, shown: Sequence[Evaluation], **lo
         texts.append(style.hover(lines))
     points = {"x": [e.end for e in shown], "y": [e.value for e in shown], "text": texts}
     style.draw(figure, **points | look | _TOP)
-
-
-def _title(known: StudyExperiment, answer: Answer) -> tuple[str, ...]:
-    luck = ""
-    if answer.certificate is not None:
-        result = answer.certificate.luckiest_result  # what the search would have handed over
-        luck = f"The search's best, {result.name}, had shown {result.promise:.4g}"
-        amount = f"{abs(result.gap):.2g} {'better' if result.gap >= 0.0 else 'worse'}"
-        compared = f", {amount} than its new mean"
-        luck += compared if result.evaluations else "; it was not evaluated again"
-    tried = f"{answer.tried:,} configurations, {answer.at_target:,} at the target"
-    headline = "A search without an answer yet" if answer.arm is None else "The answer"
-    return style.answer_title(known, answer, headline, luck, tried)
 
 
 def draw_certificate(certificate: Mapping[str, Any], sign: float) -> Any:

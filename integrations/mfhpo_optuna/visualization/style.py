@@ -11,7 +11,7 @@ import numpy as np
 
 from mfhpo._validation.missing import missing
 from mfhpo.experiment import Answer
-from mfhpo.racing.text import clean, cut, params_in_words
+from mfhpo.racing.text import clean, cut
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 
 # Colours that can be told apart on white and on black, in a grey print, and by the colour-blind.
@@ -32,6 +32,8 @@ _MOST_DRAWN_ONE_BY_ONE = 1000
 
 LEFT, RIGHT = {"row": 1, "col": 1}, {"row": 1, "col": 2}
 
+# Of an answer in words, those in the title of its figure.
+_ROWS = "mean value gain baseline interval stopped because cost paid".split()
 _LINE = 60  # characters for which a report on a phone has room, below the headline of a figure
 
 # In pixels: lines of a title and of a legend, and what is between them and the panels.
@@ -218,33 +220,13 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:] if first.isalpha() else text
 
 
-def is_at_target(known: StudyExperiment, answer: Answer) -> bool:
-    """Return whether an answer's mean belongs to its interval, which is about the target."""
-    levels = known.trials.levels
-    return answer.certified or not levels or answer.level == levels[-1]
-
-
-def answer_title(
-    known: StudyExperiment, answer: Answer, headline: str, *more: str
-) -> tuple[str, ...]:
-    """Return a headline with the state of an answer, and what it is worth and has cost."""
-    fidelity, is_timed = known.kind.fidelity, known.kind.in_seconds
-    paid = f"{answer.cost:,.4g} seconds" if is_timed else f"Cost {answer.cost:,.6g}"
-    paid += f" in {counted(answer.trials + answer.failures, 'trial')}"
-    paid += f", {answer.failures:,} failed" if answer.failures else ""
-    if answer.arm is None:
-        return title(headline, sentence(answer.reason), *more, paid)
-    state = "wins, certified" if answer.certified else "leads"
-    if answer.certifies and not answer.certified:
-        state += ", not certified"
-    worth = f"{answer.mean:.4g}"
-    if is_at_target(known, answer):
-        worth += f" {between(answer.interval)}".rstrip()
-    if fidelity is not None:
-        worth += f" at {fidelity.name} = {value_text(answer.level)}"
-    reason = "" if answer.certified else sentence(answer.reason)
-    params = params_in_words(answer.params)
-    return title(f"{headline} {state}", params, worth, reason, *more, paid)
+def answer_title(answer: Answer, *more: str) -> tuple[str, ...]:
+    """Return an answer's first line, and its rows about worth and cost and `more`, by labels."""
+    first, *rows = str(answer).splitlines()
+    headline, _, params = first.partition(": ")
+    parts = [row[2:].partition("  ") for row in rows]
+    chosen = [f"{label}: {text.strip()}" for label, _, text in parts if label in (*_ROWS, *more)]
+    return title(headline, params, *chosen)
 
 
 def counted(number: int, thing: str) -> str:
