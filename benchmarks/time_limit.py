@@ -4,8 +4,8 @@
 
 In memory, with random search and an objective that suggests one parameter. "overhead" is the
 wall-clock time of a trial below `time_limited` less that of the plain objective: with a process
-that is reused, with memory watched, with a new process for each trial, and for the first trial,
-which starts the processes, under each start method. "late" is how long after its limit a trial
+that is reused, with memory watched, and for the first trial, which starts the processes, under
+each start method. "late" is how long after its limit a trial
 that hangs is over, the next one about to begin: asleep, in a C loop that never gives up the
 interpreter's lock, and with a child process that ignores signals. Medians, with the 90th
 percentile and the largest beside them.
@@ -36,7 +36,6 @@ _WARM_UP = 5
 WAYS: dict[str, dict[str, Any]] = {
     "process reused": {},
     "process reused, memory watched": {"memory_limit": 1e12},
-    "new process": {"warm": False},
 }
 
 

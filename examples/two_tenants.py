@@ -37,7 +37,8 @@ from optuna.trial import FrozenTrial
 from sklearn.datasets import load_digits
 from sklearn.svm import SVC
 
-from mfhpo_optuna import NashSampler, StudyDeviation, plot_dissatisfaction, plot_equilibrium
+from mfhpo.games import Deviation
+from mfhpo_optuna import NashSampler, plot_dissatisfaction, plot_equilibrium
 
 PLAYERS = {"trainer": ["models", "rows"], "server": ["threads", "batch"]}  # threads, their size
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -175,7 +176,7 @@ def show_measured(run: Run, rounds: int, params: Params, others: list[tuple[str,
 
 
 def measure_again(
-    run: Run, rounds: int, found: Params, agreed: Params, best: dict[str, StudyDeviation]
+    run: Run, rounds: int, found: Params, agreed: Params, best: dict[str, Deviation]
 ) -> None:
     print("\nMeasured again. The equilibrium, and who takes half or twice the threads:")
     counts = [
@@ -189,7 +190,7 @@ def measure_again(
     half = max(CORES // 2, 1)
     show_measured(run, rounds, {**found, "models": half, "threads": half}, [])
     print("The front's trial with the largest sum, and the model's best deviations from it:")
-    others = [(who, of.params) for who, of in best.items() if of.params != agreed]
+    others = [(who, of.profile) for who, of in best.items() if of.profile != agreed]
     show_measured(run, rounds, agreed, others)
 
 

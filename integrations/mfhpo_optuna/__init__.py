@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mfhpo.knowledge.fidelity import Fidelity
     from mfhpo_optuna.certification import StudyCertificate, certify
-    from mfhpo_optuna.games.sampler import NashSampler, StudyDeviation, StudyEquilibrium
+    from mfhpo_optuna.games.sampler import NashSampler, StudyEquilibrium
     from mfhpo_optuna.pruners.curve_pruner import IISEPruner
     from mfhpo_optuna.pruners.elimination_pruner import MFEliminationPruner
     from mfhpo_optuna.pruners.time_limit_pruner import TimeLimitPruner
@@ -59,7 +59,6 @@ __all__ = [
     "SearchSampler",
     "StopWhenSettled",
     "StudyCertificate",
-    "StudyDeviation",
     "StudyEquilibrium",
     "StudyLimitRecommendation",
     "StudyRecommendation",
@@ -84,7 +83,7 @@ __all__ = [
 _NAMES = {
     "mfhpo.knowledge.fidelity": "Fidelity",
     "mfhpo_optuna.certification": "StudyCertificate certify",
-    "mfhpo_optuna.games.sampler": "NashSampler StudyDeviation StudyEquilibrium",
+    "mfhpo_optuna.games.sampler": "NashSampler StudyEquilibrium",
     "mfhpo_optuna.pruners.elimination_pruner": "MFEliminationPruner",
     "mfhpo_optuna.pruners.curve_pruner": "IISEPruner",
     "mfhpo_optuna.pruners.time_limit_pruner": "TimeLimitPruner",

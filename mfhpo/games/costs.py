@@ -75,10 +75,9 @@ class LevelCosts:
 
 About = Literal["target", "level"]
 
-_NEVER = -np.inf
-_UNITS = 1_000  # into which a budget is divided if costs have no common unit
 _ROUNDING = 1e-9
 _STEPS = 50
+_DEARER = 1.05  # factor by which the price of costs rises until a budget pays for the levels
 
 
 def information_of_target(
@@ -115,68 +114,31 @@ def best_levels(
     """Return each profile's levels with the most information per cost, and the ratios (Eq. 28).
 
     Dinkelbach's iteration (On nonlinear fractional programming, Management Science 1967) is exact.
-    If a budget binds and costs have no common unit, they are rounded up to a thousandth of it.
+    Where the budget does not pay for these levels, all costs are made dearer until it does.
     `information` has the shape (n_profiles, n_players, M), minus infinity at missing levels;
     `costs` are positive, (n_players, M). ValueError if the cheapest levels cost more than the
     `budget`.
     """
-    if costs.min(axis=1).sum() > budget * (1.0 + _ROUNDING):
+    least, allowed = costs.min(axis=1), budget * (1.0 + _ROUNDING)
+    if least.sum() > allowed:
         raise ValueError(
-            f"budget must be at least {costs.min(axis=1).sum():g}, the sum of the lowest costs, "
-            f"got {budget!r}."
+            f"budget must be at least {least.sum():g}, the sum of the lowest costs, got {budget!r}."
         )
-    n_players = information.shape[1]
-    players = np.arange(n_players)
-    binds = costs.max(axis=1).sum() > budget * (1.0 + _ROUNDING)
-    sizes = _in_units(costs, budget) if binds else None
-    ratios = np.zeros(len(information))
-    levels = np.zeros((len(information), n_players), dtype=np.int64)
+    # Not the levels that cannot be paid even if all others are the cheapest.
+    information = np.where(costs - least[:, None] + least.sum() > allowed, -np.inf, information)
+
+    def at(prices: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
+        levels = (information - prices[:, None, None] * costs).argmax(axis=2)
+        gained = np.take_along_axis(information, levels[:, :, None], axis=2).sum(axis=(1, 2))
+        return levels, gained, costs[np.arange(len(costs)), levels].sum(axis=1)
+
+    prices = np.zeros(len(information))
     for _ in range(_STEPS):
-        worth = information - ratios[:, None, None] * costs[None]
-        levels = worth.argmax(axis=2) if sizes is None else _within(worth, *sizes)
-        gained = np.take_along_axis(information, levels[:, :, None], axis=2)[:, :, 0].sum(axis=1)
-        paid = costs[players[None, :], levels].sum(axis=1)
-        new = gained / paid
-        if (new <= ratios * (1.0 + _ROUNDING)).all():
+        levels, gained, paid = at(prices)
+        if (gained / paid <= prices * (1.0 + _ROUNDING)).all():
             break
-        ratios = np.maximum(ratios, new)
-    return levels, ratios
-
-
-def _in_units(costs: FloatArray, budget: float) -> tuple[IntArray, int]:
-    """Return costs in whole units, rounded up, and the budget's number of units."""
-    for unit in (float(costs.min()), 1.0, budget / _UNITS):
-        sizes = costs / unit
-        whole: FloatArray = np.round(sizes)
-        exact = bool((np.abs(sizes - whole) <= _ROUNDING * sizes).all())
-        if exact and budget / unit <= _UNITS:
-            return whole.astype(np.int64), int(budget / unit * (1.0 + _ROUNDING))
-    rounded = np.ceil(costs / unit * (1.0 - _ROUNDING)).astype(np.int64)
-    least = int(rounded.min(axis=1).sum())
-    if least > _UNITS:
-        # Rounded up, the cheapest levels do not fit, though they do: nothing else does.
-        rounded[costs > costs.min(axis=1, keepdims=True)] = least + 1
-    return rounded, max(_UNITS, least)
-
-
-def _within(worth: FloatArray, sizes: IntArray, capacity: int) -> IntArray:
-    """Maximise the sum of worths (n_profiles, n_players, M) within a capacity, given sizes."""
-    n_profiles, n_players, n_levels = worth.shape
-    best = np.zeros((n_profiles, capacity + 1))
-    choices = np.zeros((n_players, n_profiles, capacity + 1), dtype=np.int64)
-    for player in range(n_players):
-        options = np.full((n_levels, n_profiles, capacity + 1), _NEVER)
-        for level in range(n_levels):
-            size = int(sizes[player, level])
-            if size <= capacity:
-                rest = best[:, : capacity + 1 - size]
-                options[level, :, size:] = rest + worth[:, player, level, None]
-        choices[player] = options.argmax(axis=0)
-        best = options.max(axis=0)
-    levels = np.zeros((n_profiles, n_players), dtype=np.int64)
-    left = np.full(n_profiles, capacity)
-    rows = np.arange(n_profiles)
-    for player in reversed(range(n_players)):
-        levels[:, player] = choices[player, rows, left]
-        left -= sizes[player, levels[:, player]]
-    return levels
+        prices = np.maximum(prices, gained / paid)
+    while (paid > allowed).any():
+        prices = np.where(paid > allowed, _DEARER * prices, prices)
+        levels, gained, paid = at(prices)
+    return levels, gained / paid

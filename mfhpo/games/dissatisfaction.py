@@ -10,7 +10,7 @@ import numpy as np
 
 from mfhpo.games.actions import Actions
 from mfhpo.games.model.mogp import MultiOutputGP
-from mfhpo.knowledge.arrays import FloatArray, IntArray
+from mfhpo.knowledge.arrays import FloatArray
 
 # Profiles that a search goes on from, and small random moves of each in a round. Where all profiles
 # of a grid were compared before, less will do.
@@ -48,41 +48,26 @@ class Beliefs:
     models: Sequence[MultiOutputGP]
     beta: float
 
-    def dissatisfaction(
-        self,
-        cube: FloatArray,
-        estimate: Estimate,
-        limits: FloatArray | None = None,
-        order: Sequence[int] | IntArray | None = None,
-    ) -> FloatArray:
+    def dissatisfaction(self, cube: FloatArray, estimate: Estimate) -> FloatArray:
         """Return players' possible gains by deviating from profiles (Eq. 2 and 32), (n, n_players).
 
         Gains are in the scales of the players' models, and never below 0 by the means. By the
         bounds they are never below the bounds' distance, because staying is a deviation, too.
-
-        Once a gain reaches a profile's limit, (n,), its other gains are infinite. With an `order`
-        in which players who gain most come first, these settle most profiles.
         """
         features = self.actions.features(cube)
-        gains = np.full((len(cube), len(self.actions)), np.inf)
-        left: IntArray = np.arange(len(cube))
-        for player in range(len(self.actions)) if order is None else order:
-            model = self.models[player]
-            stays, here = self._bounds(model, features[left], estimate)
-            best = self.best_response(cube[left], player, estimate, len(cube))[1]
-            gains[left, player] = (np.maximum(best, stays) - here) / model.unit
-            if limits is not None:
-                left = left[gains[left, player] < limits[left]]
-            if not len(left):
-                break
+        gains = np.empty((len(cube), len(self.actions)))
+        for player, model in enumerate(self.models):
+            stays, here = self._bounds(model, features, estimate)
+            best = self.best_response(cube, player, estimate)[1]
+            gains[:, player] = (np.maximum(best, stays) - here) / model.unit
         return gains
 
     def best_response(
-        self, cube: FloatArray, player: int, estimate: Estimate, n_asked: int | None = None
+        self, cube: FloatArray, player: int, estimate: Estimate
     ) -> tuple[FloatArray, FloatArray]:
         """Return profiles after a player moved to its best action, and its bound or mean there.
 
-        The more are asked for, `n_asked` or these, the fewer deviations are looked at.
+        The more are asked for, the fewer deviations are looked at.
         """
         model, actions = self.models[player], self.actions
         own, columns = actions.own_features[player], actions.columns[player]
@@ -91,7 +76,7 @@ class Beliefs:
         looked_at = np.broadcast_to(np.arange(means.shape[1]), means.shape)
         if estimate is not Estimate.MEAN:
             n_looked_at = means.shape[1]
-            if (n_asked or len(cube)) * n_looked_at > _ALL_LOOKED_AT:
+            if len(cube) * n_looked_at > _ALL_LOOKED_AT:
                 n_looked_at = min(_LOOKED_AT, n_looked_at)
             looked_at = np.argpartition(-means, n_looked_at - 1, axis=1)[:, :n_looked_at]
             half = estimate.value * self.beta * np.sqrt(deviations.variances(looked_at))
@@ -124,52 +109,42 @@ class Beliefs:
         candidates = actions.profiles[chosen]
         if starts is not None:
             candidates = np.concatenate((candidates, starts))
-        gains = self.dissatisfaction(candidates, estimate)
-        order = np.argsort(gains.max(axis=1))[:n_starts]
-        return self._improved(candidates[order], gains[order], estimate, rng)
+        worst = self.dissatisfaction(candidates, estimate).max(axis=1)
+        order = np.argsort(worst)[:n_starts]
+        return self._improved(candidates[order], worst[order], estimate, rng)
 
     def _improved(
-        self, profiles: FloatArray, gains: FloatArray, estimate: Estimate, rng: np.random.Generator
+        self, profiles: FloatArray, worst: FloatArray, estimate: Estimate, rng: np.random.Generator
     ) -> FloatArray:
         starts, step, n_moves = profiles.copy(), _FIRST_STEP, _MOVES
         if self.actions.shape is not None:
             step, n_moves = _FIRST_STEP_OF_GRID, _MOVES_OF_GRID
         n_profiles, n_parameters = profiles.shape
-        responses = self._responses(profiles, estimate, n_profiles)
         for _ in range(_ROUNDS):
             if step < _LAST_STEP:
                 break
+            responses = self._responses(profiles, estimate)
             shift = step * rng.standard_normal((n_moves, n_profiles, n_parameters))
             # Half of the moves change one parameter alone.
             alone = rng.integers(n_parameters, size=(n_moves // 2, n_profiles, 1))
             shift[: n_moves // 2] *= np.arange(n_parameters) == alone
             tried = np.concatenate((responses, np.clip(profiles + shift, 0.0, 1.0)))
-            worst = gains.max(axis=1)
-            found = self.dissatisfaction(
-                tried.reshape(-1, n_parameters),
-                estimate,
-                np.tile(worst, len(tried)),
-                np.argsort(-gains.mean(axis=0)),
-            ).reshape(len(tried), n_profiles, -1)
-            chosen = found.max(axis=2).argmin(axis=0)
-            rows = np.arange(n_profiles)
-            better = found[chosen, rows].max(axis=1) < worst
+            gains = self.dissatisfaction(tried.reshape(-1, n_parameters), estimate)
+            found = gains.max(axis=1).reshape(len(tried), n_profiles)
+            chosen, rows = found.argmin(axis=0), np.arange(n_profiles)
+            better = found[chosen, rows] < worst
+            profiles[better] = tried[chosen, rows][better]
+            worst[better] = found[chosen, rows][better]
             if not better.any():
                 step *= _SHRINK
-                continue
-            profiles[better] = tried[chosen, rows][better]
-            gains[better] = found[chosen, rows][better]
-            responses[:, better] = self._responses(profiles[better], estimate, n_profiles)
         # Among so few, more deviations are looked at: some profiles seemed better than they are.
         ends = np.concatenate((profiles, starts))
         return np.asarray(ends[np.argmin(self.dissatisfaction(ends, estimate).max(axis=1))])
 
-    def _responses(self, profiles: FloatArray, estimate: Estimate, n_asked: int) -> FloatArray:
+    def _responses(self, profiles: FloatArray, estimate: Estimate) -> FloatArray:
         """Return profiles after each player's best response, and all, (n_players + 1, n, d)."""
-        moves = [
-            self.best_response(profiles, player, estimate, n_asked)[0]
-            for player in range(len(self.actions))
-        ]
+        players = range(len(self.actions))
+        moves = [self.best_response(profiles, player, estimate)[0] for player in players]
         everyone = profiles.copy()
         for columns, moved in zip(self.actions.cube_columns, moves, strict=True):
             everyone[:, columns] = moved[:, columns]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from mfhpo.knowledge.space import Point
 
@@ -84,11 +85,11 @@ class Deviation:
     gain
         What it may bring the player.
     profile
-        All players' parameters after it, by the likeliest models' means.
+        All players' parameters after it, by the likeliest models' means; of a study, their values.
     """
 
     gain: Dissatisfaction
-    profile: Point
+    profile: Mapping[str, Any]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
 from optuna.trial import FrozenTrial
 
-from mfhpo._validation import shown
+from mfhpo._validation import check_instance, check_name, check_names, shown
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import as_fidelity
 from mfhpo.search import Numeric, OneOf, Point
@@ -30,34 +30,25 @@ class Players:
     """The players of a game, in the order of the study's directions, and what each of them owns."""
 
     def __init__(self, owned: Mapping[str, Sequence[str]]) -> None:
-        right = (
-            "players must map each player's name to a list of its parameters' names, such as "
-            "{'row': ['x'], 'column': ['y']}"
-        )
-        if not isinstance(owned, Mapping):
-            raise TypeError(f"{right}, got {shown(owned)}.")
-        if not owned:
-            raise ValueError(f"{right}, got none.")
+        right = "each player's name with a list of its parameters, as {'row': ['x']}"
+        check_instance("players", owned, Mapping, right)
         self.owned: dict[str, tuple[str, ...]] = {}
         self.owners: dict[str, str] = {}
         for player, names in owned.items():
-            is_list = isinstance(names, Sequence) and not isinstance(names, str)
-            are_names = is_list and all(isinstance(name, str) and name for name in names)
-            if not (isinstance(player, str) and are_names):
-                raise TypeError(f"{right}, got players[{player!r}]={names!r}.")
-            if not names:
-                raise ValueError(
-                    f"players[{player!r}] has no parameters, so it has nothing to decide; leave "
-                    f"the player and its objective out."
-                )
-            for name in names:
+            check_name("players", player, right)
+            self.owned[player] = check_names(f"players[{player!r}]", names, "a list of names")
+            for name in self.owned[player]:
                 if name in self.owners:
                     raise ValueError(
                         f"the parameter {name!r} belongs to {self.owners[name]!r} and to "
                         f"{player!r}; each must have one owner."
                     )
                 self.owners[name] = player
-            self.owned[player] = tuple(names)
+        if not (self.owned and all(self.owned.values())):
+            raise ValueError(
+                f"players must be {right}, got {shown(owned)}; leave out who decides nothing, and "
+                f"the objective."
+            )
         self.names = tuple(self.owned)
         self.parameters = tuple(self.owners)
 

@@ -17,7 +17,7 @@ from mfhpo_optuna.games.declared import FidelityLike, GameFidelity, Players
 from mfhpo_optuna.study.kind import Kind
 from mfhpo_optuna.study.loop.report import Progress
 from mfhpo_optuna.study.study_experiment import StudyExperiment
-from mfhpo_optuna.study.trials.attributes import QUERY_KEY
+from mfhpo_optuna.study.trials.attributes import LOST_KEY, EndNote
 
 _OFTEN, _MANY = 0.3, 10  # share of trials that failed, and their number, that deserve a warning
 
@@ -28,6 +28,7 @@ class GameKind(Kind):
     has_one_objective = False
     answers_so_far = False
     answered_by = "equilibrium"
+    chooses = "profiles of a game"
 
     def __init__(
         self,
@@ -132,7 +133,8 @@ class GameKind(Kind):
 
     def attributes_outside(self, known: StudyExperiment, trial: FrozenTrial) -> dict[str, Any]:
         """Return what keeps a trial that claims nothing from being taken for an evaluation."""
-        return {QUERY_KEY: {"over": True, "trial": trial.number}}
+        order, why = known.experiment.order, "the budget is spent"
+        return {LOST_KEY: EndNote(trial.number, order, why=why, is_withdrawn=True).to_dict()}
 
     def cut_short(self, known: StudyExperiment, progress: Progress) -> str:
         """Return what is left and what is known where an `optimize` ended before the end."""

@@ -1,7 +1,7 @@
 """The sampler that looks for an equilibrium of several players' objectives, and their study."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import optuna
@@ -10,7 +10,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import check_instance
 from mfhpo.experiment import Answer, Assignment, Done, Event, Experiment, Lost, Refused, Wait
-from mfhpo.games import Dissatisfaction, Equilibrium
+from mfhpo.games import Deviation, Equilibrium
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo_optuna.games.declared import unowned
 from mfhpo_optuna.games.kind import GameKind
@@ -25,22 +25,6 @@ from mfhpo_optuna.study.trials.under_way import End
 _PROMISED = "the budget is spent, or promised to trials under way"
 
 StudyEquilibrium: TypeAlias = Answer
-
-
-@dataclass(frozen=True)
-class StudyDeviation:
-    """The best deviation of one player from a profile, all others staying.
-
-    Parameters
-    ----------
-    gain
-        What it may bring the player, in the unit of its objective.
-    params
-        All players' parameters after it, by the model's means.
-    """
-
-    gain: Dissatisfaction
-    params: dict[str, Any]
 
 
 class NashStudy(StudyExperiment):
@@ -120,17 +104,9 @@ class NashStudy(StudyExperiment):
         is_rival = self.experiment.settle(id) is None
         if is_rival and not isinstance(self.experiment.next(moving=id), Assignment):
             self.over.add(trial.number)
-            self._write(study, trial, {"over": True, "trial": trial.number})
+            self.note_loss(study, trial, _PROMISED, is_withdrawn=True)
+            self.under_way.give_up(trial.number)
         return True
-
-    def _write_claim(self, study: optuna.Study, trial: FrozenTrial, assignment: Assignment) -> None:
-        note = self.trials.note_for(trial, assignment, self.experiment.order)
-        self._write(study, trial, self.trials.tag_of(note))
-
-    def _write(self, study: optuna.Study, trial: FrozenTrial, tag: dict[str, Any]) -> None:
-        attributes.write_attribute(study, trial, attributes.QUERY_KEY, tag)
-        for event in self._events_of(trial):
-            self.experiment.apply(event)
 
     def value_for(self, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:
         """Return the value of a parameter; ValueError if it is nobody's, or has changed."""
@@ -167,7 +143,7 @@ class NashStudy(StudyExperiment):
         nothing = Equilibrium({}, {}, {}, 0.0, kind.budget, 0, 0, kind.probability, answer.finished)
         return Answer.of_game(nothing, {}, answer.reason if answer.finished else reason)
 
-    def deviations(self, params: Mapping[str, Any]) -> dict[str, StudyDeviation]:
+    def deviations(self, params: Mapping[str, Any]) -> dict[str, Deviation]:
         """Return what each player may gain by deviating; ValueError for a profile that is none."""
         if self.policy is None:
             raise ValueError("no trial has told all players' parameters and objectives yet.")
@@ -189,7 +165,7 @@ class NashStudy(StudyExperiment):
         # Those with one value alone are no part of the policy's game.
         own = {name: profile[name] for name in self.policy.actions.parameters}
         return {
-            player: StudyDeviation(found.gain, space.params(found.profile))
+            player: replace(found, profile=space.params(found.profile))
             for player, found in self.policy.deviations(own).items()
         }
 
@@ -287,7 +263,7 @@ class NashSampler(StudySampler):
 
     def deviations(
         self, study: optuna.Study, params: Mapping[str, Any]
-    ) -> dict[str, StudyDeviation]:
+    ) -> dict[str, Deviation]:
         """Return what each player may gain by deviating alone from any profile, and where to.
 
         Ask it of the parameters that are in use, or of those that players have agreed on: all

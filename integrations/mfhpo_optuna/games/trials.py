@@ -19,19 +19,10 @@ from mfhpo_optuna.games.kind import GameKind
 from mfhpo_optuna.study.distributions import drawn, index_of, signs_of
 from mfhpo_optuna.study.events import Translation
 from mfhpo_optuna.study.kind import Kind
-from mfhpo_optuna.study.trials.attributes import (
-    ARGUMENTS,
-    GAME_KEY,
-    QUERY_KEY,
-    WORKER,
-    PullNote,
-    read_attribute,
-    warn_of_attribute,
-)
-from mfhpo_optuna.study.trials.under_way import End
+from mfhpo_optuna.study.trials.attributes import GAME_KEY, PullNote, read_attribute
+from mfhpo_optuna.study.trials.under_way import End, lost_of
 
 _ROUNDING = 1e-9  # of places
-_NOTED = ("trial", "study", "order", "origin", "retry_of", WORKER, ARGUMENTS)
 
 
 class GameTrials(Translation):
@@ -91,36 +82,11 @@ class GameTrials(Translation):
         self.trouble = other_game(self.name, self.earlier, self.note)
         self.game = None if self.trouble else game
 
-    def read_note(self, trial: FrozenTrial) -> PullNote | None:
-        """Return the claim that is noted on a trial, perhaps of the one that it repeats."""
-        tag: Mapping[str, Any] = read_attribute(trial, QUERY_KEY) or {}
-        if "levels" not in tag:
-            return None
-        if len(tag["levels"]) != len(self.signs):
-            warn_of_attribute(trial, QUERY_KEY)
-            return None
-        exist = self.game and all(m < n for m, n in zip(tag["levels"], self._sizes, strict=True))
-        noted: dict[str, Any] = {"trial": trial.number, "study": self.name, "order": 0}
-        noted |= {name: tag[name] for name in _NOTED if name in tag}
-        return PullNote(
-            **noted,
-            arm=trial.number,
-            fidelity=number_of(tag["levels"], self._sizes) if exist else None,
-            purpose="search",
-            point=tag.get("profile", {}),
-        )
-
     def note_for(self, trial: FrozenTrial, assignment: Assignment, order: int) -> PullNote:
         """Return the note that claims an assignment for a trial."""
         point = {} if assignment.draw is not None else assignment.configuration
         assignment = replace(assignment, draw=trial.number, point=point, purpose="search")
         return super().note_for(trial, assignment, order)
-
-    def tag_of(self, note: PullNote) -> dict[str, Any]:
-        """Return a claim as a trial's note."""
-        tag = {name: value for name, value in note.to_dict().items() if name in _NOTED}
-        tag["levels"] = list(self.levels_of(note))
-        return tag | ({"profile": note.point} if note.point else {})
 
     def levels_of(self, note: PullNote | None) -> tuple[int, ...]:
         """Return each player's level in a claim; the lowest where none is known."""
@@ -129,12 +95,12 @@ class GameTrials(Translation):
 
     def note_of(self, trial: FrozenTrial) -> PullNote | None:
         """Return the claim of a trial, or what one without a claim has evaluated; else None."""
-        note = self.read_note(trial)
-        if note is not None and (note.trial, note.study) == (trial.number, self.name):
+        note, lost = super().note_of(trial), lost_of(trial)
+        if lost is not None and lost.is_withdrawn:
+            return None
+        if note is not None and (not self._sizes or (note.fidelity or 0) < math.prod(self._sizes)):
             return note
-        tag: Mapping[str, Any] = read_attribute(trial, QUERY_KEY) or {}
-        is_over = tag.get("over") and tag.get("trial", trial.number) == trial.number
-        if is_over or not trial.state.is_finished():
+        if not trial.state.is_finished():
             return None
         if trial.values is not None and self.game is not None and self._note_wrong(trial):
             return None
@@ -177,8 +143,7 @@ class GameTrials(Translation):
             profile[name] = place
         levels: list[int] = []
         for player, (name, known) in enumerate(self.kind.measured.of_players(self.levels)):
-            is_claimed = note is not None and note.fidelity is not None
-            level = self.levels_of(note)[player] if is_claimed else None
+            level = None if note is None else self.levels_of(note)[player]
             if name in set_by:
                 level = index_of(set_by[name], known)
             if level is None:

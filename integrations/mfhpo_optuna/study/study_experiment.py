@@ -36,7 +36,6 @@ from mfhpo_optuna.study.trials.attributes import (
     END_KEY,
     LIMIT_KEY,
     LOST_KEY,
-    QUERY_KEY,
     SECONDS_KEY,
     EndNote,
     PullNote,
@@ -140,7 +139,7 @@ class StudyExperiment:
 
     def _events_of(self, trial: FrozenTrial) -> list[Event]:
         if trial.state == TrialState.RUNNING:
-            noted = map(trial.user_attrs.get, (ARM_KEY, QUERY_KEY, LIMIT_KEY, LOST_KEY))
+            noted = map(trial.user_attrs.get, (ARM_KEY, LIMIT_KEY, LOST_KEY))
             look = len(trial.params), repr(list(noted))
             if self._looks.get(trial.number) == look:
                 return []

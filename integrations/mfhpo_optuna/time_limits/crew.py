@@ -25,63 +25,52 @@ _COLD_START = 60.0  # seconds
 
 
 class WorkerHandle:
-    """A connection to a keeper, and one to the worker that it keeps at the moment."""
+    """A connection to a worker, `calls`, and one to its keeper, `control`."""
 
-    def __init__(self, control: socket.socket, memory_limited: bool) -> None:
-        self.control = control
+    def __init__(self, control: socket.socket, calls: socket.socket) -> None:
+        self.control, self.calls = control, Channel(calls)
         self.busy = True  # whether a trial uses it
-        self.lost = False  # whether the keeper has ended, or does not get its worker to end
+        self.lost = False  # whether it has ended, or is being killed
         self._reports = Channel(control)
-        self._calls: Channel | None = None
-        self._memory_limited = memory_limited
+        self._start_within = _COLD_START
 
-    def begin_trial(self, order: Order) -> Channel | None:
-        """Have a worker begin with a trial; return what leads to it, or None if it is lost."""
-        if self._calls is not None and wait([self.control], 0.0):
-            self.how_worker_ended(_FREE_WITHIN)  # it did, while it had nothing to do
-        if self._calls is not None:
-            if self._begins(self._calls, order, _WARM_START):
-                return self._calls
-            self.kill_worker()
-        self._calls, theirs = map(Channel, private_pair())
-        try:
-            socket.send_fds(self.control, [warden.START], [theirs.end.fileno()])
-        except OSError:
-            self.close()
-            return None
-        finally:
-            theirs.close()
-        if self._begins(self._calls, order, _COLD_START):
-            return self._calls
-        self.close()
+    def begins(self, order: Order) -> bool:
+        """Tell whether the worker begins with a trial; an earlier one's threads may delay it."""
+        timeout, self._start_within = self._start_within, _WARM_START
+        with suppress(EOFError, OSError):
+            self.calls.send(order, timeout)
+            if self.calls.receive(timeout) == order:
+                return True
+        self.kill()
+        return False
+
+    def rest(self) -> None:
+        """Let the worker wait for the next trial, unless it keeps too much memory."""
+        with suppress(EOFError, OSError):
+            self.control.sendall(warden.REST)
+            if self._reports.receive(_COLD_START) == warden.RESTED:
+                return
+        self.kill()
+
+    def how_it_ended(self, timeout: float) -> Exited | OutOfMemory | None:
+        """Return what its keeper says; None if that says nothing for `timeout` seconds."""
+        with suppress(EOFError, TimeoutError):
+            end: Exited | OutOfMemory = self._reports.receive(timeout)
+            return end
         return None
 
-    def end_trial(self) -> None:
-        """Let the worker wait for the next trial, unless it keeps too much memory."""
-        if self._memory_limited and self._calls is not None and self._ask(warden.REST):
-            report = self._report(_COLD_START)
-            if report is None:
-                self.close()
-            elif report != warden.RESTED:
-                self._forget_worker()
-
-    def kill_worker(self) -> None:
+    def kill(self) -> None:
         """End the worker and all below it; its keeper goes on trying where that takes long."""
-        asked = self._calls is not None and self._ask(warden.KILL)
-        if asked and self.how_worker_ended(_FREE_WITHIN) is None:
-            self.close()
-
-    def how_worker_ended(self, timeout: float) -> Exited | OutOfMemory | None:
-        """Return what its keeper says; None if that says nothing for `timeout` seconds."""
-        end: Exited | OutOfMemory | None = self._report(timeout)
-        if end is not None:
-            self._forget_worker()
-        return end
+        self.lost = True
+        with suppress(EOFError, OSError):
+            self.control.shutdown(socket.SHUT_WR)
+            while True:
+                self._reports.receive(_FREE_WITHIN)
+        self.close()
 
     def hang_up(self) -> None:
         """Let go of the keeper, from another thread than the one that runs the trial."""
-        calls = self._calls
-        for end in [self.control] if calls is None else [self.control, calls.end]:
+        for end in (self.control, self.calls.end):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
 
@@ -89,38 +78,7 @@ class WorkerHandle:
         """Let go of the keeper, which ends with all that is below it."""
         self.lost = True
         self.control.close()
-        self._forget_worker()
-
-    def _begins(self, calls: Channel, order: Order, timeout: float) -> bool:
-        """Return whether the worker repeats the order; an earlier trial's threads may delay it."""
-        if self._memory_limited and not self._ask(warden.WATCH):
-            return False
-        try:
-            calls.send(order, timeout)
-            return bool(calls.receive(timeout) == order)
-        except (EOFError, OSError):
-            return False
-
-    def _ask(self, order: bytes) -> bool:
-        try:
-            self.control.sendall(order)
-        except OSError:
-            self.close()
-        return not self.lost
-
-    def _report(self, timeout: float) -> Any:
-        try:
-            return self._reports.receive(timeout)
-        except TimeoutError:
-            return None
-        except EOFError:
-            self.close()
-            return None
-
-    def _forget_worker(self) -> None:
-        if self._calls is not None:
-            self._calls.close()
-            self._calls = None
+        self.calls.close()
 
 
 class Crew:
@@ -129,6 +87,9 @@ class Crew:
     def __init__(self, start_method: str, memory_limit: float | None) -> None:
         self._start_method = start_method
         self._memory_limit = memory_limit
+        self._begin()
+
+    def _begin(self) -> None:
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._lifeline: socket.socket | None = None
@@ -138,9 +99,13 @@ class Crew:
     @contextmanager
     def worker(self, objective: Objective) -> Iterator[WorkerHandle]:
         """Yield a worker for one trial; all run the objective of the first call."""
+        if self._process != os.getpid():
+            self._begin()  # forked from the process to which the workers belong
         worker = self._hire(objective)
         try:
             yield worker
+            if self._memory_limit is not None and not worker.lost:
+                worker.rest()
         except BaseException:
             worker.close()  # what it said last may be half read
             raise
@@ -151,30 +116,25 @@ class Crew:
                     self._workers.remove(worker)
 
     def _hire(self, objective: Objective) -> WorkerHandle:
-        if self._process != os.getpid():
-            self._lock = threading.Lock()
-            for worker in self._workers:
-                worker.close()  # it belongs to the process that this one was forked from
-            self._let_go()
-            self._process = os.getpid()
         with self._lock:
-            for worker in self._workers:
-                if not worker.busy:
+            for worker in [each for each in self._workers if not each.busy]:
+                if not wait([worker.control], 0.0):
                     worker.busy = True
                     return worker
+                worker.close()  # it has ended while it had nothing to do
+                self._workers.remove(worker)
             if self._lifeline is None:
                 self._lifeline = self._start_warden(objective)
                 atexit.register(self.close)
-            ours, theirs = private_pair()
-            worker = WorkerHandle(ours, self._memory_limit is not None)
-            with theirs:
+            (control, keepers), (calls, workers) = private_pair(), private_pair()
+            worker = WorkerHandle(control, calls)
+            self._workers.append(worker)
+            with keepers, workers:
+                ends = [keepers.fileno(), workers.fileno()]
                 try:
-                    socket.send_fds(self._lifeline, [warden.NEW_KEEPER], [theirs.fileno()])
+                    socket.send_fds(self._lifeline, [warden.NEW_WORKER], ends)
                 except ConnectionError:
                     self._end()
-                    worker.close()
-                    return worker
-            self._workers.append(worker)
             return worker
 
     def close(self) -> None:
@@ -184,17 +144,6 @@ class Crew:
                 self._end()
 
     def _end(self) -> None:
-        ended = self._warden
-        self._let_go()
-        if isinstance(ended, int):
-            reap_one(ended, _END_WITHIN)
-        elif ended is not None:
-            ended.join(_END_WITHIN)
-            with suppress(ValueError):  # it has not ended
-                ended.close()
-        atexit.unregister(self.close)
-
-    def _let_go(self) -> None:
         for worker in self._workers:
             if worker.busy:
                 worker.hang_up()
@@ -203,7 +152,14 @@ class Crew:
         self._workers = []
         if self._lifeline is not None:
             self._lifeline.close()
+        if isinstance(self._warden, int):
+            reap_one(self._warden, _END_WITHIN)
+        elif self._warden is not None:
+            self._warden.join(_END_WITHIN)
+            with suppress(ValueError):  # it has not ended
+                self._warden.close()
         self._lifeline, self._warden = None, None
+        atexit.unregister(self.close)
 
     def _start_warden(self, objective: Objective) -> socket.socket:
         ours, theirs = private_pair()

@@ -23,15 +23,9 @@ _CHUNK = 1 << 20
 # Once a message begins to arrive, the other side is only slow if it pauses for this many seconds.
 _STALL = 5.0
 
+# Forks must not inherit these, so that they close when this process dies.
 _private: weakref.WeakSet[socket.socket] = weakref.WeakSet()
-
-
-def close_in_forked_children(end: socket.socket) -> None:
-    """Keep an end of a connection from being inherited, so that it closes when this process dies.
-
-    Only forks matter: Python itself keeps it from programs that this process executes.
-    """
-    _private.add(end)
+close_in_forked_children = _private.add
 
 
 def private_pair() -> tuple[socket.socket, socket.socket]:
@@ -105,26 +99,27 @@ class Channel:
 class PackedError:
     """What was raised: the exception itself or, where that cannot cross, its class and message."""
 
-    pickled: bytes  # of no exception if it cannot cross
-    pickled_class: bytes
+    pickled: bytes
     message: str
     traceback: str
     of_storage: bool  # it came out of the trial's storage, or was raised from what did
 
     def error(self) -> BaseException:
         """Return the exception, or the nearest to it that this process knows."""
-        error: BaseException = RuntimeError(self.message)
-        for is_itself in (False, True):
-            with suppress(Exception):
-                found = pickle.loads(self.pickled if is_itself else self.pickled_class)
-                if not is_itself:
-                    found = found.__new__(found)
-                    found.args = (self.message,)
-                # What was made without its __init__ may not be able to show itself.
-                str(found), repr(found)
-                error = found if isinstance(found, BaseException) else error
+        found: Any
+        try:
+            found = pickle.loads(self.pickled)
+            if isinstance(found, type):
+                kind: Any = found
+                found = kind.__new__(kind)
+                found.args = (self.message,)
+            # What was made without its __init__ may not be able to show itself.
+            str(found), repr(found)
+        except Exception:
+            found = RuntimeError(self.message)
         if self.of_storage:
-            setattr(error, OF_STORAGE, True)
+            setattr(found, OF_STORAGE, True)
+        error: BaseException = found
         return error
 
 
@@ -169,9 +164,8 @@ def _number(value: Any) -> Any:
 
 
 def pack_error(error: BaseException, of_storage: bool = False) -> PackedError:
-    """Pack an exception with its traceback, whatever it is.
+    """Pack an exception with its traceback; `of_storage` says that a trial's storage raised it.
 
-    `of_storage` says that it is that of a trial's storage; what was raised from such a one is, too.
     One that would end the program, as `sys.exit` raises it, becomes a RuntimeError, because Optuna
     would leave the trial running.
     """
@@ -184,18 +178,14 @@ def pack_error(error: BaseException, of_storage: bool = False) -> PackedError:
     of_storage |= any(getattr(each, OF_STORAGE, False) for each in with_causes(error))
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     message = _text(str, error)
-    pickled = b""
-    with suppress(Exception):
-        crossing = pickle.dumps(error)
-        pickle.loads(crossing)  # an __init__ of its own may not take the arguments back
-        pickled = crossing
-    for kind in type(error).__mro__:
+    for crossing in (error, *type(error).__mro__):
         with suppress(Exception):
-            pickled_class = pickle.dumps(kind)
+            pickled = pickle.dumps(crossing)
+            pickle.loads(pickled)  # an __init__ of its own may not take the arguments back
             break
-    if kind is not type(error):
+    if crossing not in (error, type(error)):
         message = f"{type(error).__qualname__}: {message}"
-    return PackedError(pickled, pickled_class, message, text, of_storage)
+    return PackedError(pickled, message, text, of_storage)
 
 
 def _text(show: Callable[[Any], str], value: Any) -> str:

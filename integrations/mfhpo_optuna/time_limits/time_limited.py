@@ -20,20 +20,13 @@ from typing import Any
 import optuna
 from optuna.trial import BaseTrial
 
-from mfhpo._validation import check_choice, check_flag, check_instance, check_limit
+from mfhpo._validation import check_choice, check_instance, check_limit
 from mfhpo_optuna.study.trials import attributes
 from mfhpo_optuna.study.trials.under_way import limit_of, objective_clock
 from mfhpo_optuna.time_limits.crew import Crew, WorkerHandle
-from mfhpo_optuna.time_limits.crossing import Channel, Outcome, PackedError, unpack
+from mfhpo_optuna.time_limits.crossing import Outcome, PackedError, unpack
 from mfhpo_optuna.time_limits.warden import Exited, OutOfMemory
-from mfhpo_optuna.time_limits.worker import (
-    CLOSED_CONNECTION,
-    Answers,
-    Done,
-    Objective,
-    Order,
-    draw_seeds,
-)
+from mfhpo_optuna.time_limits.worker import Answers, Done, Objective, Order, draw_seeds
 
 _START_METHODS = ("fork", "forkserver", "spawn")
 _SLOW = 5.0  # seconds after which a message that stopped half way is not waited for, for once
@@ -70,9 +63,6 @@ class TimeLimited:
     start_method
         How the first process starts: "fork" (the default on Linux), "forkserver" or "spawn" (the
         default on macOS); see the Notes.
-    warm
-        Whether a process that is still there serves the next trial, too. False begins each trial
-        in a new one, which costs some milliseconds and forgets what an earlier trial left behind.
 
     Raises
     ------
@@ -121,7 +111,6 @@ class TimeLimited:
         *,
         memory_limit: float | None = None,
         start_method: str | None = None,
-        warm: bool = True,
     ) -> None:
         if os.name != "posix":
             raise NotImplementedError(
@@ -135,7 +124,6 @@ class TimeLimited:
         if start_method is None:
             start_method = "spawn" if sys.platform == "darwin" else "fork"
         self._start_method = check_choice("start_method", start_method, _START_METHODS, " or None")
-        self._warm = check_flag("warm", warm)
         self._warned = False
         self._suspects_fork = start_method == "fork"
         if start_method != "fork":
@@ -219,14 +207,8 @@ class TimeLimited:
         order = Order(trial.number, getattr(trial, "_trial_id", None), draw_seeds())
         for _ in range(_ATTEMPTS):
             with self._crew.worker(self._objective) as worker:
-                channel = worker.begin_trial(order)
-                if channel is not None:
-                    end = supervise(worker, channel, trial, limit)
-                    if self._warm:
-                        worker.end_trial()
-                    else:
-                        worker.kill_worker()
-                    return end
+                if worker.begins(order):
+                    return supervise(worker, trial, limit)
         raise RuntimeError(
             f"trial {trial.number}: the processes of time_limited end before the objective begins; "
             f"something kills them, or the system starts no more (see `ulimit -u` and the memory)."
@@ -259,10 +241,7 @@ def _how_it_ended(status: int | None) -> str:
     if status is None:
         return "closed its connection, or was ended from outside"
     if not os.WIFSIGNALED(status):
-        code = os.waitstatus_to_exitcode(status)
-        if code == CLOSED_CONNECTION:
-            return "closed its connection: it must close no descriptors but its own"
-        return f"exited with status {code}"
+        return f"exited with status {os.waitstatus_to_exitcode(status)}"
     number = os.WTERMSIG(status)
     names = {each.value: each.name for each in signal.Signals}
     name = names.get(number, f"signal {number}")  # most real-time signals have none
@@ -278,14 +257,14 @@ class End:
     seconds: float
 
 
-def supervise(worker: WorkerHandle, channel: Channel, trial: BaseTrial, limit: float) -> End:
+def supervise(worker: WorkerHandle, trial: BaseTrial, limit: float) -> End:
     """Serve a worker that has begun, until the trial has ended.
 
     The worker's own clock says whether a trial is in time; the clock of this process only says when
     to kill. Both stop while a sampler computes or the storage first fails. Raises KeyboardInterrupt
     if the program was interrupted and only waits for its threads.
     """
-    clock, answers = _Clock(limit), Answers(trial)
+    clock, answers, calls = _Clock(limit), Answers(trial), worker.calls.end
     before = objective_clock.set(clock.seconds)
     try:
         while True:
@@ -297,19 +276,18 @@ def supervise(worker: WorkerHandle, channel: Channel, trial: BaseTrial, limit: f
                 raise KeyboardInterrupt("the program was interrupted while trials ran")
             left = clock.left()
             if left <= 0.0:
-                worker.kill_worker()
+                worker.kill()
                 return End(None, clock.seconds())
-            ready = wait([channel.end, worker.control], min(left, _LOOK_FOR_PROGRAM))
+            ready = wait([calls, worker.control], min(left, _LOOK_FOR_PROGRAM))
             try:
-                if ready and channel.end not in ready:
+                if ready and calls not in ready:
                     raise EOFError("its keeper knows how the worker has ended.")
-                end = _served(worker, channel, answers, clock) if ready else None
+                end = _served(worker, answers, clock) if ready else None
             except TimeoutError:
                 continue
             except (EOFError, ConnectionError):
-                seconds, how = clock.seconds(), worker.how_worker_ended(_LAST_WORDS)
-                if how is None:
-                    worker.kill_worker()
+                seconds, how = clock.seconds(), worker.how_it_ended(_LAST_WORDS)
+                worker.kill()
                 return End(how or Exited(None), seconds)
             if end is not None:
                 return end
@@ -317,22 +295,22 @@ def supervise(worker: WorkerHandle, channel: Channel, trial: BaseTrial, limit: f
         objective_clock.reset(before)
 
 
-def _served(worker: WorkerHandle, channel: Channel, answers: Answers, clock: _Clock) -> End | None:
+def _served(worker: WorkerHandle, answers: Answers, clock: _Clock) -> End | None:
     """Answer a message; return how the trial has ended, or None while it goes on."""
-    message = channel.receive(_SLOW)
+    message = worker.calls.receive(_SLOW)
     is_done = isinstance(message, Done)
     if is_done and message.seconds <= clock.limit:
         return End(message.outcome, message.seconds)
     clock.set(message.seconds)
     if message.seconds > clock.limit:
         if not is_done:
-            worker.kill_worker()
+            worker.kill()
         return End(None, clock.seconds())
     answered = answers.to(message)
     clock.set(clock.seconds() - answered.sampling)
     left = clock.left()
     if left > 0.0:
-        channel.send(answered, min(left, _DAY))
+        worker.calls.send(answered, min(left, _DAY))
     return None
 
 

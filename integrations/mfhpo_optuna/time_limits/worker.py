@@ -34,9 +34,6 @@ from mfhpo_optuna.time_limits.processes import die_with_parent, flush_output
 
 Objective = Callable[[Any], Any]
 
-# Exit status of a worker whose objective has closed its connection, as `os.closerange` does.
-CLOSED_CONNECTION = 97
-
 
 @dataclass(frozen=True)
 class Order:
@@ -78,14 +75,9 @@ def work(end: socket.socket, objective: Objective) -> None:
         os.close(nothing)
     close_in_forked_children(end)
     channel = Channel(end)
-    try:
+    with suppress(EOFError, OSError):
         while True:
             channel.send(_run(channel, objective, channel.receive()))
-    except (EOFError, OSError):
-        try:
-            os.fstat(end.fileno())
-        except OSError:
-            os._exit(CLOSED_CONNECTION)
 
 
 def _run(channel: Channel, objective: Objective, order: Order) -> Done:
@@ -120,14 +112,9 @@ def _exit_with(error: BaseException) -> NoReturn:
 
 @dataclass(frozen=True)
 class Call:
-    """A method or attribute of the trial that the objective asks for.
+    """A method or attribute of the trial that the objective asks for."""
 
-    The number keeps the answer to an interrupted call from being taken for another's. The name is
-    dotted, from the trial on: "suggest_float", "study.direction".
-    """
-
-    number: int
-    name: str
+    name: str  # dotted, from the trial on: "suggest_float", "study.direction"
     arguments: tuple[Any, ...]
     options: dict[str, Any]
     seconds: float  # how long the objective had run, without its sampler
@@ -137,7 +124,6 @@ class Call:
 class Answer:
     """The value or the error of the real trial."""
 
-    number: int
     outcome: Outcome
     # Seconds that are not the objective's: its sampler took them for a parameter that was not known
     # yet, or the storage until it failed for the first time.
@@ -164,7 +150,7 @@ class Answers:
         fails = isinstance(outcome, PackedError) and outcome.of_storage
         spared = samples or (fails and not self._has_failed)
         self._has_failed |= fails
-        return Answer(call.number, outcome, time.monotonic() - began if spared else 0.0)
+        return Answer(outcome, time.monotonic() - began if spared else 0.0)
 
     def _done(self, call: Call) -> Outcome:
         trial = self._trial
@@ -188,7 +174,6 @@ class Requests:
         self._number = number
         self._process = os.getpid()
         self._lock = threading.Lock()
-        self._calls = 0
         self._open = True
         self._sampling = 0.0
         self._began = time.monotonic()
@@ -208,28 +193,23 @@ class Requests:
         with self._lock:
             if not self._open:
                 raise RuntimeError(
-                    f"trial {self._number} has ended; join the threads that use the trial before "
-                    f"the objective returns."
+                    f"trial {self._number} has ended, or a call of it was interrupted; join the "
+                    f"threads that use the trial before the objective returns."
                 )
-            self._calls += 1
-            call = Call(self._calls, name, arguments, options, self.seconds())
-            asked = time.monotonic()
-            sampling = 0.0
+            call = Call(name, arguments, options, self.seconds())
+            self._open = False  # an answer to an interrupted call would be taken for another's
             try:
                 self._channel.send(call)
             except (pickle.PicklingError, AttributeError, TypeError) as error:
+                self._open = True
                 raise TypeError(
                     f"{name} needs arguments that can be pickled, because the study lives in "
                     f"another process, got {arguments} {options}: {error}. Suggest names, and look "
                     f"up what they mean in the objective."
                 ) from error
-            while True:
-                answered: Answer = self._channel.receive()
-                sampling += answered.sampling
-                if answered.number == call.number:
-                    break
-            # Less was waited for an answer to a call that was interrupted.
-            self._sampling += min(sampling, time.monotonic() - asked)
+            answered: Answer = self._channel.receive()
+            self._open = True
+            self._sampling += answered.sampling
         return unpack(answered.outcome)
 
     def close(self) -> float:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import optuna
 
 from mfhpo.censored import ZoomingRCUCB
 from mfhpo.experiment import Answer
-from mfhpo.racing.text import name_in_words, params_in_words
+from mfhpo.racing.text import name_in_words
 from mfhpo_optuna.samplers.rcucb import LimitKind
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.study_experiment import StudyExperiment
@@ -24,10 +23,6 @@ if TYPE_CHECKING:
 
 _TOP, _BOTTOM = {"row": 1, "col": 1}, {"row": 2, "col": 1}
 _HEIGHTS, _GAP = (280, 150), 36  # in pixels
-_MARGIN = 0.1  # at either end of the axis of limits, in powers of ten
-
-# Of each arm, at each limit: whether its trials were stopped there.
-_Stopped: TypeAlias = dict[int, dict[float, list[bool]]]
 
 
 def plot_gain(study: optuna.Study, *, sampler: StudySampler | None = None) -> go.Figure:
@@ -36,8 +31,7 @@ def plot_gain(study: optuna.Study, *, sampler: StudySampler | None = None) -> go
     On top, the estimated gain of a trial over its time limit: for the recommended arm with its
     intervals as a band, and for the others with most trials as thin lines. The star is the
     recommendation: the pair whose interval has the best worse end. Below, the estimated probability
-    of running beyond the limit. A cross is the share of the recommended arm's trials at exactly
-    this limit that were stopped, the larger the more trials.
+    of running beyond the limit.
 
     The figure and the errors are as for `plot_race`, of `RCUCBSampler` and `ZoomingRCUCBSampler`.
 
@@ -50,16 +44,12 @@ def plot_gain(study: optuna.Study, *, sampler: StudySampler | None = None) -> go
     known, answer = told(study, sampler, LimitKind, "plot_gain", needed)
     if answer.arm is None or answer.limit is None:
         raise ValueError(f"there is no best limit yet: {answer.reason}.")
-    stopped: _Stopped = defaultdict(lambda: defaultdict(list))
-    for result in known.experiment.history():
-        seen, limit = result.observation, result.pull.limit
-        if not seen.failed and limit is not None:
-            stopped[result.pull.arm][limit].append(seen.censored_at is not None)
     # The recommended arm, then the active ones with most trials; more lines are a thicket.
-    others = [arm for arm in known.policy.active.tolist() if arm in stopped and arm != answer.arm]
-    others.sort(key=lambda arm: -sum(map(len, stopped[arm].values())))
+    counts = {arm: known.policy.summary(arm)[0] for arm in known.policy.active.tolist()}
+    others = [arm for arm, count in counts.items() if count and arm != answer.arm]
+    others.sort(key=lambda arm: -counts[arm])
     shown = [answer.arm, *others[: len(style.SEVERAL)]]
-    best, *rest = curves = [_curve(known, answer, arm) for arm in shown]
+    best, *rest = [_curve(known, answer, arm) for arm in shown]
     panels = sum(_HEIGHTS) + _GAP
     figure = style.new_figure(
         rows=2, cols=1, shared_xaxes=True, row_heights=_HEIGHTS, vertical_spacing=_GAP / panels
@@ -69,33 +59,20 @@ def plot_gain(study: optuna.Study, *, sampler: StudySampler | None = None) -> go
     band = [(at, *ends) for at, _, ends in best.gains if math.isfinite(ends[1] - ends[0])]
     style.ribbon(figure, band, style.WINNER, **_TOP)
     _draw_arm(figure, best, style.WINNER, 3.0)
-    lines, text = _title(known, answer), [style.hover(_title(known, answer))]
+    lines = style.answer_title(answer)
     star = {"symbol": "star", "size": 18, "color": style.WINNER}
     at, gain = [answer.limit], [answer.gain]
-    style.draw(figure, at, gain, text=text, marker=star, name="recommended", **_TOP)
+    style.draw(figure, at, gain, text=[style.hover(lines)], marker=star, name="recommended", **_TOP)
     shares = [(point.limit, point.low, point.high) for point in answer.survival]
     style.ribbon(figure, shares, style.WINNER, **_BOTTOM)
-    tried = sorted(stopped[answer.arm].items())
-    texts = [f"{sum(stops)} of {len(stops)} stopped" for _, stops in tried]
-    sizes = [min(4.0 + math.sqrt(len(stops)), 12.0) for _, stops in tried]
-    cross = {"symbol": "x", "size": sizes, "color": style.WINNER}
-    look = {"marker": cross, "name": "stopped at exactly this limit"} | _BOTTOM
-    parts = style.rounded([sum(stops) / len(stops) for _, stops in tried])
-    style.draw(figure, [limit for limit, _ in tried], parts, text=texts, **look)
-    for axis in ("", "2"):
-        style.rule(figure, answer.limit, axis)
+    figure.add_vline(answer.limit, **style.DOTTED)
     style.head(figure, "What a trial gains under each time limit")
     style.head(figure, "How often the limit stops it", panel=2)
     style.lay_out(figure, lines, panels=panels)
-    limits = [limit for curve in curves for limit, _ in curve.survival]
-    ends = [math.log10(min(limits)) - _MARGIN, math.log10(max(limits)) + _MARGIN]
-    figure.update_xaxes(type="log", range=ends, nticks=8, showgrid=False)
+    figure.update_xaxes(type="log", nticks=8, showgrid=False)
     figure.update_xaxes(title_text="time limit in seconds", **_BOTTOM)
-    own = [gain for _, gain, _ in best.gains]
-    gains = [gain for curve in curves for _, gain, _ in curve.gains]
-    reach = list(style.span((*answer.interval, *own), gains, known.sign))
     axis = f"gain of a trial ({style.better(known.sign)})"
-    figure.update_yaxes(title_text=axis, range=reach, zeroline=False, **_TOP)
+    figure.update_yaxes(title_text=axis, zeroline=False, **_TOP)
     figure.update_yaxes(
         title_text="share stopped", range=[-0.05, 1.05], tickformat=".0%", zeroline=False, **_BOTTOM
     )
@@ -127,24 +104,6 @@ def _curve(known: StudyExperiment, answer: Answer, arm: int) -> _Curve:
     return _Curve(name, gains, list(zip(limits, survival, strict=True)))
 
 
-def _title(known: StudyExperiment, answer: Answer) -> tuple[str, ...]:
-    stops = [
-        f"The limit stops {point.probability:.0%} of its trials, in [{point.low:.0%}, "
-        f"{point.high:.0%}]"
-        for point in answer.survival
-        if point.limit == answer.limit
-    ]
-    trials = style.counted(answer.trials, "trial")
-    return style.title(
-        f"One of {known.policy.n_arms} leads, with a limit of {answer.limit:.3g} s",
-        params_in_words(answer.params),
-        f"Gain {answer.gain:.4g} {style.between(answer.interval)} for a trial",
-        *stops,
-        f"{answer.seconds:,.4g} s in {trials}, {answer.censored:.0%} stopped",
-        f"Bounds are approximate: {answer.estimated}" if answer.estimated else "",
-    )
-
-
 def _draw_arm(figure: Any, curve: _Curve, colour: str, width: float) -> None:
     label = curve.name
     common = {"legendgroup": label, "line": {"color": colour, "width": width}}
@@ -157,8 +116,8 @@ def _draw_arm(figure: Any, curve: _Curve, colour: str, width: float) -> None:
             for limit, gain, interval in curve.gains
         ],
     }
-    gains = style.rounded([gain for _, gain, _ in curve.gains])
+    gains = [gain for _, gain, _ in curve.gains]
     style.draw(figure, [limit for limit, _, _ in curve.gains], gains, **look, **common, **_TOP)
     limits, shares = zip(*curve.survival, strict=True) if curve.survival else ((), ())
     look = {"mode": "lines", "hoverinfo": "skip"}
-    style.draw(figure, limits, style.rounded(shares), **look, **common, **_BOTTOM)
+    style.draw(figure, limits, shares, **look, **common, **_BOTTOM)

@@ -14,7 +14,6 @@ from scipy.special import ndtri
 
 from mfhpo.experiment import Answer
 from mfhpo.knowledge.arrays import FloatArray
-from mfhpo.racing.text import params_in_words
 from mfhpo.search import OneOf
 from mfhpo_optuna.games.kind import GameKind
 from mfhpo_optuna.games.sampler import NashStudy
@@ -91,15 +90,14 @@ def _draw_slice(
     if not is_choice:
         name = f"interval, probability {game.policy.probability:g}"
         group = {"name": name, "legendgroup": "interval"}
-        lower, upper = (means - half_widths).tolist(), (means + half_widths).tolist()
-        ends = list(zip(values, lower, upper, strict=True))
+        ends = list(zip(values, means - half_widths, means + half_widths, strict=True))
         style.ribbon(figure, ends, colour, **group, **common)
     look: dict[str, Any] = {"mode": "lines", "line": {"color": colour, "width": 2}}
     if is_choice:
-        bars = {"array": style.rounded(half_widths.tolist())}
+        bars = {"array": style.rounded(half_widths)}
         look = {"error_y": bars, "marker": {"color": colour}}
     named = {"name": "gain by moving this parameter alone", "legendgroup": "gain"}
-    style.draw(figure, values, style.rounded(means.tolist()), **named, **look, **common)
+    style.draw(figure, values, means, **named, **look, **common)
     edge = {"color": "white", "width": 1}
     star = {"symbol": "star", "size": 13, "color": style.WINNER, "line": edge}
     recommended = {"name": "recommended", "legendgroup": "answer"}
@@ -156,15 +154,10 @@ def plot_dissatisfaction(study: optuna.Study, *, sampler: StudySampler | None = 
     style.ribbon(figure, ends, style.WINNER, name="interval")
     for name, colour in zip(gains[-1], itertools.cycle(style.SEVERAL)):
         line = {"color": colour, "width": 1.3, "dash": "dot"}
-        means = style.rounded([of[name].relative for of in gains])
+        means = [of[name].relative for of in gains]
         style.draw(figure, costs, means, mode="lines", line=line, name=style.literal(name))
-    largest = style.rounded([stage.epsilon for stage in stages])
-    texts = [
-        style.hover(
-            [f"cost {stage.cost:,.6g}", *_gain_texts(stage), *style.params_lines(stage.params)]
-        )
-        for stage in stages
-    ]
+    largest = [stage.epsilon for stage in stages]
+    texts = [style.hover(_title(stage)) for stage in stages]
     look = {"mode": "lines+markers", "line": {"color": style.WINNER, "width": 3}}
     style.draw(figure, costs, largest, text=texts, name="largest of all players", **look)
     style.head(figure, "What deviating alone would gain")
@@ -179,14 +172,8 @@ def plot_dissatisfaction(study: optuna.Study, *, sampler: StudySampler | None = 
     return figure
 
 
-def _gain_texts(answer: Answer) -> list[str]:
-    """Return what each player would gain by deviating, in a sentence."""
-    return [
-        f"{player} would gain {gain.mean:.3g} {style.between(gain.interval)} by deviating"
-        if math.isfinite(gain.mean)
-        else f"nothing was observed of {player}"
-        for player, gain in (answer.dissatisfaction or {}).items()
-    ]
+def _title(answer: Answer) -> tuple[str, ...]:
+    return style.answer_title(answer, "claim", *(answer.dissatisfaction or ()))
 
 
 def _game_of(
@@ -198,21 +185,6 @@ def _game_of(
     if not answer.params:
         raise ValueError(f"study {study.study_name!r} has nothing to show yet: {answer.reason}.")
     return known, answer
-
-
-def _title(answer: Answer) -> tuple[str, ...]:
-    """Return where the equilibrium is, what deviating would gain, and what it cost."""
-    at_most, sure = "", f"probability\u00a0{answer.probability:g}"
-    if math.isfinite(answer.at_most):
-        at_most = f"At most {answer.at_most:.2g} standard deviations of an objective, {sure}"
-    return style.title(
-        "Equilibrium" if answer.finished else "Equilibrium so far",
-        params_in_words(answer.params),
-        *_gain_texts(answer),
-        at_most,
-        f"Cost {answer.cost:,.6g} of {answer.budget:,.6g} in "
-        f"{style.counted(answer.trials, 'trial')}, {answer.evaluations:,} of them at the target",
-    )
 
 
 def _stages(known: NashStudy) -> list[Answer]:

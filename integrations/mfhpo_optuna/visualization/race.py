@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 _MOST_ROWS = 25  # more would be too low to be read
-_FINEST = 1 / 600  # of the axis of costs: gaps below it are not seen
 _BAR = 0.66  # height of a bar, in rows
 
 # Why an arm has left, in words, and the mark at the end of its lane.
@@ -134,14 +133,14 @@ def _draw(known: StudyExperiment, answer: Answer) -> Any:
     figure = style.new_figure(
         rows=1, cols=2, shared_yaxes=True, column_widths=[0.5, 0.5], horizontal_spacing=0.03
     )
-    lanes = style.rounded([row.left_at for row in rows])
+    lanes = [row.left_at for row in rows]
     grey = style.faded(style.QUIET, 0.22)
     _draw_bars(figure, lanes, range(len(rows)), grey, name="in the race", hoverinfo="skip")
     n_levels = len(known.trials.levels)
     for level in range(n_levels):
         colour = style.level_colour(level, n_levels)
         symbol = "circle" if level == n_levels - 1 else "circle-open"
-        _draw_worth(figure, rows, level, colour, symbol, reach)
+        _draw_worth(figure, rows, level, colour, symbol)
         _draw_paid(figure, rows, level, colour, style.level_text(known, level))
     if has_winner and math.isfinite(first.mean):
         name = name_in_words(known.values_of(first.arm).params, first.arm)
@@ -151,14 +150,12 @@ def _draw(known: StudyExperiment, answer: Answer) -> Any:
             line = {"color": style.QUIET, "width": 2}
             marker = {"symbol": symbol, "size": 8, "color": style.QUIET, "line": line}
             look = {"text": [row.text for row in gone], "marker": marker, "cliponaxis": False}
-            costs, places = style.rounded([r.left_at for r in gone]), [r.place for r in gone]
+            costs, places = [row.left_at for row in gone], [row.place for row in gone]
             style.draw(figure, costs, places, name=name, **look, **style.RIGHT)
     style.head(figure, "What it is worth")
     style.head(figure, "When it left, and its cost", panel=2)
-    of = f"of {len(ranking)}"
-    headline = f"A race {of} configurations" if answer.arm is None else f"One {of} configurations"
     height = max(24, min(44, 480 // len(rows))) * len(rows)
-    style.lay_out(figure, style.answer_title(known, answer, headline), panels=height)
+    style.lay_out(figure, style.answer_title(answer), panels=height)
     figure.update_layout(barmode="overlay")
     worth = f"mean ({style.better(known.sign)})"
     figure.update_xaxes(title_text=worth, range=list(reach), zeroline=False, nticks=6, **style.LEFT)
@@ -196,7 +193,8 @@ def _row(race: _Race, arm: int, place: int) -> _Row:
     own = [evaluation for evaluation in race.evaluations if evaluation.arm == arm]
     spent = sum(evaluation.end - evaluation.begin for evaluation in own)
     mean, interval = mean if count else math.nan, (mean - half, mean + half)
-    if arm == answer.arm and style.is_at_target(known, answer):
+    is_at_target = not known.trials.levels or answer.level == known.trials.levels[-1]
+    if arm == answer.arm and (answer.certified or is_at_target):
         mean, interval = answer.mean, answer.interval  # of all levels together
     lines = ["no value"]
     if count:
@@ -207,44 +205,31 @@ def _row(race: _Race, arm: int, place: int) -> _Row:
     if reason:
         lines.append(f"{_EXITS[reason][0]} when the race had cost {left_at:,.6g}")
     text = style.hover([*lines, *style.params_lines(known.values_of(arm).params)])
-    paid = _stretches(own, cost)
+    paid = _stretches(own)
     return _Row(place, arm, mean, interval, level, left_at, reason, paid, text)
 
 
-def _stretches(own: Sequence[Evaluation], cost: float) -> list[tuple[int, float, float]]:
-    """Return an arm's costs, those at one level joined where no gap would be seen."""
+def _stretches(own: Sequence[Evaluation]) -> list[tuple[int, float, float]]:
+    """Return an arm's costs, those at one level joined where one follows the other."""
     joined: list[tuple[int, float, float]] = []
     for evaluation in own:
         level, begin = evaluation.fidelity, evaluation.begin
-        if joined and joined[-1][0] == level and begin - joined[-1][2] <= _FINEST * cost:
+        if joined and joined[-1][::2] == (level, begin):
             begin = joined.pop()[1]
         joined.append((level, begin, evaluation.end))
     return joined
 
 
-def _draw_worth(
-    figure: Any,
-    rows: Sequence[_Row],
-    level: int,
-    colour: str,
-    symbol: str,
-    reach: tuple[float, float],
-) -> None:
+def _draw_worth(figure: Any, rows: Sequence[_Row], level: int, colour: str, symbol: str) -> None:
     shown = [row for row in rows if row.level == level and math.isfinite(row.mean)]
-    low, high = reach
-    # Arrows where means lie beyond the axis.
-    symbols = [
-        "triangle-left" if row.mean < low else "triangle-right" if row.mean > high else symbol
-        for row in shown
-    ]
     look = {
         "text": [row.text for row in shown],
         "error_x": style.error_bars([(row.mean, row.interval) for row in shown], 2.5),
-        "marker": {"color": colour, "size": 8, "symbol": symbols},
+        "marker": {"color": colour, "size": 8, "symbol": symbol},
+        "legendgroup": f"level {level}",
     }
-    means = style.rounded([min(max(row.mean, low), high) for row in shown])
-    options = {"cliponaxis": False, "legendgroup": f"level {level}"} | style.LEFT
-    style.draw(figure, means, [row.place for row in shown], **look, **options)
+    means, places = [row.mean for row in shown], [row.place for row in shown]
+    style.draw(figure, means, places, **look, **style.LEFT)
 
 
 def _draw_paid(figure: Any, rows: Sequence[_Row], level: int, colour: str, name: str) -> None:
@@ -255,8 +240,7 @@ def _draw_paid(figure: Any, rows: Sequence[_Row], level: int, colour: str, name:
         "textposition": "none",
         "legendgroup": f"level {level}",
     }
-    lengths = style.rounded([end - begin for _, begin, end in paid])
-    places = [row.place for row, _, _ in paid]
+    lengths, places = [end - begin for _, begin, end in paid], [row.place for row, _, _ in paid]
     _draw_bars(figure, lengths, places, colour, name=style.literal(name), **look)
 
 
@@ -264,4 +248,4 @@ def _draw_bars(
     figure: Any, lengths: Sequence[float], places: Sequence[int], colour: str, **options: Any
 ) -> None:
     look = {"orientation": "h", "width": _BAR, "marker": {"color": colour, "line_width": 0}}
-    figure.add_bar(x=lengths, y=list(places), **look, **options, **style.RIGHT)
+    figure.add_bar(x=style.rounded(lengths), y=list(places), **look, **options, **style.RIGHT)

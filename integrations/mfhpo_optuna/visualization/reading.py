@@ -38,10 +38,7 @@ _ONLY_TO_RUN = {"lease", "progress"}  # arguments that say nothing about a study
 def stored_sampler(study: optuna.Study) -> StudySampler:
     """Return a sampler like the one that has run a study, to read it; ValueError if not known."""
     if SAMPLER_KEY not in study.user_attrs:
-        raise ValueError(
-            "the study does not say how it was run: that is noted by the samplers of mfhpo, from "
-            "the first trial on"
-        )
+        raise ValueError("the study does not say how it was run, as studies of mfhpo's samplers do")
     if read_attribute(study, SHORTLIST_KEY) is not None:
         raise ValueError("the study records evaluations of certify, which has no sampler to give")
     note = read_attribute(study, SAMPLER_KEY)
@@ -54,7 +51,6 @@ def stored_sampler(study: optuna.Study) -> StudySampler:
     package = import_module("mfhpo_optuna")
     if name not in package.__all__ or not name.endswith("Sampler"):
         raise ValueError(f"the study was run with {name}, which is no sampler of mfhpo")
-    arguments = None
     try:
         arguments = from_json({key: noted[key] for key in noted if key not in _ONLY_TO_RUN})
         with warnings.catch_warnings():
@@ -62,11 +58,7 @@ def stored_sampler(study: optuna.Study) -> StudySampler:
             sampler: StudySampler = getattr(package, name)(**arguments)
             return sampler
     except (AttributeError, ImportError, LookupError, TypeError, ValueError) as error:
-        why = f"{useless}: {error!r}"
-        if arguments is None and isinstance(error, ValueError):
-            run_with = f"the study was run with {name}"
-            why = f"{run_with}, of whose arguments only the text is known: {error}"
-        raise ValueError(why) from error
+        raise ValueError(f"{useless}: {error}") from error
 
 
 def reading_sampler(study: optuna.Study) -> StudySampler:

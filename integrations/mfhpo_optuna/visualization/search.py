@@ -49,11 +49,11 @@ def draw_search(known: StudyExperiment, answer: Answer) -> Any:
         edge = [reach[0 if sign > 0.0 else 1]] * len(failed)
         _draw(figure, known, failed, y=edge, marker=marker, cliponaxis=False, name="failed")
     if again := [e for e in evaluations if e.is_replicate]:
-        style.rule(figure, again[0].begin)
+        figure.add_vline(again[0].begin, **style.DOTTED, **_TOP)
     style.head(figure, "What the search saw" + (", then new evaluations" * bool(rows)))
     if certificate is not None:
         _draw_finalists(figure, certificate.to_dict(), sign, 2)
-    style.lay_out(figure, _title(known, answer), panels=panels, legend_lines=3)
+    style.lay_out(figure, style.answer_title(answer, "luckiest"), panels=panels, legend_lines=3)
     unit = " in seconds" if known.kind.in_seconds else ""
     figure.update_xaxes(title_text=f"cost paid{unit}", range=[0.0, 1.02 * cost], nticks=7, **_TOP)
     figure.update_yaxes(title_text=f"value ({style.better(sign)})", range=list(reach), **_TOP)
@@ -97,22 +97,8 @@ def _draw(figure: Any, known: StudyExperiment, shown: Sequence[Evaluation], **lo
         lines = [f"trial {e.trial}: {value}{purpose}", *([level] if level else [])]
         lines += style.params_lines(known.values_of(e.arm).params)
         texts.append(style.hover(lines))
-    x, y = style.rounded([e.end for e in shown]), style.rounded([e.value for e in shown])
-    points: dict[str, Any] = {"x": x, "y": y, "text": texts}
+    points = {"x": [e.end for e in shown], "y": [e.value for e in shown], "text": texts}
     style.draw(figure, **points | look | _TOP)
-
-
-def _title(known: StudyExperiment, answer: Answer) -> tuple[str, ...]:
-    luck = ""
-    if answer.certificate is not None:
-        result = answer.certificate.luckiest_result  # what the search would have handed over
-        luck = f"The search's best, {result.name}, had shown {result.promise:.4g}"
-        amount = f"{abs(result.gap):.2g} {'better' if result.gap >= 0.0 else 'worse'}"
-        compared = f", {amount} than its new mean"
-        luck += compared if result.evaluations else "; it was not evaluated again"
-    tried = f"{answer.tried:,} configurations, {answer.at_target:,} at the target"
-    headline = "A search without an answer yet" if answer.arm is None else "The answer"
-    return style.answer_title(known, answer, headline, luck, tried)
 
 
 def draw_certificate(certificate: Mapping[str, Any], sign: float) -> Any:
@@ -161,13 +147,7 @@ def _draw_finalists(figure: Any, certificate: Mapping[str, Any], sign: float, ro
     texts = [style.hover(_lines(one)) for one in ordered]
     worth = [_worth(one) for one in ordered]
     known = [place for place, (mean, _) in enumerate(worth) if math.isfinite(mean)]
-    luck = [(place, ordered[place]["claim"], worth[place][0]) for place in known]
-    luck = [each for each in luck if math.isfinite(each[1])]
-    lines = [end for _, claim, mean in luck for end in (claim, mean, None)]
-    rows = [end for place, _, _ in luck for end in (place, place, None)]
-    dotted = {"color": style.QUIET, "width": 1, "dash": "dot"}
-    style.draw(figure, lines, rows, mode="lines", line=dotted, hoverinfo="skip", **panel)
-    values = style.rounded([worth[place][0] for place in known])
+    values = [worth[place][0] for place in known]
     dot = {"color": style.level_colour(0, 1), "size": 8}
     bars = style.error_bars([worth[place] for place in known], 2.5) | {"color": dot["color"]}
     seen = [texts[place] for place in known]
@@ -175,7 +155,7 @@ def _draw_finalists(figure: Any, certificate: Mapping[str, Any], sign: float, ro
     has_winner = winner is not None
     if has_winner and known[:1] == [0]:
         style.star(figure, (values[0], worth[0][1]), texts[0], panel)
-    claims = style.rounded([one["claim"] for one in ordered])
+    claims = [one["claim"] for one in ordered]
     circle = {"symbol": "circle-open", "size": 9, "color": style.QUIET, "line_width": 2}
     style.draw(figure, claims, range(len(ordered)), text=texts, marker=circle, **panel)
     style.head(figure, "The finalists (○ what the search had seen)", panel=row)

@@ -11,7 +11,7 @@ import numpy as np
 
 from mfhpo._validation.missing import missing
 from mfhpo.experiment import Answer
-from mfhpo.racing.text import clean, cut, params_in_words
+from mfhpo.racing.text import clean, cut
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 
 # Colours that can be told apart on white and on black, in a grey print, and by the colour-blind.
@@ -21,6 +21,7 @@ from mfhpo_optuna.study.study_experiment import StudyExperiment
 _LEVELS = ("#24a08c", "#1f8fb8", "#3b78c4", "#5a5fd0", "#7048c8")
 WINNER = "#d55e00"
 QUIET = "#808080"  # what is beside the point
+DOTTED = {"line_color": QUIET, "line_width": 1, "line_dash": "dot"}
 # Okabe and Ito's, darkened where they vanish on white: players of a game, arms beside the winner.
 SEVERAL = ("#0077c0", "#00966c", "#c0609a", "#9a7d0a", "#8a6fd1")
 
@@ -31,6 +32,8 @@ _MOST_DRAWN_ONE_BY_ONE = 1000
 
 LEFT, RIGHT = {"row": 1, "col": 1}, {"row": 1, "col": 2}
 
+# Of an answer in words, those in the title of its figure.
+_ROWS = "mean value gain baseline interval stopped because cost paid".split()
 _LINE = 60  # characters for which a report on a phone has room, below the headline of a figure
 
 # In pixels: lines of a title and of a legend, and what is between them and the panels.
@@ -108,22 +111,11 @@ def label_rows(figure: Any, labels: Sequence[str], has_winner: bool, panel: dict
     figure.update_yaxes(ticktext=texts, showgrid=False, zeroline=False, **rows, **panel)
 
 
-def rule(figure: Any, x: float, axis: str = "") -> None:
-    """Draw a dotted line upwards through a panel."""
-    shade(figure, (x, x), axis, type="line", line={"color": QUIET, "width": 1, "dash": "dot"})
-
-
-def shade(figure: Any, ends: tuple[float, float], axis: str, **look: Any) -> None:
-    """Add a shape over a panel's height; plotly's own lines look for all axes at every call."""
-    place = {"xref": f"x{axis}", "yref": f"y{axis} domain"}
-    figure.add_shape(x0=ends[0], x1=ends[1], y0=0.0, y1=1.0, **place, **look)
-
-
 def draw(figure: Any, x: Sequence[Any], y: Sequence[Any], **look: Any) -> None:
     """Add marks, or what `mode` says; the legend has those that are given a name."""
     common = {"mode": "markers", "showlegend": "name" in look}
     add = figure.add_scatter if len(x) <= _MOST_DRAWN_ONE_BY_ONE else figure.add_scattergl
-    add(x=list(x), y=list(y), **common | look)
+    add(x=rounded(x), y=rounded(y), **common | look)
 
 
 def ribbon(
@@ -132,7 +124,7 @@ def ribbon(
     """Shade what lies between two curves: each place with both ends there."""
     x, lower, upper = zip(*ends, strict=True) if ends else ((), (), ())
     look = {"mode": "lines", "fill": "toself", "fillcolor": faded(colour, 0.18), "line_width": 0}
-    y = rounded([*upper, *reversed(lower)])
+    y = [*upper, *reversed(lower)]
     draw(figure, [*x, *reversed(x)], y, hoverinfo="skip", **look | options)
 
 
@@ -141,7 +133,7 @@ def star(figure: Any, worth: Worth, text: str, panel: dict[str, int], **options:
     value, interval = worth
     if math.isfinite(interval[1] - interval[0]):
         look = {"fillcolor": WINNER, "opacity": 0.16, "line_width": 0, "layer": "below"}
-        shade(figure, interval, "" if panel["row"] == 1 else f"{panel['row']}", type="rect", **look)
+        figure.add_vrect(*interval, **look, **panel)
     bars = error_bars([worth], 5) | {"color": WINNER}
     marker = {"symbol": "star", "size": 16, "color": WINNER}
     draw(figure, [value], [0], text=[text], error_x=bars, marker=marker, **panel, **options)
@@ -171,9 +163,9 @@ def hover(lines: Sequence[str]) -> str:
     return "<br>".join(literal(line) for line in lines)
 
 
-def rounded(values: Sequence[float]) -> list[float]:
-    """Return the values with six digits, for a smaller file."""
-    return [float(f"{value:.6g}") for value in values]
+def rounded(values: Sequence[Any]) -> list[Any]:
+    """Return numbers with six digits, for a smaller file, and other values as they are."""
+    return [float(f"{value:.6g}") if isinstance(value, float) else value for value in values]
 
 
 def level_colour(level: int, n_levels: int) -> str:
@@ -228,33 +220,13 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:] if first.isalpha() else text
 
 
-def is_at_target(known: StudyExperiment, answer: Answer) -> bool:
-    """Return whether an answer's mean belongs to its interval, which is about the target."""
-    levels = known.trials.levels
-    return answer.certified or not levels or answer.level == levels[-1]
-
-
-def answer_title(
-    known: StudyExperiment, answer: Answer, headline: str, *more: str
-) -> tuple[str, ...]:
-    """Return a headline with the state of an answer, and what it is worth and has cost."""
-    fidelity, is_timed = known.kind.fidelity, known.kind.in_seconds
-    paid = f"{answer.cost:,.4g} seconds" if is_timed else f"Cost {answer.cost:,.6g}"
-    paid += f" in {counted(answer.trials + answer.failures, 'trial')}"
-    paid += f", {answer.failures:,} failed" if answer.failures else ""
-    if answer.arm is None:
-        return title(headline, sentence(answer.reason), *more, paid)
-    state = "wins, certified" if answer.certified else "leads"
-    if answer.certifies and not answer.certified:
-        state += ", not certified"
-    worth = f"{answer.mean:.4g}"
-    if is_at_target(known, answer):
-        worth += f" {between(answer.interval)}".rstrip()
-    if fidelity is not None:
-        worth += f" at {fidelity.name} = {value_text(answer.level)}"
-    reason = "" if answer.certified else sentence(answer.reason)
-    params = params_in_words(answer.params)
-    return title(f"{headline} {state}", params, worth, reason, *more, paid)
+def answer_title(answer: Answer, *more: str) -> tuple[str, ...]:
+    """Return an answer's first line, and its rows about worth and cost and `more`, by labels."""
+    first, *rows = str(answer).splitlines()
+    headline, _, params = first.partition(": ")
+    parts = [row[2:].partition("  ") for row in rows]
+    chosen = [f"{label}: {text.strip()}" for label, _, text in parts if label in (*_ROWS, *more)]
+    return title(headline, params, *chosen)
 
 
 def counted(number: int, thing: str) -> str:

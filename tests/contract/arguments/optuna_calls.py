@@ -48,11 +48,10 @@ KINDS: dict[str, Kind] = core_calls.KINDS | may.named(
     (may.one_of(None, "fork", "forkserver", "spawn"), "start_method"),
     (may.optional(may.number(0, to="[]")), "timeout"),
     (may.one_of(None, "max", "order", "se", "mfe"), "variant"),
-    (may.FLAG, "warm"),
 )
 
 NOT_CALLED = {
-    "mfhpo_optuna": {"Fidelity", "SearchRecommendation", "StudyCertificate", "StudyDeviation"}
+    "mfhpo_optuna": {"Fidelity", "SearchRecommendation", "StudyCertificate"}
     | {"StudyEquilibrium", "StudyLimitRecommendation", "StudyRecommendation"}
     | {"TimeLimited"},  # it is `time_limited`
 }

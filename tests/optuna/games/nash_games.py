@@ -5,7 +5,7 @@ from optuna.trial import TrialState
 
 from mfhpo_optuna import NashSampler
 
-QUERY = "mfhpo:query"
+QUERY = "mfhpo:pull"
 GAME = "mfhpo:game"
 PLAYERS = {"row": ["x"], "column": ["y"]}
 

@@ -38,8 +38,8 @@ def test_one_run_serves_all_players():
     assert answer.finished
     assert answer.params == pytest.approx(EQUILIBRIUM, abs=0.05)
     assert joint.user_attrs[GAME]["fidelity"] == ["seconds"]
-    levels = [trial.user_attrs[QUERY]["levels"] for trial in joint.trials]
-    assert levels == [[[1, 3, 9].index(value)] * 2 for value in seconds(joint)]
+    levels = [trial.user_attrs[QUERY].get("fidelity", 0) for trial in joint.trials]
+    assert levels == [4 * [1, 3, 9].index(value) for value in seconds(joint)]
 
 
 def test_each_player_may_have_a_level_of_its_own():
@@ -50,8 +50,8 @@ def test_each_player_may_have_a_level_of_its_own():
     assert 160 - 18 < answer.cost <= 160
     assert answer.evaluations == chosen.count((9, 9)) > 0
     assert answer.params == pytest.approx(EQUILIBRIUM, abs=0.05)
-    levels = [tuple(trial.user_attrs[QUERY]["levels"]) for trial in own.trials]
-    assert levels == [([1, 3, 9].index(row), [1, 3, 9].index(column)) for row, column in chosen]
+    levels = [trial.user_attrs[QUERY].get("fidelity", 0) for trial in own.trials]
+    assert levels == [3 * [1, 3, 9].index(row) + [1, 3, 9].index(column) for row, column in chosen]
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_trials_of_another_sampler_are_learned_from():
     study.optimize(on_a_grid)
     assert len(study.trials) == 16
     assert QUERY in study.trials[8].user_attrs
-    assert "profile" in study.trials[8].user_attrs[QUERY], "the game was known"
+    assert "point" in study.trials[8].user_attrs[QUERY], "the game was known"
     assert sampler.equilibrium(study).params == pytest.approx(EQUILIBRIUM, abs=0.05)
 
 
@@ -133,8 +133,10 @@ def test_nothing_but_failures_still_ends():
         study.sampler.deviations(study, {"x": 0.5, "y": 0.5})
 
 
-def dead(study, seconds_ago, profile=None, **noted):
-    tag = {"levels": [0, 0], "profile": profile or {"x": 0.5, "y": 0.5}, **noted}
+def dead(study, seconds_ago, **noted):
+    number, point = len(study.trials), {"x": 0.5, "y": 0.5}
+    tag = {"trial": number, "study": study.study_name, "order": 0, "arm": number, "point": point}
+    tag |= {"chooses": "profiles of a game", "fidelity": 0, **noted}
     trial = create_trial(state=TrialState.RUNNING, user_attrs={QUERY: tag})
     trial.datetime_start = datetime.now() - timedelta(seconds=seconds_ago)
     study.add_trial(trial)

@@ -64,7 +64,7 @@ def test_what_players_gain_who_deviate(finished):
     found = finished.sampler.deviations(finished, {"x": 0.9, "y": 0.2, "seconds": 3})
     assert list(found) == list(PLAYERS)
     # The row wants 0.6 y, the column 0.5 + 0.2 x; what they lose there is next to nothing.
-    row, column = found["row"].params, found["column"].params
+    row, column = found["row"].profile, found["column"].profile
     assert (row["y"], column["x"]) == (0.2, 0.9)
     assert tracking_losses(row["x"], row["y"])[0] < 0.01
     assert tracking_losses(column["x"], column["y"])[1] < 0.01

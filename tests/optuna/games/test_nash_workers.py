@@ -33,7 +33,7 @@ def ask_at_once(one, two, monkeypatch):
 
 
 def profile(trial):
-    return trial.user_attrs[QUERY].get("profile")
+    return trial.user_attrs[QUERY].get("point")
 
 
 @pytest.mark.parametrize("budget", [12.0, 4.0])
@@ -48,7 +48,7 @@ def test_of_two_that_choose_the_same_the_earlier_stands(budget, monkeypatch):
     if budget > 4.0:
         assert profile(first) != profile(second) is not None
         return
-    assert second.user_attrs[QUERY] == {"over": True, "trial": 4}
+    assert second.user_attrs["mfhpo:lost"]["is_withdrawn"]
     one.tell(earlier, on_a_grid(earlier))
     one.tell(later, (0.0, 0.0))
     for study in (one, two, worker(storage, budget)):

@@ -217,7 +217,7 @@ class Game(Study):
         return result.observation[0] is not None
 
     def is_pull(self, trial):
-        return "levels" in trial.user_attrs.get(QUERY, {})
+        return "order" in trial.user_attrs.get(QUERY, {})
 
 
 def _ended(answer):

@@ -141,7 +141,7 @@ def test_a_game_counts_what_was_really_evaluated():
     on_a_grid(lost)
     make_anew(study, lost)
     again = study.ask()
-    planned = study.trials[again.number].user_attrs[QUERY]["profile"]
+    planned = study.trials[again.number].user_attrs[QUERY]["point"]
     units = {name: (value + 1 / 32) / (1 + 1 / 16) for name, value in lost.params.items()}
     assert planned == pytest.approx(units)
     study.tell(again, on_a_grid(again))

@@ -119,7 +119,7 @@ class Behind(datetime):
 def test_what_others_begin_is_waited_for_by_this_machines_clock(make, objective, key, monkeypatch):
     monkeypatch.setattr("optuna.storages._in_memory.datetime", Behind)
     storage = InMemoryStorage()
-    directions = ["minimize"] * (1 + (key == QUERY))
+    directions = ["minimize"] * (1 + (objective is tracking))
     workers = [worker(storage, make(), directions=directions) for _ in range(2)]
     for study in workers:
         study.optimize(objective, n_trials=1)

@@ -19,7 +19,7 @@ SOON = 20.0
 
 
 def run(objective, n_trials=1, limit=LIMIT, study=None, catch=(), n_jobs=1, **options):
-    own = {"memory_limit", "start_method", "warm"}
+    own = {"memory_limit", "start_method"}
     of_limits = {name: options.pop(name) for name in own & set(options)}
     study = study or optuna.create_study(**options)
     with time_limited(objective, limit, **of_limits) as limited:

@@ -10,7 +10,6 @@ import time
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import numpy as np
 import optuna
@@ -223,7 +222,7 @@ def test_threads_of_the_objective_share_the_trial():
     assert all(trial.user_attrs[name] == value for name, value in trial.params.items())
 
 
-def test_interrupted_calls_leave_the_connection_whole():
+def test_a_trial_is_of_no_use_after_an_interrupted_call():
     class Interrupted(Exception):
         pass
 
@@ -232,13 +231,14 @@ def test_interrupted_calls_leave_the_connection_whole():
 
     def objective(trial):
         signal.signal(signal.SIGALRM, interrupt)
-        for i in range(4):
-            signal.setitimer(signal.ITIMER_REAL, 0.1)  # while it waits for the answer
-            with pytest.raises(Interrupted):
-                trial.suggest_float(f"x{i}", i, i + 0.5)
-        return trial.suggest_float("y", 10.0, 11.0)
+        signal.setitimer(signal.ITIMER_REAL, 0.1)  # while it waits for the answer
+        with pytest.raises(Interrupted):
+            trial.suggest_float("x", 0.0, 1.0)
+        with pytest.raises(RuntimeError, match="a call of it was interrupted"):
+            trial.suggest_float("y", 10.0, 11.0)
+        return 2.0
 
-    assert 10.0 <= only(run(objective, limit=30.0, sampler=SlowSampler(time.sleep))).value <= 11.0
+    assert only(run(objective, limit=30.0, sampler=SlowSampler(time.sleep))).value == 2.0
 
 
 def test_late_threads_and_children_are_refused():
@@ -272,25 +272,19 @@ def test_global_generators_differ_between_trials_and_repeat_when_seeded():
         trial.set_user_attr("numpy", legacy.random())
         return 0.0
 
-    def draws(seed=None, **options):
+    def draws(seed=None):
         if seed is not None:
             random.seed(seed)
             legacy.seed(seed)
-        study = run(objective, n_trials=4, limit=30.0, **options)
+        study = run(objective, n_trials=4, limit=30.0)
         return [trial.user_attrs[key] for trial in study.trials for key in ("random", "numpy")]
 
     states = random.getstate(), legacy.get_state()
     try:
         first = draws(seed=1)
-        assert len({*first, *draws(), *draws(warm=False)}) == 24
-        assert draws(seed=1, warm=True) == draws(seed=1, warm=False) == first
+        assert len({*first, *draws()}) == 16
+        assert draws(seed=1) == first
         assert not {*draws(seed=2)} & {*first}
     finally:
         random.setstate(states[0])
         legacy.set_state(states[1])
-
-
-def test_an_error_that_only_the_other_process_can_load_is_of_its_class():
-    packed = replace(pack_error(KeyError("lr")), pickled=b"of something that is not here")
-    error = packed.error()
-    assert (type(error), error.args) == (KeyError, ("'lr'",))

@@ -77,7 +77,6 @@ class EndNote(_Note):
 # digest of the arguments (`mfhpo_optuna.arguments.Settings`) of the sampler that has chosen it.
 ARM_KEY = "mfhpo:pull"
 WORKER, ARGUMENTS = "worker", "arguments"
-QUERY_KEY = "mfhpo:query"  # of a game: the query that it is
 ANSWERING_KEY = "mfhpo:answering"  # the process that is about to add the answer
 CERTIFICATE_KEY = "mfhpo:certificate"  # of one that answers
 CONCLUDED_KEY = "mfhpo:concluded"  # of a certified answer: its counter, and what had not ended
@@ -352,9 +351,6 @@ def _certificate(value: Any) -> Any:
 
 _CHECKS: dict[str, Callable[[Any], Any]] = {
     ARM_KEY: _noted(PullNote),
-    QUERY_KEY: _fields(
-        "", levels=partial(_are, _is_whole), profile=_is_point, **_checks_of(PullNote)
-    ),
     GAME_KEY: _fields(
         "players fidelity",
         players=lambda players: all(_are(_is_name, names) for names in players.values()),

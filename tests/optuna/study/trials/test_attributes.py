@@ -56,13 +56,6 @@ WRONG = {
     "ARM_KEY": [3, [], {}, {"arm": "1"}, {"arm": -1}, {"arm": 10**400}, {"arm": True}, deep()],
     "END_KEY": [3, {}, {"trial": 1}, {"trial": -1, "order": 2}, {"trial": 1, "order": True}],
     "LOST_KEY": [3, {}, {"order": 1}, {"trial": 1, "order": 2, "is_sure": 0}],
-    "QUERY_KEY": [
-        "x",
-        {"levels": 3},
-        {"levels": [-1]},
-        {"order": -1},
-        {"profile": {"x": math.nan}},
-    ],
     "GAME_KEY": [[], {"players": 3}, {"players": {"row": "x"}, "fidelity": []}, {"players": {}}],
     "ANSWERING_KEY": [3, "", "9" * 10**6],
     "CERTIFICATE_KEY": [
