@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 _MOST_ROWS = 25  # more would be too low to be read
-_BAR = 0.66  # height of a bar, in rows
+_BAR = 0.4  # height of a bar, in rows
 
 # Why an arm has left, in words, and the mark at the end of its lane.
 _EXITS = {
@@ -154,8 +154,8 @@ def _draw(known: StudyExperiment, answer: Answer) -> Any:
             style.draw(figure, costs, places, name=name, **look, **style.RIGHT)
     style.head(figure, "What it is worth")
     style.head(figure, "When it left, and its cost", panel=2)
-    height = max(24, min(44, 480 // len(rows))) * len(rows)
-    style.lay_out(figure, style.answer_title(answer), panels=height)
+    height = max(34, min(44, 480 // len(rows))) * len(rows)
+    style.lay_out(figure, style.answer_title(answer), panels=height, left=14)
     figure.update_layout(barmode="overlay")
     worth = f"mean ({style.better(known.sign)})"
     figure.update_xaxes(title_text=worth, range=list(reach), zeroline=False, nticks=6, **style.LEFT)
@@ -164,9 +164,8 @@ def _draw(known: StudyExperiment, answer: Answer) -> Any:
     unit = " in seconds" if known.kind.in_seconds else ""
     ends, paid = [0.0, 1.02 * race.cost], f"cost of the race{unit}{more}"
     figure.update_xaxes(title_text=paid, range=ends, nticks=6, **style.RIGHT)
-    for panel in (style.LEFT, style.RIGHT):
-        names = [name_in_words(known.values_of(row.arm).params, row.arm) for row in rows]
-        style.label_rows(figure, names, has_winner, panel)
+    names = [name_in_words(known.values_of(row.arm).params, row.arm) for row in rows]
+    style.label_rows(figure, names, has_winner, 1)
     return figure
 
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from mfhpo.experiment import Answer
-from mfhpo.racing.text import name_in_words, params_in_words
+from mfhpo.racing.text import cut, name_in_words, params_in_words
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.visualization import style
 from mfhpo_optuna.visualization.reading import Evaluation, told_again
 
 _TOP = {"row": 1, "col": 1}
-_TOP_HEIGHT, _GAP, _ROW_HEIGHT = 280, 76, 26  # in pixels
+_TOP_HEIGHT, _GAP, _ROW_HEIGHT = 280, 76, 36  # in pixels
 
 Candidate: TypeAlias = Mapping[str, Any]
 
@@ -109,6 +109,8 @@ def draw_certificate(certificate: Mapping[str, Any], sign: float) -> Any:
         figure,
         _title_of_certificate(certificate),
         panels=_ROW_HEIGHT * len(certificate["candidates"]),
+        legend_lines=0,
+        left=14,
     )
     return figure
 
@@ -164,9 +166,14 @@ def _draw_finalists(figure: Any, certificate: Mapping[str, Any], sign: float, ro
     axis = f"value ({style.better(sign)})"
     figure.update_xaxes(title_text=axis, range=list(whole), zeroline=False, nticks=7, **panel)
     today = (certificate.get("baseline") or {}).get("name")
-    names = (one["name"] for one in ordered)
-    labels = [f"{name} (baseline)" if name == today != "baseline" else name for name in names]
-    style.label_rows(figure, labels, has_winner, panel)
+    labels = [_label(one, is_baseline=one["name"] == today) for one in ordered]
+    style.label_rows(figure, labels, has_winner, row)
+
+
+def _label(candidate: Candidate, *, is_baseline: bool) -> str:
+    name, params = candidate["name"], params_in_words(candidate["params"])
+    called = name if name == params or not params else f"{name}: {params}"
+    return cut(f"{called} (baseline)" if is_baseline and name != "baseline" else called)
 
 
 def _worth(candidate: Candidate) -> tuple[float, tuple[float, float]]:

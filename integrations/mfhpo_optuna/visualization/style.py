@@ -33,12 +33,13 @@ _MOST_DRAWN_ONE_BY_ONE = 1000
 LEFT, RIGHT = {"row": 1, "col": 1}, {"row": 1, "col": 2}
 
 # Of an answer in words, those in the title of its figure.
-_ROWS = "mean value gain baseline interval stopped because cost paid".split()
+_ROWS = ["mean", "value", "gain", "baseline", "interval", "stopped", "because", "cost", "paid"]
 _LINE = 60  # characters for which a report on a phone has room, below the headline of a figure
 
 # In pixels: lines of a title and of a legend, and what is between them and the panels.
 _HEADLINE, _TITLE_LINE, _LEGEND_LINE = 34, 16, 20
 _ABOVE, _BELOW = 26, 50
+_LABEL = 0.42  # of a row's height, from the middle of its marks to that of its label
 
 
 def needed(caller: str, module: str, package: str, extra: str) -> Any:
@@ -62,11 +63,14 @@ def new_figure(**panels: Any) -> Any:
     return make_subplots(**panels)
 
 
-def lay_out(figure: Any, title: Sequence[str], *, panels: int, legend_lines: int = 2) -> None:
+def lay_out(
+    figure: Any, title: Sequence[str], *, panels: int, legend_lines: int = 2, left: int = 60
+) -> None:
     """Give a figure its title, its legend below, and its height: `panels` pixels and these.
 
-    The template is what the user has made plotly's default; plotly's own is replaced by a white
-    one. Texts have the template's colours, so that it can be changed afterwards.
+    `left` is the room for ticks and their title. The template is what the user has made plotly's
+    default; plotly's own is replaced by a white one. Texts have the template's colours, so that it
+    can be changed afterwards.
     """
     import plotly.io
 
@@ -87,7 +91,7 @@ def lay_out(figure: Any, title: Sequence[str], *, panels: int, legend_lines: int
         legend=corner | below,
         hovermode="closest",
         hoverlabel={"align": "left"},
-        margin={"t": top, "b": bottom, "l": 60, "r": 14},
+        margin={"t": top, "b": bottom, "l": left, "r": 14},
         height=top + panels + bottom,
     )
     figure.update_xaxes(tickfont={"size": 11}, title_font={"size": 12}, title_standoff=6)
@@ -102,13 +106,20 @@ def head(figure: Any, text: str, panel: int = 1) -> None:
     figure.add_annotation(text=f"<b>{literal(text)}</b>", showarrow=False, **place, **above)
 
 
-def label_rows(figure: Any, labels: Sequence[str], has_winner: bool, panel: dict[str, int]) -> None:
-    """Give each row of a panel its label, the first one on top, that of the winner in bold."""
-    texts = [literal(label) for label in labels]
-    if has_winner:
-        texts[0] = f"<b>{texts[0]}</b>"
-    rows = {"range": [len(labels) - 0.5, -0.5], "tickvals": list(range(len(labels)))}
-    figure.update_yaxes(ticktext=texts, showgrid=False, zeroline=False, **rows, **panel)
+def label_rows(figure: Any, labels: Sequence[str], has_winner: bool, row: int) -> None:
+    """Write above the marks of each row what it is about, the first one on top, in bold if it won.
+
+    Beside the panels, at the ticks, the long names of configurations would take their room.
+    """
+    axis = "" if row == 1 else f"{row}"
+    place = {"x": 0.0, "xref": f"x{axis} domain", "xanchor": "left", "yref": f"y{axis}"}
+    for line, label in enumerate(labels):
+        text = f"<b>{literal(label)}</b>" if has_winner and line == 0 else literal(label)
+        look = {"showarrow": False, "font": {"size": 11}, "borderpad": 0}
+        figure.add_annotation(text=text, y=line - _LABEL, **place, **look)
+    ends = [len(labels) - 0.5, -2.0 * _LABEL]
+    hidden = {"showticklabels": False, "showgrid": False, "zeroline": False}
+    figure.update_yaxes(range=ends, **hidden, row=row)
 
 
 def draw(figure: Any, x: Sequence[Any], y: Sequence[Any], **look: Any) -> None:

@@ -8,6 +8,7 @@ from mfhpo_optuna.report import ledger, summary
 from mfhpo_optuna.study.baseline import fault_in_branch
 from mfhpo_optuna.visualization import plot_race, reading
 from tests.optuna.certification.test_certify import noise, points, table
+from tests.optuna.visualization.figures import row_labels
 
 TRUTH = [k / 10 for k in range(100)]
 OPTIONS = {"top": 3, "epsilon": 0.05, "measure": 0}
@@ -45,7 +46,7 @@ def test_configuration_that_the_study_has_not_tried_has_no_claim():
     assert rows["baseline"] == str(answer.baseline)
     figure = plot_race(record)
     assert str(answer.baseline)[1:30] in figure.layout.title.text
-    assert "baseline" in figure.layout.yaxis.ticktext
+    assert "baseline: k=9" in row_labels(figure)
 
 
 def test_best_alone_beside_the_baseline():

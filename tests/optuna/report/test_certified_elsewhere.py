@@ -14,6 +14,7 @@ from mfhpo_optuna.study.trials import attributes
 from mfhpo_optuna.study.trials.attributes import CERTIFICATE_KEY
 from mfhpo_optuna.visualization.reading import read_study
 from tests.optuna.report.conftest import load, summarised
+from tests.optuna.visualization.figures import row_labels
 
 RNG = np.random.default_rng(0)
 
@@ -48,7 +49,7 @@ def test_a_page_has_the_answer_and_its_picture(certified, tmp_path, is_record):
     best = answer.candidates[answer.winner]
     for shown in (figure, plot_race(study)):
         assert best.name.capitalize() in shown.layout.title.text.split("<br>")[0]
-        assert len(shown.layout.yaxis.ticktext) == 3
+        assert len(row_labels(shown)) == 3
         low, high = shown.layout.xaxis.range
         assert low < best.interval[0] < best.interval[1] < high
 

@@ -74,7 +74,7 @@ def test_the_dashboard_has_the_answer_and_the_picture(site, published, name):
     [plot] = detail["plotly_graph_objects"]
     figure = json.loads(plot["graph_object"])
     assert figure["layout"]["height"] == 450
-    assert summary.status in figure["layout"]["title"]["text"]
+    assert summary.status.upper() in figure["layout"]["title"]["text"]
     assert figure["data"]
 
 

@@ -61,3 +61,8 @@ def traces(figure, name):
 def lines(figure):
     """The lines of a figure's title."""
     return figure.layout.title.text.split("<br>")
+
+
+def row_labels(figure, axis="y"):
+    """What is written above the rows of a panel, the first one on top."""
+    return [text.text for text in figure.layout.annotations if text.yref == axis]

@@ -5,7 +5,7 @@ import pytest
 from mfhpo.racing.text import params_in_words
 from mfhpo_optuna import plot_race
 from tests.optuna.samplers.races import BEST_ARM, REWARD, pulls
-from tests.optuna.visualization.figures import ARMS, lines, quadratic, race, trace
+from tests.optuna.visualization.figures import ARMS, lines, quadratic, race, row_labels, trace
 
 LEVELS = {1: "epochs = 1", 3: "epochs = 3", 9: "epochs = 9"}
 
@@ -22,7 +22,7 @@ def stretches(figure):
 
 def arms_of(figure):
     """The arms in the order of their rows."""
-    labels = figure.layout.yaxis.ticktext
+    labels = row_labels(figure)
     places = {params_in_words(params): arm for arm, params in enumerate(ARMS)}
     return [places[label.removeprefix("<b>").removesuffix("</b>")] for label in labels]
 
@@ -42,7 +42,7 @@ def test_the_winner_is_first_with_its_whole_interval(certified):
     figure = plot_race(certified)
     assert lines(figure)[:2] == ["<b style='font-size:17px'>CERTIFIED</b>", "x=0"]
     assert f"mean: {answer.mean:.5g} at level 9" in " ".join(lines(figure))
-    assert figure.layout.yaxis.ticktext[0] == f"<b>{params_in_words(answer.params)}</b>"
+    assert row_labels(figure)[0] == f"<b>{params_in_words(answer.params)}</b>"
     assert sorted(arms_of(figure)) == [0, 1, 2, 3]
     star = star_of(figure, answer)
     assert star.x[0] == pytest.approx(answer.mean, rel=1e-5)

@@ -5,7 +5,7 @@ import pytest
 
 from mfhpo_optuna import plot_race
 from tests.optuna.samplers.races import PULL, pulls
-from tests.optuna.visualization.figures import lines, search, trace, valley
+from tests.optuna.visualization.figures import lines, row_labels, search, trace, valley
 
 
 def is_replicate(trial):
@@ -66,7 +66,7 @@ def test_the_finalists_have_claim_mean_and_whole_interval_with_the_winner_first(
     certificate = finished.sampler.recommendation(finished).certificate
     results = {result.name: result for result in certificate.candidates}
     figure = plot_race(finished)
-    first, *others = figure.layout.yaxis2.ticktext
+    first, *others = row_labels(figure, "y2")
     labels = [first.removeprefix("<b>").removesuffix("</b>"), *others]
     assert first.startswith("<b>")
     assert labels[0] == certificate.candidates[certificate.winner].name
