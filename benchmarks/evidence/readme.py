@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from benchmarks.evidence import clock
 from benchmarks.evidence.search import OURS, not_judged
 from benchmarks.evidence.tables import distinct, only, result, rows, table
 from benchmarks.hpo.judged import NAME as JUDGED
@@ -27,7 +26,6 @@ def how_sure() -> str:
     first, last = hpo["budgets"][0], hpo["budgets"][-1]
     which = "of its development" if not_judged() else "that it was not developed on"
     nas, recorded = _places("hpo_nas", "NAS"), _places("hpo_recorded", "scikit-learn")
-    workers, times_alone = clock.most_workers()
     races = [row for row in result("ray_tune")["comparison"]["rows"] if row["task"] is None]
     asha, certified, undeclared = (
         only(races, method=method, sigma=0.5)
@@ -60,11 +58,6 @@ def how_sure() -> str:
             f"by mean rank its place is {nas} on small architectures, {recorded} on models of "
             f"scikit-learn",
             "[where we lose](docs/where-we-lose.md)",
-        ),
-        (
-            f"And with {workers} workers?",
-            f"it ends at {times_alone:.1f} times one worker's regret",
-            f"[workers]({_SEARCH}#several-workers-in-seconds)",
         ),
         (
             "What does certainty cost?",
