@@ -1,24 +1,19 @@
-"""`certify`: what the winner of a fitted parameter search is really worth.
-
-All settings that are left are evaluated on the same fresh random split. Splits are hard or easy for
-all of them, so that differences vary far less than scores, and need a fraction of the fits.
-"""
+"""`certify`: what the winner of a fitted parameter search is really worth."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from sklearn.base import clone
 from sklearn.utils import indexable
 
 from mfhpo._validation import MOST_LEVELS, check_count, check_flag, check_instance, check_limit
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.plan import plan_of
 from mfhpo.certification.selection import interval_for_new_data
-from mfhpo.experiment import Assignment, Experiment, ShortlistSettings
-from mfhpo_sklearn.evaluation import FitArguments, fits
+from mfhpo.experiment import Experiment, ShortlistSettings
+from mfhpo_sklearn.evaluation import FitArguments, Task, fits
+from mfhpo_sklearn.resources import WHOLE, GivenSplits, Splits, is_given_set
 from mfhpo_sklearn.shortlist import BaselineLike, described, shortlist_of
-from mfhpo_sklearn.splits import GivenSplits, Splits, is_given_set
 
 SearchCertificate: TypeAlias = Certificate
 
@@ -71,8 +66,7 @@ def certify(
         has itself. Or a dictionary of parameters, the others as the estimator has them. None: there
         is none.
     epsilon
-        Tolerance in the unit of the score. 0 asks for the very best, which may never be certain.
-        None: one standard deviation of a setting's score over splits, as far as it is known then.
+        See `mfhpo_sklearn.policy_search.PolicySearchCV`.
     budget
         Largest number of fits, at least the number of settings. When it is spent, the answer is not
         certified, but says what holds. None: no limit.
@@ -88,12 +82,9 @@ def certify(
     delta, measure, max_failures
         See `mfhpo.certification.certification.Certification`.
     refit
-        Whether to fit the winning setting on all data, as ``best_estimator_``.
+        See `mfhpo_sklearn.policy_search.PolicySearchCV`.
     fit_params
-        Further arguments of ``fit``, as ``search.fit`` was given. They are passed on as by
-        ``GridSearchCV``: those with one value for each sample are split like `X`, and scores are
-        weighted by ``sample_weight`` where the scorer takes it, since scikit-learn 1.7. Each fit
-        gets its own copy of callbacks and the like.
+        Further arguments of ``fit``, as ``search.fit`` was given (see ``SpaceSearchCV.fit``).
     n_jobs
         Number of settings that are evaluated at once, on the same split. None: as in the search.
     random_state
@@ -109,10 +100,9 @@ def certify(
 
     Raises
     ------
-    TypeError, ValueError
-        For wrong arguments, and if the search is not fitted or has fewer than two settings. If
-        there are no fresh splits like its own, as with ``TimeSeriesSplit``, or splits tear `groups`
-        apart. What all settings raise in the first round is raised here.
+    ValueError
+        If there are no fresh splits like the search's, as with ``TimeSeriesSplit``, or splits tear
+        `groups` apart. What all settings raise in the first round is raised, too.
     KeyboardInterrupt
         If interrupted before any fit gave a score. Later, an interrupt ends the evaluations: the
         answer says what holds, and `best_estimator_` is None.
@@ -171,27 +161,19 @@ def certify(
     if getattr(search, "verbose", 0):
         print(planned)
     arms = experiment.runner.configurations
-    estimators = [
-        clone(search.estimator).set_params(**clone(arms[arm], safe=False))
-        for arm in range(len(arms))
-    ]
-
-    def task_of(wanted: Assignment) -> tuple[Any, ...]:
-        estimator = estimators[arms.add(wanted.configuration)]
-        return estimator, X, y, splits[wanted.replicate], scorer, passed
-
-    scores: list[dict[int, float]] = [{} for _ in estimators]  # by split, which may come again
+    task = Task(search.estimator, X, y, scorer, passed, splits, WHOLE)
+    scores: list[dict[int, float]] = [{} for _ in range(len(arms))]  # by split, maybe made twice
     errors: list[Exception] = []
     why = "" if timeout is None else f"timeout={timeout:g} s is over"
     try:
-        found = fits(experiment, task_of, search.n_jobs if n_jobs is None else n_jobs, timeout)
+        found = fits(experiment, task.of, search.n_jobs if n_jobs is None else n_jobs, timeout)
         for n_evaluated, (wanted, evaluation) in enumerate(found, start=1):
             if evaluation.score is not None and evaluation.has_value:
                 own = scores[arms.add(wanted.configuration)]
                 own.setdefault(wanted.replicate, evaluation.score)
             if evaluation.error is not None:
                 errors.append(evaluation.error)
-            if n_evaluated == len(errors) == len(estimators):
+            if n_evaluated == len(errors) == len(arms):
                 raise errors[0]
     except KeyboardInterrupt:
         if not any(scores):
@@ -203,18 +185,11 @@ def certify(
         answer = replace(answer, reason=f"{why} and {answer.reason}")
     best = None
     if refit and answer.winner is not None and why != "it was interrupted":
-        targets = () if y is None else (y,)
-        best = clone(estimators[answer.winner])
         try:
-            best.fit(X, *targets, **passed.for_fit())
+            best = task.fitted(arms[answer.winner])
         except KeyboardInterrupt:
-            best = None
             words = "the last fit was interrupted, so there is no best_estimator_"
             answer = replace(answer, notices=(*answer.notices, words))
-    train, test = splits[0]
-    about_new_data = interval_for_new_data(
-        [] if answer.winner is None else list(scores[answer.winner].values()),
-        len(test) / len(train),
-        delta,
-    )
+    fresh = [] if answer.winner is None else list(scores[answer.winner].values())
+    about_new_data = interval_for_new_data(fresh, task.test_per_train(), delta)
     return replace(answer, best_estimator_=best, new_data_interval=about_new_data)

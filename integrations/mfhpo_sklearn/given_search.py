@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, get_args
 
 import numpy as np
 from sklearn.model_selection import ParameterGrid
 
-from mfhpo._validation import check_choice, check_dictionaries, shown
+from mfhpo._validation import check_choice, check_dictionaries
 from mfhpo.certification.choice import make_elimination
 from mfhpo.experiment import Experiment, RaceSettings, SearchSettings
 from mfhpo.knowledge.fidelity import Fidelity
@@ -67,9 +67,9 @@ class MFSearchCV(PolicySearchCV):
         See `mfhpo.racing.options.BlockOptions`.
     budget
         What may be paid, in full fits. When it is spent, the answer is not certified, but says what
-        holds. Below four full fits of each setting, cheap levels choose the finalists, see above.
-        If half of it does not pay for four full fits, there are no fresh scores. ``best_score_`` is
-        then the search's own, a lucky one, at ``certificate_.level``. None: no limit.
+        holds. With finalists, there are no fresh scores if half of it does not pay for four full
+        fits. ``best_score_`` is then the search's own, a lucky one, at ``certificate_.level``.
+        None: no limit.
     timeout
         Seconds after which nothing is begun; the certificate says so. None: no limit.
     measure
@@ -104,6 +104,9 @@ class MFSearchCV(PolicySearchCV):
     (True, True)
     """
 
+    # Whether levels that are evidence are explored by elimination, whatever suits the problem.
+    _eliminates = False
+
     def __init__(
         self,
         estimator: Any,
@@ -131,22 +134,8 @@ class MFSearchCV(PolicySearchCV):
     ) -> None:
         self._set(locals())
 
-    # Whether levels that are evidence are explored by elimination, whatever suits the problem.
-    _eliminates = False
-
     def _taken(self) -> set[str]:
         return {name for candidate in _listed(self.candidates) for name in candidate}
-
-    def _why_all_failed(self) -> str:
-        listed = _listed(self.candidates)
-        values = [value for candidate in listed for value in candidate.values()]
-        are_lists = all(isinstance(value, (list, tuple, np.ndarray)) for value in values)
-        if isinstance(self.candidates, Mapping) or not are_lists:
-            return ""
-        return (
-            "A list of candidates holds single settings; for several grids give "
-            "list(ParameterGrid([...])). "
-        )
 
     def _settings(self, resource: Resource, seed: int) -> RaceSettings | SearchSettings:
         check_choice("estimated_bias", self.estimated_bias, get_args(EstimatedBias))
@@ -201,23 +190,15 @@ def _make_elimination(problem: Problem, sign: float, options: Mapping[str, Any])
     return make_elimination(problem, sign, {**options, "variant": None})
 
 
-def _has_items(candidates: Any) -> bool:
-    return isinstance(candidates, Iterable) and getattr(candidates, "ndim", 1) > 0
-
-
 def _listed(candidates: Any) -> list[dict[str, Any]]:
     """Return the settings that a user gives; ValueError or TypeError for anything else."""
     right = "a list of dictionaries of parameters, or a grid {name: values}"
     if isinstance(candidates, Mapping):
         try:
-            listed = list(ParameterGrid(candidates))
+            candidates = list(ParameterGrid(candidates))
         except (TypeError, ValueError) as error:
             raise TypeError(f"candidates must be {right}: {error}") from error
-    elif isinstance(candidates, (str, bytes, Iterator)) or not _has_items(candidates):
-        raise TypeError(f"candidates must be {right}, got {shown(candidates)}.")
-    else:
-        listed = list(candidates)
-    check_dictionaries("candidates", listed, right)
+    listed = check_dictionaries("candidates", candidates, right)
     if not listed:
         raise ValueError(f"candidates must be {right}, and not be empty, got {candidates!r}.")
     return [dict(candidate) for candidate in listed]

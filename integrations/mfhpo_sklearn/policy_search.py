@@ -8,12 +8,11 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection._search import BaseSearchCV
@@ -30,32 +29,10 @@ from mfhpo._validation import (
     unwrapped,
 )
 from mfhpo.certification.selection import interval_for_new_data
-from mfhpo.experiment import Answer, Assignment, Experiment, RaceSettings, SearchSettings
+from mfhpo.experiment import Answer, Experiment, RaceSettings, SearchSettings
 from mfhpo.search.standing import failures_in_words
-from mfhpo_sklearn.evaluation import FitArguments, fits
-from mfhpo_sklearn.resources import Resource
-from mfhpo_sklearn.results import Results, Row
-from mfhpo_sklearn.splits import Splits, in_words
-
-
-@dataclass(frozen=True)
-class _Task:
-    """What `fit` was given, as it is evaluated; `passed` goes to the estimator and the scorer."""
-
-    estimator: Any
-    X: Any
-    y: Any
-    scorer: Any
-    passed: FitArguments
-    splits: Splits
-    resource: Resource
-
-    def of(self, wanted: Assignment) -> tuple[Any, ...]:
-        """Return the arguments of `evaluate` for what is wanted."""
-        params = {**wanted.configuration, **self.resource.settings(wanted.level)}
-        estimator = clone(self.estimator).set_params(**clone(params, safe=False))
-        split = self.resource.part_of(self.splits[wanted.replicate], wanted.level)
-        return estimator, self.X, self.y, split, self.scorer, self.passed
+from mfhpo_sklearn.evaluation import FitArguments, Row, Task, fits, scores_of, table_of
+from mfhpo_sklearn.resources import Resource, Splits, in_words
 
 
 class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no types
@@ -125,10 +102,8 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
 
         Parameters
         ----------
-        X
-            Samples, shape (n_samples, n_features).
-        y
-            Targets, shape (n_samples,) or (n_samples, n_outputs), or None.
+        X, y
+            Samples and targets, as for the estimator.
         **params
             Further arguments of ``fit``, passed on as ``GridSearchCV`` does: those with one value
             for each sample are split like `X`, and ``groups`` are for the splitter. Scores are
@@ -141,8 +116,6 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
 
         Raises
         ------
-        TypeError, ValueError
-            For bad arguments, and if no fit gives a score.
         KeyboardInterrupt
             If interrupted. What was computed until then is kept: all attributes are set but
             ``best_estimator_``.
@@ -157,13 +130,12 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         )
         taken = self._taken()
         resource = Resource.of(self.resource, self.levels, self.estimator, splits, y, taken)
-        task = _Task(self.estimator, X, y, scorer, passed, splits, resource)
+        task = Task(self.estimator, X, y, scorer, passed, splits, resource)
         settings = self._settings(resource, seed)
         is_shared = settings.declared.replicate is not None
         how = "the same for all settings" if is_shared else "another one for each fit"
-        about = f"{splits.words}, {how}"
-        experiment = Experiment(replace(settings, about_evaluations=about))
-        results = Results()
+        experiment = Experiment(replace(settings, about_evaluations=f"{splits.words}, {how}"))
+        rows: list[Row] = []
         shown: tuple[Any, ...] = ()
         try:
             found = fits(
@@ -175,19 +147,24 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
                 error_score=self.error_score,
             )
             for wanted, evaluation in found:
-                row = Row.of(experiment, wanted, evaluation)
-                results.rows.append(row)
-                shown = self._show(experiment, row, shown)
+                arm = experiment.runner.configurations.add(wanted.configuration)
+                is_fresh = wanted.purpose in ("given", "certificate")
+                rows.append(Row(arm, wanted.level, wanted.replicate, evaluation, is_fresh))
+                shown = self._show(experiment, rows[-1], shown)
         except KeyboardInterrupt:
-            if any(row.evaluation.has_value for row in results.rows):
-                self._keep(experiment, task, results)
+            if any(row.evaluation.has_value for row in rows):
+                self._keep(experiment, task, rows)
             raise
-        self._warn_of_failures(results, resource)
-        self._keep(experiment, task, results)
+        self._warn_of_failures(rows, resource)
+        self._keep(experiment, task, rows)
         if self._timeout is not None and not self.certificate_.finished:
             self.certificate_ = self.certificate_.stopped_by(f"timeout={self._timeout:g} s")
         if self.refit:
-            self._refit(task)
+            begun = time.time()
+            best = self.best_estimator_ = task.fitted(self.best_params_)
+            self.refit_time_ = time.time() - begun
+            if hasattr(best, "feature_names_in_"):
+                self.feature_names_in_ = best.feature_names_in_
         return self
 
     def _check_options(self) -> None:
@@ -244,22 +221,18 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         print(text)
         return news
 
-    def _why_all_failed(self) -> str:
-        """Return a likely reason why all fits failed; "" if none is known."""
-        return ""
-
-    def _warn_of_failures(self, results: Results, resource: Resource) -> None:
-        made, n = [row.evaluation for row in results.rows], len(results.rows)
+    def _warn_of_failures(self, rows: Sequence[Row], resource: Resource) -> None:
+        made, n = [row.evaluation for row in rows], len(rows)
         errors = [one.error for one in made if one.error is not None]
-        failed = Counter(row.level for row in results.rows if row.evaluation.error)
+        failed = Counter(row.level for row in rows if row.evaluation.error)
         where = f" ({failures_in_words(failed, resource.name_of)})" if resource.name else ""
         if n and not any(one.error is None and one.has_value for one in made):
             last = errors[-1] if errors else "the scores are not finite"
             what = f"all {n} fits failed" if errors else f"none of {n} scores is finite"
             raise ValueError(
                 f"{what}{where}, so there is nothing to compare; mend the estimator, the data, the "
-                f"scoring or the parameters, or set error_score='raise' to see where. "
-                f"{self._why_all_failed()}The last error: {last!r}"
+                f"scoring or the parameters, or set error_score='raise' to see where. The last "
+                f"error: {last!r}"
             ) from (errors[-1] if errors else None)
         if errors:
             warnings.warn(
@@ -268,15 +241,15 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
                 stacklevel=3,
             )
 
-    def _keep(self, experiment: Experiment, task: _Task, results: Results) -> None:
+    def _keep(self, experiment: Experiment, task: Task, rows: Sequence[Row]) -> None:
         resource, runner = task.resource, experiment.runner
         arm = runner.leader()[0]
-        if arm is None and any(row.evaluation.score is not None for row in results.rows):
+        if arm is None and any(row.evaluation.score is not None for row in rows):
             raise ValueError(
                 "every setting left the search: its fits failed at a level, or a score was -inf, "
                 "and so its mean; mend the scoring or the settings."
             )
-        if arm is None or not results.rows:
+        if arm is None or not rows:
             limits = {name: getattr(self, name, None) for name in ("budget", "seconds", "timeout")}
             given = [f"{name}={limit!r}" for name, limit in limits.items() if limit is not None]
             what = " or ".join(given) or "failures"
@@ -285,14 +258,13 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
             self.__dict__.pop(earlier, None)
         target = len(resource.levels) - 1
         answer = experiment.answer()
-        train, test = resource.part_of(task.splits[0], target)
-        about_new_data = interval_for_new_data(
-            results.scores_of(arm, target), len(test) / len(train), answer.delta
-        )
+        scores = scores_of(rows, arm, target)
+        about_new_data = interval_for_new_data(scores, task.test_per_train(), answer.delta)
         self.certificate_ = replace(answer, new_data_interval=about_new_data)
-        arms = self._rows(experiment, {row.arm for row in results.rows})
+        arms = self._rows(experiment, {row.arm for row in rows})
         self.best_index_ = arms.index(arm)
-        self.cv_results_, self.n_splits_ = results.table(
+        self.cv_results_, self.n_splits_ = table_of(
+            rows,
             arms,
             arm,
             lambda each, level: runner.configurations[each] | resource.settings(level),
@@ -302,12 +274,3 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         self.best_score_ = self.certificate_.mean
         self.scorer_ = task.scorer
         self.multimetric_ = False
-
-    def _refit(self, task: _Task) -> None:
-        best = clone(self.estimator).set_params(**clone(self.best_params_, safe=False))
-        begun = time.time()
-        best.fit(task.X, *(() if task.y is None else (task.y,)), **task.passed.for_fit())
-        self.refit_time_ = time.time() - begun
-        self.best_estimator_ = best
-        if hasattr(best, "feature_names_in_"):
-            self.feature_names_in_ = best.feature_names_in_

@@ -7,10 +7,9 @@ from typing import Any, Literal, TypeAlias
 
 import joblib
 import numpy as np
-from sklearn import get_config
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 from sklearn.metrics._scorer import _MultimetricScorer
+from sklearn.utils.validation import check_is_fitted
 
 from mfhpo._validation import check_baseline, check_count, shown
 from mfhpo.certification.candidates import (
@@ -33,18 +32,12 @@ _NEW = -1  # in place of the row of a baseline that the search has not tried
 def shortlist_of(
     search: Any, top: int | None, baseline: BaselineLike = None, which: str = "random"
 ) -> tuple[Shortlist, Any]:
-    """Return the `top` best settings, and the search's scorer (see `mfhpo_sklearn.certify`).
-
-    They are compared over `which` splits.
-    """
+    """Return the `top` best settings over `which` splits, and the search's scorer."""
     if top is not None:
         top = check_count("top", top, 2 if baseline is None else 1)
     if not hasattr(search, "estimator") or not hasattr(search, "get_params"):
         raise TypeError(f"search must be a search such as GridSearchCV, got {shown(search)}.")
-    if not hasattr(search, "cv_results_"):
-        raise NotFittedError(
-            f"search={type(search).__name__} is not fitted; call search.fit first."
-        )
+    check_is_fitted(search, "cv_results_")
     metric, scorer = _metric_of(search)
     results = search.cv_results_
     scores = np.asarray(results[f"mean_test_{metric}"], dtype=np.float64)
@@ -106,10 +99,7 @@ def shortlist_of(
 
 
 def as_results(source: Any) -> Any:
-    """Return what a fitted search has found, or its ``cv_results_`` say, as `EarlierResults`.
-
-    Anything else is returned as it is.
-    """
+    """Return what a search, or its ``cv_results_``, has found as `EarlierResults`, if it is one."""
     results = getattr(source, "cv_results_", source)
     if not isinstance(results, Mapping) or not {"params", "mean_fit_time"} <= results.keys():
         return source
@@ -166,9 +156,8 @@ def _metric_of(search: Any) -> tuple[str, Any]:
     if not getattr(search, "multimetric_", isinstance(scorer, dict)):
         return "score", scorer
     if isinstance(search.refit, str):
-        if callable(scorer):
-            return search.refit, _OneMetric(scorer, search.refit)
-        return search.refit, _OneOfSeveral(scorer[search.refit])
+        several = scorer if callable(scorer) else _MultimetricScorer(scorers=scorer)
+        return search.refit, _OneMetric(several, search.refit)
     start = "mean_test_"
     names = [name.removeprefix(start) for name in search.cv_results_ if name.startswith(start)]
     raise ValueError(
@@ -179,29 +168,13 @@ def _metric_of(search: Any) -> tuple[str, Any]:
 
 @dataclass(frozen=True)
 class _OneMetric:
-    """A scorer that gives one of the metrics of a function that gives several."""
+    """A scorer that gives one of the metrics of one that gives several."""
 
     scorer: Any
     name: str
 
-    def __call__(self, estimator: Any, X: Any, y: Any = None, **params: Any) -> Any:
-        targets = () if y is None else (y,)
-        return self.scorer(estimator, X, *targets, **params)[self.name]
-
-
-@dataclass(frozen=True)
-class _OneOfSeveral:
-    """One of several scorers, which is passed what it takes of the arguments for all of them."""
-
-    scorer: Any
-
     def __call__(self, estimator: Any, X: Any, *targets: Any, **params: Any) -> Any:
-        one = _MultimetricScorer(scorers={"score": self.scorer})
-        if get_config()["enable_metadata_routing"]:
-            params = {
-                name: params[name] for name in one.get_metadata_routing().consumes("score", params)
-            }
-        return one(estimator, X, *targets, **params)["score"]
+        return self.scorer(estimator, X, *targets, **params)[self.name]
 
 
 # What `repr` tells apart in full; a class that derives from one of these may hide its state.
@@ -218,18 +191,12 @@ def described(value: Any) -> Any:
         return kind.__name__, [described(part) for part in value]
     if kind is dict:
         return "dict", [(described(name), described(part)) for name, part in value.items()]
-    if _is_its_parameters(value):
+    usual = BaseEstimator.__sklearn_clone__
+    clones_parameters = getattr(kind, "__sklearn_clone__", usual) is usual  # and nothing else
+    if hasattr(value, "get_params") and not isinstance(value, type) and clones_parameters:
         parts = value.get_params(deep=False)
         return _digest(kind), [(name, described(part)) for name, part in sorted(parts.items())]
     return _digest(value)
-
-
-def _is_its_parameters(value: Any) -> bool:
-    """Return whether a clone keeps parameters and nothing else, unlike a frozen estimator."""
-    if not hasattr(value, "get_params") or isinstance(value, type):
-        return False
-    usual = BaseEstimator.__sklearn_clone__
-    return getattr(type(value), "__sklearn_clone__", usual) is usual
 
 
 def _digest(value: Any) -> Any:

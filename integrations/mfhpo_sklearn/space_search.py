@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,9 +20,6 @@ from mfhpo_sklearn.shortlist import as_results, described, own_setting
 _REPLICATE = "number of the split"  # no parameter of an estimator has such a name
 _USUAL_BUDGET = 100.0  # full fits: as many as 20 settings on five folds take
 
-# Fits of each setting of a small space, for which a race among all of them is the better choice.
-_ENOUGH_FOR_ALL = 10
-
 
 class SpaceSearchCV(PolicySearchCV):
     """Searches a space with cheap and full fits, then certifies the best that it has found.
@@ -32,9 +28,8 @@ class SpaceSearchCV(PolicySearchCV):
     budget of some tens or hundreds of fits. A model of all levels of the resource
     (`mfhpo.search.ModelSearch`) decides which setting to try and which to go on with, all on one
     split of the data. The second half of the budget evaluates the finalists again, on fresh splits
-    that they share. That gives the winner's mean score with an interval, and says how sure it is
-    that no other finalist is better. No setting is tried twice. Once all settings of a space were
-    tried, the best `top` of them go to full fits, and the rest of the budget to the certificate.
+    that they share. No setting is tried twice. Once all settings of a space were tried, the best
+    `top` of them go to full fits, and the rest of the budget to the certificate.
 
     What it guarantees, on average over random splits of these data: with probability at least 1 -
     `delta`, no setting of the shortlist is better than the certified one by more than `epsilon`.
@@ -168,7 +163,10 @@ class SpaceSearchCV(PolicySearchCV):
         if budget is None and self.seconds is None:
             budget = _USUAL_BUDGET
         listed = given if isinstance(given, list) else []
-        parameters, is_open = self._parameters(), given is None
+        parameters = self._parameters()
+        today = check_baseline(self.baseline, has_index=given is not None)
+        if given is None and today is not None:
+            today = own_setting(self.estimator, today, parameters.names)
         declared = DeclaredSearch.of(
             fidelity,
             budget=budget,
@@ -179,18 +177,12 @@ class SpaceSearchCV(PolicySearchCV):
             delta=self.delta,
             epsilon=self.epsilon,
             max_failures=self.max_failures,
-            baseline=self._whole_baseline(parameters),
+            baseline=today,
             earlier=self.earlier,
             as_results=as_results,
             beliefs=self.beliefs,
             candidates=numbered(Configurations(listed, described)) if listed else given,
         )
-        if is_open and budget is not None and _ENOUGH_FOR_ALL * parameters.size <= budget:
-            warnings.warn(
-                f"param_distributions has {parameters.size:g} settings, and the budget pays for "
-                f"{_ENOUGH_FOR_ALL} fits of each; MFSearchCV compares all of them.",
-                stacklevel=3,
-            )
         return SearchSettings(
             declared=declared,
             levels=resource.levels,
@@ -199,14 +191,6 @@ class SpaceSearchCV(PolicySearchCV):
             seed=seed,
             describe=described,
         )
-
-    def _whole_baseline(self, parameters: DistributionSpace) -> Mapping[str, Any] | int | None:
-        """Return the baseline with what the estimator has itself."""
-        has_index, today = self.candidates is not None, self.baseline
-        checked: Mapping[str, Any] | int | None = check_baseline(today, has_index)
-        if has_index or not isinstance(checked, Mapping):
-            return checked
-        return own_setting(self.estimator, checked, parameters.names)
 
     def _given(self) -> int | list[dict[str, Any]] | None:
         """Return the candidates as a list, or how many to draw."""

@@ -3,8 +3,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupShuffleSplit
 
 from mfhpo_sklearn import MFSearchCV
-from mfhpo_sklearn.resources import Resource
-from mfhpo_sklearn.splits import Splits
+from mfhpo_sklearn.resources import Resource, Splits
 
 Y = np.repeat([0, 1], [300, 100])
 X = np.arange(400.0)[:, None]
