@@ -27,10 +27,9 @@ class StopWhenSettled(Stopper):
 
     Notes
     -----
-    A trial counts from its first report, with its last value; one that ends before it reports does
-    not count. Trials that run when the experiment stops are ended by Tune. Each experiment needs a
-    stopper of its own, and a restored one counts anew. For what the estimate can and cannot tell,
-    see `mfhpo_optuna.StopWhenSettled`.
+    A trial counts from its first report, with its last value. Each experiment needs a stopper of
+    its own, and a restored one counts anew. For what the estimate can and cannot tell, see
+    `mfhpo_optuna.StopWhenSettled`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Limits of time and memory on running trials, kept from the loop of Tune's controller.
+"""What ends trials: limits of time and memory, kept from the loop of Tune's controller, or others.
 
 Tune itself cannot end a step that hangs. Its loop calls the scheduler about ten times a second.
 """
@@ -6,19 +6,23 @@ Tune itself cannot end a step that hangs. Its loop calls the scheduler about ten
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from types import FrameType
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import ray
-from ray.air.constants import EXPR_RESULT_FILE
+from ray.air.constants import EXPR_RESULT_FILE, TRAINING_ITERATION
 from ray.exceptions import RayError
 from ray.tune.experiment import Trial
 from ray.tune.result import DONE, TIME_TOTAL_S, TRIAL_ID
+from ray.tune.schedulers import FIFOScheduler
+from ray.tune.stopper import CombinedStopper, NoopStopper, Stopper, TimeoutStopper
 
 from mfhpo._validation import check_limit
 from mfhpo_ray.experiment.checkpoints import saved_seconds
@@ -56,10 +60,8 @@ class _Run:
 class Limits:
     """Ends trials that run for longer than they may, or hold more memory.
 
-    The last result of a trial that is ended stays, and gets a note: `CENSORED_KEY`, `MEMORY_KEY`.
     A trial's clock starts whenever the loop sees it RUNNING. Each report sets it to what the trial
-    says that it has trained in this run (``time_since_restore``), so that a slow driver is not
-    charged. A trial whose last result is there is not ended.
+    says that it has trained in this run, so that a slow driver is not charged.
     """
 
     def __init__(
@@ -141,10 +143,7 @@ class Limits:
         return max(0.0, self.seconds(trial) - saved_seconds(trial))
 
     def settle(self, trial: Trial) -> float | None:
-        """Note in the last result of a trial at which limit it is censored, if it is.
-
-        One that was ended for its memory counts as stopped at its limit of time.
-        """
+        """Note in a trial's last result the limit that it was censored at, also by its memory."""
         run = self._runs.get(trial.trial_id)
         if run is None or run.limit is None:
             return None
@@ -162,11 +161,7 @@ def is_over_memory(trial: Trial) -> bool:
 
 
 def stop_at_once(tune_controller: Any, trial: Trial, note: Mapping[str, Any] | None = None) -> None:
-    """Stop a trial and kill its process if it has one, whatever it does.
-
-    It is TERMINATED, no error is counted, and its slot is free within hundredths of a second. Ray
-    kills its process group and the actors that it owns, but no session of a child's own.
-    """
+    """Stop a trial and kill its process if it has one, whatever it does: it is TERMINATED."""
     controller = unwrapped(tune_controller)
     process = trial.temporary_state.ray_actor
     _note(trial, note or {})
@@ -199,7 +194,7 @@ def _has_ended(trial: Trial) -> bool:
 
 
 def _has_answered(controller: Any, trial: Trial) -> bool:
-    """Return whether the process has sent a result that Tune has not read, or its last one."""
+    """Return whether the process has sent its last result, or one that Tune has not read."""
     if _has_ended(trial):
         return True
     manager = getattr(controller, "_actor_manager", None)
@@ -222,3 +217,59 @@ def _note(trial: Trial, note: Mapping[str, Any]) -> None:
         result = {"config": trial.config, **(known or {})}
     # Assigned, not changed in place, which would not reach the experiment's state on disk.
     trial.run_metadata.last_result = {**result, TRIAL_ID: trial.trial_id, **note}
+
+
+# Stops by others: by the RunConfig, or by another scheduler.
+
+
+def early_stop(stopper: Stopper | None) -> str | None:
+    """Return a stopper that may end trials early, in words; a time budget ends all of them."""
+    if isinstance(stopper, CombinedStopper):
+        return next(filter(None, map(early_stop, stopper._stoppers)), None)
+    is_harmless = isinstance(stopper, NoopStopper | TimeoutStopper | None)
+    return None if is_harmless else f"RunConfig(stop={type(stopper).__name__})"
+
+
+def stopped_by(
+    tune_controller: Any, trial: Trial, result: Mapping[str, Any], iteration: Any
+) -> str | None:
+    """Return which stop of the RunConfig has ended a trial with this last flat result, or None."""
+    if result.get(TRAINING_ITERATION) == iteration:  # it ended by itself: told once more
+        return None
+    stopper = getattr(unwrapped(tune_controller), "_stopper", None)
+    return _criterion_met(trial.stopping_criterion, result) or early_stop(stopper)
+
+
+def cut_by(result: Mapping[str, Any] | None, iteration: Any, stop: Mapping[str, Any]) -> str | None:
+    """Return who has ended a trial with this last flat result; None if it has ended by itself.
+
+    Then a training function's last result is reported again, with an `iteration` that was seen, or
+    a class says that it is done. Without a result, it was stopped while it waited.
+    """
+    if result is not None and (CENSORED_KEY in result or MEMORY_KEY in result):
+        return None
+    if result is None or result.get(DONE) is False:
+        return _who_stops() or "another scheduler"
+    if DONE not in result or result.get(TRAINING_ITERATION) == iteration:
+        return None
+    return _criterion_met(stop, result) or _who_stops()
+
+
+def _who_stops() -> str | None:
+    """Return who may end trials early, or None; Tune's controller is among the callers."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        caller, frame = frame.f_locals.get("self"), frame.f_back
+        scheduler = getattr(caller, "_scheduler_alg", None)
+        if scheduler is None:
+            continue
+        if type(scheduler) is not FIFOScheduler and getattr(scheduler, "ends_early", True):
+            return type(scheduler).__name__
+        return early_stop(getattr(caller, "_stopper", None))
+    return None
+
+
+def _criterion_met(stop: Mapping[str, Any], result: Mapping[str, Any]) -> str | None:
+    """Return the criterion of ``RunConfig(stop={...})`` that a result meets, in words, or None."""
+    met = (name for name, value in stop.items() if name in result and result[name] >= value)
+    return next((f"RunConfig(stop={{{name!r}: {stop[name]!r}}})" for name in met), None)

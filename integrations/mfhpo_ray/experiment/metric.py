@@ -21,6 +21,12 @@ def check_aim(metric: Any, mode: Any) -> None:
     check_choice("mode", mode, (None, "max", "min"))
 
 
+def aim_of(results: ResultGrid) -> tuple[str | None, str | None]:
+    """Return the metric and the mode of an experiment, as far as its ``TuneConfig`` has them."""
+    analysis = getattr(results, "_experiment_analysis", None)
+    return getattr(analysis, "default_metric", None), getattr(analysis, "default_mode", None)
+
+
 def value_in(result: Mapping[str, Any], metric: str) -> float | None:
     """Return a result's metric; NaN if it is no number, None if it is missing."""
     value = as_number(result.get(metric))
@@ -47,9 +53,7 @@ def as_results(source: Any) -> Any:
     """Return what an experiment has found as `EarlierResults`; anything else as it is."""
     if not isinstance(source, ResultGrid):
         return source
-    analysis = getattr(source, "_experiment_analysis", None)
-    metric = getattr(analysis, "default_metric", None)
-    mode = getattr(analysis, "default_mode", None)
+    metric, mode = aim_of(source)
     if not (metric and mode):
         raise ValueError(
             "earlier has results of an experiment whose TuneConfig names no metric and mode; give "

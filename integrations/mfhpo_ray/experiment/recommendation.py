@@ -35,7 +35,7 @@ def recommendation(what: Any) -> Answer:
         A searcher or a scheduler of this package; or the results of ``Tuner.fit``, or of
         ``Tuner.restore(...).get_results()`` on another machine. Our schedulers, as
         ``search.scheduler()``, write the answer to the experiment's storage. While the race runs,
-        it is at most five seconds old.
+        it may be some seconds old.
 
     Returns
     -------

@@ -1,7 +1,6 @@
 """Tune's search spaces: the keys that a search owns, and configurations drawn from the others."""
 
 import copy
-import difflib
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -16,7 +15,6 @@ from ray.tune.search.variant_generator import (
 )
 from ray.tune.utils import flatten_dict
 
-from mfhpo._validation import is_number
 from mfhpo.experiment import key_of
 from mfhpo.knowledge.fidelity import Fidelity, geometric_levels, native
 from mfhpo_ray.experiment.encoding import described
@@ -168,23 +166,22 @@ def _grid(domain: Any) -> Sequence[Any] | None:
 
 def levels_of(fidelity: Fidelity, space: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the declared levels of a fidelity, or geometric ones of a range, or categories."""
-    domain = find(space, fidelity.name)
-    categories = list(domain.categories) if isinstance(domain, Categorical) else _grid(domain)
-    for level in fidelity.levels or ():
-        if not _allows(domain, categories, level):
-            raise ValueError(
-                f"levels of the fidelity {fidelity.name!r} contain {level!r}, which the search "
-                f"space does not allow: {_shown(domain)}; change the levels or the space."
-            )
     if fidelity.levels is not None:
         return tuple(fidelity.levels)
-    levels = categories
+    domain = find(space, fidelity.name)
+    levels = list(domain.categories) if isinstance(domain, Categorical) else _grid(domain)
     if levels is None and isinstance(domain, Number):
         low, high, step = bounds_of(domain)
         if math.isfinite(low) and math.isfinite(high):
             levels = geometric_levels(low, high, whole=isinstance(domain, Integer), step=step)
     if levels is None:
-        raise ValueError(_no_levels(fidelity.name, domain, space))
+        name, trouble = fidelity.name, f"its values have no bounds: {domain!r}"
+        if domain is None:
+            trouble = f"there is no {name!r} in the search space, which has {open_names(space)}"
+        raise ValueError(
+            f"fidelity={name!r} has no levels, because {trouble}. Give the space {{{name!r}: "
+            f"tune.randint(1, 82)}}, or declare fidelity=Fidelity({name!r}, levels=[1, 3, 9])."
+        )
     fidelity.check_levels(levels)
     return tuple(levels)
 
@@ -194,18 +191,6 @@ def replicates_of(name: str, space: Mapping[str, Any]) -> Sequence[Any]:
     domain = find(space, name)
     values = _values(domain) if isinstance(domain, Domain) else _grid(domain)
     return range(_N_SEEDS) if values is None else values
-
-
-def _no_levels(name: str, domain: Any, space: Mapping[str, Any]) -> str:
-    close = difflib.get_close_matches(name, flatten_dict(dict(space)), n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    trouble = f"there is no {name!r} in the search space, which has {open_names(space)}{hint}"
-    if domain is not None:
-        trouble = f"its values have no bounds: {_shown(domain)}"
-    return (
-        f"fidelity={name!r} has no levels, because {trouble}. Give the space {{{name!r}: "
-        f"tune.randint(1, 82)}}, or declare fidelity=Fidelity({name!r}, levels=[1, 3, 9])."
-    )
 
 
 def bounds_of(domain: Number) -> tuple[float, float, float | None]:
@@ -223,23 +208,6 @@ def step_of(domain: Domain) -> float | None:
     """Return the number whose multiples a domain holds, or None."""
     sampler = domain.get_sampler()
     return sampler.q if isinstance(sampler, Quantized) else None
-
-
-def _allows(domain: Any, categories: Sequence[Any] | None, level: Any) -> bool:
-    if categories is not None:
-        return level in categories
-    if not isinstance(domain, Number):
-        return True
-    low, high, step = bounds_of(domain)
-    if not is_number(level) or not low <= level <= high:
-        return False
-    step = step or (None if isinstance(domain, Float) else 1)
-    return step is None or abs((level - low) / step - round((level - low) / step)) < 1e-8
-
-
-def _shown(domain: Any) -> str:
-    is_domain = isinstance(domain, Domain)
-    return f"{type(domain).__name__} {domain.domain_str}" if is_domain else repr(domain)
 
 
 # Draws.

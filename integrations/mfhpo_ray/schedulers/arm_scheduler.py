@@ -1,14 +1,12 @@
 """What our schedulers share: they hold trials back, and decide which one to start or go on with.
 
 Ray starts whatever is PENDING, in the order of arrival. So these schedulers set what arrives to
-PAUSED. `choose_trial_to_run`, which Ray calls at every step of its loop, names the trial to start.
-What becomes of a trial is told as events, which are stored with the experiment.
+PAUSED, and name the trial to start at every step of Ray's loop.
 """
 
 from __future__ import annotations
 
 import abc
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -22,11 +20,10 @@ from mfhpo.experiment import Answer
 from mfhpo.experiment.kinds.runner import Settings
 from mfhpo_ray.experiment.checkpoints import can_be_saved, check_reuse, is_tried_again, was_lost
 from mfhpo_ray.experiment.journal import EventLog, Journal, events_in
-from mfhpo_ray.experiment.limits import is_over_memory, unwrapped
+from mfhpo_ray.experiment.limits import is_over_memory, stopped_by, unwrapped
 from mfhpo_ray.experiment.metric import check_aim
 from mfhpo_ray.experiment.recommendation import in_terms_of_tune
-from mfhpo_ray.schedulers.level_race import LevelRace
-from mfhpo_ray.schedulers.levels import Meter
+from mfhpo_ray.schedulers.level_race import LevelRace, Meter
 from mfhpo_ray.schedulers.promotion import Promotion
 from mfhpo_ray.schedulers.runs import (
     MOST_SAMPLES,
@@ -41,13 +38,9 @@ from mfhpo_ray.schedulers.runs import (
     n_arms_in,
     suggests,
 )
-from mfhpo_ray.schedulers.stops import stopped_by
 
 Config: TypeAlias = Mapping[str, Any]
 Result: TypeAlias = dict[str, Any]
-
-# Ray tells nobody that it stops: the answer so far is noted often, in such a share of the time.
-_NOTE_SHARE = 0.05
 
 
 class ArmScheduler(FIFOScheduler, abc.ABC):
@@ -77,7 +70,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._course: LevelRace | None = None  # from the first choice on
         self._n_raced = 0  # arms in the race
         self._complete = self._closed = False  # no other trials will come; the race is over
-        self._noted, self._noted_until = -1, -math.inf  # how many events; when others may be
         self._idle_at: tuple[Any, ...] = ()  # how things stood when nothing could be started
         self._clock = time.monotonic
 
@@ -139,7 +131,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         is_known = record is not None or trial.run_metadata.start_time is not None
         if trial.is_finished():
             self._runs.end(run)
-            self._slots.hold(trial)
         elif self._closed or is_over(events_in(record), len(self._meter.levels) - 1):
             end_unstarted(search, trial, str(self._metric))
             self._runs.end(run)
@@ -210,7 +201,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
     def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
         """Return the trial to start or resume, if there is room for one."""
         search, self._controller = tune_controller.search_alg, tune_controller
-        self._slots.release(tune_controller)
         for run in self._slots.ended():
             if run.trial.status == Trial.ERROR:  # a reset that failed is told to nobody
                 self._fail(run)
@@ -241,11 +231,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._slots.take(chosen)
         live_trials(search).add(chosen.trial.trial_id)
         return chosen.trial
-
-    def debug_string(self) -> str:
-        """Return the scheduler's line in Tune's report."""
-        n_busy = len(self._slots.busy)
-        return f"Using {type(self).__name__}: {self._runs.n_arms} arms, {n_busy} busy"
 
     # What is known.
 
@@ -280,7 +265,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._n_raced = n_raced = n_arms + adapt(records, runs)
         candidates = [runs.configurations[arm] for arm in range(runs.n_arms)]
         settings = self._settings(candidates, n_raced)
-        log = EventLog(settings, {"n_arms": n_arms}, self._journal)
+        log = EventLog(settings, {"n_arms": n_arms}, self._journal, self._now)
         log.take_over(records)
         parts = log, runs, str(self._metric), self._meter, n_raced, self._promotion
         course = self._course = self._make_course(*parts)
@@ -364,14 +349,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._note_answer()
 
     def _note_answer(self, urgent: bool = True) -> None:
-        """Note the answer; if that is not urgent, only where it is news, and not all the time."""
         assert self._course is not None
-        begun, order = self._clock(), self._course.experiment.order
-        if not urgent and (begun < self._noted_until or order <= self._noted):
-            return
-        if self._journal is not None:
-            self._course.log.write_answer(self.recommendation())
-        self._noted, self._noted_until = order, begun + (self._clock() - begun) / _NOTE_SHARE
+        self._course.log.write_answer(self.recommendation, urgent)
 
     def _now(self) -> float:  # a simulation has another clock
         return self._clock()

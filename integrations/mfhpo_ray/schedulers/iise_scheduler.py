@@ -17,7 +17,7 @@ from mfhpo.racing.options import IISEOptions, runs, with_defaults
 from mfhpo_ray.experiment.encoding import described
 from mfhpo_ray.experiment.options import LevelOptions
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Config
-from mfhpo_ray.schedulers.levels import Meter, levels_of
+from mfhpo_ray.schedulers.level_race import Meter, levels_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -32,10 +32,8 @@ class IISEScheduler(ArmScheduler):
 
     A trial is one replicate of an arm: the arm is the configuration without the replicate's key.
     Trials run to a level of `time_attr` and pause there; `mfhpo.IISE` decides which one to start,
-    to resume or to stop. When an arm leaves the race, its running trials are stopped. Those that
-    wait stay until the end, in case that values contradict the declared bias. The race ends when
-    one arm is left, the leader is within `epsilon` of all others, or no replicates are left. What
-    `recommendation` guarantees is what `IISESearch` does.
+    to resume or to stop. The race ends when one arm is left, the leader is within `epsilon` of all
+    others, or no replicates are left. What `recommendation` guarantees is what `IISESearch` does.
 
     Where at least half of the configurations have one trial, and no bias is declared, it takes the
     place of Tune's ASHA: a model promotes trials from level to level on a budget, and new trials
@@ -61,10 +59,10 @@ class IISEScheduler(ArmScheduler):
     Notes
     -----
     With one trial each, the budget is that of six full trainings and a quarter of the
-    configurations, or 1.4 times as much where trials begin anew after a pause; `budget` is another
-    one, in the unit of the costs. Options of the policy have no part then. Three tenths are for the
-    finalists, which are evaluated again if all trials have a whole number under the replicate's
-    key. Trials that a search algorithm suggests one at a time need replicates.
+    configurations, or 1.4 times as much where trials begin anew after a pause. Options of the
+    policy have no part then. Three tenths are for the finalists, which are evaluated again if all
+    trials have a whole number under the replicate's key. Trials that a search algorithm suggests
+    one at a time need replicates.
 
     Otherwise, ``{"seed": tune.grid_search(list(range(20)))}`` gives each configuration twenty
     replicates; ``BasicVariantGenerator(constant_grid_search=True)`` keeps a sampled configuration

@@ -15,6 +15,7 @@ from mfhpo_ray.experiment.checkpoints import check_reuse, is_tried_again, was_lo
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.limits import (
     Limits,
+    early_stop,
     finite_limit,
     give_folder,
     stop_at_once,
@@ -22,7 +23,6 @@ from mfhpo_ray.experiment.limits import (
 )
 from mfhpo_ray.experiment.space import find
 from mfhpo_ray.schedulers.runs import searchers_of
-from mfhpo_ray.schedulers.stops import early_stop
 
 Result: TypeAlias = dict[str, Any]
 
@@ -30,8 +30,8 @@ Result: TypeAlias = dict[str, Any]
 class PullScheduler(FIFOScheduler):
     """Run trials in the order in which they come, and end those that take too long.
 
-    Its limits hold for trials that hang, too: in a loop, in C code, before their first report, deaf
-    to signals. A trial that is ended for its time is TERMINATED, counts as no error, and frees its
+    Its limits hold for trials that hang, too: in C code, before their first report, deaf to
+    signals. A trial that is ended for its time is TERMINATED, counts as no error, and frees its
     slot within a second. Its last result has the limit as ``"mfhpo/censored_at"``.
 
     Use it with random search, with Optuna's searcher or with those of this package, which make it
@@ -55,11 +55,11 @@ class PullScheduler(FIFOScheduler):
     A limit is kept to about 0.1 seconds. A trial that does not report is killed with its children,
     without ``finally`` or ``atexit``. The clock starts again when a trial runs again.
 
-    Memory is measured four times a second, by an actor without a CPU on each node. The process
-    itself counts, about 100 MB with Ray, but neither actors that a trial has made nor GPUs. A trial
-    beyond the limit is killed; its last result stays, and has the bytes as
-    ``"mfhpo/memory_used"``. To a race, and to a certificate, that is a failure. Where trials have
-    limits of time it counts as stopped there; a `SpaceSearch` does not try it again.
+    Memory is measured four times a second. The process itself counts, about 100 MB with Ray, but
+    neither actors that a trial has made nor GPUs. A trial beyond the limit is killed; its last
+    result has the bytes as ``"mfhpo/memory_used"``. To a race, and to a certificate, that is a
+    failure. Where trials have limits of time it counts as stopped there; a `SpaceSearch` does not
+    try it again.
     """
 
     ends_early = False  # that is, trials within their limits
@@ -125,11 +125,6 @@ class PullScheduler(FIFOScheduler):
             self._limits.forget(trial)
             give_folder(trial)
             stop_at_once(tune_controller, trial)
-
-    def debug_string(self) -> str:
-        """Return the scheduler's line in Tune's report."""
-        limit = "without a limit" if self._limit is None else f"for {self._limit:g} s"
-        return f"First in, first out; trials may run {limit}."
 
     def _now(self) -> float:
         return self._clock()

@@ -19,8 +19,7 @@ from mfhpo_ray.experiment.limits import Limits
 from mfhpo_ray.experiment.metric import value_in
 from mfhpo_ray.experiment.options import SchedulerOptions
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Config
-from mfhpo_ray.schedulers.level_race import LevelRace
-from mfhpo_ray.schedulers.levels import Meter
+from mfhpo_ray.schedulers.level_race import LevelRace, Meter
 from mfhpo_ray.schedulers.runs import Run
 
 if TYPE_CHECKING:
@@ -45,10 +44,8 @@ class RCUCBScheduler(ArmScheduler):
         See `RCUCBSearch`.
     **options
         See `mfhpo.censored.options.RCUCBOptions`. Without `horizon`, the experiment ends when all
-        trials were run, the last ones of poor arms. So end it, or give replicates enough. Trials
-        that run when the `horizon` is reached may end, or run into their limits, and count as well.
-        Without these slow ones, arms would look too quick. Those without a limit are stopped.
-
+        trials were run. Trials that run when the `horizon` is reached may end, or run into their
+        limits, and count: without these slow ones, arms would look too quick.
     """
 
     def __init__(
@@ -95,10 +92,7 @@ class RCUCBScheduler(ArmScheduler):
 
 
 class _LimitRace(LevelRace):
-    """Runs that are sent to their end, within the limits that an experiment assigns.
-
-    The `time_limits` know how long runs took; `longest` is the limit while limits are derived.
-    """
+    """Runs that are sent to their end, within the limits that an experiment assigns."""
 
     keeps_those_out = False
 

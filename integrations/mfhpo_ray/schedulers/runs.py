@@ -172,8 +172,7 @@ def is_over(events: Sequence[Event], target: int) -> bool:
 def adapt(records: Mapping[str, dict[str, Any]], runs: Runs) -> int:
     """Let trials, and what was told, be of the same arms; return how many have no trial any more.
 
-    Arms are in the order in which Ray has made their trials. It restores tuples as lists. The
-    failure, or the loss, of a trial that Ray runs again is none.
+    Ray restores tuples as lists. The failure, or the loss, of a trial that it runs again is none.
     """
     runs.sort()
     n_known = runs.n_arms
@@ -261,10 +260,7 @@ def end_unstarted(search: Any, trial: Trial, metric: str) -> None:
 
 
 class Slots:
-    """The runs that were started, with their limits, and those that are to be stopped.
-
-    Each may take `limit` seconds and `memory_limit` bytes; None for no limit.
-    """
+    """The runs that were started, with their limits, and those that are to be stopped."""
 
     def __init__(
         self, clock: Callable[[], float], limit: float | None, memory_limit: float | None
@@ -276,7 +272,6 @@ class Slots:
         self.count: Callable[[Trial], float] = slots_for  # a simulation has its own
         self._clock = clock
         self._patience_ends: dict[str, float] = {}
-        self._held: Trial | None = None
 
     def take(self, run: Run) -> None:
         """Note that a run is started or resumed, with its own limit if it has one."""
@@ -291,18 +286,6 @@ class Slots:
         """Note that a run holds no slot any more."""
         self.busy.pop(run.trial.trial_id, None)
         self.limits.forget(run.trial)
-
-    def hold(self, trial: Trial) -> None:
-        """Hold a restored trial that is over: if all are, Ray makes no step of its loop."""
-        if self._held is None and trial.status == Trial.TERMINATED:
-            self._held = trial
-            trial.set_status(Trial.PAUSED)
-
-    def release(self, tune_controller: Any) -> None:
-        """Let the trial that was held be over again, now that Ray has begun a step."""
-        if self._held is not None:
-            tune_controller._set_trial_status(self._held, Trial.TERMINATED)
-            self._held = None
 
     def ended(self) -> list[Run]:
         """Return the runs that were started, and neither run nor wait any more."""

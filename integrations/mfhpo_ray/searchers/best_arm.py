@@ -1,7 +1,4 @@
-"""Searchers among given configurations, by one policy or by the one that suits the problem.
-
-Some find the best configuration and certify it. Others maximise what the trials themselves earn.
-"""
+"""Searchers among given configurations, by one policy or by the one that suits the problem."""
 
 from __future__ import annotations
 
@@ -95,11 +92,10 @@ class IISESearch(ExperimentSearch):
 
     Notes
     -----
-    Evaluations of one configuration at one level count in the order in which they began, failures
-    included: else the quick ones would bias their mean. So the race waits for slow ones, and names
-    them. Give trials a limit, ``search.scheduler(limit=...)``: one that is stopped there counts in
-    its turn. A trial whose process or node dies is left out; one that another scheduler or a stop
-    of the ``RunConfig`` ends is paid. After ``Tuner.restore(...).fit()``, nothing is lost.
+    Evaluations of one configuration at one level count in the order in which they began: else the
+    quick ones would bias their mean. So the race waits for slow ones, and names them. Give trials a
+    limit, ``search.scheduler(limit=...)``: one that is stopped there counts in its turn. A trial
+    whose process or node dies is left out; one that something else ends is paid.
     """
 
     def __init__(
@@ -201,8 +197,7 @@ class MFEliminationSearch(ExperimentSearch):
     is what every trial *loses*, it does the opposite of what is wanted, and warns once.
 
     The answer is never certified; its interval holds with probability at least 1 - `delta`. What
-    was missed in comparison with the best arm grows as the budget to the power 2/3 at most, if what
-    was declared is true.
+    was missed in comparison with the best arm grows as the budget to the power 2/3 at most.
     """
 
     def __init__(
@@ -212,10 +207,7 @@ class MFEliminationSearch(ExperimentSearch):
 
 
 class _RaceTrials(Trials):
-    """Trials of a race of given configurations over levels: see `DeclaredRace.of`.
-
-    If it `chooses`, the policy suits the problem, and planned looks compare finalists.
-    """
+    """Trials of a race over levels: see `DeclaredRace.of`; some choose the policy that suits."""
 
     def __init__(
         self,
@@ -269,12 +261,10 @@ class _RaceTrials(Trials):
 
 
 def _described(arms: Sequence[Config], name: str) -> list[Config]:
-    """Return what a model may learn from: the arms' scalars by key, or nothing but their numbers.
-
-    The key of the numbers is unlike any other, as no arm has the fidelity's.
-    """
+    """Return the arms' scalars by key for a model; their numbers, where they have anything else."""
     flat = [flatten_dict(arm) for arm in arms]
     values = [native(value) for arm in flat for value in arm.values()]
     if all(value is None or isinstance(value, (bool, int, float, str)) for value in values):
         return flat
+    # No other key is like this one, as no arm has the fidelity's.
     return [{f"arm/{name}": str(arm)} for arm in range(len(arms))]

@@ -31,10 +31,7 @@ class _ZoomingRCUCB(ZoomingRCUCBOptions, LimitSearchOptions): ...
 
 
 class _LimitTrials(Trials):
-    """Each trial runs a configuration within a time limit.
-
-    Options are tried at once, so that wrong ones raise here and not in the first trial.
-    """
+    """Each trial runs a configuration within a time limit."""
 
     hangs = "trials run to their end, and count as stopped if they took longer"
     # The trials that still run at the horizon are the slow ones: without them, arms look quicker.
@@ -50,7 +47,7 @@ class _LimitTrials(Trials):
         self.has_levels = False
         self._options = own
         self._policy_class = search._policy_class
-        self._make(2, (), **own)
+        self._make(2, (), **own)  # wrong options raise here, and not in the first trial
 
     def settings(self, source: Source, **common: Any) -> LimitSettings:
         assert isinstance(source, list)
@@ -94,11 +91,9 @@ class RCUCBSearch(ExperimentSearch):
     only, use `MFSearch`. To keep an ordinary experiment from hanging, use `PullScheduler` alone.
 
     It is given to a Tuner as `IISESearch` is. The limit is in the configuration of each trial, and
-    kept by the search's scheduler, which stops any trial, also one that hangs. With any other one,
-    trials run to their end, which a warning says, and those that took longer count as stopped. The
-    search maximises the sum of all gains: RCUCB (Bengs and Hüllermeier, Multi-Armed Bandits with
-    Censored Consumption of Resources, 2023). See `mfhpo.censored.options.LimitOptions` for what a
-    gain is; the seconds are ``time_total_s``.
+    kept by the search's scheduler; with any other one, trials that took longer count as stopped. It
+    maximises the sum of all gains: RCUCB (Bengs and Hüllermeier, Multi-Armed Bandits with Censored
+    Consumption of Resources, 2023). See `mfhpo.censored.options.LimitOptions` for what a gain is.
 
     Parameters
     ----------
@@ -125,9 +120,8 @@ class ZoomingRCUCBSearch(ExperimentSearch):
     """Chooses a configuration and any time limit up to a longest one for every trial.
 
     When to use it: as `RCUCBSearch`, when nothing is known about which limits are worth trying,
-    and there are many trials: thousands rather than hundreds. It begins with the longest limit,
-    and adds shorter ones to those configurations that are played often: z-RCUCB of the same paper.
-    With fewer trials, `RCUCBSearch` with a few limits, given or derived, gains more.
+    and there are thousands of trials. It begins with the longest limit, and adds shorter ones to
+    those configurations that are played often: z-RCUCB of the same paper.
 
     Parameters
     ----------

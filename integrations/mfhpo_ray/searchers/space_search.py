@@ -33,8 +33,7 @@ class SpaceSearch(ExperimentSearch):
     When to use it: as you would use BOHB or Optuna with ASHA, for any space and a budget of some
     tens or hundreds of full evaluations. A model of all levels of the fidelity decides which
     configuration to begin and which to go on with. The end of the budget re-evaluates the finalists
-    from scratch. It is given to a Tuner as `IISESearch` is. A space of some tens of configurations
-    is better raced whole, by `MFSearch`.
+    from scratch. A space of some tens of configurations is better raced whole, by `MFSearch`.
 
     What it guarantees: with probability at least 1 - `delta`, no configuration of the shortlist is
     better than the certified one by more than `epsilon`. It says nothing about configurations
@@ -44,8 +43,7 @@ class SpaceSearch(ExperimentSearch):
     ----------
     fidelity
         The key of the configuration that sets how dear an evaluation is, such as the number of
-        epochs; see `IISESearch`. It is a name, or a `mfhpo.Fidelity` whose bias is not used. None:
-        there is no such key, and each trial is a full evaluation.
+        epochs: see `IISESearch`; bias is not used. None: each trial is a full evaluation.
     space
         The space to search, in Tune's terms. None: the ``param_space`` of the Tuner. Choices may
         hold dictionaries, lists and domains, as in ``tune.choice([{"kind": "svm", "C":
@@ -62,8 +60,7 @@ class SpaceSearch(ExperimentSearch):
     -----
     A trial that fails is paid for like any other. After three in a row its configuration is given
     up, but not if they failed below the target before it had any value: then it may go on at the
-    next level. Where most configurations fail at the lowest level, new ones begin above it. A trial
-    whose process or node dies is paid for as well, and the configuration is evaluated again.
+    next level. A trial whose process or node dies is paid for, and evaluated again.
 
     With `checkpoints`, ``config["training"]`` is the name of the training that a trial goes on
     with. Trials of one configuration at rising levels share it; each evaluation for the certificate

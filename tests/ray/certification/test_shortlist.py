@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from mfhpo_ray.shortlist import shortlist_of
+from mfhpo_ray.certification import shortlist_of
 from tests.ray.certification.grids import Grid, trial
 
 
