@@ -38,11 +38,18 @@ from mfhpo.certification.plan import plan_of
 from mfhpo.experiment import ShortlistSettings
 from mfhpo.racing.declaration import SigmaLike
 from mfhpo.search.declared import ONE_LEVEL
-from mfhpo_ray.experiment.encoding import described
+from mfhpo_ray.experiment.configurations import (
+    Config,
+    assign,
+    copied,
+    described,
+    find,
+    fingerprint,
+    without,
+)
 from mfhpo_ray.experiment.journal import Journal
-from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
-from mfhpo_ray.experiment.metric import aim_of, as_number, check_aim
-from mfhpo_ray.experiment.space import Config, assign, copied, find, fingerprint, without
+from mfhpo_ray.experiment.processes import CENSORED_KEY, MEMORY_KEY
+from mfhpo_ray.experiment.results import aim_of, as_number, check_aim
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
 from mfhpo_ray.searchers.trials import Source, Trials
 
@@ -300,7 +307,7 @@ def shortlist_of(
         top = check_count("top", top, least)
     sign = 1.0 if mode == "max" else -1.0
     ended: list[_Trial] = []
-    for result in (results[number] for number in range(len(results))):
+    for result in results:
         metrics: dict[str, Any] = flatten_dict(result.metrics or {})
         value, config = as_number(metrics.get(metric)), result.config
         is_stopped = CENSORED_KEY in metrics or MEMORY_KEY in metrics

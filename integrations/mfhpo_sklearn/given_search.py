@@ -15,9 +15,8 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.problem import Policy, Problem
 from mfhpo.racing.declaration import BiasLike, SigmaLike
 from mfhpo.racing.options import EstimatedBias
-from mfhpo_sklearn.policy_search import PolicySearchCV
+from mfhpo_sklearn.policy_search import PolicySearchCV, described
 from mfhpo_sklearn.resources import Resource
-from mfhpo_sklearn.shortlist import described
 
 _ONE_LEVEL = Fidelity("level", levels=("full fit",), costs=(1.0,))
 
@@ -32,14 +31,13 @@ class MFSearchCV(PolicySearchCV):
     All settings are evaluated on the same fresh splits, and compared by their differences on these
     (`mfhpo.BlockElimination`); every fit is a full one. Where `bias` or `sigma` is declared, or
     with ``estimated_bias="eliminate"``, the policy is the one that `mfhpo.recommend_policy` names.
-    It takes all scores as independent, so each fit has a split of its own. Cheap levels of the
-    resource are evidence only where `bias` is declared, or with "eliminate".
+    It takes all scores as independent, so each fit has a split of its own. Only then are cheap
+    levels of the resource evidence.
 
-    A `budget` below four full fits of each setting changes the search, if there are a `resource`,
-    five settings or more, no `bias`, and ``estimated_bias="steer"``. Half of the budget then
-    chooses finalists with cheap levels, on one split of the data, as `SpaceSearchCV` does. The
-    other half evaluates the finalists on fresh splits. The guarantee is about the finalists alone:
-    a setting that was left at a cheap level may be better with all samples.
+    With a `resource` and a `budget` below four full fits of each of five settings or more, half of
+    the budget chooses finalists with cheap levels, as `SpaceSearchCV` does. The other half
+    evaluates these on fresh splits, and the guarantee is about them alone: a setting that was left
+    at a cheap level may be better with all samples.
 
     What it guarantees, on average over random splits of these data: with probability at least 1 -
     `delta`, no setting is better than the certified one by more than `epsilon`. For new data of the
@@ -51,8 +49,7 @@ class MFSearchCV(PolicySearchCV):
         The settings: a list of dictionaries of parameters, or a grid ``{name: values}``, of which
         all combinations are compared. For several grids give ``list(ParameterGrid([...]))``.
     resource
-        See `SpaceSearchCV`. Cheap levels are used where `bias` is declared, with "eliminate", and
-        where the `budget` is small; else a resource only sets what a full fit is.
+        See `SpaceSearchCV`. Where cheap levels are not used, it only sets what a full fit is.
     bias
         Bounds on what a level's mean scores are off by: one number for each level, the last one 0,
         or a `mfhpo.Bias`. None: see `estimated_bias`.
@@ -76,21 +73,14 @@ class MFSearchCV(PolicySearchCV):
         Least number of full fits of the winner. Finalists that share splits are compared after
         planned numbers of fits instead.
     max_failures
-        A setting without any score leaves the race, with a warning, after so many failed fits;
-        at a cheap level the search decides after how many. On shared splits, a failed fit is
-        repeated.
+        A setting without any score leaves the race, with a warning, after so many failed fits. On
+        shared splits, a failed fit is repeated.
 
     Attributes
     ----------
-    certificate_
-        ``print`` it: what is certified, how sure that is, and what it rests on
-        (`mfhpo.experiment.Answer`); with finalists also where settings were left.
-    best_params_, best_score_, best_index_, best_estimator_, refit_time_, cv_results_, n_splits_
+    certificate_, best_params_, best_score_, best_index_, best_estimator_, cv_results_, n_splits_
         As of `SpaceSearchCV`, where a row is a candidate. All scores are fresh. With finalists only
-        theirs are: other rows have the search's scores at the level in ``n_resources``. A candidate
-        without a score has NaN.
-    scorer_, n_features_in_, feature_names_in_, classes_
-        As in ``GridSearchCV``.
+        theirs are: other rows have the search's scores at the level in ``n_resources``.
 
     Examples
     --------

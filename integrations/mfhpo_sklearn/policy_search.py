@@ -12,7 +12,9 @@ from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
+import joblib
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection._search import BaseSearchCV
@@ -30,13 +32,14 @@ from mfhpo._validation import (
 )
 from mfhpo.certification.selection import interval_for_new_data
 from mfhpo.experiment import Answer, Experiment, RaceSettings, SearchSettings
+from mfhpo.knowledge.fidelity import native
 from mfhpo.search.standing import failures_in_words
 from mfhpo_sklearn.evaluation import FitArguments, Row, Task, fits, scores_of, table_of
 from mfhpo_sklearn.resources import Resource, Splits, in_words
 
 
 class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no types
-    """A search that a policy runs; see `SpaceSearchCV`, `MFSearchCV` and `IISESearchCV`.
+    """A search that a policy runs.
 
     Parameters
     ----------
@@ -67,8 +70,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         "raise": it ends the search. A score of -inf is the worst: the setting ranks last, and at
         the target leaves at once.
     verbose
-        1: a line says what was paid and which setting leads, whenever that is news; 2: a line for
-        each fit, and what it gave.
+        1: a line says what was paid and which setting leads, whenever that is news.
     random_state
         Makes the search repeatable, as far as the estimator's own seed does.
     """
@@ -150,7 +152,8 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
                 arm = experiment.runner.configurations.add(wanted.configuration)
                 is_fresh = wanted.purpose in ("given", "certificate")
                 rows.append(Row(arm, wanted.level, wanted.replicate, evaluation, is_fresh))
-                shown = self._show(experiment, rows[-1], shown)
+                if self.verbose:
+                    shown = self._show(experiment, shown)
         except KeyboardInterrupt:
             if any(row.evaluation.has_value for row in rows):
                 self._keep(experiment, task, rows)
@@ -196,10 +199,8 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         limit: float | None = unwrapped(getattr(self, "timeout", None))  # not every search has one
         return limit
 
-    def _show(self, experiment: Experiment, row: Row, shown: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Print a line if there is news, or each time if asked to; return what was shown last."""
-        if self.verbose < 1:
-            return shown
+    def _show(self, experiment: Experiment, shown: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Print a line if there is news; return what was shown last."""
         runner = experiment.runner
         arm, mean, (low, high) = runner.leader()
         policy = runner.policy
@@ -208,16 +209,12 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
             n = len(policy.shortlist)
             phase = f"evaluates the {n} best again" if n else "searches"
         news = arm, phase
-        if self.verbose < 2 and news == shown:
+        if news == shown:
             return shown
         text = f"[{type(self).__name__}] {runner.cost:.4g} paid, {phase}"
         if arm is not None:
             spread = f" ± {(high - low) / 2.0:.2g}" if math.isfinite(high - low) else ""
             text += f"; best so far {runner.configurations[arm]}, {mean:.4g}{spread}"
-        if self.verbose > 1:
-            score = row.evaluation.score
-            came = "failed" if score is None else f"{score:.4g}"
-            text += f"; last {runner.configurations[row.arm]} on split {row.split}, {came}"
         print(text)
         return news
 
@@ -274,3 +271,43 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         self.best_score_ = self.certificate_.mean
         self.scorer_ = task.scorer
         self.multimetric_ = False
+
+
+def own_setting(estimator: Any, given: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """Return what is given, and for other names what the estimator has itself."""
+    own = estimator.get_params()
+    if unknown := sorted(given.keys() - own.keys() - {*names}):
+        raise ValueError(
+            f"baseline={shown(dict(given))} has {unknown[0]!r}, which is no parameter of "
+            f"{type(estimator).__name__}."
+        )
+    return {name: own[name] for name in sorted({*names, *given}) if name in own} | dict(given)
+
+
+# What `repr` tells apart in full; a class that derives from one of these may hide its state.
+_PLAIN = (type(None), bool, int, float, complex, str, bytes)
+
+
+def described(value: Any) -> Any:
+    """Return what tells a value from others, unlike a `repr` that is cut off."""
+    value = native(value)
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind in (list, tuple):
+        return kind.__name__, [described(part) for part in value]
+    if kind is dict:
+        return "dict", [(described(name), described(part)) for name, part in value.items()]
+    usual = BaseEstimator.__sklearn_clone__
+    clones_parameters = getattr(kind, "__sklearn_clone__", usual) is usual  # and nothing else
+    if hasattr(value, "get_params") and not isinstance(value, type) and clones_parameters:
+        parts = value.get_params(deep=False)
+        return _digest(kind), [(name, described(part)) for name, part in sorted(parts.items())]
+    return _digest(value)
+
+
+def _digest(value: Any) -> Any:
+    try:
+        return joblib.hash(value)
+    except Exception:  # it cannot be pickled, as a lambda: the same if it is the same object
+        return "object", id(value)

@@ -231,18 +231,12 @@ class Resource:
         return cls(name, _levels_up_to(name, native(own[name])) if levels is None else levels)
 
     @property
-    def costs(self) -> tuple[float, ...]:
-        """Costs of an evaluation at each level in full fits, proportional to the levels."""
-        if self.name is None:
-            return (1.0,)
-        return tuple(level / self.levels[-1] for level in self.levels)
-
-    @property
     def fidelity(self) -> Fidelity | None:
-        """The levels and their costs; None if there is no resource."""
+        """The levels and their costs in full fits; None if there is no resource."""
         if self.name is None:
             return None
-        return Fidelity(self.name, levels=self.levels, costs=self.costs)
+        costs = tuple(level / self.levels[-1] for level in self.levels)
+        return Fidelity(self.name, levels=self.levels, costs=costs)
 
     def name_of(self, level: int) -> str:
         """Return a level in words, by its index."""

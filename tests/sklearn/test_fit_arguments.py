@@ -15,8 +15,8 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import Bunch
 
 from mfhpo_sklearn import IISESearchCV, MFSearchCV, SpaceSearchCV, certify
+from mfhpo_sklearn.certification import shortlist_of
 from mfhpo_sklearn.evaluation import FitArguments, evaluate
-from mfhpo_sklearn.shortlist import shortlist_of
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(600, 1))

@@ -43,7 +43,7 @@ def test_smallest_part_has_rare_classes():
 def test_smaller_parts_are_in_larger_ones():
     several, splits = resource()
     assert several.levels == (20, 36, 107, 320)
-    assert several.costs == (20 / 320, 36 / 320, 107 / 320, 1.0)
+    assert several.fidelity.costs == (20 / 320, 36 / 320, 107 / 320, 1.0)
     parts = [set(several.part_of(splits[0], level)[0]) for level in range(4)]
     assert [len(part) for part in parts] == [20, 36, 107, 320]
     assert parts[0] < parts[1] < parts[2] < parts[3]

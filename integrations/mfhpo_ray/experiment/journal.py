@@ -17,7 +17,7 @@ from ray.tune.experiment import Trial
 from mfhpo import __version__
 from mfhpo.experiment import Answer, Begun, Ended, Event, Experiment, Joined, Lost, event_of
 from mfhpo.experiment.kinds.runner import Settings
-from mfhpo_ray.experiment.encoding import decode, encode
+from mfhpo_ray.experiment.configurations import decode, encode
 
 _logger = logging.getLogger("mfhpo_ray")
 

@@ -29,11 +29,10 @@ from mfhpo.knowledge.bias import BiasContradictedWarning
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.problem import Pull
 from mfhpo.racing.options import runs, with_defaults
-from mfhpo_ray.experiment.checkpoints import loses_nothing_by_a_pause
-from mfhpo_ray.experiment.encoding import described
-from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
+from mfhpo_ray.experiment.configurations import described
 from mfhpo_ray.experiment.options import LevelOptions
-from mfhpo_ray.experiment.recommendation import in_terms_of_tune
+from mfhpo_ray.experiment.processes import CENSORED_KEY, MEMORY_KEY, loses_nothing_by_a_pause
+from mfhpo_ray.experiment.results import in_terms_of_tune
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Config
 from mfhpo_ray.schedulers.level_race import LevelRace, Meter, levels_of
 from mfhpo_ray.schedulers.runs import Run, Slots

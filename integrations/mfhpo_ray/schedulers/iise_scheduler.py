@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
@@ -14,10 +15,11 @@ from mfhpo.experiment.kinds.runner import Settings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import EstimatedNoise
 from mfhpo.racing.options import IISEOptions, runs, with_defaults
-from mfhpo_ray.experiment.encoding import described
+from mfhpo_ray.experiment.configurations import described
 from mfhpo_ray.experiment.options import LevelOptions
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Config
 from mfhpo_ray.schedulers.level_race import Meter, levels_of
+from mfhpo_ray.schedulers.runs import ADDED
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -95,7 +97,8 @@ class IISEScheduler(ArmScheduler):
     def _settings(self, candidates: Sequence[Config], n_arms: int) -> Settings:
         race, declared = self._race, self._race.declaration
         if len(candidates) == n_arms:
-            replicates = self._runs.n_replicates
+            given = (run.arm for run in self._runs if not run.trial.trial_id.endswith(ADDED))
+            replicates = list(Counter(given).values())
             is_to_promote = 2 * replicates.count(1) >= len(replicates)
             # What has to be estimated from replicates.
             undeclared = ["sigma"] if isinstance(declared.noise, EstimatedNoise) else []

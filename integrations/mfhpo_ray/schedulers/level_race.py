@@ -18,9 +18,9 @@ from mfhpo.identification.curves.curves import check_reduction_factor, check_ste
 from mfhpo.identification.curves.gains import Bound
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.problem import Observation
-from mfhpo_ray.experiment.checkpoints import loses_nothing_by_a_pause, saved_metrics
 from mfhpo_ray.experiment.journal import DRIVER, EventLog
-from mfhpo_ray.experiment.metric import value_in
+from mfhpo_ray.experiment.processes import loses_nothing_by_a_pause, saved_metrics
+from mfhpo_ray.experiment.results import value_in
 from mfhpo_ray.schedulers.promotion import Promotion
 from mfhpo_ray.schedulers.runs import AGAIN, Run, Runs
 

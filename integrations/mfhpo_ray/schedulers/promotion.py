@@ -20,8 +20,7 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import EstimatedNoise, Noise, SubGaussian
 from mfhpo.racing.declaration import SigmaLike
 from mfhpo.search import DeclaredSearch
-from mfhpo_ray.experiment.encoding import described
-from mfhpo_ray.experiment.space import assign
+from mfhpo_ray.experiment.configurations import assign, described
 from mfhpo_ray.schedulers.runs import ADDED, Run, Runs
 
 # The budget where none is declared: so many trainings to the end, and so many for each trial; so

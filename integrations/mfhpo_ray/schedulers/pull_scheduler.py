@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from ray.tune.experiment import Trial
@@ -11,17 +10,19 @@ from ray.tune.schedulers import FIFOScheduler
 from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import check_name
-from mfhpo_ray.experiment.checkpoints import check_reuse, is_tried_again, was_lost
+from mfhpo_ray.experiment.configurations import find
 from mfhpo_ray.experiment.journal import Journal
-from mfhpo_ray.experiment.limits import (
+from mfhpo_ray.experiment.processes import (
     Limits,
+    check_reuse,
     early_stop,
     finite_limit,
     give_folder,
+    is_tried_again,
     stop_at_once,
     unwrapped,
+    was_lost,
 )
-from mfhpo_ray.experiment.space import find
 from mfhpo_ray.schedulers.runs import searchers_of
 
 Result: TypeAlias = dict[str, Any]
@@ -157,8 +158,13 @@ class PullScheduler(FIFOScheduler):
         elif search.repeats(trial) or result is None:
             search.watch(name)
             return False
-        else:
-            _end_as_completed(tune_controller, trial, result)
+        else:  # Ray queues it again: it looks at the status after this, and counts it as it is then
+            trial.set_status(Trial.TERMINATED)
+            tune_controller.get_live_trials().discard(trial)
+            trial.update_last_result({"config": trial.config, **result, "trial_id": name})
+            # What limits the number of concurrent trials was restored too, and waits for this one.
+            flat = flatten_dict(trial.last_result)
+            tune_controller.search_alg.on_trial_complete(name, result=flat)
         return True
 
     def _limit_of(self, trial: Trial) -> float | None:
@@ -166,14 +172,3 @@ class PullScheduler(FIFOScheduler):
         limit = finite_limit(f"config[{self._limit_key!r}] of trial {trial.trial_id}", found)
         chosen = None if self._search is None else self._search.limit_of(trial.trial_id)
         return min((one for one in (limit, chosen) if one is not None), default=None)
-
-
-def _end_as_completed(tune_controller: Any, trial: Trial, result: Mapping[str, Any]) -> None:
-    """End a trial that Ray queues again though it had been observed."""
-    # Tune looks at the status after it has added the trial, and counts it as it is then.
-    trial.set_status(Trial.TERMINATED)
-    tune_controller.get_live_trials().discard(trial)
-    trial.update_last_result({"config": trial.config, **result, "trial_id": trial.trial_id})
-    # What limits the number of concurrent trials was restored too, and waits for this one.
-    flat = flatten_dict(trial.last_result)
-    tune_controller.search_alg.on_trial_complete(trial.trial_id, result=flat)

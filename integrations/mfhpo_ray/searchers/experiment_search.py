@@ -14,12 +14,16 @@ from ray.tune.search import Searcher
 from mfhpo import Observation
 from mfhpo._validation import MOST_SEED, check_count, check_dictionaries, shown
 from mfhpo.experiment import Answer, Assignment, Done, Found, Wait
-from mfhpo_ray.experiment.encoding import decode, described, encode
+from mfhpo_ray.experiment.configurations import (
+    decode,
+    described,
+    encode,
+    fingerprint,
+    placeholders_in,
+)
 from mfhpo_ray.experiment.journal import SHARED, EventLog, Journal, Records
-from mfhpo_ray.experiment.limits import cut_by
-from mfhpo_ray.experiment.metric import as_number, check_aim, scalars
-from mfhpo_ray.experiment.recommendation import in_terms_of_tune
-from mfhpo_ray.experiment.space import fingerprint, placeholders_in
+from mfhpo_ray.experiment.processes import cut_by
+from mfhpo_ray.experiment.results import as_number, check_aim, in_terms_of_tune, scalars
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.searchers.candidates import ArmsLike, Candidates, Shown, check_arms
 from mfhpo_ray.searchers.trials import Evaluations, Trials
@@ -180,7 +184,7 @@ class ExperimentSearch(Searcher):
             ran = self._learn_what_ran(evaluations.begun(trial_id).configuration, result)
             notes = {"result": scalars(result), **({"ran": encode(ran)} if ran else {})}
             value = None if error else self._value(trial_id, result)
-            evaluations.end(trial_id, value, result, notes)
+            evaluations.end(trial_id, value, result, **notes)
         else:
             if result or running.iteration is not None:  # it has run
                 self._warn_once(

@@ -20,10 +20,16 @@ from mfhpo.experiment import Assignment, Begun, Configurations, Ended, Event, Lo
 from mfhpo.experiment.kinds.runner import Settings
 from mfhpo.knowledge.fidelity import MOST_SHUFFLED, Fidelity, replicate_of
 from mfhpo.search.declared import has_levels
+from mfhpo_ray.experiment.configurations import (
+    Config,
+    assign,
+    fingerprint,
+    levels_of,
+    replicates_of,
+)
 from mfhpo_ray.experiment.journal import LEFT, EventLog
-from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
-from mfhpo_ray.experiment.metric import as_number
-from mfhpo_ray.experiment.space import Config, assign, fingerprint, levels_of, replicates_of
+from mfhpo_ray.experiment.processes import CENSORED_KEY, MEMORY_KEY
+from mfhpo_ray.experiment.results import as_number
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.searchers.candidates import Parameters
 
@@ -93,8 +99,6 @@ class Trials(abc.ABC):
     def scheduler(self, limit: float | None, memory_limit: float | None) -> PullScheduler:
         """Return the companion of the search, with these limits."""
         return PullScheduler(limit=limit, memory_limit=memory_limit)
-
-    # One trial.
 
     def configured(self, wanted: Assignment, known: Configurations, seed: int) -> Config:
         """Return the configuration of a trial, with all keys that are set."""

@@ -6,9 +6,8 @@ from pyarrow.fs import LocalFileSystem
 from ray import tune
 
 from mfhpo_ray import certify, recommendation
-from mfhpo_ray.certification import ShortlistSearch, TuneCertificate
+from mfhpo_ray.certification import ShortlistSearch, TuneCertificate, shortlist_of
 from mfhpo_ray.experiment.journal import Journal
-from mfhpo_ray.certification import shortlist_of
 from tests.ray.certification.grids import Grid, trial
 from tests.ray.experiments import tuner_of
 from tests.ray.searchers.searching import run

@@ -15,7 +15,7 @@ from benchmarks.tune_clock.cluster import SimulatedTrial
 from mfhpo.experiment import Begun, Ended
 from mfhpo_ray import IISEScheduler, MFEliminationScheduler, RCUCBScheduler
 from mfhpo_ray.experiment.journal import Journal
-from mfhpo_ray.experiment.limits import MEMORY_KEY, Limits
+from mfhpo_ray.experiment.processes import MEMORY_KEY, Limits
 from tests.ray.experiments import tuner_of
 from tests.ray.schedulers.races import events_of, grid, part_of
 

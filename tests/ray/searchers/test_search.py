@@ -14,7 +14,7 @@ from mfhpo import IISE, Fidelity, Observation, Problem
 from mfhpo.censored import RCUCB, Linear
 from mfhpo.experiment import event_of
 from mfhpo_ray import IISESearch, MFSearch
-from mfhpo_ray.experiment.encoding import decode
+from mfhpo_ray.experiment.configurations import decode
 from mfhpo_ray.searchers.trials import replicate_seed
 from tests.ray.searchers.searching import (
     Memory,
