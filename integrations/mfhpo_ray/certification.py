@@ -100,9 +100,8 @@ def certify(
         without an error: after halving, those that were never stopped. Those of one configuration,
         `seed_key` and `replicate` left out, count by their mean.
     trainable
-        What the experiment was run with. It must be noisy in the way that matters: take a new
-        split and initial state from ``config[seed_key]``. A trial ends where those that are
-        compared have ended.
+        What the experiment was run with. It must be noisy in the way that matters: take a new split
+        and initial state from ``config[seed_key]``.
     top
         How many configurations to compare, at least 2, or 1 with a baseline: that of the best trial
         is among them. None: at most 6, without those that repeats have far below the best.
@@ -118,15 +117,14 @@ def certify(
     timeout
         Seconds after which the evaluations of this call end. None: no limit.
     fidelity
-        A key of the configuration that sets what an evaluation costs, as our searches have it, such
-        as "epochs": only trials with the largest value are compared. None: there is none.
+        A key of the configuration that sets what an evaluation costs, such as "epochs": only trials
+        with the largest value are compared. None: there is none.
     time_attr
         The result that says how far a trial has come.
     replicate
         The key of the configuration that sets the split or the seed of an evaluation. All
-        candidates then share replicates and are compared by their differences; the claim is about
-        the mean over replicates, and of `sigma` only `Bounded` has a part in it. None: evaluations
-        are independent.
+        candidates then share replicates and are compared by their differences; of `sigma` only
+        `Bounded` has a part in it. None: evaluations are independent.
     replicates
         All values of the `replicate`, if it has an end of them: five folds, or the questions of a
         test. See `mfhpo.certification.certification.Certification`. None: numbers below 2**31.
@@ -142,9 +140,8 @@ def certify(
         Whether a process makes one evaluation after another. A class then needs ``reset_config``.
     name
         Name of the experiment that records the evaluations, in the same storage; another name
-        begins anew. None: derived from the results' name and from what is compared. When it is
-        called again after Ctrl-C or a kill, it goes on from there; `delta`, `epsilon`, `budget`,
-        `timeout` and limits may differ.
+        begins anew. None: derived from what is compared. Called again after a kill, it goes on from
+        there; `delta`, `epsilon`, `budget`, `timeout` and limits may differ.
     run_config
         Callbacks, failures and the like; name, storage and stop are set here.
     plan
@@ -283,7 +280,7 @@ class _Trial(NamedTuple):
     name: str
     config: Config
     value: float
-    came_to: tuple[float, float]
+    came_to: list[float]
 
 
 def shortlist_of(
@@ -307,24 +304,24 @@ def shortlist_of(
         top = check_count("top", top, least)
     sign = 1.0 if mode == "max" else -1.0
     ended: list[_Trial] = []
-    for result in results:
+    for result in (results[number] for number in range(len(results))):
         metrics: dict[str, Any] = flatten_dict(result.metrics or {})
         value, config = as_number(metrics.get(metric)), result.config
         is_stopped = CENSORED_KEY in metrics or MEMORY_KEY in metrics
         if result.error or is_stopped or config is None or value is None:
             continue
-        name, reported = f"trial {metrics[TRIAL_ID]}", metrics.get(time_attr, 0.0)
-        length = as_number(reported)
-        if length is None:
-            raise ValueError(
-                f"time_attr={shown(time_attr)} must be the key of a number, but {name} reported "
-                f"{shown(reported)}."
-            )
-        came_to = _level_of(name, config, fidelity), length
+        name = f"trial {metrics[TRIAL_ID]}"
+        level = 0.0 if fidelity is None else find(config, fidelity)
+        reported = {f"fidelity={fidelity!r}": level}
+        reported[f"time_attr={time_attr!r}"] = metrics.get(time_attr, 0.0)
+        for key, place in reported.items():
+            if as_number(place) is None:
+                raise ValueError(f"{key} must name a number, but {name} has {shown(place)}.")
+        came_to = [float(place) for place in reported.values()]
         if all(map(math.isfinite, (value, *came_to))):
             ended.append(_Trial(name, without(config, owned), value, came_to))
 
-    level, length = farthest = max((trial.came_to for trial in ended), default=(0.0, 0.0))
+    level, length = farthest = max((trial.came_to for trial in ended), default=[0.0, 0.0])
     kept = [trial for trial in ended if trial.came_to == farthest]
     groups: dict[str, list[_Trial]] = {}
     for trial in kept:
@@ -386,18 +383,6 @@ def _whole_baseline(baseline: Mapping[str, Any], configs: Sequence[Config]) -> C
     for key, value in {**{key: flat[0][key] for key in shared - varies}, **given}.items():
         assign(whole, key, value)
     return whole
-
-
-def _level_of(name: str, config: Mapping[str, Any], fidelity: str | None) -> float:
-    if fidelity is None:
-        return 0.0
-    level = as_number(find(config, fidelity))
-    if level is None:
-        raise ValueError(
-            f"fidelity={shown(fidelity)} is no number in the configuration of {name}, "
-            f"{shown(flatten_dict(dict(config)))}."
-        )
-    return level
 
 
 def _mean(trials: list[_Trial]) -> float:

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from ray.tune.experiment import Trial
 
-from mfhpo._validation import check_name, shown
+from mfhpo._validation import shown
 from mfhpo.censored import RCUCB, CensoredPolicy, ZoomingRCUCB
 from mfhpo.censored.options import RCUCBOptions, ZoomingRCUCBOptions, check_limits
 from mfhpo.experiment import Assignment, Begun, LimitSettings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import own_and_host, runs, with_defaults
 from mfhpo_ray.experiment.configurations import Config, assign, described
-from mfhpo_ray.experiment.options import LimitSearchOptions, SchedulerOptions, SearcherOptions
+from mfhpo_ray.experiment.options import SchedulerOptions, SearcherOptions
 from mfhpo_ray.experiment.processes import CENSORED_KEY, MEMORY_KEY, Limits, is_tried_again
 from mfhpo_ray.experiment.results import as_number, value_in
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler
 from mfhpo_ray.schedulers.level_race import LevelRace, Meter
-from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
+from mfhpo_ray.schedulers.pull_scheduler import LIMIT_KEY, PullScheduler
 from mfhpo_ray.schedulers.runs import Run
 from mfhpo_ray.searchers.candidates import ArmsLike
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class _RCUCB(RCUCBOptions, LimitSearchOptions): ...
+class _RCUCB(RCUCBOptions, SearcherOptions): ...
 
 
-class _ZoomingRCUCB(ZoomingRCUCBOptions, LimitSearchOptions): ...
+class _ZoomingRCUCB(ZoomingRCUCBOptions, SearcherOptions): ...
 
 
 class _OnTrials(RCUCBOptions, SchedulerOptions): ...
@@ -49,10 +49,7 @@ class _LimitTrials(Trials):
     def __init__(self, search: Any, options: Mapping[str, Any], **explicit: Any) -> None:
         own, host = own_and_host(type(search), options, SearcherOptions)
         own |= explicit
-        limit_key = own.pop("limit_key")
-        check_name("limit_key", limit_key, "a key of the configuration such as 'time_limit_s'")
-        fidelity = Fidelity(limit_key, levels=(None,), costs="measured")
-        super().__init__(fidelity, host)
+        super().__init__(Fidelity(LIMIT_KEY, levels=(None,), costs="measured"), host)
         self.has_levels = False
         self._options = own
         self._policy_class = search._policy_class
@@ -68,7 +65,7 @@ class _LimitTrials(Trials):
                 f"limit={shown(limit)} has no part: each trial has the limit that the search sets; "
                 f"leave it out, and declare limits=... or longest=... of the search."
             )
-        return PullScheduler(limit_key=self.keys[0], memory_limit=memory_limit)
+        return PullScheduler(memory_limit=memory_limit)
 
     def outcome(
         self, begun: Begun, value: float | None, cost: float | None, result: Mapping[str, Any]
@@ -90,7 +87,7 @@ class _LimitTrials(Trials):
         return policy
 
 
-@runs(RCUCB, _RCUCB, reward_range=None, seed_key="seed", limit_key="time_limit_s")
+@runs(RCUCB, _RCUCB, reward_range=None, seed_key="seed")
 class RCUCBSearch(ExperimentSearch):
     """Chooses a configuration and a time limit for every trial: for the gain of the trials.
 
@@ -99,7 +96,7 @@ class RCUCBSearch(ExperimentSearch):
     configurations with a good limit are played more and more often. To find the best configuration
     only, use `MFSearch`. To keep an ordinary experiment from hanging, use `PullScheduler` alone.
 
-    It is given to a Tuner as `IISESearch` is. The limit is in the configuration of each trial, and
+    It is given to a Tuner as `IISESearch` is. The limit is in ``config["time_limit_s"]``, and
     kept by the search's scheduler; with any other one, trials that took longer count as stopped. It
     maximises the sum of all gains: RCUCB (Bengs and Hüllermeier, Multi-Armed Bandits with Censored
     Consumption of Resources, 2023). See `mfhpo.censored.options.LimitOptions` for what a gain is.
@@ -124,7 +121,7 @@ class RCUCBSearch(ExperimentSearch):
         super().__init__(_LimitTrials(self, options, limits=check_limits(limits)), arms)
 
 
-@runs(ZoomingRCUCB, _ZoomingRCUCB, reward_range=None, seed_key="seed", limit_key="time_limit_s")
+@runs(ZoomingRCUCB, _ZoomingRCUCB, reward_range=None, seed_key="seed")
 class ZoomingRCUCBSearch(ExperimentSearch):
     """Chooses a configuration and any time limit up to a longest one for every trial.
 

@@ -252,7 +252,9 @@ def shortlist_of(
     first = ranked.index(best) if best in ranked else 0
     settings = {row: _without_resource(search, results["params"][row]) for row in ranked}
     today = None if baseline is None else _row_of_baseline(search, baseline, settings)
-    own_values = _own_values(results, metric, search.n_splits_)
+    on_splits = [results[f"split{split}_test_{metric}"] for split in range(search.n_splits_)]
+    by_row = np.array(on_splits, dtype=float).T
+    own_values = [tuple(row[np.isfinite(row)].tolist()) for row in by_row]  # none of failed fits
     top, n_far = n_finalists([own_values[row] for row in ranked], 1.0, top)
     kept, luckiest, place_of_baseline = best_of(ranked, first, top, today)
     resource = getattr(search, "resource", None)
@@ -302,12 +304,6 @@ def _row_of_baseline(
             return row
     settings[_NEW] = today
     return _NEW
-
-
-def _own_values(results: Any, metric: str, n_splits: int) -> list[tuple[float, ...]]:
-    """Return the scores of each row on the search's splits; of failed fits none."""
-    scores = [results[f"split{split}_test_{metric}"] for split in range(n_splits)]
-    return [tuple(row[np.isfinite(row)].tolist()) for row in np.array(scores, dtype=float).T]
 
 
 def _metric_of(search: Any) -> tuple[str, Any]:

@@ -219,7 +219,9 @@ class Resource:
         if levels is not None:
             levels = _checked(name, levels)
         if name == SAMPLES:
-            classes = _classes_of(y) if is_classifier(estimator) and y is not None else None
+            classes = None
+            if is_classifier(estimator) and np.ndim(y) == 1:
+                classes = np.unique(np.asarray(y), return_inverse=True)[1]
             known = _sample_levels(levels, len(splits[0][0]), classes)
             return cls(name, known, classes, whole=levels is None)
         own = estimator.get_params()
@@ -277,11 +279,6 @@ def _checked(name: str, levels: Sequence[Any]) -> tuple[Any, ...]:
             f"them, got {list(listed)}."
         )
     return listed
-
-
-def _classes_of(y: Any) -> IntArray | None:
-    labels = np.asarray(y)
-    return np.unique(labels, return_inverse=True)[1] if labels.ndim == 1 else None
 
 
 def _sample_levels(

@@ -62,7 +62,7 @@ def as_results(source: Any) -> Any:
             "EarlierResults of its configurations and values."
         )
     rows, name = [], f"{metric} of the experiment"  # no key of a configuration
-    for result in source:
+    for result in (source[number] for number in range(len(source))):
         value = as_number(flatten_dict(result.metrics or {}).get(metric))
         if not result.error:
             rows.append({**copied(result.config or {}), name: value})

@@ -68,8 +68,7 @@ class IISEScheduler(ArmScheduler):
 
     Otherwise, ``{"seed": tune.grid_search(list(range(20)))}`` gives each configuration twenty
     replicates; ``BasicVariantGenerator(constant_grid_search=True)`` keeps a sampled configuration
-    for all of them. Trials without checkpoints begin anew at each level, which costs more, and is
-    counted. Values count in the order in which trials were sent to a level, as in `IISESearch`.
+    for all of them. Trials without checkpoints begin anew at each level, which is counted.
     """
 
     def __init__(

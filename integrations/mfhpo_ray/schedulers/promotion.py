@@ -36,7 +36,7 @@ class Promotion:
     """A search among trials that are all known, and go on from their checkpoints if they have any.
 
     Where all have a whole number under one of the `replicate_keys`, new trials with other numbers
-    evaluate the finalists; else nothing is certified. The options are a race's, and the budget.
+    evaluate the finalists; else nothing is certified.
     """
 
     def __init__(
@@ -119,11 +119,8 @@ class Promotion:
         if self._key is not None:
             return answer
         keys = " or ".join(map(repr, self._replicate_keys))
-        why = (
-            f"trials have no number under {keys} that sets their seed, so that finalists cannot be "
-            f"evaluated again; {answer.reason}"
-        )
-        return replace(answer, reason=why)
+        why = f"trials have no number under {keys} that sets their seed, for finalists to be "
+        return replace(answer, reason=f"{why}evaluated again; {answer.reason}")
 
 
 def _has_whole_numbers(runs: Runs, key: str) -> bool:

@@ -27,6 +27,9 @@ from mfhpo_ray.schedulers.runs import searchers_of
 
 Result: TypeAlias = dict[str, Any]
 
+LIMIT_KEY = "time_limit_s"
+"""Where the configuration of a trial has its limit, where a search sets it."""
+
 
 class PullScheduler(FIFOScheduler):
     """Run trials in the order in which they come, and end those that take too long.
@@ -68,7 +71,7 @@ class PullScheduler(FIFOScheduler):
     def __init__(
         self,
         limit: float | None = None,
-        limit_key: str = "time_limit_s",
+        limit_key: str = LIMIT_KEY,
         *,
         memory_limit: float | None = None,
     ) -> None:

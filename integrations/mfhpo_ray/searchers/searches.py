@@ -1,4 +1,4 @@
-"""Searches among given configurations, by one policy or by what suits the problem, or of a space."""
+"""Searches among given configurations, by one policy or by the one that suits, or in a space."""
 
 from __future__ import annotations
 
@@ -320,9 +320,7 @@ class SpaceSearch(ExperimentSearch):
 
     With `checkpoints`, ``config["training"]`` is the name of the training that a trial goes on
     with. Trials of one configuration at rising levels share it; each evaluation for the certificate
-    has its own. The page on Ray has a trainable that does so.
-
-    On stops by others, restoring and the order in which trials count, see `IISESearch`.
+    has its own. On stops by others and the order in which trials count, see `IISESearch`.
     """
 
     _draws = True

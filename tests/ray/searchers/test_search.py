@@ -140,9 +140,7 @@ def test_limits_are_in_the_configuration():
     config = search.suggest("a")
     assert set(config) == {"model", "time_limit_s", "seed"}
     assert config["time_limit_s"] == 2.0
-    assert _limited(limit_key="run/limit").suggest("a")["run"] == {"limit": 2.0}
     assert search.scheduler()._limit_key == "time_limit_s"
-    assert _limited(limit_key="run/limit").scheduler()._limit_key == "run/limit"
 
 
 LIMITED_ENDS = {
