@@ -159,9 +159,8 @@ def _usual_splitter(search: Any, y: Any, groups: Any) -> Any:
         if counts.min() >= 2 and min(n_test, len(y) - n_test) >= len(counts):  # all on either side
             return StratifiedShuffleSplit(n_splits=1, test_size=share)
         warnings.warn(
-            f"y has a class with one sample, or more classes than one of "
-            f"{round(1 / share)} folds has samples, so splits are not stratified, and some "
-            f"lack a class; give more data, fewer folds as in cv=2, or a splitter.",
+            f"y has too few samples of a class for {round(1 / share)} folds, so splits are not "
+            f"stratified, and some lack a class; give fewer folds as in cv=2, or a splitter.",
             stacklevel=5,
         )
     return ShuffleSplit(n_splits=1, test_size=share)

@@ -32,9 +32,7 @@ _STATE_VERSION = 3  # of saved states; those of mfhpo 0.1.4 have none
 
 _logger = logging.getLogger("mfhpo_ray")
 
-_DROP_IT = (
-    "Drop it: trials end by themselves, and search.scheduler(limit=...) ends those that hang."
-)
+_DROP_IT = "Drop it: trials end by themselves, and search.scheduler(limit=...) ends what hangs."
 
 
 class ExperimentSearch(Searcher):
@@ -140,11 +138,8 @@ class ExperimentSearch(Searcher):
         evaluations.lose_awaited()
         is_alone = experiment.n_begun and not evaluations.is_watched
         if is_alone and (consequence := self._trials.hangs):
-            self._warn_once(
-                "companion",
-                f"nobody enforces the limits: {consequence}. Give the Tuner "
-                f"TuneConfig(scheduler=search.scheduler()), which stops any trial.",
-            )
+            give = "give the Tuner TuneConfig(scheduler=search.scheduler())"
+            self._warn_once("companion", f"nobody enforces the limits: {consequence}; {give}.")
         if self._most is not None and evaluations.n_running >= self._most:
             return None
         wanted = experiment.next()
@@ -184,14 +179,11 @@ class ExperimentSearch(Searcher):
             ran = self._learn_what_ran(evaluations.begun(trial_id).configuration, result)
             notes = {"result": scalars(result), **({"ran": encode(ran)} if ran else {})}
             value = None if error else self._value(trial_id, result)
-            evaluations.end(trial_id, value, result, **notes)
+            evaluations.end(trial_id, value, result, notes)
         else:
             if result or running.iteration is not None:  # it has run
-                self._warn_once(
-                    "stop",
-                    f"{who} has stopped trial {trial_id} before its end: it is paid, and gives "
-                    f"neither a value nor a failure. {_DROP_IT}",
-                )
+                words = f"{who} has stopped trial {trial_id} before its end: it is paid, and does"
+                self._warn_once("stop", f"{words} not count. {_DROP_IT}")
             evaluations.cut(trial_id, who, result)
         self._write_answer(urgent=evaluations.finished)
 
@@ -215,10 +207,8 @@ class ExperimentSearch(Searcher):
 
     def warn_of_stop(self, what: str) -> None:
         """Warn about the ``stop`` of the ``RunConfig``, named by `what`."""
-        self._warn_once(
-            "stop",
-            f"{what} may end trials early, which are paid and do not count. {_DROP_IT}",
-        )
+        words = "may end trials early, which are paid and do not count."
+        self._warn_once("stop", f"{what} {words} {_DROP_IT}")
 
     @property
     def finished(self) -> bool:
@@ -346,11 +336,8 @@ class ExperimentSearch(Searcher):
         """Return the metric; None if it is missing, no number or not finite."""
         value = as_number(reported := result.get(str(self._metric)))
         if value is None and reported is not None:
-            self._warn_once(
-                "no number",
-                f"trial {trial_id} reported {self._metric}={reported!r}, which is no number: it "
-                f"counts as failed. Report float(...).",
-            )
+            what = f"trial {trial_id} reported {self._metric}={reported!r}, which is no number"
+            self._warn_once("no number", f"{what}: it counts as failed. Report float(...).")
         return value if value is not None and Observation(value).has_value else None
 
     def _learn_what_ran(
@@ -360,11 +347,8 @@ class ExperimentSearch(Searcher):
         names = [*placeholders_in(configuration), *self._candidates.redrawn]
         ran = {name: result[f"config/{name}"] for name in names if f"config/{name}" in result}
         for name in self._shown.learn(configuration, ran):
-            self._warn_once(
-                f"redrawn {name}",
-                f"param_space[{name!r}] is drawn anew in each trial. To draw it once for each "
-                f"configuration, give the search its space=....",
-            )
+            words = f"param_space[{name!r}] is drawn anew in each trial. To draw it once for each"
+            self._warn_once(f"redrawn {name}", f"{words} configuration, give the search space=....")
         return ran
 
     def _object_to_budget(self) -> None:

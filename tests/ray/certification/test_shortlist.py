@@ -54,7 +54,9 @@ def test_of_one_search_at_several_levels_the_largest_counts():
     found = of(grid, fidelity="epochs", mode="min")
     assert compared(found) == [(2, 0.5), (3, 0.6)]
     assert found.about == "the 2 best of 2 trials at epochs=9"
-    with pytest.raises(ValueError, match="fidelity='rounds' must name a number, but trial 0 has None"):
+    with pytest.raises(
+        ValueError, match="fidelity='rounds' must name a number, but trial 0 has None"
+    ):
         of(grid, fidelity="rounds")
 
 
