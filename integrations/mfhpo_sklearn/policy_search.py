@@ -28,7 +28,6 @@ from mfhpo._validation import (
     check_flag,
     check_limit,
     shown,
-    unwrapped,
 )
 from mfhpo.certification.selection import interval_for_new_data
 from mfhpo.experiment import Answer, Experiment, RaceSettings, SearchSettings
@@ -77,6 +76,8 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
 
     resource: str | None
     levels: Sequence[Any] | None
+    seconds: float | None = None  # not every search has these two
+    timeout: float | None = None
     random_state: Any
     certificate_: Answer
 
@@ -100,7 +101,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         """Return the arm of each row of ``cv_results_``, given those that were evaluated."""
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
-        """Search on these data, and fit the best setting on all of them.
+        """Search on these data, fit the best setting on all of them, and return the search.
 
         Parameters
         ----------
@@ -112,10 +113,6 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
             weighted by ``sample_weight`` where the scorer takes it, since scikit-learn 1.7. Each
             fit gets its own copy of callbacks and the like.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         KeyboardInterrupt
@@ -123,6 +120,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
             ``best_estimator_``.
         """
         self._check_options()
+        timeout = check_limit("timeout", self.timeout)
         scorer = check_scoring(self.estimator, scoring=self.scoring)
         X, y = indexable(X, y)
         passed = FitArguments.of(self, X, params)
@@ -144,8 +142,8 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
                 experiment,
                 task.of,
                 self.n_jobs,
-                self._timeout,
-                is_timed=getattr(self, "seconds", None) is not None,  # not every search has it
+                timeout,
+                is_timed=self.seconds is not None,
                 error_score=self.error_score,
             )
             for wanted, evaluation in found:
@@ -160,8 +158,8 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
             raise
         self._warn_of_failures(rows, resource)
         self._keep(experiment, task, rows)
-        if self._timeout is not None and not self.certificate_.finished:
-            self.certificate_ = self.certificate_.stopped_by(f"timeout={self._timeout:g} s")
+        if timeout is not None and not self.certificate_.finished:
+            self.certificate_ = self.certificate_.stopped_by(f"timeout={timeout:g} s")
         if self.refit:
             begun = time.time()
             best = self.best_estimator_ = task.fitted(self.best_params_)
@@ -192,12 +190,6 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
             check_count("verbose", self.verbose, 0)
         if not isinstance(self.random_state, np.random.RandomState | None):
             check_count("random_state", self.random_state, 0, 2**32 - 1)
-        check_limit("timeout", self._timeout)
-
-    @property
-    def _timeout(self) -> float | None:
-        limit: float | None = unwrapped(getattr(self, "timeout", None))  # not every search has one
-        return limit
 
     def _show(self, experiment: Experiment, shown: tuple[Any, ...]) -> tuple[Any, ...]:
         """Print a line if there is news; return what was shown last."""

@@ -25,6 +25,21 @@ from ray.tune.utils import flatten_dict
 from mfhpo.experiment import key_of
 from mfhpo.knowledge.fidelity import Fidelity, geometric_levels, native
 
+Config: TypeAlias = dict[str, Any]
+Number: TypeAlias = Float | Integer
+
+_MISSING = object()  # no value of a key
+_N_SEEDS = 2**31  # seeds are from 0 to one less
+_MOST_REPEATS = 1000  # in a row, and a space is taken to have no more configurations
+
+# How the placeholders begin that Tune puts in the place of functions, which it calls anew in each
+# trial, and of other objects.
+FUNCTIONS = ("__fn_ph",)
+_PLACEHOLDERS = (*FUNCTIONS, "__ref_ph")
+
+
+# In JSON: as they are where JSON gives them back the same, pickled where not.
+
 
 def encode(value: Any) -> dict[str, Any]:
     """Return a value as plain JSON; it may hold tuples, functions or classes."""
@@ -92,19 +107,6 @@ def _is_plain(value: Any) -> bool:
         return all(map(_is_plain, value))
     is_finite = type(value) is not float or math.isfinite(value)
     return value is None or (type(value) in (bool, int, float, str) and is_finite)
-
-
-Config: TypeAlias = dict[str, Any]
-Number: TypeAlias = Float | Integer
-
-_MISSING = object()  # no value of a key
-_N_SEEDS = 2**31  # seeds are from 0 to one less
-_MOST_REPEATS = 1000  # in a row, and a space is taken to have no more configurations
-
-# How the placeholders begin that Tune puts in the place of functions, which it calls anew in each
-# trial, and of other objects.
-FUNCTIONS = ("__fn_ph",)
-_PLACEHOLDERS = (*FUNCTIONS, "__ref_ph")
 
 
 # Keys of nested dictionaries: "a/b" is the key "b" of the dictionary "a", unless there is a key

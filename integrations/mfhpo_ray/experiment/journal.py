@@ -47,9 +47,7 @@ class Journal:
         self._filesystem = filesystem
         self.folder = folder
         self._is_made = False
-        # Where nothing can be appended, each trial has a file for each driver.
-        self._driver = time.time_ns()
-        self._parts: dict[str, list[Mapping[str, Any]]] = {}
+        self._driver, self._n_files = time.time_ns(), 0  # where nothing can be appended
 
     @property
     def run(self) -> str:
@@ -87,13 +85,10 @@ class Journal:
             with self._filesystem.open_append_stream(self._made(_EVENTS)) as stream:
                 stream.write(_as_lines(parts))
             return
-        for trial in dict.fromkeys(part[_TRIAL] for part in parts):
-            news = [part for part in parts if part[_TRIAL] == trial]
-            own = [*self._parts.get(trial, ()), *news]
-            path = self._made(f"{_EVENTS}_{self._driver}_{trial}")
-            with self._filesystem.open_output_stream(path) as stream:
-                stream.write(_as_lines(own))
-            self._parts[trial] = own
+        self._n_files += 1
+        path = self._made(f"{_EVENTS}_{self._driver}_{self._n_files:09}")
+        with self._filesystem.open_output_stream(path) as stream:
+            stream.write(_as_lines(parts))
 
     def write(self, name: str, record: Mapping[str, Any]) -> None:
         """Write a record that is none of a trial, in place of an earlier one of that name."""

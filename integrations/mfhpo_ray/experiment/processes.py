@@ -8,12 +8,11 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypeAlias
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import ray
@@ -29,6 +28,16 @@ from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import check_limit
 from mfhpo_ray.experiment.node_memory import Look, NodeMemory
+
+CENSORED_KEY = "mfhpo/censored_at"
+"""Where the last result of a trial that was ended for its time has the limit, in seconds."""
+
+MEMORY_KEY = "mfhpo/memory_used"
+"""Where the last result of a trial that was ended for its memory has the bytes that were seen."""
+
+_RUN_SECONDS = "time_since_restore"  # Tune's: what this run has trained, without earlier runs
+# By the controller, as the actors that measure end when nobody knows them any more.
+_LOOKS: WeakKeyDictionary[Any, Look] = WeakKeyDictionary()
 
 
 def loses_nothing_by_a_pause(trial: Trial, result: Mapping[str, Any]) -> bool:
@@ -89,16 +98,7 @@ def _is_function(trial: Trial) -> bool:
     return issubclass(trial.get_trainable_cls(), FunctionTrainable)
 
 
-CENSORED_KEY = "mfhpo/censored_at"
-"""Where the last result of a trial that was ended for its time has the limit, in seconds."""
-
-MEMORY_KEY = "mfhpo/memory_used"
-"""Where the last result of a trial that was ended for its memory has the bytes that were seen."""
-
-_RUN_SECONDS = "time_since_restore"  # Tune's: what this run has trained, without earlier runs
-# By the controller, as the actors that measure end when nobody knows them any more.
-_LOOKS: WeakKeyDictionary[Any, Look] = WeakKeyDictionary()
-_Ends: TypeAlias = Iterator[tuple[Trial, dict[str, Any]]]  # trials, with notes for their results
+# Limits, and other ends.
 
 
 def finite_limit(name: str, value: Any, unit: str = " of seconds") -> float | None:
@@ -148,11 +148,10 @@ class Limits:
         """Start the clocks of trials that run by now, and end those beyond their limits."""
         controller = unwrapped(tune_controller)
         running = {trial.trial_id: trial for trial in controller._running_trials}
-        ends = chain(self._too_long(controller, running), self._too_large(controller, running))
-        for trial, note in ends:
-            stop_at_once(tune_controller, trial, note)
+        self._end_what_is_too_long(controller, running)
+        self._end_what_is_too_large(controller, running)
 
-    def _too_long(self, controller: Any, running: Mapping[str, Trial]) -> _Ends:
+    def _end_what_is_too_long(self, controller: Any, running: Mapping[str, Trial]) -> None:
         now = self._clock()
         for name in self._runs.keys() - running.keys():
             self._runs[name].began = None
@@ -164,9 +163,9 @@ class Limits:
                 run.began = now
             elif run.is_beyond(now) and not _has_answered(controller, trial):
                 run.ended_after = now - run.began
-                yield trial, {CENSORED_KEY: run.limit}
+                stop_at_once(controller, trial, {CENSORED_KEY: run.limit})
 
-    def _too_large(self, controller: Any, running: Mapping[str, Trial]) -> _Ends:
+    def _end_what_is_too_large(self, controller: Any, running: Mapping[str, Trial]) -> None:
         if self._memory_limit is None:
             return
         if controller not in _LOOKS:
@@ -176,7 +175,7 @@ class Limits:
             trial = running[name]
             is_ending = trial.status != Trial.RUNNING or trial.is_saving or _has_ended(trial)
             if used > self._memory_limit and not is_ending:
-                yield trial, {MEMORY_KEY: used}
+                stop_at_once(controller, trial, {MEMORY_KEY: used})
 
     def exceeded(self, trial: Trial, result: Mapping[str, Any]) -> bool:
         """Return whether a trial that reports is beyond its limit; the scheduler then stops it."""

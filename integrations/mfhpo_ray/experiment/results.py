@@ -90,7 +90,7 @@ def in_terms_of_tune(answer: Answer, shown: Callable[[Config], Config]) -> Answe
 
 
 def recommendation(what: Any) -> Answer:
-    """Return the answer of a race; ValueError if there is none yet, or none in the storage.
+    """Return the answer, a `mfhpo.experiment.Answer`; ValueError if there is none yet.
 
     Parameters
     ----------
@@ -99,11 +99,6 @@ def recommendation(what: Any) -> Answer:
         ``Tuner.restore(...).get_results()`` on another machine. Our schedulers, as
         ``search.scheduler()``, write the answer to the experiment's storage. While the race runs,
         it may be some seconds old.
-
-    Returns
-    -------
-    mfhpo.experiment.Answer
-        The answer, which says how sure it is.
     """
     if isinstance(what, ResultGrid):
         return _of_results(what)

@@ -214,9 +214,7 @@ class _CurveRace(LevelRace):
         self._curves: dict[str, FloatArray] = {}  # by the trial's name, its values at the levels
         self._n_learned = 0
         self._warned: set[str] = set()  # what is contradicted
-        with warnings.catch_warnings():  # given before a restart
-            warnings.simplefilter("ignore", BiasContradictedWarning)
-            self._catch_up()
+        self._catch_up()
 
     @property
     def out(self) -> set[int]:

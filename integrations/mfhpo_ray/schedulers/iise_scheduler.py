@@ -54,9 +54,8 @@ class IISEScheduler(ArmScheduler):
     seed
         Of what is drawn: a pilot, or the choices of a model.
     **options
-        See `mfhpo.racing.options.IISEOptions`. A level is a fidelity there, and a
-        replicate's value an evaluation. Without `measure`, the winner gets ten values at the last
-        level, or as many as each arm has.
+        See `mfhpo.racing.options.IISEOptions`. Without `measure`, the winner gets ten values at the
+        last level, or as many as each arm has.
 
     Notes
     -----

@@ -39,8 +39,8 @@ class PullScheduler(FIFOScheduler):
     slot within a second. Its last result has the limit as ``"mfhpo/censored_at"``.
 
     Use it with random search, with Optuna's searcher or with those of this package, which make it
-    by ``search.scheduler()``. A trial that is ended before it reported has a result without the
-    metric, on which other searchers, such as HEBO's, may fail.
+    by ``search.scheduler()``. Other searchers may fail on a result without the metric, which a
+    trial has that is ended before it reported.
 
     Parameters
     ----------

@@ -221,7 +221,6 @@ class ExperimentSearch(Searcher):
         """Return what makes the same search again, as plain JSON; a journal has the events."""
         return {
             "version": _STATE_VERSION,
-            "search": type(self).__name__,
             "metric": self._metric,
             "mode": self._mode,
             "seed": self._seed,
@@ -237,8 +236,6 @@ class ExperimentSearch(Searcher):
                 "the saved state of the search is of another version of mfhpo, such as 0.1.4, "
                 "which alone reads it; begin the experiment anew, with another RunConfig(name=...)."
             )
-        if state["search"] != (name := type(self).__name__):
-            raise ValueError(f"the state is that of a {state['search']}, but this is a {name}.")
         self._take("metric", state["metric"])
         self._take("mode", state["mode"])
         self._seed = int(state["seed"])

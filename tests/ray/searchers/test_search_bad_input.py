@@ -38,7 +38,7 @@ def test_messages_name_the_argument_that_was_given():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"cls": MFGradSearch}, "that of a IISESearch, but this is a MFGradSearch"),
+        ({"cls": MFGradSearch}, "search: MFGradSearch, but IISESearch in what was saved"),
         *[
             ({"arms": arms}, "arms: .*, but .* in what was saved")
             for arms in (ARMS[:3], [*ARMS[:3], {"x": 0.7}], [*ARMS, {"x": 0.7}], ARMS[::-1])
