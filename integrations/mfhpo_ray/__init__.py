@@ -5,26 +5,25 @@ from typing import TYPE_CHECKING
 from mfhpo._validation.parameters import document
 from mfhpo._validation.renamed import renamed
 from mfhpo_ray.certification import TuneCertificate, certify
-from mfhpo_ray.experiment.recommendation import (
+from mfhpo_ray.experiment.results import (
     TuneLimitRecommendation,
     TuneRecommendation,
     TuneSearchRecommendation,
     recommendation,
 )
+from mfhpo_ray.rcucb import RCUCBScheduler, RCUCBSearch, ZoomingRCUCBSearch
 from mfhpo_ray.schedulers.elimination_scheduler import MFEliminationScheduler
 from mfhpo_ray.schedulers.iise_scheduler import IISEScheduler
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
-from mfhpo_ray.schedulers.rcucb_scheduler import RCUCBScheduler
-from mfhpo_ray.searchers.best_arm import (
+from mfhpo_ray.searchers.searches import (
     IISESearch,
     MFEliminationSearch,
     MFGradSearch,
     MFLUCBSearch,
     MFSearch,
     MFUCBSearch,
+    SpaceSearch,
 )
-from mfhpo_ray.searchers.rcucb import RCUCBSearch, ZoomingRCUCBSearch
-from mfhpo_ray.searchers.space_search import SpaceSearch
 from mfhpo_ray.settled import StopWhenSettled
 
 __all__ = [

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import logging
+import math
 import posixpath
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ray import tune
 from ray.tune import ExperimentAnalysis, ResultGrid
+from ray.tune.result import TRIAL_ID
+from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import (
+    check_baseline,
     check_count,
     check_flag,
     check_instance,
@@ -21,19 +25,33 @@ from mfhpo._validation import (
     check_sequence,
     shown,
 )
-from mfhpo.certification.candidates import Shortlist
+from mfhpo.certification.candidates import (
+    Candidate,
+    Shortlist,
+    best_of,
+    chosen_in_words,
+    n_finalists,
+)
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.choice import check_blocks
 from mfhpo.certification.plan import plan_of
 from mfhpo.experiment import ShortlistSettings
 from mfhpo.racing.declaration import SigmaLike
 from mfhpo.search.declared import ONE_LEVEL
+from mfhpo_ray.experiment.configurations import (
+    Config,
+    assign,
+    copied,
+    described,
+    find,
+    fingerprint,
+    without,
+)
 from mfhpo_ray.experiment.journal import Journal
-from mfhpo_ray.experiment.metric import check_aim
-from mfhpo_ray.experiment.space import fingerprint
+from mfhpo_ray.experiment.processes import CENSORED_KEY, MEMORY_KEY
+from mfhpo_ray.experiment.results import aim_of, as_number, check_aim
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
 from mfhpo_ray.searchers.trials import Source, Trials
-from mfhpo_ray.shortlist import shortlist_of
 
 TuneCertificate: TypeAlias = Certificate
 
@@ -82,9 +100,8 @@ def certify(
         without an error: after halving, those that were never stopped. Those of one configuration,
         `seed_key` and `replicate` left out, count by their mean.
     trainable
-        What the experiment was run with. It must be noisy in the way that matters: take a new
-        split and initial state from ``config[seed_key]``. A trial ends where those that are
-        compared have ended.
+        What the experiment was run with. It must be noisy in the way that matters: take a new split
+        and initial state from ``config[seed_key]``.
     top
         How many configurations to compare, at least 2, or 1 with a baseline: that of the best trial
         is among them. None: at most 6, without those that repeats have far below the best.
@@ -92,9 +109,7 @@ def certify(
         The configuration in use today, with all keys that trials differ in. It is compared with the
         others, and the answer says by how much the winner is better than it, at least. None:
         there is none.
-    delta, epsilon, sigma, measure
-        See `mfhpo.certification.certification.Certification`.
-    budget
+    delta, epsilon, sigma, measure, budget
         See `mfhpo.certification.certification.Certification`. Evaluations of earlier calls count.
     max_failures
         See `mfhpo.certification.certification.Certification`. An evaluation fails if it raises, or
@@ -102,19 +117,17 @@ def certify(
     timeout
         Seconds after which the evaluations of this call end. None: no limit.
     fidelity
-        A key of the configuration that sets what an evaluation costs, as our searches have it, such
-        as "epochs": only trials with the largest value are compared. None: there is none.
+        A key of the configuration that sets what an evaluation costs, such as "epochs": only trials
+        with the largest value are compared. None: there is none.
     time_attr
         The result that says how far a trial has come.
     replicate
         The key of the configuration that sets the split or the seed of an evaluation. All
-        candidates then share replicates and are compared by their differences; the claim is about
-        the mean over replicates, and of `sigma` only `Bounded` has a part in it. None: evaluations
-        are independent.
+        candidates then share replicates and are compared by their differences; of `sigma` only
+        `Bounded` has a part in it. None: evaluations are independent.
     replicates
         All values of the `replicate`, if it has an end of them: five folds, or the questions of a
-        test. The claim is then about these, and exact once all were used; for what is claimed
-        before, see `mfhpo.certification.certification.Certification`. None: numbers below 2**31.
+        test. See `mfhpo.certification.certification.Certification`. None: numbers below 2**31.
     seed_key
         The key that gets a new seed in each evaluation. None: trials have to draw their own.
     metric, mode
@@ -127,9 +140,8 @@ def certify(
         Whether a process makes one evaluation after another. A class then needs ``reset_config``.
     name
         Name of the experiment that records the evaluations, in the same storage; another name
-        begins anew. None: derived from the results' name and from what is compared. When it is
-        called again after Ctrl-C or a kill, it goes on from there; `delta`, `epsilon`, `budget`,
-        `timeout` and limits may differ.
+        begins anew. None: derived from what is compared. Called again after a kill, it goes on from
+        there; `delta`, `epsilon`, `budget`, `timeout` and limits may differ.
     run_config
         Callbacks, failures and the like; name, storage and stop are set here.
     plan
@@ -139,34 +151,34 @@ def certify(
     Returns
     -------
     TuneCertificate
-        ``print`` it. Its ``luckiest_result`` has what the best trial had promised, and what that
-        turned out to be worth. ``mfhpo_ray.recommendation`` finds the same in its ``results``.
+        ``print`` it. ``mfhpo_ray.recommendation`` finds the same in its ``results``.
     """
     check_aim(metric, mode)
     timeout = check_limit("timeout", timeout)
     check_name("time_attr", time_attr, "the key of a result")
-    for argument, key in (("fidelity", fidelity), ("seed_key", seed_key)):
-        if key is not None:
-            check_name(argument, key, "a key of the configuration or None")
-    if name is not None:
-        check_name("name", name, "the name of an experiment or None")
+    for argument, given in (("fidelity", fidelity), ("seed_key", seed_key), ("name", name)):
+        if given is not None:
+            check_name(argument, given, "a name or None")
     if max_concurrent_trials is not None:
         check_count("max_concurrent_trials", max_concurrent_trials, 1)
     check_flag("reuse_actors", reuse_actors)
     check_instance("run_config", run_config, tune.RunConfig | None, "a tune.RunConfig or None")
     check_instance("trainable", trainable, str | Callable, "a function, a class or its name")
-    if isinstance(trainable, str):
-        check_name("trainable", trainable, "a function, a class or its name")
     if replicate is not None:
         check_blocks(replicate, fidelity, {"sigma": sigma})
     if replicates is not None:
         replicates = check_sequence("replicates", replicates, "a list of values or None")
-        if replicate is None or not replicates:
-            right = "all values of the key that replicate names, at least one"
+        are_different = len(set(map(repr, replicates))) == len(replicates)
+        if replicate is None or not (replicates and are_different):
+            right = "all values of the key that replicate names, each once"
             raise ValueError(f"replicates must be {right}, got {shown(replicates)}.")
-        if len(set(map(repr, replicates))) < len(replicates):
-            raise ValueError(f"replicates must be different values, got {shown(replicates)}.")
-    metric, mode = _aim_of(results, metric, mode)
+    check_instance("results", results, ResultGrid, "the ResultGrid of Tuner.fit")
+    own = aim_of(results)
+    metric, mode = metric or own[0], mode or own[1]
+    if not (metric and mode):
+        raise ValueError(
+            "metric and mode are not known; give them: certify(..., metric='accuracy', mode='max')."
+        )
     owned = [key for key in (seed_key, replicate) if key is not None]
     shortlist, length = shortlist_of(
         results,
@@ -181,17 +193,17 @@ def certify(
     parent, of = posixpath.split(results.experiment_path.rstrip("/"))
     if name is None:
         about: list[Any] = [length, metric, mode, replicate, seed_key]
-        about += [] if replicates is None else [list(replicates)]
+        about += [] if replicates is None else [replicates]
         compared = [fingerprint(candidate.params) for candidate in shortlist.candidates]
         digest = zlib.crc32(repr([about, compared]).encode())
         name = f"{of}-best-{len(compared)}-{digest:08x}"
     options: dict[str, Any] = {"delta": delta, "epsilon": epsilon, "budget": budget, "sigma": sigma}
-    options |= {"measure": measure, "max_failures": max_failures}
+    options |= {"measure": measure, "max_failures": max_failures, "blocks": replicate is not None}
     seed = zlib.crc32(name.encode())
     host = {"metric": metric, "mode": mode, "seed": seed, "seed_key": seed_key}
     search = ShortlistSearch(shortlist, options, replicate, replicates, **host)
-    in_blocks = {"blocks": replicate is not None, "replicates": replicates and len(replicates)}
-    planned = plan_of(shortlist, {**options, **in_blocks}, 1.0 if mode == "max" else -1.0)
+    about_set = {**options, "replicates": replicates and len(replicates)}
+    planned = plan_of(shortlist, about_set, 1.0 if mode == "max" else -1.0)
     if check_flag("plan", plan):
         return planned
     folder = posixpath.join(parent, name)
@@ -223,24 +235,8 @@ def certify(
     return replace(certificate, results=grid)
 
 
-def _aim_of(results: Any, metric: str | None, mode: str | None) -> tuple[str, str]:
-    """Return the metric and the mode, those of the experiment where none are given."""
-    check_instance("results", results, ResultGrid, "the ResultGrid of Tuner.fit")
-    analysis = getattr(results, "_experiment_analysis", None)
-    metric = metric or getattr(analysis, "default_metric", None)
-    mode = mode or getattr(analysis, "default_mode", None)
-    if not (metric and mode):
-        raise ValueError(
-            "metric and mode are not known; give them: certify(..., metric='accuracy', mode='max')."
-        )
-    return metric, mode
-
-
 class ShortlistSearch(ExperimentSearch):
-    """Evaluates the candidates of a shortlist until the best of them is known.
-
-    See `mfhpo.experiment.ShortlistSettings` and `certify`; `host` are options of all searches.
-    """
+    """Evaluates the candidates of a shortlist; `host` are options of all searches."""
 
     def __init__(
         self,
@@ -273,3 +269,121 @@ class _ShortlistTrials(Trials):
 
     def settings(self, source: Source, **common: Any) -> ShortlistSettings:
         return replace(self.declared, **common)
+
+
+# The configurations of a finished experiment that are compared once more.
+
+
+class _Trial(NamedTuple):
+    """A trial that ended with a finite value; how far it came, by its level first."""
+
+    name: str
+    config: Config
+    value: float
+    came_to: list[float]
+
+
+def shortlist_of(
+    results: ResultGrid,
+    top: int | None,
+    *,
+    metric: str,
+    mode: str,
+    fidelity: str | None,
+    time_attr: str,
+    owned: Collection[str],
+    baseline: Mapping[str, Any] | None = None,
+) -> tuple[Shortlist, float | None]:
+    """Return the `top` best configurations without what is `owned`: seeds and replicates.
+
+    The second is the last value of `time_attr` of their trials; None if they report none.
+    """
+    check_baseline(baseline, has_index=False)
+    least = 2 if baseline is None else 1
+    if top is not None:
+        top = check_count("top", top, least)
+    sign = 1.0 if mode == "max" else -1.0
+    ended: list[_Trial] = []
+    for result in (results[number] for number in range(len(results))):
+        metrics: dict[str, Any] = flatten_dict(result.metrics or {})
+        value, config = as_number(metrics.get(metric)), result.config
+        is_stopped = CENSORED_KEY in metrics or MEMORY_KEY in metrics
+        if result.error or is_stopped or config is None or value is None:
+            continue
+        name = f"trial {metrics[TRIAL_ID]}"
+        level = 0.0 if fidelity is None else find(config, fidelity)
+        reported = {f"fidelity={fidelity!r}": level}
+        reported[f"time_attr={time_attr!r}"] = metrics.get(time_attr, 0.0)
+        for key, place in reported.items():
+            if as_number(place) is None:
+                raise ValueError(f"{key} must name a number, but {name} has {shown(place)}.")
+        came_to = [float(place) for place in reported.values()]
+        if all(map(math.isfinite, (value, *came_to))):
+            ended.append(_Trial(name, without(config, owned), value, came_to))
+
+    level, length = farthest = max((trial.came_to for trial in ended), default=[0.0, 0.0])
+    kept = [trial for trial in ended if trial.came_to == farthest]
+    groups: dict[str, list[_Trial]] = {}
+    for trial in kept:
+        groups.setdefault(fingerprint(trial.config), []).append(trial)
+    if len(groups) < least:
+        raise ValueError(
+            f"results has {len(groups)} different configurations in its {len(results)} trials that "
+            f"ended with a finite metric={shown(metric)}, at the largest {fidelity or time_attr}; "
+            f"at least 2 are needed to tell which is best."
+        )
+    # Sorting keeps the order of equals: the first trial comes first, as in `get_best_result`.
+    ranked = sorted(groups.values(), key=lambda group: -sign * _mean(group))
+    promises = [max(sign * trial.value for trial in group) for group in ranked]
+    first = promises.index(max(promises))
+    today = None
+    if baseline is not None:
+        set_here = owned if fidelity is None else [*owned, fidelity]
+        given = without(copied(baseline), set_here)
+        config = _whole_baseline(given, [group[0].config for group in ranked])
+        today = groups.get(fingerprint(config), [_Trial("baseline", config, math.nan, farthest)])
+    own_values = [tuple(trial.value for trial in group) for group in ranked]
+    top, n_far = n_finalists(own_values, sign, top)
+    chosen, luckiest, place_of_baseline = best_of(ranked, first, top, today)
+    candidates = []
+    for place, group in enumerate(chosen):
+        best = max(group, key=lambda trial: sign * trial.value)
+        promise = best.value if place == luckiest else None
+        candidates.append(Candidate(best.name, group[0].config, _mean(group), best_value=promise))
+    n_best = min(top, len(ranked))
+    at = f" that came to {time_attr}={length:g}" if length > 1.0 else ""
+    if fidelity is not None:
+        at = f" at {fidelity}={level:g}"
+    why = "stopped earlier or failed"
+    shortlist = Shortlist(
+        candidates=tuple(candidates),
+        luckiest=luckiest,
+        about=f"the {n_best} best of {len(kept)} trials{at}"
+        + " and the baseline" * (len(chosen) > n_best),
+        words=chosen_in_words("experiment", len(results), len(kept), len(ranked), why, n_far),
+        baseline=place_of_baseline,
+        own_values=tuple(
+            tuple(trial.value for trial in group if math.isfinite(trial.value)) for group in chosen
+        ),
+    )
+    return shortlist, length or None
+
+
+def _whole_baseline(baseline: Mapping[str, Any], configs: Sequence[Config]) -> Config:
+    """Return the baseline with the constants of all configurations that it does not have."""
+    flat, given = [flatten_dict(config) for config in configs], flatten_dict(dict(baseline))
+    shared = set.intersection(*map(set, flat))
+    varies = {key for key in shared if len({repr(described(each[key])) for each in flat}) > 1}
+    if wrong := sorted((given.keys() - set().union(*flat)) | (varies - given.keys())):
+        raise ValueError(
+            f"baseline={shown(dict(baseline))} must have the keys in which configurations differ, "
+            f"{sorted(varies)}; look at {wrong[0]!r}."
+        )
+    whole: Config = {}
+    for key, value in {**{key: flat[0][key] for key in shared - varies}, **given}.items():
+        assign(whole, key, value)
+    return whole
+
+
+def _mean(trials: list[_Trial]) -> float:
+    return sum(trial.value for trial in trials) / len(trials)

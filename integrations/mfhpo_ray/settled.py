@@ -8,7 +8,7 @@ from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import check_choice, check_name
 from mfhpo.certification.settling import Settling
-from mfhpo_ray.experiment.metric import value_in
+from mfhpo_ray.experiment.results import value_in
 
 _logger = logging.getLogger(__name__)
 
@@ -27,10 +27,9 @@ class StopWhenSettled(Stopper):
 
     Notes
     -----
-    A trial counts from its first report, with its last value; one that ends before it reports does
-    not count. Trials that run when the experiment stops are ended by Tune. Each experiment needs a
-    stopper of its own, and a restored one counts anew. For what the estimate can and cannot tell,
-    see `mfhpo_optuna.StopWhenSettled`.
+    A trial counts from its first report, with its last value. Each experiment needs a stopper of
+    its own, and a restored one counts anew. For what the estimate can and cannot tell, see
+    `mfhpo_optuna.StopWhenSettled`.
 
     Examples
     --------
@@ -59,19 +58,15 @@ class StopWhenSettled(Stopper):
         if value is not None:
             is_new = trial_id not in self._values
             self._values[trial_id] = self._sign * value
-            if is_new and not self._is_settled:
-                self._look()
+            values = list(self._values.values())
+            if is_new and not self._is_settled and self._settling.is_settled(values):
+                self._is_settled = True
+                _logger.info(
+                    f"The experiment stops: {self._settling.outlook(values, self._sign)}. That is "
+                    f"an estimate from its values, without a guarantee."
+                )
         return False
 
     def stop_all(self) -> bool:
         """Return whether the experiment is settled."""
         return self._is_settled
-
-    def _look(self) -> None:
-        values = list(self._values.values())
-        self._is_settled = self._settling.is_settled(values)
-        if self._is_settled:
-            _logger.info(
-                f"The experiment stops: {self._settling.outlook(values, self._sign)}. That is an "
-                f"estimate from its values, without a guarantee."
-            )

@@ -1,26 +1,43 @@
-"""`certify`: what the winner of a fitted parameter search is really worth.
+"""`certify`: what the winner of a fitted parameter search is really worth."""
 
-All settings that are left are evaluated on the same fresh random split. Splits are hard or easy for
-all of them, so that differences vary far less than scores, and need a fraction of the fits.
-"""
-
+import math
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
 
-from sklearn.base import clone
+import numpy as np
+from sklearn.metrics._scorer import _MultimetricScorer
 from sklearn.utils import indexable
+from sklearn.utils.validation import check_is_fitted
 
-from mfhpo._validation import MOST_LEVELS, check_count, check_flag, check_instance, check_limit
+from mfhpo._validation import (
+    MOST_LEVELS,
+    check_baseline,
+    check_count,
+    check_flag,
+    check_instance,
+    check_limit,
+    shown,
+)
+from mfhpo.certification.candidates import (
+    Candidate,
+    Shortlist,
+    best_of,
+    far_in_words,
+    n_finalists,
+)
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.plan import plan_of
 from mfhpo.certification.selection import interval_for_new_data
-from mfhpo.experiment import Assignment, Experiment, ShortlistSettings
-from mfhpo_sklearn.evaluation import FitArguments, fits
-from mfhpo_sklearn.shortlist import BaselineLike, described, shortlist_of
-from mfhpo_sklearn.splits import GivenSplits, Splits, is_given_set
+from mfhpo.experiment import Experiment, ShortlistSettings, key_of
+from mfhpo_sklearn.evaluation import FitArguments, Task, fits
+from mfhpo_sklearn.policy_search import described, own_setting
+from mfhpo_sklearn.resources import WHOLE, GivenSplits, Splits, is_given_set
 
 SearchCertificate: TypeAlias = Certificate
+BaselineLike: TypeAlias = Mapping[str, Any] | Literal["estimator"] | None
+
+_NEW = -1  # in place of the row of a baseline that the search has not tried
 
 
 def certify(
@@ -62,20 +79,17 @@ def certify(
         The data that the search was fitted on.
     top
         How many settings to compare, at least 2, or 1 with a baseline. The search's
-        ``best_params_`` are always among them. A halving search's resource, such as the number of
-        trees, is set to the most that it gave. None: at most 6, without those that are far below
-        the best by its own splits.
+        ``best_params_`` are always among them. A halving search's resource is set to the most that
+        it gave. None: at most 6, without those that are far below the best by its own splits.
     baseline
         What is in use today, which is compared with the others: the answer says by how much the
         winner is better than it, at least. "estimator": the parameters that the search's estimator
         has itself. Or a dictionary of parameters, the others as the estimator has them. None: there
         is none.
     epsilon
-        Tolerance in the unit of the score. 0 asks for the very best, which may never be certain.
-        None: one standard deviation of a setting's score over splits, as far as it is known then.
+        See `mfhpo_sklearn.policy_search.PolicySearchCV`.
     budget
-        Largest number of fits, at least the number of settings. When it is spent, the answer is not
-        certified, but says what holds. None: no limit.
+        Largest number of fits, at least the number of settings. None: no limit.
     timeout
         Seconds after which no round is begun; the answer says so. None: no limit.
     cv
@@ -88,12 +102,9 @@ def certify(
     delta, measure, max_failures
         See `mfhpo.certification.certification.Certification`.
     refit
-        Whether to fit the winning setting on all data, as ``best_estimator_``.
+        See `mfhpo_sklearn.policy_search.PolicySearchCV`.
     fit_params
-        Further arguments of ``fit``, as ``search.fit`` was given. They are passed on as by
-        ``GridSearchCV``: those with one value for each sample are split like `X`, and scores are
-        weighted by ``sample_weight`` where the scorer takes it, since scikit-learn 1.7. Each fit
-        gets its own copy of callbacks and the like.
+        Further arguments of ``fit``, as ``search.fit`` was given (see ``SpaceSearchCV.fit``).
     n_jobs
         Number of settings that are evaluated at once, on the same split. None: as in the search.
     random_state
@@ -105,14 +116,13 @@ def certify(
     Returns
     -------
     SearchCertificate
-        ``print`` it; it also shows what the search's own winner had promised, and turned out to be.
+        ``print`` it.
 
     Raises
     ------
-    TypeError, ValueError
-        For wrong arguments, and if the search is not fitted or has fewer than two settings. If
-        there are no fresh splits like its own, as with ``TimeSeriesSplit``, or splits tear `groups`
-        apart. What all settings raise in the first round is raised here.
+    ValueError
+        If there are no fresh splits like the search's, as with ``TimeSeriesSplit``, or splits tear
+        `groups` apart. What all settings raise in the first round is raised, too.
     KeyboardInterrupt
         If interrupted before any fit gave a score. Later, an interrupt ends the evaluations: the
         answer says what holds, and `best_estimator_` is None.
@@ -171,27 +181,19 @@ def certify(
     if getattr(search, "verbose", 0):
         print(planned)
     arms = experiment.runner.configurations
-    estimators = [
-        clone(search.estimator).set_params(**clone(arms[arm], safe=False))
-        for arm in range(len(arms))
-    ]
-
-    def task_of(wanted: Assignment) -> tuple[Any, ...]:
-        estimator = estimators[arms.add(wanted.configuration)]
-        return estimator, X, y, splits[wanted.replicate], scorer, passed
-
-    scores: list[dict[int, float]] = [{} for _ in estimators]  # by split, which may come again
+    task = Task(search.estimator, X, y, scorer, passed, splits, WHOLE)
+    scores: list[dict[int, float]] = [{} for _ in range(len(arms))]  # by split, maybe made twice
     errors: list[Exception] = []
     why = "" if timeout is None else f"timeout={timeout:g} s is over"
     try:
-        found = fits(experiment, task_of, search.n_jobs if n_jobs is None else n_jobs, timeout)
+        found = fits(experiment, task.of, search.n_jobs if n_jobs is None else n_jobs, timeout)
         for n_evaluated, (wanted, evaluation) in enumerate(found, start=1):
             if evaluation.score is not None and evaluation.has_value:
                 own = scores[arms.add(wanted.configuration)]
                 own.setdefault(wanted.replicate, evaluation.score)
             if evaluation.error is not None:
                 errors.append(evaluation.error)
-            if n_evaluated == len(errors) == len(estimators):
+            if n_evaluated == len(errors) == len(arms):
                 raise errors[0]
     except KeyboardInterrupt:
         if not any(scores):
@@ -203,18 +205,134 @@ def certify(
         answer = replace(answer, reason=f"{why} and {answer.reason}")
     best = None
     if refit and answer.winner is not None and why != "it was interrupted":
-        targets = () if y is None else (y,)
-        best = clone(estimators[answer.winner])
         try:
-            best.fit(X, *targets, **passed.for_fit())
+            best = task.fitted(arms[answer.winner])
         except KeyboardInterrupt:
-            best = None
             words = "the last fit was interrupted, so there is no best_estimator_"
             answer = replace(answer, notices=(*answer.notices, words))
-    train, test = splits[0]
-    about_new_data = interval_for_new_data(
-        [] if answer.winner is None else list(scores[answer.winner].values()),
-        len(test) / len(train),
-        delta,
-    )
+    fresh = [] if answer.winner is None else list(scores[answer.winner].values())
+    about_new_data = interval_for_new_data(fresh, task.test_per_train(), delta)
     return replace(answer, best_estimator_=best, new_data_interval=about_new_data)
+
+
+# The best few candidates of a fitted search, as its own scores have them.
+
+
+def shortlist_of(
+    search: Any, top: int | None, baseline: BaselineLike = None, which: str = "random"
+) -> tuple[Shortlist, Any]:
+    """Return the `top` best settings over `which` splits, and the search's scorer."""
+    if top is not None:
+        top = check_count("top", top, 2 if baseline is None else 1)
+    if not hasattr(search, "estimator") or not hasattr(search, "get_params"):
+        raise TypeError(f"search must be a search such as GridSearchCV, got {shown(search)}.")
+    check_is_fitted(search, "cv_results_")
+    metric, scorer = _metric_of(search)
+    results = search.cv_results_
+    scores = np.asarray(results[f"mean_test_{metric}"], dtype=np.float64)
+    resources = np.asarray(results.get("n_resources", np.zeros(len(scores))))
+    rounds = np.asarray(results.get("iter", np.zeros(len(scores))))
+    # Of equal settings the first one counts. A halving search has a row for each round that a
+    # setting was in: the last one counts.
+    rows: dict[str, int] = {}
+    for row in np.flatnonzero(np.isfinite(scores)).tolist():
+        key = key_of(_without_resource(search, results["params"][row]), described)
+        if key not in rows or rounds[row] > rounds[rows[key]]:
+            rows[key] = row
+    if not rows or (len(rows) < 2 and baseline is None):
+        raise ValueError(
+            f"search has {len(rows)} different settings with a finite score; at least 2 are needed "
+            f"to tell which is best."
+        )
+    best = getattr(search, "best_index_", None)
+    if best is not None and np.isfinite(scores[best]):
+        # Equal settings may differ in their scores: the best one's is what the search promised.
+        rows[key_of(_without_resource(search, results["params"][best]), described)] = int(best)
+    ranked = sorted(rows.values(), key=lambda row: (-resources[row], -scores[row], row))
+    first = ranked.index(best) if best in ranked else 0
+    settings = {row: _without_resource(search, results["params"][row]) for row in ranked}
+    today = None if baseline is None else _row_of_baseline(search, baseline, settings)
+    on_splits = [results[f"split{split}_test_{metric}"] for split in range(search.n_splits_)]
+    by_row = np.array(on_splits, dtype=float).T
+    own_values = [tuple(row[np.isfinite(row)].tolist()) for row in by_row]  # none of failed fits
+    top, n_far = n_finalists([own_values[row] for row in ranked], 1.0, top)
+    kept, luckiest, place_of_baseline = best_of(ranked, first, top, today)
+    resource = getattr(search, "resource", None)
+    most = {}  # that a halving search gave
+    if resource not in (None, "n_samples"):
+        most = {resource: resources.max().item()}
+    candidates = tuple(
+        Candidate("baseline", {**settings[row], **most}, math.nan)
+        if row == _NEW
+        else Candidate(f"row {row}", {**results["params"][row], **most}, float(scores[row]))
+        for row in kept
+    )
+    n_best = min(top, len(ranked))
+    and_baseline = " and the baseline" if len(kept) > n_best else ""
+    n_settings, n_failed = len(rows), int((~np.isfinite(scores)).sum())
+    words = f"by the search's own mean {metric} over its {search.n_splits_} splits"
+    if "n_resources" in results:
+        words += ", settings that came farthest first"
+    if n_failed:
+        words += f"; {n_failed} rows without a score left out"
+    words += far_in_words(n_far)
+    shortlist = Shortlist(
+        candidates=candidates,
+        luckiest=luckiest,
+        about=f"the {n_best} best of {n_settings} settings{and_baseline} by the mean score over "
+        f"{which} splits of these data",
+        words=f"{words}; the means below use new evaluations only",
+        baseline=place_of_baseline,
+        own_values=tuple(own_values[row] if row != _NEW else () for row in kept),
+        shares_splits="n_resources" not in results,
+    )
+    return shortlist, scorer
+
+
+def _row_of_baseline(
+    search: Any, baseline: BaselineLike, settings: dict[int, dict[str, Any]]
+) -> int:
+    """Return the row of the baseline, or `_NEW`, whose setting is then added to the others."""
+    if not (isinstance(baseline, str) and baseline == "estimator"):
+        check_baseline(baseline, has_index=False)
+    given = baseline if isinstance(baseline, Mapping) else {}
+    names = {name for setting in settings.values() for name in setting}
+    today = _without_resource(search, own_setting(search.estimator, given, names))
+    for row, setting in settings.items():
+        whole = _without_resource(search, own_setting(search.estimator, setting, today))
+        if key_of(whole, described) == key_of(today, described):
+            return row
+    settings[_NEW] = today
+    return _NEW
+
+
+def _metric_of(search: Any) -> tuple[str, Any]:
+    """Return the name of the metric in ``cv_results_``, and its scorer."""
+    scorer = search.scorer_
+    if not getattr(search, "multimetric_", isinstance(scorer, dict)):
+        return "score", scorer
+    if isinstance(search.refit, str):
+        several = scorer if callable(scorer) else _MultimetricScorer(scorers=scorer)
+        return search.refit, _OneMetric(several, search.refit)
+    start = "mean_test_"
+    names = [name.removeprefix(start) for name in search.cv_results_ if name.startswith(start)]
+    raise ValueError(
+        f"search has the metrics {sorted(names)} and refit={search.refit!r}, which does not say "
+        f"which of them counts; fit it with refit={names[0]!r} or the like."
+    )
+
+
+@dataclass(frozen=True)
+class _OneMetric:
+    """A scorer that gives one of the metrics of one that gives several."""
+
+    scorer: Any
+    name: str
+
+    def __call__(self, estimator: Any, X: Any, *targets: Any, **params: Any) -> Any:
+        return self.scorer(estimator, X, *targets, **params)[self.name]
+
+
+def _without_resource(search: Any, params: dict[str, Any]) -> dict[str, Any]:
+    resource = getattr(search, "resource", None)
+    return {name: value for name, value in params.items() if name != resource}

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, get_args
 
 import numpy as np
 from sklearn.model_selection import ParameterGrid
 
-from mfhpo._validation import check_choice, check_dictionaries, shown
+from mfhpo._validation import check_choice, check_dictionaries
 from mfhpo.certification.choice import make_elimination
 from mfhpo.experiment import Experiment, RaceSettings, SearchSettings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.problem import Policy, Problem
 from mfhpo.racing.declaration import BiasLike, SigmaLike
 from mfhpo.racing.options import EstimatedBias
-from mfhpo_sklearn.policy_search import PolicySearchCV
+from mfhpo_sklearn.policy_search import PolicySearchCV, described
 from mfhpo_sklearn.resources import Resource
-from mfhpo_sklearn.shortlist import described
 
 _ONE_LEVEL = Fidelity("level", levels=("full fit",), costs=(1.0,))
 
@@ -32,14 +31,13 @@ class MFSearchCV(PolicySearchCV):
     All settings are evaluated on the same fresh splits, and compared by their differences on these
     (`mfhpo.BlockElimination`); every fit is a full one. Where `bias` or `sigma` is declared, or
     with ``estimated_bias="eliminate"``, the policy is the one that `mfhpo.recommend_policy` names.
-    It takes all scores as independent, so each fit has a split of its own. Cheap levels of the
-    resource are evidence only where `bias` is declared, or with "eliminate".
+    It takes all scores as independent, so each fit has a split of its own. Only then are cheap
+    levels of the resource evidence.
 
-    A `budget` below four full fits of each setting changes the search, if there are a `resource`,
-    five settings or more, no `bias`, and ``estimated_bias="steer"``. Half of the budget then
-    chooses finalists with cheap levels, on one split of the data, as `SpaceSearchCV` does. The
-    other half evaluates the finalists on fresh splits. The guarantee is about the finalists alone:
-    a setting that was left at a cheap level may be better with all samples.
+    With a `resource` and a `budget` below four full fits of each of five settings or more, half of
+    the budget chooses finalists with cheap levels, as `SpaceSearchCV` does. The other half
+    evaluates these on fresh splits, and the guarantee is about them alone: a setting that was left
+    at a cheap level may be better with all samples.
 
     What it guarantees, on average over random splits of these data: with probability at least 1 -
     `delta`, no setting is better than the certified one by more than `epsilon`. For new data of the
@@ -51,8 +49,7 @@ class MFSearchCV(PolicySearchCV):
         The settings: a list of dictionaries of parameters, or a grid ``{name: values}``, of which
         all combinations are compared. For several grids give ``list(ParameterGrid([...]))``.
     resource
-        See `SpaceSearchCV`. Cheap levels are used where `bias` is declared, with "eliminate", and
-        where the `budget` is small; else a resource only sets what a full fit is.
+        See `SpaceSearchCV`. Where cheap levels are not used, it only sets what a full fit is.
     bias
         Bounds on what a level's mean scores are off by: one number for each level, the last one 0,
         or a `mfhpo.Bias`. None: see `estimated_bias`.
@@ -67,30 +64,23 @@ class MFSearchCV(PolicySearchCV):
         See `mfhpo.racing.options.BlockOptions`.
     budget
         What may be paid, in full fits. When it is spent, the answer is not certified, but says what
-        holds. Below four full fits of each setting, cheap levels choose the finalists, see above.
-        If half of it does not pay for four full fits, there are no fresh scores. ``best_score_`` is
-        then the search's own, a lucky one, at ``certificate_.level``. None: no limit.
+        holds. With finalists, there are no fresh scores if half of it does not pay for four full
+        fits. ``best_score_`` is then the search's own, a lucky one, at ``certificate_.level``.
+        None: no limit.
     timeout
         Seconds after which nothing is begun; the certificate says so. None: no limit.
     measure
         Least number of full fits of the winner. Finalists that share splits are compared after
         planned numbers of fits instead.
     max_failures
-        A setting without any score leaves the race, with a warning, after so many failed fits;
-        at a cheap level the search decides after how many. On shared splits, a failed fit is
-        repeated.
+        A setting without any score leaves the race, with a warning, after so many failed fits. On
+        shared splits, a failed fit is repeated.
 
     Attributes
     ----------
-    certificate_
-        ``print`` it: what is certified, how sure that is, and what it rests on
-        (`mfhpo.experiment.Answer`); with finalists also where settings were left.
-    best_params_, best_score_, best_index_, best_estimator_, refit_time_, cv_results_, n_splits_
+    certificate_, best_params_, best_score_, best_index_, best_estimator_, cv_results_, n_splits_
         As of `SpaceSearchCV`, where a row is a candidate. All scores are fresh. With finalists only
-        theirs are: other rows have the search's scores at the level in ``n_resources``. A candidate
-        without a score has NaN.
-    scorer_, n_features_in_, feature_names_in_, classes_
-        As in ``GridSearchCV``.
+        theirs are: other rows have the search's scores at the level in ``n_resources``.
 
     Examples
     --------
@@ -103,6 +93,9 @@ class MFSearchCV(PolicySearchCV):
     >>> search.certificate_.certified, search.best_score_ > 0.9
     (True, True)
     """
+
+    # Whether levels that are evidence are explored by elimination, whatever suits the problem.
+    _eliminates = False
 
     def __init__(
         self,
@@ -131,22 +124,8 @@ class MFSearchCV(PolicySearchCV):
     ) -> None:
         self._set(locals())
 
-    # Whether levels that are evidence are explored by elimination, whatever suits the problem.
-    _eliminates = False
-
     def _taken(self) -> set[str]:
         return {name for candidate in _listed(self.candidates) for name in candidate}
-
-    def _why_all_failed(self) -> str:
-        listed = _listed(self.candidates)
-        values = [value for candidate in listed for value in candidate.values()]
-        are_lists = all(isinstance(value, (list, tuple, np.ndarray)) for value in values)
-        if isinstance(self.candidates, Mapping) or not are_lists:
-            return ""
-        return (
-            "A list of candidates holds single settings; for several grids give "
-            "list(ParameterGrid([...])). "
-        )
 
     def _settings(self, resource: Resource, seed: int) -> RaceSettings | SearchSettings:
         check_choice("estimated_bias", self.estimated_bias, get_args(EstimatedBias))
@@ -201,23 +180,15 @@ def _make_elimination(problem: Problem, sign: float, options: Mapping[str, Any])
     return make_elimination(problem, sign, {**options, "variant": None})
 
 
-def _has_items(candidates: Any) -> bool:
-    return isinstance(candidates, Iterable) and getattr(candidates, "ndim", 1) > 0
-
-
 def _listed(candidates: Any) -> list[dict[str, Any]]:
     """Return the settings that a user gives; ValueError or TypeError for anything else."""
     right = "a list of dictionaries of parameters, or a grid {name: values}"
     if isinstance(candidates, Mapping):
         try:
-            listed = list(ParameterGrid(candidates))
+            candidates = list(ParameterGrid(candidates))
         except (TypeError, ValueError) as error:
             raise TypeError(f"candidates must be {right}: {error}") from error
-    elif isinstance(candidates, (str, bytes, Iterator)) or not _has_items(candidates):
-        raise TypeError(f"candidates must be {right}, got {shown(candidates)}.")
-    else:
-        listed = list(candidates)
-    check_dictionaries("candidates", listed, right)
+    listed = check_dictionaries("candidates", candidates, right)
     if not listed:
         raise ValueError(f"candidates must be {right}, and not be empty, got {candidates!r}.")
     return [dict(candidate) for candidate in listed]

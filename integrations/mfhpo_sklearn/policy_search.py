@@ -8,12 +8,13 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
+import joblib
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection._search import BaseSearchCV
@@ -27,39 +28,17 @@ from mfhpo._validation import (
     check_flag,
     check_limit,
     shown,
-    unwrapped,
 )
 from mfhpo.certification.selection import interval_for_new_data
-from mfhpo.experiment import Answer, Assignment, Experiment, RaceSettings, SearchSettings
+from mfhpo.experiment import Answer, Experiment, RaceSettings, SearchSettings
+from mfhpo.knowledge.fidelity import native
 from mfhpo.search.standing import failures_in_words
-from mfhpo_sklearn.evaluation import FitArguments, fits
-from mfhpo_sklearn.resources import Resource
-from mfhpo_sklearn.results import Results, Row
-from mfhpo_sklearn.splits import Splits, in_words
-
-
-@dataclass(frozen=True)
-class _Task:
-    """What `fit` was given, as it is evaluated; `passed` goes to the estimator and the scorer."""
-
-    estimator: Any
-    X: Any
-    y: Any
-    scorer: Any
-    passed: FitArguments
-    splits: Splits
-    resource: Resource
-
-    def of(self, wanted: Assignment) -> tuple[Any, ...]:
-        """Return the arguments of `evaluate` for what is wanted."""
-        params = {**wanted.configuration, **self.resource.settings(wanted.level)}
-        estimator = clone(self.estimator).set_params(**clone(params, safe=False))
-        split = self.resource.part_of(self.splits[wanted.replicate], wanted.level)
-        return estimator, self.X, self.y, split, self.scorer, self.passed
+from mfhpo_sklearn.evaluation import FitArguments, Row, Task, fits, scores_of, table_of
+from mfhpo_sklearn.resources import Resource, Splits, in_words
 
 
 class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no types
-    """A search that a policy runs; see `SpaceSearchCV`, `MFSearchCV` and `IISESearchCV`.
+    """A search that a policy runs.
 
     Parameters
     ----------
@@ -90,14 +69,15 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         "raise": it ends the search. A score of -inf is the worst: the setting ranks last, and at
         the target leaves at once.
     verbose
-        1: a line says what was paid and which setting leads, whenever that is news; 2: a line for
-        each fit, and what it gave.
+        1: a line says what was paid and which setting leads, whenever that is news.
     random_state
         Makes the search repeatable, as far as the estimator's own seed does.
     """
 
     resource: str | None
     levels: Sequence[Any] | None
+    seconds: float | None = None  # not every search has these two
+    timeout: float | None = None
     random_state: Any
     certificate_: Answer
 
@@ -121,33 +101,26 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         """Return the arm of each row of ``cv_results_``, given those that were evaluated."""
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
-        """Search on these data, and fit the best setting on all of them.
+        """Search on these data, fit the best setting on all of them, and return the search.
 
         Parameters
         ----------
-        X
-            Samples, shape (n_samples, n_features).
-        y
-            Targets, shape (n_samples,) or (n_samples, n_outputs), or None.
+        X, y
+            Samples and targets, as for the estimator.
         **params
             Further arguments of ``fit``, passed on as ``GridSearchCV`` does: those with one value
             for each sample are split like `X`, and ``groups`` are for the splitter. Scores are
             weighted by ``sample_weight`` where the scorer takes it, since scikit-learn 1.7. Each
             fit gets its own copy of callbacks and the like.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
-        TypeError, ValueError
-            For bad arguments, and if no fit gives a score.
         KeyboardInterrupt
             If interrupted. What was computed until then is kept: all attributes are set but
             ``best_estimator_``.
         """
         self._check_options()
+        timeout = check_limit("timeout", self.timeout)
         scorer = check_scoring(self.estimator, scoring=self.scoring)
         X, y = indexable(X, y)
         passed = FitArguments.of(self, X, params)
@@ -157,37 +130,42 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         )
         taken = self._taken()
         resource = Resource.of(self.resource, self.levels, self.estimator, splits, y, taken)
-        task = _Task(self.estimator, X, y, scorer, passed, splits, resource)
+        task = Task(self.estimator, X, y, scorer, passed, splits, resource)
         settings = self._settings(resource, seed)
         is_shared = settings.declared.replicate is not None
         how = "the same for all settings" if is_shared else "another one for each fit"
-        about = f"{splits.words}, {how}"
-        experiment = Experiment(replace(settings, about_evaluations=about))
-        results = Results()
+        experiment = Experiment(replace(settings, about_evaluations=f"{splits.words}, {how}"))
+        rows: list[Row] = []
         shown: tuple[Any, ...] = ()
         try:
             found = fits(
                 experiment,
                 task.of,
                 self.n_jobs,
-                self._timeout,
-                is_timed=getattr(self, "seconds", None) is not None,  # not every search has it
+                timeout,
+                is_timed=self.seconds is not None,
                 error_score=self.error_score,
             )
             for wanted, evaluation in found:
-                row = Row.of(experiment, wanted, evaluation)
-                results.rows.append(row)
-                shown = self._show(experiment, row, shown)
+                arm = experiment.runner.configurations.add(wanted.configuration)
+                is_fresh = wanted.purpose in ("given", "certificate")
+                rows.append(Row(arm, wanted.level, wanted.replicate, evaluation, is_fresh))
+                if self.verbose:
+                    shown = self._show(experiment, shown)
         except KeyboardInterrupt:
-            if any(row.evaluation.has_value for row in results.rows):
-                self._keep(experiment, task, results)
+            if any(row.evaluation.has_value for row in rows):
+                self._keep(experiment, task, rows)
             raise
-        self._warn_of_failures(results, resource)
-        self._keep(experiment, task, results)
-        if self._timeout is not None and not self.certificate_.finished:
-            self.certificate_ = self.certificate_.stopped_by(f"timeout={self._timeout:g} s")
+        self._warn_of_failures(rows, resource)
+        self._keep(experiment, task, rows)
+        if timeout is not None and not self.certificate_.finished:
+            self.certificate_ = self.certificate_.stopped_by(f"timeout={timeout:g} s")
         if self.refit:
-            self._refit(task)
+            begun = time.time()
+            best = self.best_estimator_ = task.fitted(self.best_params_)
+            self.refit_time_ = time.time() - begun
+            if hasattr(best, "feature_names_in_"):
+                self.feature_names_in_ = best.feature_names_in_
         return self
 
     def _check_options(self) -> None:
@@ -212,17 +190,9 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
             check_count("verbose", self.verbose, 0)
         if not isinstance(self.random_state, np.random.RandomState | None):
             check_count("random_state", self.random_state, 0, 2**32 - 1)
-        check_limit("timeout", self._timeout)
 
-    @property
-    def _timeout(self) -> float | None:
-        limit: float | None = unwrapped(getattr(self, "timeout", None))  # not every search has one
-        return limit
-
-    def _show(self, experiment: Experiment, row: Row, shown: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Print a line if there is news, or each time if asked to; return what was shown last."""
-        if self.verbose < 1:
-            return shown
+    def _show(self, experiment: Experiment, shown: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Print a line if there is news; return what was shown last."""
         runner = experiment.runner
         arm, mean, (low, high) = runner.leader()
         policy = runner.policy
@@ -231,35 +201,27 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
             n = len(policy.shortlist)
             phase = f"evaluates the {n} best again" if n else "searches"
         news = arm, phase
-        if self.verbose < 2 and news == shown:
+        if news == shown:
             return shown
         text = f"[{type(self).__name__}] {runner.cost:.4g} paid, {phase}"
         if arm is not None:
             spread = f" ± {(high - low) / 2.0:.2g}" if math.isfinite(high - low) else ""
             text += f"; best so far {runner.configurations[arm]}, {mean:.4g}{spread}"
-        if self.verbose > 1:
-            score = row.evaluation.score
-            came = "failed" if score is None else f"{score:.4g}"
-            text += f"; last {runner.configurations[row.arm]} on split {row.split}, {came}"
         print(text)
         return news
 
-    def _why_all_failed(self) -> str:
-        """Return a likely reason why all fits failed; "" if none is known."""
-        return ""
-
-    def _warn_of_failures(self, results: Results, resource: Resource) -> None:
-        made, n = [row.evaluation for row in results.rows], len(results.rows)
+    def _warn_of_failures(self, rows: Sequence[Row], resource: Resource) -> None:
+        made, n = [row.evaluation for row in rows], len(rows)
         errors = [one.error for one in made if one.error is not None]
-        failed = Counter(row.level for row in results.rows if row.evaluation.error)
+        failed = Counter(row.level for row in rows if row.evaluation.error)
         where = f" ({failures_in_words(failed, resource.name_of)})" if resource.name else ""
         if n and not any(one.error is None and one.has_value for one in made):
             last = errors[-1] if errors else "the scores are not finite"
             what = f"all {n} fits failed" if errors else f"none of {n} scores is finite"
             raise ValueError(
                 f"{what}{where}, so there is nothing to compare; mend the estimator, the data, the "
-                f"scoring or the parameters, or set error_score='raise' to see where. "
-                f"{self._why_all_failed()}The last error: {last!r}"
+                f"scoring or the parameters, or set error_score='raise' to see where. The last "
+                f"error: {last!r}"
             ) from (errors[-1] if errors else None)
         if errors:
             warnings.warn(
@@ -268,15 +230,15 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
                 stacklevel=3,
             )
 
-    def _keep(self, experiment: Experiment, task: _Task, results: Results) -> None:
+    def _keep(self, experiment: Experiment, task: Task, rows: Sequence[Row]) -> None:
         resource, runner = task.resource, experiment.runner
         arm = runner.leader()[0]
-        if arm is None and any(row.evaluation.score is not None for row in results.rows):
+        if arm is None and any(row.evaluation.score is not None for row in rows):
             raise ValueError(
                 "every setting left the search: its fits failed at a level, or a score was -inf, "
                 "and so its mean; mend the scoring or the settings."
             )
-        if arm is None or not results.rows:
+        if arm is None or not rows:
             limits = {name: getattr(self, name, None) for name in ("budget", "seconds", "timeout")}
             given = [f"{name}={limit!r}" for name, limit in limits.items() if limit is not None]
             what = " or ".join(given) or "failures"
@@ -285,14 +247,13 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
             self.__dict__.pop(earlier, None)
         target = len(resource.levels) - 1
         answer = experiment.answer()
-        train, test = resource.part_of(task.splits[0], target)
-        about_new_data = interval_for_new_data(
-            results.scores_of(arm, target), len(test) / len(train), answer.delta
-        )
+        scores = scores_of(rows, arm, target)
+        about_new_data = interval_for_new_data(scores, task.test_per_train(), answer.delta)
         self.certificate_ = replace(answer, new_data_interval=about_new_data)
-        arms = self._rows(experiment, {row.arm for row in results.rows})
+        arms = self._rows(experiment, {row.arm for row in rows})
         self.best_index_ = arms.index(arm)
-        self.cv_results_, self.n_splits_ = results.table(
+        self.cv_results_, self.n_splits_ = table_of(
+            rows,
             arms,
             arm,
             lambda each, level: runner.configurations[each] | resource.settings(level),
@@ -303,11 +264,42 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         self.scorer_ = task.scorer
         self.multimetric_ = False
 
-    def _refit(self, task: _Task) -> None:
-        best = clone(self.estimator).set_params(**clone(self.best_params_, safe=False))
-        begun = time.time()
-        best.fit(task.X, *(() if task.y is None else (task.y,)), **task.passed.for_fit())
-        self.refit_time_ = time.time() - begun
-        self.best_estimator_ = best
-        if hasattr(best, "feature_names_in_"):
-            self.feature_names_in_ = best.feature_names_in_
+
+def own_setting(estimator: Any, given: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """Return what is given, and for other names what the estimator has itself."""
+    own = estimator.get_params()
+    if unknown := sorted(given.keys() - own.keys() - {*names}):
+        raise ValueError(
+            f"baseline={shown(dict(given))} has {unknown[0]!r}, which is no parameter of "
+            f"{type(estimator).__name__}."
+        )
+    return {name: own[name] for name in sorted({*names, *given}) if name in own} | dict(given)
+
+
+# What `repr` tells apart in full; a class that derives from one of these may hide its state.
+_PLAIN = (type(None), bool, int, float, complex, str, bytes)
+
+
+def described(value: Any) -> Any:
+    """Return what tells a value from others, unlike a `repr` that is cut off."""
+    value = native(value)
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind in (list, tuple):
+        return kind.__name__, [described(part) for part in value]
+    if kind is dict:
+        return "dict", [(described(name), described(part)) for name, part in value.items()]
+    usual = BaseEstimator.__sklearn_clone__
+    clones_parameters = getattr(kind, "__sklearn_clone__", usual) is usual  # and nothing else
+    if hasattr(value, "get_params") and not isinstance(value, type) and clones_parameters:
+        parts = value.get_params(deep=False)
+        return _digest(kind), [(name, described(part)) for name, part in sorted(parts.items())]
+    return _digest(value)
+
+
+def _digest(value: Any) -> Any:
+    try:
+        return joblib.hash(value)
+    except Exception:  # it cannot be pickled, as a lambda: the same if it is the same object
+        return "object", id(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,16 +12,13 @@ from mfhpo._validation import check_baseline
 from mfhpo.experiment import Configurations, DistributionSpace, Experiment, SearchSettings
 from mfhpo.experiment.kinds.runner import numbered
 from mfhpo.knowledge.candidates import configurations_of
-from mfhpo.search import DeclaredSearch
-from mfhpo_sklearn.policy_search import PolicySearchCV
+from mfhpo.search import DeclaredSearch, EarlierResults
+from mfhpo_sklearn.policy_search import PolicySearchCV, described, own_setting
 from mfhpo_sklearn.resources import Resource
-from mfhpo_sklearn.shortlist import as_results, described, own_setting
 
+_VALUE = "score of the search"  # no parameter has such a name
 _REPLICATE = "number of the split"  # no parameter of an estimator has such a name
 _USUAL_BUDGET = 100.0  # full fits: as many as 20 settings on five folds take
-
-# Fits of each setting of a small space, for which a race among all of them is the better choice.
-_ENOUGH_FOR_ALL = 10
 
 
 class SpaceSearchCV(PolicySearchCV):
@@ -32,22 +28,20 @@ class SpaceSearchCV(PolicySearchCV):
     budget of some tens or hundreds of fits. A model of all levels of the resource
     (`mfhpo.search.ModelSearch`) decides which setting to try and which to go on with, all on one
     split of the data. The second half of the budget evaluates the finalists again, on fresh splits
-    that they share. That gives the winner's mean score with an interval, and says how sure it is
-    that no other finalist is better. No setting is tried twice. Once all settings of a space were
-    tried, the best `top` of them go to full fits, and the rest of the budget to the certificate.
+    that they share. No setting is tried twice. Once all settings of a space were tried, the best
+    `top` of them go to full fits, and the rest of the budget to the certificate.
 
     What it guarantees, on average over random splits of these data: with probability at least 1 -
     `delta`, no setting of the shortlist is better than the certified one by more than `epsilon`.
-    ``best_score_`` is the plain mean on the fresh splits alone; ``certificate_`` gives it corrected
-    for the choice of the best, too. For new data of the same kind there is an approximate interval.
-    It says nothing about settings outside the shortlist.
+    It says nothing about settings outside the shortlist. For new data of the same kind there is an
+    approximate interval.
 
     Parameters
     ----------
     param_distributions
         A dictionary with a list of values or a distribution of scipy.stats for each parameter. Or a
-        list of such dictionaries, one of which each setting is drawn from. Lists of increasing
-        numbers have an order to the model. What has ``rvs`` and no ``ppf`` is drawn at random.
+        list of such dictionaries, one of which each setting is drawn from. What has ``rvs`` and no
+        ``ppf`` is drawn without the model.
     candidates
         The settings to choose from, instead of a space: a list of dictionaries, a dictionary of
         columns or a DataFrame. Or how many to draw from `param_distributions`. All begin with as
@@ -66,7 +60,7 @@ class SpaceSearchCV(PolicySearchCV):
         Share of the budget that is kept for the certificate, in [0, 1). It is large because scores
         differ from split to split, and the search sees one alone. Nothing is kept if the share does
         not pay for four full fits, or for ten where seconds are measured. Then ``best_score_`` is
-        the search's own, a lucky one, unless all settings were tried and some budget is left.
+        the search's own, a lucky one.
     top
         Largest number of settings on the shortlist, at least 2.
     baseline
@@ -85,22 +79,19 @@ class SpaceSearchCV(PolicySearchCV):
     certificate_
         ``print`` it: what is certified, how sure that is, and what it rests on
         (`mfhpo.experiment.Answer`).
-    best_params_, best_score_, best_index_, best_estimator_, refit_time_
-        As in ``GridSearchCV``; with a resource that is a parameter, ``best_params_`` has its
-        target. The score is the mean on fresh splits, as far as there are any.
+    best_params_, best_score_, best_index_, best_estimator_, refit_time_, scorer_, n_splits_
+        As in ``GridSearchCV``, but the score is the mean on fresh splits, as far as there are any,
+        and a setting has scores in some of the columns ``split<k>_test_score`` only.
     cv_results_
         A row for each setting, with the columns of ``GridSearchCV``. ``split0_test_score`` is the
         search's own, and not part of the mean where there are fresh ones. ``n_fits`` counts fits of
         any size. With a resource, ``n_resources`` is the most that the setting was given, and
         ``iter`` the place of that among the levels.
-    n_splits_, scorer_, n_features_in_, feature_names_in_, classes_
-        As in ``GridSearchCV``, but `n_splits_` is the number of columns ``split<k>_test_score``: a
-        setting has scores in some of them only.
 
     Notes
     -----
     A space of some tens of settings is better raced whole, by `MFSearchCV`. Several workers make
-    other choices than one, and where seconds are measured no two searches are the same.
+    other choices than one.
 
     Examples
     --------
@@ -168,7 +159,10 @@ class SpaceSearchCV(PolicySearchCV):
         if budget is None and self.seconds is None:
             budget = _USUAL_BUDGET
         listed = given if isinstance(given, list) else []
-        parameters, is_open = self._parameters(), given is None
+        parameters = self._parameters()
+        today = check_baseline(self.baseline, has_index=given is not None)
+        if given is None and today is not None:
+            today = own_setting(self.estimator, today, parameters.names)
         declared = DeclaredSearch.of(
             fidelity,
             budget=budget,
@@ -179,18 +173,12 @@ class SpaceSearchCV(PolicySearchCV):
             delta=self.delta,
             epsilon=self.epsilon,
             max_failures=self.max_failures,
-            baseline=self._whole_baseline(parameters),
+            baseline=today,
             earlier=self.earlier,
             as_results=as_results,
             beliefs=self.beliefs,
             candidates=numbered(Configurations(listed, described)) if listed else given,
         )
-        if is_open and budget is not None and _ENOUGH_FOR_ALL * parameters.size <= budget:
-            warnings.warn(
-                f"param_distributions has {parameters.size:g} settings, and the budget pays for "
-                f"{_ENOUGH_FOR_ALL} fits of each; MFSearchCV compares all of them.",
-                stacklevel=3,
-            )
         return SearchSettings(
             declared=declared,
             levels=resource.levels,
@@ -200,14 +188,6 @@ class SpaceSearchCV(PolicySearchCV):
             describe=described,
         )
 
-    def _whole_baseline(self, parameters: DistributionSpace) -> Mapping[str, Any] | int | None:
-        """Return the baseline with what the estimator has itself."""
-        has_index, today = self.candidates is not None, self.baseline
-        checked: Mapping[str, Any] | int | None = check_baseline(today, has_index)
-        if has_index or not isinstance(checked, Mapping):
-            return checked
-        return own_setting(self.estimator, checked, parameters.names)
-
     def _given(self) -> int | list[dict[str, Any]] | None:
         """Return the candidates as a list, or how many to draw."""
         given = self.candidates
@@ -216,3 +196,21 @@ class SpaceSearchCV(PolicySearchCV):
     def _rows(self, experiment: Experiment, evaluated: Collection[int]) -> list[int]:
         entries = experiment.runner.configurations.entries
         return [arm for arm in entries if arm in evaluated] or sorted(evaluated)
+
+
+def as_results(source: Any) -> Any:
+    """Return what a search, or its ``cv_results_``, has found as `EarlierResults`, if it is one."""
+    results = getattr(source, "cv_results_", source)
+    if not isinstance(results, Mapping) or not {"params", "mean_fit_time"} <= results.keys():
+        return source
+    metric = refit if isinstance(refit := getattr(source, "refit", None), str) else "score"
+    scores = results.get(f"mean_test_{metric}")
+    if scores is None:
+        raise ValueError(
+            "earlier has cv_results_ of several metrics; give the fitted search, whose refit names "
+            "one, or EarlierResults of settings and scores."
+        )
+    resources = np.asarray(results.get("n_resources", np.zeros(len(scores))))
+    farthest = np.flatnonzero(resources == resources[np.isfinite(scores)].max(initial=0))
+    rows = [{**results["params"][row], _VALUE: scores[row]} for row in farthest]
+    return EarlierResults(rows, value=_VALUE, direction="maximize")

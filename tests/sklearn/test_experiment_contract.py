@@ -60,7 +60,7 @@ class Rounds:
 
 @contextmanager
 def evaluated_in(world):
-    with mock.patch.object(evaluations, "workers", return_value=Rounds(world)):
+    with mock.patch.object(evaluations, "Parallel", return_value=Rounds(world)):
         Evaluated.world = world
         try:
             yield

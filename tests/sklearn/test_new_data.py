@@ -12,7 +12,7 @@ from benchmarks import new_data_interval
 from mfhpo.certification.selection import interval_for_new_data
 from mfhpo.racing.sentences import FIXED
 from mfhpo_sklearn import MFSearchCV, SpaceSearchCV, certify
-from mfhpo_sklearn.splits import Splits
+from mfhpo_sklearn.resources import Splits
 
 X, y = make_classification(n_samples=150, n_features=6, flip_y=0.2, random_state=0)
 TREE = DecisionTreeClassifier(random_state=0)

@@ -3,8 +3,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupShuffleSplit
 
 from mfhpo_sklearn import MFSearchCV
-from mfhpo_sklearn.resources import Resource
-from mfhpo_sklearn.splits import Splits
+from mfhpo_sklearn.resources import Resource, Splits
 
 Y = np.repeat([0, 1], [300, 100])
 X = np.arange(400.0)[:, None]
@@ -44,7 +43,7 @@ def test_smallest_part_has_rare_classes():
 def test_smaller_parts_are_in_larger_ones():
     several, splits = resource()
     assert several.levels == (20, 36, 107, 320)
-    assert several.costs == (20 / 320, 36 / 320, 107 / 320, 1.0)
+    assert several.fidelity.costs == (20 / 320, 36 / 320, 107 / 320, 1.0)
     parts = [set(several.part_of(splits[0], level)[0]) for level in range(4)]
     assert [len(part) for part in parts] == [20, 36, 107, 320]
     assert parts[0] < parts[1] < parts[2] < parts[3]

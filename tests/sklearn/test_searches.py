@@ -44,7 +44,6 @@ def given(estimator=TREE, candidates=DEPTHS, **options):
     return MFSearchCV(estimator, candidates, **options)
 
 
-pytestmark = pytest.mark.filterwarnings("ignore:param_distributions has:UserWarning")
 SEARCHES = pytest.mark.parametrize("make", [race, given])
 
 

@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 from mfhpo.experiment import key_of
 from mfhpo.search import EarlierResults
 from mfhpo_sklearn import SpaceSearchCV
-from mfhpo_sklearn.shortlist import described
+from mfhpo_sklearn.policy_search import described
 
 
 class Hidden:

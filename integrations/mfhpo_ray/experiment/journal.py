@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import posixpath
-import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
@@ -16,7 +17,7 @@ from ray.tune.experiment import Trial
 from mfhpo import __version__
 from mfhpo.experiment import Answer, Begun, Ended, Event, Experiment, Joined, Lost, event_of
 from mfhpo.experiment.kinds.runner import Settings
-from mfhpo_ray.experiment.encoding import decode, encode
+from mfhpo_ray.experiment.configurations import decode, encode
 
 _logger = logging.getLogger("mfhpo_ray")
 
@@ -31,9 +32,10 @@ RECOMMENDATION = "recommendation"  # the record that has the answer
 
 _TRIAL = "trial"  # what a line of the journal is about
 _EVENTS = "events"  # the file of these lines
-_OF_DRIVER = re.compile(rf"{_EVENTS}_(\d+)_")  # its own file about a trial
 _APPENDING = ("local", "mock")  # file systems; stores of objects cannot append
 _FOLDER = "mfhpo"
+# Ray tells nobody that it stops: the answer so far is noted often, in such a share of the time.
+_ANSWER_SHARE = 0.05
 # Ray downloads every .json of an experiment's folder when it restores.
 _SUFFIX = ".jsonl"
 
@@ -45,9 +47,7 @@ class Journal:
         self._filesystem = filesystem
         self.folder = folder
         self._is_made = False
-        # Where nothing can be appended, each trial has a file for each driver.
-        self._driver: int | None = None
-        self._parts: dict[str, list[Mapping[str, Any]]] = {}
+        self._driver, self._n_files = time.time_ns(), 0  # where nothing can be appended
 
     @property
     def run(self) -> str:
@@ -73,7 +73,7 @@ class Journal:
         return [cls(filesystem, folder) for folder in sorted(folders)]
 
     def to_record(self) -> dict[str, Any] | None:
-        """Return its encoded arguments as plain JSON values; None if they cannot be saved."""
+        """Return its encoded arguments; None if they cannot be saved."""
         try:
             return encode([self._filesystem, self.folder])
         except Exception:  # file systems of users may be of any kind
@@ -85,17 +85,10 @@ class Journal:
             with self._filesystem.open_append_stream(self._made(_EVENTS)) as stream:
                 stream.write(_as_lines(parts))
             return
-        if self._driver is None:
-            files = _listed(self._filesystem, self.folder)
-            found = filter(None, (_OF_DRIVER.match(file.base_name) for file in files))
-            self._driver = 1 + max((int(each[1]) for each in found), default=0)
-        for trial in dict.fromkeys(part[_TRIAL] for part in parts):
-            news = [part for part in parts if part[_TRIAL] == trial]
-            own = [*self._parts.get(trial, ()), *news]
-            path = self._made(f"{_EVENTS}_{self._driver:09}_{trial}")
-            with self._filesystem.open_output_stream(path) as stream:
-                stream.write(_as_lines(own))
-            self._parts[trial] = own
+        self._n_files += 1
+        path = self._made(f"{_EVENTS}_{self._driver}_{self._n_files:09}")
+        with self._filesystem.open_output_stream(path) as stream:
+            stream.write(_as_lines(parts))
 
     def write(self, name: str, record: Mapping[str, Any]) -> None:
         """Write a record that is none of a trial, in place of an earlier one of that name."""
@@ -171,20 +164,24 @@ def _listed(filesystem: pyarrow.fs.FileSystem, folder: str) -> list[pyarrow.fs.F
 
 
 class EventLog:
-    """An experiment whose events are in a journal, or nowhere yet.
+    """An experiment, to be read, whose events are in a journal, or nowhere yet.
 
     An event's id is that of its trial; what follows a colon tells claims of one trial apart. The
-    digest is what must be the same after a restart, by name. The `experiment` is there to be read;
-    `tell` alone changes it. What the storage would not take is written again later.
+    digest is what must be the same after a restart, by name.
     """
 
     def __init__(
-        self, settings: Settings, digest: Mapping[str, Any], journal: Journal | None = None
+        self,
+        settings: Settings,
+        digest: Mapping[str, Any],
+        journal: Journal | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.journal = journal
+        self.journal, self._clock = journal, clock
         self.experiment = Experiment(settings)
         self._unwritten: list[Mapping[str, Any]] = []
         self._answer: Mapping[str, Any] | None = None  # that is not written
+        self._answered, self._answer_at = -1, -math.inf  # what is in the last; when others may be
         self._waits = False  # with writing, for what else comes at the same moment
         self._records: dict[str, dict[str, Any]] = {}  # of the journal, or that it would have
         self._last_begun: str | None = None  # by this process
@@ -218,10 +215,16 @@ class EventLog:
             self._waits = False
             self._write()
 
-    def write_answer(self, answer: Answer) -> None:
-        """Write the answer so far where `mfhpo_ray.recommendation` finds it."""
-        self._answer = {"answer": encode(answer)}
+    def write_answer(self, recommend: Callable[[], Answer], urgent: bool) -> None:
+        """Write the answer; if that is not urgent, only news, and not all the time."""
+        begun, order = self._clock(), self.experiment.order
+        is_time = order > self._answered and begun >= self._answer_at
+        if self.journal is None or not (urgent or is_time):
+            return
+        self._answer = {"answer": encode(recommend())}
         self._write()
+        self._answered = order
+        self._answer_at = begun + (self._clock() - begun) / _ANSWER_SHARE
 
     def _write(self) -> None:
         if self.journal is None or self._waits:
@@ -254,8 +257,7 @@ class EventLog:
     def connect(self, journal: Journal) -> int:
         """Write to a journal from now on, and take over what is there; return how many events.
 
-        What is known here and not there is written. Claims that were begun in another run are lost,
-        but for the last one of this process. ValueError if that run's events cannot be read.
+        Claims that were begun in another run are lost, but for the last one of this process.
         """
         earlier = self.run
         self.journal = journal

@@ -1,8 +1,4 @@
-"""Memory that running trials hold, measured on the nodes where they run.
-
-The driver cannot see processes of other nodes. So each node on which limited trials run gets an
-actor without a CPU that measures them. Tune's loop asks it a few times a second, and never waits.
-"""
+"""Memory that running trials hold, measured on each node by an actor, which Tune's loop asks."""
 
 from __future__ import annotations
 

@@ -42,18 +42,6 @@ class SearcherOptions(AimOptions, total=False):
     seed: int | None
 
 
-class LimitSearchOptions(SearcherOptions, total=False):
-    """Options of every search that chooses time limits.
-
-    Parameters
-    ----------
-    limit_key
-        The key of the configuration that gets the limit in seconds, None while there is none.
-    """
-
-    limit_key: str
-
-
 class SchedulerOptions(AimOptions, total=False):
     """Options of every scheduler whose trials are replicates of arms.
 

@@ -1,1 +1,1 @@
-"""The public schedulers, one module each, and their common base."""
+"""The public schedulers, and their common base."""

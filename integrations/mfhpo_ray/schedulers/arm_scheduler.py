@@ -1,14 +1,13 @@
 """What our schedulers share: they hold trials back, and decide which one to start or go on with.
 
 Ray starts whatever is PENDING, in the order of arrival. So these schedulers set what arrives to
-PAUSED. `choose_trial_to_run`, which Ray calls at every step of its loop, names the trial to start.
-What becomes of a trial is told as events, which are stored with the experiment.
+PAUSED, and name the trial to start at every step of Ray's loop.
 """
 
 from __future__ import annotations
 
 import abc
-import math
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -16,38 +15,31 @@ from typing import Any, TypeAlias
 from ray.air.constants import TRAINING_ITERATION
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
+from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import check_names
-from mfhpo.experiment import Answer
+from mfhpo.experiment import Answer, Joined
 from mfhpo.experiment.kinds.runner import Settings
-from mfhpo_ray.experiment.checkpoints import can_be_saved, check_reuse, is_tried_again, was_lost
-from mfhpo_ray.experiment.journal import EventLog, Journal, events_in
-from mfhpo_ray.experiment.limits import is_over_memory, unwrapped
-from mfhpo_ray.experiment.metric import check_aim
-from mfhpo_ray.experiment.recommendation import in_terms_of_tune
-from mfhpo_ray.schedulers.level_race import LevelRace
-from mfhpo_ray.schedulers.levels import Meter
-from mfhpo_ray.schedulers.promotion import Promotion
-from mfhpo_ray.schedulers.runs import (
-    MOST_SAMPLES,
-    Run,
-    Runs,
-    Slots,
-    adapt,
-    end_unstarted,
-    hold_back,
-    is_over,
-    live_trials,
-    n_arms_in,
-    suggests,
+from mfhpo_ray.experiment.journal import SHARED, EventLog, Journal, events_in
+from mfhpo_ray.experiment.processes import (
+    can_be_saved,
+    check_reuse,
+    give_folder,
+    is_over_memory,
+    is_tried_again,
+    stopped_by,
+    unwrapped,
+    was_lost,
 )
-from mfhpo_ray.schedulers.stops import stopped_by
+from mfhpo_ray.experiment.results import check_aim, in_terms_of_tune
+from mfhpo_ray.schedulers.level_race import LevelRace, Meter
+from mfhpo_ray.schedulers.promotion import Promotion
+from mfhpo_ray.schedulers.runs import Run, Runs, Slots, is_over, searchers_of
 
 Config: TypeAlias = Mapping[str, Any]
 Result: TypeAlias = dict[str, Any]
 
-# Ray tells nobody that it stops: the answer so far is noted often, in such a share of the time.
-_NOTE_SHARE = 0.05
+_MOST_SAMPLES = 1_000_000  # more are meant as "without end"
 
 
 class ArmScheduler(FIFOScheduler, abc.ABC):
@@ -77,7 +69,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._course: LevelRace | None = None  # from the first choice on
         self._n_raced = 0  # arms in the race
         self._complete = self._closed = False  # no other trials will come; the race is over
-        self._noted, self._noted_until = -1, -math.inf  # how many events; when others may be
         self._idle_at: tuple[Any, ...] = ()  # how things stood when nothing could be started
         self._clock = time.monotonic
 
@@ -126,11 +117,11 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         check_reuse(tune_controller, trial)
         self._open(Journal.of(trial), name)
         self._idle_at = ()
-        if trial in self._runs:  # it failed, and Ray tries it again
+        if self._runs.find(trial.trial_id) is not None:  # it failed, and Ray tries it again
             if trial.status == Trial.PENDING:
                 tune_controller._set_trial_status(trial, Trial.PAUSED)
             return
-        if search.total_samples > MOST_SAMPLES and not search.is_finished():
+        if search.total_samples > _MOST_SAMPLES and not search.is_finished():
             raise ValueError(
                 f"{name} has to know how many trials there will be, but num_samples=-1 makes "
                 f"trials without end; give tune.TuneConfig(num_samples=...)."
@@ -139,12 +130,16 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         is_known = record is not None or trial.run_metadata.start_time is not None
         if trial.is_finished():
             self._runs.end(run)
-            self._slots.hold(trial)
         elif self._closed or is_over(events_in(record), len(self._meter.levels) - 1):
-            end_unstarted(search, trial, str(self._metric))
+            give_folder(trial)
+            trial.set_status(Trial.TERMINATED)
+            # A searcher, and what limits it, was restored too, and waits for this one.
+            last: Result = flatten_dict(trial.run_metadata.last_result)
+            result = last if self._metric in last else None
+            search.on_trial_complete(trial.trial_id, result=result)
             self._runs.end(run)
-        elif is_known or not suggests(search):
-            hold_back(search, trial)
+        elif is_known or not any(searchers_of(search)):
+            self._slots.hold_back(search, trial)
         else:
             # A model is to see results before it suggests more: what it suggests is started as
             # soon as there is room, and it is asked for one at a time.
@@ -176,7 +171,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         # Its result is there: saving the checkpoint is no longer limited.
         self._slots.limits.forget(trial)
         # What pauses is not running: others may be suggested in its place.
-        live_trials(tune_controller.search_alg).discard(trial.trial_id)
+        self._slots.live_trials(tune_controller.search_alg).discard(trial.trial_id)
         if can_be_saved(trial):
             return str(TrialScheduler.PAUSE)
         tune_controller.pause_trial(trial, should_checkpoint=False)
@@ -210,7 +205,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
     def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
         """Return the trial to start or resume, if there is room for one."""
         search, self._controller = tune_controller.search_alg, tune_controller
-        self._slots.release(tune_controller)
         for run in self._slots.ended():
             if run.trial.status == Trial.ERROR:  # a reset that failed is told to nobody
                 self._fail(run)
@@ -239,13 +233,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
                 self._close(tune_controller)
             return None
         self._slots.take(chosen)
-        live_trials(search).add(chosen.trial.trial_id)
+        self._slots.live_trials(search).add(chosen.trial.trial_id)
         return chosen.trial
-
-    def debug_string(self) -> str:
-        """Return the scheduler's line in Tune's report."""
-        n_busy = len(self._slots.busy)
-        return f"Using {type(self).__name__}: {self._runs.n_arms} arms, {n_busy} busy"
 
     # What is known.
 
@@ -271,16 +260,16 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
     def _opened(self, search: Any) -> LevelRace | None:
         """Begin the race, or go on with it after a restart; None if trials are on their way."""
         records, runs, is_finished = self._records, self._runs, search.is_finished()
-        n_arms = n_arms_in(records)
-        if n_arms is None:
-            n_arms = runs.n_arms if is_finished else int(search.total_samples)
-        if n_arms == 0 or not (is_finished or suggests(search)):
+        told = [each for each in events_in(records.get(SHARED)) if isinstance(each, Joined)]
+        n_arms = runs.n_arms if is_finished else int(search.total_samples)
+        n_arms = int(json.loads(told[0].digest)["n_arms"]) if told else n_arms
+        if n_arms == 0 or not (is_finished or any(searchers_of(search))):
             return None
         # Arms that Ray has no trial of any more come on top, as the search knows none of them.
-        self._n_raced = n_raced = n_arms + adapt(records, runs)
+        self._n_raced = n_raced = n_arms + runs.adapt(records)
         candidates = [runs.configurations[arm] for arm in range(runs.n_arms)]
         settings = self._settings(candidates, n_raced)
-        log = EventLog(settings, {"n_arms": n_arms}, self._journal)
+        log = EventLog(settings, {"n_arms": n_arms}, self._journal, self._now)
         log.take_over(records)
         parts = log, runs, str(self._metric), self._meter, n_raced, self._promotion
         course = self._course = self._make_course(*parts)
@@ -364,14 +353,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._note_answer()
 
     def _note_answer(self, urgent: bool = True) -> None:
-        """Note the answer; if that is not urgent, only where it is news, and not all the time."""
         assert self._course is not None
-        begun, order = self._clock(), self._course.experiment.order
-        if not urgent and (begun < self._noted_until or order <= self._noted):
-            return
-        if self._journal is not None:
-            self._course.log.write_answer(self.recommendation())
-        self._noted, self._noted_until = order, begun + (self._clock() - begun) / _NOTE_SHARE
+        self._course.log.write_answer(self.recommendation, urgent)
 
     def _now(self) -> float:  # a simulation has another clock
         return self._clock()

@@ -29,14 +29,12 @@ from mfhpo.knowledge.bias import BiasContradictedWarning
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.problem import Pull
 from mfhpo.racing.options import runs, with_defaults
-from mfhpo_ray.experiment.checkpoints import loses_nothing_by_a_pause
-from mfhpo_ray.experiment.encoding import described
-from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY
+from mfhpo_ray.experiment.configurations import described
 from mfhpo_ray.experiment.options import LevelOptions
-from mfhpo_ray.experiment.recommendation import in_terms_of_tune
+from mfhpo_ray.experiment.processes import CENSORED_KEY, MEMORY_KEY, loses_nothing_by_a_pause
+from mfhpo_ray.experiment.results import in_terms_of_tune
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Config
-from mfhpo_ray.schedulers.level_race import LevelRace
-from mfhpo_ray.schedulers.levels import Meter, levels_of
+from mfhpo_ray.schedulers.level_race import LevelRace, Meter, levels_of
 from mfhpo_ray.schedulers.runs import Run, Slots
 
 if TYPE_CHECKING:
@@ -50,7 +48,7 @@ class MFEliminationScheduler(ArmScheduler):
     The counterpart of `mfhpo_optuna.MFEliminationPruner`. With declared bounds, it stops no trial
     that would have ended above all the others. The race ends when no other arm's bounds reach the
     best one. One trial of each configuration will do. With replicates, an arm is the configuration
-    without their key. It loses all its trials at once, and those that were waiting never start.
+    without their key, and loses all its trials at once.
 
     Without bounds it promotes trials by a model, and evaluates the finalists again: it is
     `mfhpo_ray.IISEScheduler` on trials of one seed each.
@@ -70,14 +68,13 @@ class MFEliminationScheduler(ArmScheduler):
 
     Notes
     -----
-    Where trials pause at no cost, all come to the first level. From there on, the one that may get
-    highest goes first. A trial that would begin anew after a pause runs on until it is stopped. An
-    arm's second trial starts only if its first has ended and the arm may still be the best.
+    All trials come to the first level. From there on, the one that may get highest goes first. A
+    trial that would begin anew after a pause runs on until it is stopped. An arm's second trial
+    starts only if its first has ended and the arm may still be the best.
 
-    A trial fails that crashes for good, runs into a limit, or reports no finite number. An arm
-    whose every trial failed counts against no other. Where a trial contradicts the bounds beyond
-    the noise, a `mfhpo.BiasContradictedWarning` says so. The bound is widened as far as needed, and
-    nothing is certified any more.
+    An arm whose every trial failed counts against no other. Where a trial contradicts the bounds
+    beyond the noise, a `mfhpo.BiasContradictedWarning` says so. The bound is widened as far as
+    needed, and nothing is certified any more.
 
     Examples
     --------
@@ -164,7 +161,7 @@ class MFEliminationScheduler(ArmScheduler):
         if not isinstance(self._course, _CurveRace) or not self._all_known:
             return False
         judge = self._course.judge
-        return len(judge.active) == 1 and judge.n_finished(next(iter(judge.active))) > 0
+        return len(judge.active) == 1 and judge.n_finished(min(judge.active)) > 0
 
     @property
     def _all_known(self) -> bool:
@@ -173,8 +170,7 @@ class MFEliminationScheduler(ArmScheduler):
 
     def _make_judge(self, sign: float) -> BoundedElimination:
         assert self._bias is not None
-        gains = gains_of(self._bias, self._levels, sign)
-        return BoundedElimination(gains, self._noise)
+        return BoundedElimination(gains_of(self._bias, self._levels, sign), self._noise)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,7 +203,7 @@ class _CurveRunner(BlindRunner):
 class _CurveRace(LevelRace):
     """Runs whose curves are judged: those that may get highest go first, the hopeless are stopped.
 
-    To the `judge`, larger values are better. The `slots` tell which runs wait for another to leave.
+    To the `judge`, larger values are better.
     """
 
     keeps_those_out = False
@@ -217,10 +213,8 @@ class _CurveRace(LevelRace):
         self.judge, self._slots, self._sign = judge, slots, sign
         self._curves: dict[str, FloatArray] = {}  # by the trial's name, its values at the levels
         self._n_learned = 0
-        self._warned: set[int | None] = set()  # the levels whose bounds are contradicted
-        with warnings.catch_warnings():  # given before a restart
-            warnings.simplefilter("ignore", BiasContradictedWarning)
-            self._catch_up()
+        self._warned: set[str] = set()  # what is contradicted
+        self._catch_up()
 
     @property
     def out(self) -> set[int]:
@@ -272,10 +266,7 @@ class _CurveRace(LevelRace):
         return self.judge.turn(run.arm, n_ahead)
 
     def _goes_first(self, run: Run) -> bool:
-        """Return whether a run that has just come to its level goes on before all that wait.
-
-        Of equals, those that were chosen, and wait for another to leave its slot, come first.
-        """
+        """Return whether a run that has just come to its level goes on before all that wait."""
         if run.arm not in self.judge.active or self._first_of(run.arm, run) is not run:
             return False
         first, busy = self._first(), self._slots.busy.values()
@@ -314,10 +305,7 @@ class _CurveRace(LevelRace):
             self._warn_of_contradiction(name, contradicted)
 
     def _has_failed(self, arm: int) -> bool:
-        """Return whether an arm has nothing left to run, and no trial that was cut short.
-
-        A time budget or a stopper of Tune that ends a trial says nothing against its arm.
-        """
+        """Return whether an arm has nothing left to run, and no trial that was cut short."""
         if self._runs.of(arm):
             return False
         runs = [run for run in self._runs if run.arm == arm]
@@ -327,20 +315,13 @@ class _CurveRace(LevelRace):
         levels, values = self._meter.levels, self._sign * self._curves[name]
         pairs = zip(levels, values, strict=True)
         shown = [f"{value:.5g} at {level:g}" for level, value in pairs if math.isfinite(value)]
-        whose = f"trial {name} ({', '.join(shown)})"
-        stages: list[int | None] = [*contradicted]
-        for stage in set(stages or [None]) - self._warned:
-            self._warned.add(stage)
-            if stage is None:
-                what = f"no final value agrees with what was declared, and with what {whose} and "
-                what += "other replicates have shown"
-            else:
-                low, high = sorted(self._sign * self.judge.gains[stage])
-                what = f"bias[{levels[stage]:g}] is contradicted by {whose}. The bound is widened "
-                what += f"to gains in [{low:.5g}, {high:.5g}], and further as trials need"
+        told = {f"bias[{levels[stage]:g}]" for stage in contradicted} or {"what was declared"}
+        for what in sorted(told - self._warned):
+            self._warned.add(what)
             warnings.warn(
-                f"{what}; what was stopped by it may have been stopped in error. Declare wider "
-                f"bounds, or larger noise.",
+                f"{what} is contradicted by trial {name} ({', '.join(shown)}), at least together "
+                f"with other replicates. Bounds are widened as far as trials need; what was "
+                f"stopped may have been stopped in error. Declare wider bounds, or larger noise.",
                 BiasContradictedWarning,
                 stacklevel=2,
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
@@ -14,10 +15,11 @@ from mfhpo.experiment.kinds.runner import Settings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import EstimatedNoise
 from mfhpo.racing.options import IISEOptions, runs, with_defaults
-from mfhpo_ray.experiment.encoding import described
+from mfhpo_ray.experiment.configurations import described
 from mfhpo_ray.experiment.options import LevelOptions
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Config
-from mfhpo_ray.schedulers.levels import Meter, levels_of
+from mfhpo_ray.schedulers.level_race import Meter, levels_of
+from mfhpo_ray.schedulers.runs import ADDED
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -32,10 +34,8 @@ class IISEScheduler(ArmScheduler):
 
     A trial is one replicate of an arm: the arm is the configuration without the replicate's key.
     Trials run to a level of `time_attr` and pause there; `mfhpo.IISE` decides which one to start,
-    to resume or to stop. When an arm leaves the race, its running trials are stopped. Those that
-    wait stay until the end, in case that values contradict the declared bias. The race ends when
-    one arm is left, the leader is within `epsilon` of all others, or no replicates are left. What
-    `recommendation` guarantees is what `IISESearch` does.
+    to resume or to stop. The race ends when one arm is left, the leader is within `epsilon` of all
+    others, or no replicates are left. What `recommendation` guarantees is what `IISESearch` does.
 
     Where at least half of the configurations have one trial, and no bias is declared, it takes the
     place of Tune's ASHA: a model promotes trials from level to level on a budget, and new trials
@@ -54,22 +54,20 @@ class IISEScheduler(ArmScheduler):
     seed
         Of what is drawn: a pilot, or the choices of a model.
     **options
-        See `mfhpo.racing.options.IISEOptions`. A level is a fidelity there, and a
-        replicate's value an evaluation. Without `measure`, the winner gets ten values at the last
-        level, or as many as each arm has.
+        See `mfhpo.racing.options.IISEOptions`. Without `measure`, the winner gets ten values at the
+        last level, or as many as each arm has.
 
     Notes
     -----
     With one trial each, the budget is that of six full trainings and a quarter of the
-    configurations, or 1.4 times as much where trials begin anew after a pause; `budget` is another
-    one, in the unit of the costs. Options of the policy have no part then. Three tenths are for the
-    finalists, which are evaluated again if all trials have a whole number under the replicate's
-    key. Trials that a search algorithm suggests one at a time need replicates.
+    configurations, or 1.4 times as much where trials begin anew after a pause. Options of the
+    policy have no part then. Three tenths are for the finalists, which are evaluated again if all
+    trials have a whole number under the replicate's key. Trials that a search algorithm suggests
+    one at a time need replicates.
 
     Otherwise, ``{"seed": tune.grid_search(list(range(20)))}`` gives each configuration twenty
     replicates; ``BasicVariantGenerator(constant_grid_search=True)`` keeps a sampled configuration
-    for all of them. Trials without checkpoints begin anew at each level, which costs more, and is
-    counted. Values count in the order in which trials were sent to a level, as in `IISESearch`.
+    for all of them. Trials without checkpoints begin anew at each level, which is counted.
     """
 
     def __init__(
@@ -97,7 +95,8 @@ class IISEScheduler(ArmScheduler):
     def _settings(self, candidates: Sequence[Config], n_arms: int) -> Settings:
         race, declared = self._race, self._race.declaration
         if len(candidates) == n_arms:
-            replicates = self._runs.n_replicates
+            given = (run.arm for run in self._runs if not run.trial.trial_id.endswith(ADDED))
+            replicates = list(Counter(given).values())
             is_to_promote = 2 * replicates.count(1) >= len(replicates)
             # What has to be estimated from replicates.
             undeclared = ["sigma"] if isinstance(declared.noise, EstimatedNoise) else []

@@ -1,34 +1,122 @@
-"""Which run goes to which level next: what an experiment wants, by the trials that wait."""
+"""The levels of trials, how far each has come, and which goes to which level next."""
 
 import math
 import warnings
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
+from ray.tune.result import DONE, TIME_TOTAL_S
 
+from mfhpo._validation import check_count, check_number, check_numbers, shown
 from mfhpo.experiment import Assignment, Begun, Done, Ended, Event, Experiment, Found, Lost
 from mfhpo.experiment.kinds.race import RaceRunner
 from mfhpo.experiment.kinds.search import SearchRunner
+from mfhpo.identification.curves.curves import check_reduction_factor, check_steps
+from mfhpo.identification.curves.gains import Bound
+from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.problem import Observation
-from mfhpo_ray.experiment.checkpoints import loses_nothing_by_a_pause
 from mfhpo_ray.experiment.journal import DRIVER, EventLog
-from mfhpo_ray.experiment.metric import value_in
-from mfhpo_ray.schedulers.levels import Meter
+from mfhpo_ray.experiment.processes import loses_nothing_by_a_pause, saved_metrics
+from mfhpo_ray.experiment.results import value_in
 from mfhpo_ray.schedulers.promotion import Promotion
 from mfhpo_ray.schedulers.runs import AGAIN, Run, Runs
 
 Choice: TypeAlias = tuple[Run, Assignment]
 
+_MAX_T = 100  # where nobody says when a trial is complete: as in Tune's own schedulers
 _RESUMPTION = "resumption"
+
+
+def levels_of(
+    max_t: int | None, own: dict[str, Any], bias: Mapping[float, Bound] | None = None
+) -> tuple[float, ...]:
+    """Take options out of a scheduler's own; return levels: given, of bounds, or geometric."""
+    names = ("levels", "grace_period", "reduction_factor")
+    levels, grace_period, reduction_factor = given = tuple(own.pop(name) for name in names)
+    needs_max_t = bias is not None and max_t is None
+    if needs_max_t or (levels is not None and (bias is not None or max_t is not None)):
+        raise ValueError(
+            f"give either max_t, the time at which a trial is complete, or levels; with "
+            f"bias={{level: bound}} max_t, got max_t={shown(max_t)} and levels={shown(levels)}."
+        )
+    beside = "levels" if bias is None else "bias={level: bound}"
+    for name, value in zip(names[1:], given[1:], strict=True):
+        if value is not None and not (levels is None and bias is None):
+            raise ValueError(f"{name}={shown(value)} has no part beside {beside}; leave it out.")
+    if levels is not None:
+        return tuple(check_numbers("levels", levels, "a list of numbers or None"))
+    last = check_count("max_t", _MAX_T if max_t is None else max_t, 1)
+    if bias is not None:
+        if max(bias) >= last:
+            raise ValueError(f"levels of bias must be below max_t={last}, got {max(bias):g}.")
+        return (*bias, last)
+    first = 1 if grace_period is None else check_count("grace_period", grace_period, 1, last)
+    factor = 3.0 if reduction_factor is None else check_reduction_factor(reduction_factor)
+    return check_steps(last, factor, first)
+
+
+class Meter:
+    """Follows runs by their results over levels, and charges for increments."""
+
+    def __init__(self, fidelity: Fidelity) -> None:
+        self.levels = tuple(fidelity.levels or ())
+        self._name = fidelity.name
+        self._has_warned = False
+        self._costs = fidelity.costs_of(self.levels)  # None where they are measured
+
+    def note(self, run: Run, result: Mapping[str, Any]) -> None:
+        """Take in how far a run has come, and where it set out if this is its first result."""
+        if self._name not in result:
+            raise ValueError(
+                f"time_attr={self._name!r} is not in a trial's result, which has {sorted(result)}; "
+                f"report it, or name one of these."
+            )
+        time = check_number(self._name, result[self._name])
+        if run.began_at is None:
+            saved = saved_metrics(run.trial)
+            began_at = float(saved.get(self._name, 0.0))
+            if began_at > time or (began_at == time and not result.get(DONE)):
+                began_at, saved = 0.0, {}  # it began anew though it has a checkpoint
+            run.began_at, run.began_with = began_at, float(saved.get(TIME_TOTAL_S, 0.0))
+        run.shown, run.seconds = time, float(result.get(TIME_TOTAL_S, 0.0))
+
+    def stage(self, run: Run) -> int:
+        """Return the index of the last level that a run has come to; -1 before the first."""
+        return bisect_right(self.levels, run.shown) - 1
+
+    def warn_if_short(self, run: Run) -> None:
+        """Warn, once, of a trial that has ended before the level that it was sent to."""
+        level = self.levels[run.level]
+        if run.shown >= level or self._has_warned:
+            return
+        self._has_warned = True
+        warnings.warn(
+            f"trial {run.trial.trial_id} ended at {self._name}={run.shown:g}, before the level "
+            f"{level!r}: its last value counts as the one there, and so will others. Give "
+            f"max_t={run.shown:g}, or levels that trials reach.",
+            stacklevel=2,
+        )
+
+    def pay(self, run: Run) -> float:
+        """Return what a run has cost as far as it has reported; it is paid then."""
+        if run.began_at is None:
+            return 0.0
+        times, seconds = (run.began_at, run.shown), run.seconds - run.began_with
+        run.began_at, run.began_with = run.shown, run.seconds
+        if self._costs is None:
+            return max(0.0, seconds)
+        # Linear between the levels.
+        paid, cost = np.interp(times, (0.0, *self.levels), (0.0, *self._costs))
+        return max(0.0, float(cost - paid))
 
 
 class LevelRace:
     """Runs that pause at levels, and go on as an experiment assigns levels to configurations.
 
-    The experiment of the `log` has `n_arms` configurations, some of which may be suggested later.
-    A `promotion` adds trials that evaluate arms again at the last level.
+    Some of its `n_arms` configurations may be suggested later.
     """
 
     keeps_those_out = True  # an arm that is put back needs its trials that wait
@@ -99,11 +187,8 @@ class LevelRace:
         return True
 
     def goes_on(self, run: Run, result: Mapping[str, Any]) -> bool:
-        """Send a run at rest to a level, if it is what the experiment wants; else it is to pause.
-
-        It only goes on when its value counts: else the quick ones would be the first at the next
-        level, too.
-        """
+        """Send a run at rest to a level, if it is what the experiment wants; else it pauses."""
+        # Before its value counts, the quick ones would be the first at the next level, too.
         is_held = (run.claim, run.reached) in self.experiment.ledger.held
         chosen = None if is_held else self._choose(run)
         if chosen is None or chosen[0] is not run:
@@ -276,16 +361,13 @@ class LevelRace:
         return next((run for run in waiting if seed_of(run) not in seen), None)
 
     def _run_below(self, arm: int, level: int, at_rest: Run | None) -> Run | None:
-        """Return the run below a level with the least left to pay: of equals, the first there.
-
-        One whose last value waits for those of runs sent there before it is none.
-        """
+        """Return the run below a level with the least left to pay: of equals, the first there."""
         free = [
             run
             for run in self._runs.of(arm)
             if run.reached < level and (run is at_rest or (run.begun is None and run.waits))
         ]
-        if free:
+        if free:  # without those whose last value waits for runs that were sent before them
             held = self.experiment.ledger.held
             free = [run for run in free if run is at_rest or (run.claim, run.reached) not in held]
         return min(free, key=lambda run: (-run.reached, run.reached_at), default=None)

@@ -20,8 +20,7 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import EstimatedNoise, Noise, SubGaussian
 from mfhpo.racing.declaration import SigmaLike
 from mfhpo.search import DeclaredSearch
-from mfhpo_ray.experiment.encoding import described
-from mfhpo_ray.experiment.space import assign
+from mfhpo_ray.experiment.configurations import assign, described
 from mfhpo_ray.schedulers.runs import ADDED, Run, Runs
 
 # The budget where none is declared: so many trainings to the end, and so many for each trial; so
@@ -37,7 +36,7 @@ class Promotion:
     """A search among trials that are all known, and go on from their checkpoints if they have any.
 
     Where all have a whole number under one of the `replicate_keys`, new trials with other numbers
-    evaluate the finalists; else nothing is certified. The options are a race's, and the budget.
+    evaluate the finalists; else nothing is certified.
     """
 
     def __init__(
@@ -120,11 +119,8 @@ class Promotion:
         if self._key is not None:
             return answer
         keys = " or ".join(map(repr, self._replicate_keys))
-        why = (
-            f"trials have no number under {keys} that sets their seed, so that finalists cannot be "
-            f"evaluated again; {answer.reason}"
-        )
-        return replace(answer, reason=why)
+        why = f"trials have no number under {keys} that sets their seed, for finalists to be "
+        return replace(answer, reason=f"{why}evaluated again; {answer.reason}")
 
 
 def _has_whole_numbers(runs: Runs, key: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from ray.tune.experiment import Trial
@@ -11,32 +10,37 @@ from ray.tune.schedulers import FIFOScheduler
 from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import check_name
-from mfhpo_ray.experiment.checkpoints import check_reuse, is_tried_again, was_lost
+from mfhpo_ray.experiment.configurations import find
 from mfhpo_ray.experiment.journal import Journal
-from mfhpo_ray.experiment.limits import (
+from mfhpo_ray.experiment.processes import (
     Limits,
+    check_reuse,
+    early_stop,
     finite_limit,
     give_folder,
+    is_tried_again,
     stop_at_once,
     unwrapped,
+    was_lost,
 )
-from mfhpo_ray.experiment.space import find
 from mfhpo_ray.schedulers.runs import searchers_of
-from mfhpo_ray.schedulers.stops import early_stop
 
 Result: TypeAlias = dict[str, Any]
+
+LIMIT_KEY = "time_limit_s"
+"""Where the configuration of a trial has its limit, where a search sets it."""
 
 
 class PullScheduler(FIFOScheduler):
     """Run trials in the order in which they come, and end those that take too long.
 
-    Its limits hold for trials that hang, too: in a loop, in C code, before their first report, deaf
-    to signals. A trial that is ended for its time is TERMINATED, counts as no error, and frees its
+    Its limits hold for trials that hang, too: in C code, before their first report, deaf to
+    signals. A trial that is ended for its time is TERMINATED, counts as no error, and frees its
     slot within a second. Its last result has the limit as ``"mfhpo/censored_at"``.
 
     Use it with random search, with Optuna's searcher or with those of this package, which make it
-    by ``search.scheduler()``. A trial that is ended before it reported has a result without the
-    metric, on which other searchers, such as HEBO's, may fail.
+    by ``search.scheduler()``. Other searchers may fail on a result without the metric, which a
+    trial has that is ended before it reported.
 
     Parameters
     ----------
@@ -55,11 +59,11 @@ class PullScheduler(FIFOScheduler):
     A limit is kept to about 0.1 seconds. A trial that does not report is killed with its children,
     without ``finally`` or ``atexit``. The clock starts again when a trial runs again.
 
-    Memory is measured four times a second, by an actor without a CPU on each node. The process
-    itself counts, about 100 MB with Ray, but neither actors that a trial has made nor GPUs. A trial
-    beyond the limit is killed; its last result stays, and has the bytes as
-    ``"mfhpo/memory_used"``. To a race, and to a certificate, that is a failure. Where trials have
-    limits of time it counts as stopped there; a `SpaceSearch` does not try it again.
+    Memory is measured four times a second. The process itself counts, about 100 MB with Ray, but
+    neither actors that a trial has made nor GPUs. A trial beyond the limit is killed; its last
+    result has the bytes as ``"mfhpo/memory_used"``. To a race, and to a certificate, that is a
+    failure. Where trials have limits of time it counts as stopped there; a `SpaceSearch` does not
+    try it again.
     """
 
     ends_early = False  # that is, trials within their limits
@@ -67,7 +71,7 @@ class PullScheduler(FIFOScheduler):
     def __init__(
         self,
         limit: float | None = None,
-        limit_key: str = "time_limit_s",
+        limit_key: str = LIMIT_KEY,
         *,
         memory_limit: float | None = None,
     ) -> None:
@@ -126,11 +130,6 @@ class PullScheduler(FIFOScheduler):
             give_folder(trial)
             stop_at_once(tune_controller, trial)
 
-    def debug_string(self) -> str:
-        """Return the scheduler's line in Tune's report."""
-        limit = "without a limit" if self._limit is None else f"for {self._limit:g} s"
-        return f"First in, first out; trials may run {limit}."
-
     def _now(self) -> float:
         return self._clock()
 
@@ -162,8 +161,13 @@ class PullScheduler(FIFOScheduler):
         elif search.repeats(trial) or result is None:
             search.watch(name)
             return False
-        else:
-            _end_as_completed(tune_controller, trial, result)
+        else:  # Ray queues it again: it looks at the status after this, and counts it as it is then
+            trial.set_status(Trial.TERMINATED)
+            tune_controller.get_live_trials().discard(trial)
+            trial.update_last_result({"config": trial.config, **result, "trial_id": name})
+            # What limits the number of concurrent trials was restored too, and waits for this one.
+            flat = flatten_dict(trial.last_result)
+            tune_controller.search_alg.on_trial_complete(name, result=flat)
         return True
 
     def _limit_of(self, trial: Trial) -> float | None:
@@ -171,14 +175,3 @@ class PullScheduler(FIFOScheduler):
         limit = finite_limit(f"config[{self._limit_key!r}] of trial {trial.trial_id}", found)
         chosen = None if self._search is None else self._search.limit_of(trial.trial_id)
         return min((one for one in (limit, chosen) if one is not None), default=None)
-
-
-def _end_as_completed(tune_controller: Any, trial: Trial, result: Mapping[str, Any]) -> None:
-    """End a trial that Ray queues again though it had been observed."""
-    # Tune looks at the status after it has added the trial, and counts it as it is then.
-    trial.set_status(Trial.TERMINATED)
-    tune_controller.get_live_trials().discard(trial)
-    trial.update_last_result({"config": trial.config, **result, "trial_id": trial.trial_id})
-    # What limits the number of concurrent trials was restored too, and waits for this one.
-    flat = flatten_dict(trial.last_result)
-    tune_controller.search_alg.on_trial_complete(trial.trial_id, result=flat)

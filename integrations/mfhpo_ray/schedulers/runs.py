@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,14 +11,12 @@ from typing import Any
 import ray
 from ray.tune.experiment import Trial
 from ray.tune.search import BasicVariantGenerator, ConcurrencyLimiter
-from ray.tune.utils import flatten_dict
 
-from mfhpo.experiment import Begun, Configurations, Ended, Event, Joined, Lost
+from mfhpo.experiment import Begun, Configurations, Ended, Event, Lost
 from mfhpo.problem import Observation
-from mfhpo_ray.experiment.encoding import described, encode
-from mfhpo_ray.experiment.journal import EVENTS, SHARED, events_in
-from mfhpo_ray.experiment.limits import Limits, finite_limit, give_folder, stop_at_once
-from mfhpo_ray.experiment.space import without
+from mfhpo_ray.experiment.configurations import described, encode, without
+from mfhpo_ray.experiment.journal import EVENTS, events_in
+from mfhpo_ray.experiment.processes import Limits, finite_limit, give_folder, stop_at_once
 
 ADDED = "_again"
 """The end of a trial's name that a scheduler has added, to evaluate its configuration again."""
@@ -29,7 +26,6 @@ AGAIN = "its trial is run again"
 # Seconds that a running trial of an arm that is out has to report before it is killed.
 _PATIENCE = 1.0
 
-MOST_SAMPLES = 1_000_000  # more are meant as "without end"
 _PARTS = 10_000  # of a resource: to these Ray rounds what it counts
 
 
@@ -89,9 +85,6 @@ class Runs:
         self._by_arm: defaultdict[int, list[Run]] = defaultdict(list)
         self.configurations = Configurations(describe=described)
 
-    def __contains__(self, trial: Trial) -> bool:
-        return trial.trial_id in self._by_trial
-
     def __getitem__(self, trial: Trial) -> Run:
         return self._by_trial[trial.trial_id]
 
@@ -102,12 +95,6 @@ class Runs:
     def n_arms(self) -> int:
         """Number of different arms seen so far."""
         return len(self.configurations)
-
-    @property
-    def n_replicates(self) -> list[int]:
-        """The number of trials of each arm, over or not, without those that were added."""
-        given = (run.arm for run in self if not run.trial.trial_id.endswith(ADDED))
-        return list(Counter(given).values())
 
     def of(self, arm: int) -> list[Run]:
         """Return the runs of an arm that are not over."""
@@ -130,7 +117,24 @@ class Runs:
             run.is_over = True
             self._by_arm[run.arm].remove(run)
 
-    def sort(self) -> None:
+    def adapt(self, records: Mapping[str, dict[str, Any]]) -> int:
+        """Let trials, and what was told, be of the same arms; return how many have no trial now.
+
+        Ray restores tuples as lists. The failure, or the loss, of a trial that runs again is none.
+        """
+        self._sort()
+        n_known = self.n_arms
+        for name, record in records.items():
+            run, events = self.find(name), events_in(record)
+            if run is not None and events:
+                events = _as_restored(events, run, self.configurations[run.arm])
+                record[EVENTS] = [encode(event.to_dict()) for event in events]
+            for event in events:
+                if isinstance(event, Begun):
+                    self.arm(event.configuration)
+        return self.n_arms - n_known
+
+    def _sort(self) -> None:
         """Order arms and runs as their trials were made, also in a restored experiment."""
 
         def number(run: Run) -> float:  # in the tag that Tune gives a trial
@@ -153,12 +157,6 @@ class Runs:
 # What the journal tells after a restart.
 
 
-def n_arms_in(records: Mapping[str, Mapping[str, Any]]) -> int | None:
-    """Return the number of arms that a race was begun with; None if it was not begun."""
-    joined = [event for event in events_in(records.get(SHARED)) if isinstance(event, Joined)]
-    return int(json.loads(joined[0].digest)["n_arms"]) if joined else None
-
-
 def is_over(events: Sequence[Event], target: int) -> bool:
     """Return whether a trial has nothing more to say, if it is run: it was seen to its end."""
     last = events[-1] if events else None
@@ -169,43 +167,23 @@ def is_over(events: Sequence[Event], target: int) -> bool:
     return last.level == target or not Observation(last.value).has_value
 
 
-def adapt(records: Mapping[str, dict[str, Any]], runs: Runs) -> int:
-    """Let trials, and what was told, be of the same arms; return how many have no trial any more.
-
-    Arms are in the order in which Ray has made their trials. It restores tuples as lists. The
-    failure, or the loss, of a trial that Ray runs again is none.
-    """
-    runs.sort()
-    n_known = runs.n_arms
-    for name, record in records.items():
-        run, events = runs.find(name), events_in(record)
-        if run is not None and events:
-            events = _as_restored(events, run, runs.configurations[run.arm])
-            record[EVENTS] = [encode(event.to_dict()) for event in events]
-        for event in events:
-            if isinstance(event, Begun):
-                runs.arm(event.configuration)
-    return runs.n_arms - n_known
-
-
 def _as_restored(events: list[Event], run: Run, configuration: Mapping[str, Any]) -> list[Event]:
     """Return what was told, of the trial's configuration; what is run again has not failed."""
     again = {event.retry_of for event in events if isinstance(event, Begun)}
     if not run.trial.is_finished():
         again.add(events[-1].id)
-    renewed: list[Event] = []
-    for event in events:
+
+    def renewed(event: Event) -> Event:
+        if isinstance(event, Begun):
+            return replace(event, configuration=configuration)
         has_failed = isinstance(event, Ended) and event.value is None and event.stopped_at is None
         is_lost = isinstance(event, Lost) and not event.is_withdrawn
-        if isinstance(event, Begun):
-            renewed.append(replace(event, configuration=configuration))
-        elif (has_failed or is_lost) and event.id in again:
-            cost = getattr(event, "cost", None)
-            lost = Lost(id=event.id, order=event.order, why=AGAIN, cost=cost, will_retry=True)
-            renewed.append(lost)
-        else:
-            renewed.append(event)
-    return renewed
+        if event.id not in again or not (has_failed or is_lost):
+            return event
+        cost = getattr(event, "cost", None)
+        return Lost(id=event.id, order=event.order, why=AGAIN, cost=cost, will_retry=True)
+
+    return list(map(renewed, events))
 
 
 # Which of them hold slots, and whether there is room: the limit of the search, the cluster's.
@@ -219,17 +197,6 @@ def searchers_of(search: Any) -> Iterator[Any]:
         searcher = getattr(searcher, "searcher", None)
 
 
-def suggests(search: Any) -> bool:
-    """Return whether a search algorithm suggests trials one at a time instead of listing them."""
-    return next(searchers_of(search), None) is not None
-
-
-def live_trials(search: Any) -> set[str]:
-    """Return the trials that a limiter counts as under way; a new set without a limiter."""
-    limiter = _limiter_of(search)
-    return set() if limiter is None else limiter.live_trials
-
-
 def slots_for(trial: Trial) -> float:
     """Return how many trials like this one fit into the cluster; infinite if nobody knows."""
     if not ray.is_initialized():
@@ -241,30 +208,8 @@ def slots_for(trial: Trial) -> float:
     return max(1.0, min(fitting, default=math.inf))
 
 
-def hold_back(search: Any, trial: Trial) -> None:
-    """Let a new trial wait; Ray adds it to its lists after this, by the status it has then."""
-    give_folder(trial)
-    trial.set_status(Trial.PAUSED)
-    # What is held back is not running: all others are to come as well.
-    if isinstance(search, BasicVariantGenerator):
-        search._live_trials.discard(trial.trial_id)
-    live_trials(search).discard(trial.trial_id)
-
-
-def end_unstarted(search: Any, trial: Trial, metric: str) -> None:
-    """End a new trial that is not to be run, because it was observed before a restart."""
-    give_folder(trial)
-    trial.set_status(Trial.TERMINATED)
-    # A searcher, and what limits it, was restored too, and waits for this one.
-    last: dict[str, Any] = flatten_dict(trial.run_metadata.last_result)
-    search.on_trial_complete(trial.trial_id, result=last if metric in last else None)
-
-
 class Slots:
-    """The runs that were started, with their limits, and those that are to be stopped.
-
-    Each may take `limit` seconds and `memory_limit` bytes; None for no limit.
-    """
+    """The runs that were started, with their limits, and those that are to be stopped."""
 
     def __init__(
         self, clock: Callable[[], float], limit: float | None, memory_limit: float | None
@@ -276,7 +221,20 @@ class Slots:
         self.count: Callable[[Trial], float] = slots_for  # a simulation has its own
         self._clock = clock
         self._patience_ends: dict[str, float] = {}
-        self._held: Trial | None = None
+
+    def hold_back(self, search: Any, trial: Trial) -> None:
+        """Let a new trial wait; Ray adds it to its lists after this, by the status it has then."""
+        give_folder(trial)
+        trial.set_status(Trial.PAUSED)
+        # What is held back is not running: all others are to come as well.
+        if isinstance(search, BasicVariantGenerator):
+            search._live_trials.discard(trial.trial_id)
+        self.live_trials(search).discard(trial.trial_id)
+
+    def live_trials(self, search: Any) -> set[str]:
+        """Return the trials that a limiter counts as under way; a new set without a limiter."""
+        limiter = _limiter_of(search)
+        return set() if limiter is None else limiter.live_trials
 
     def take(self, run: Run) -> None:
         """Note that a run is started or resumed, with its own limit if it has one."""
@@ -292,20 +250,8 @@ class Slots:
         self.busy.pop(run.trial.trial_id, None)
         self.limits.forget(run.trial)
 
-    def hold(self, trial: Trial) -> None:
-        """Hold a restored trial that is over: if all are, Ray makes no step of its loop."""
-        if self._held is None and trial.status == Trial.TERMINATED:
-            self._held = trial
-            trial.set_status(Trial.PAUSED)
-
-    def release(self, tune_controller: Any) -> None:
-        """Let the trial that was held be over again, now that Ray has begun a step."""
-        if self._held is not None:
-            tune_controller._set_trial_status(self._held, Trial.TERMINATED)
-            self._held = None
-
     def ended(self) -> list[Run]:
-        """Return the runs that were started, and neither run nor wait any more."""
+        """Let go of the runs that neither run nor wait any more, and return them."""
         under_way = (Trial.PENDING, Trial.RUNNING)
         ended = [run for run in self.busy.values() if run.trial.status not in under_way]
         for run in ended:
@@ -342,7 +288,7 @@ class Slots:
                     continue
                 stop_at_once(tune_controller, trial)
             elif not trial.is_finished():
-                live_trials(tune_controller.search_alg).add(trial.trial_id)
+                self.live_trials(tune_controller.search_alg).add(trial.trial_id)
                 give_folder(trial)
                 tune_controller.stop_trial(trial)
             self._patience_ends.pop(trial.trial_id, None)

@@ -1,1 +1,1 @@
-"""The public searchers, one module each, and their common base."""
+"""The public searchers, and their common base."""

@@ -34,9 +34,7 @@ from mfhpo._validation import (
 from mfhpo.experiment import Begun
 from mfhpo.experiment.space import index_of
 from mfhpo.search import Numeric, OneOf, Point, place_in_range
-from mfhpo_ray.experiment.encoding import decode, described
-from mfhpo_ray.experiment.journal import EventLog
-from mfhpo_ray.experiment.space import (
+from mfhpo_ray.experiment.configurations import (
     FUNCTIONS,
     Config,
     Number,
@@ -44,6 +42,8 @@ from mfhpo_ray.experiment.space import (
     bounds_of,
     check_grids,
     copied,
+    decode,
+    described,
     domains_in,
     draw_configs,
     find,
@@ -55,6 +55,7 @@ from mfhpo_ray.experiment.space import (
     step_of,
     without,
 )
+from mfhpo_ray.experiment.journal import EventLog
 
 ArmsLike: TypeAlias = int | Sequence[Mapping[str, Any]]
 
@@ -65,9 +66,8 @@ _REDRAWN = "drawn anew in each trial"
 class Candidates:
     """The configurations of a search, before and after the Tuner has handed over its space.
 
-    Without `arms` a search draws its own; without a `space` of the user it is the Tuner's. Of the
-    `keys` that the search sets, that of the fidelity or the limit is the first. Messages have the
-    `name` of the user's argument for `arms`.
+    Without `arms` a search draws its own. Of the `keys` that the search sets, that of the fidelity
+    or the limit is the first. The user's argument for `arms` has the `name`.
     """
 
     def __init__(
@@ -112,10 +112,9 @@ class Candidates:
     def source(
         self, seed: int, while_drawing: Any, drawn: list[Config] | None
     ) -> list[Config] | Parameters:
-        """Return the configurations, or the space that a search draws from.
+        """Return the configurations, those that were `drawn` before, or the space to draw from.
 
-        After a restart they are those that were `drawn` before: functions may draw others. The
-        first key that the search sets has the value `while_drawing` meanwhile.
+        The first key that the search sets has the value `while_drawing` meanwhile.
         """
         if isinstance(self.given, list):
             return self.given
@@ -125,9 +124,8 @@ class Candidates:
         rest = without(space, self._keys)
         if not open_names(rest):
             raise ValueError(
-                f"configurations are to be drawn, but there is nothing to draw from: give the "
-                f"Tuner a param_space with more than the constants {sorted(rest)}, or the search a "
-                f"space=..., or the configurations themselves."
+                f"there is nothing to draw from but the constants {sorted(rest)}: give the Tuner a "
+                f"param_space, or the search a space=..., or the configurations themselves."
             )
         values = dict.fromkeys(self._keys, seed) | {self._keys[0]: while_drawing}
         owned = {name: value for name, value in values.items() if has(space, name)}
@@ -146,10 +144,7 @@ def check_arms(arms: ArmsLike | None, owned: Collection[str], name: str) -> int 
     """Return the number of arms, or the arms themselves."""
     if isinstance(arms, Integral) and not isinstance(arms, bool):
         return check_count(name, int(arms), 1, MOST_ARMS)
-    right = (
-        "a list of configurations, or a number to draw from a search space, which is given as "
-        "space=... or to the Tuner"
-    )
+    right = "a list of configurations, or a number to draw from a search space"
     listed = [copied(arm) for arm in check_dictionaries(name, arms, right)]
     if not listed:
         raise ValueError(f"{name}=[] is empty; give at least one configuration.")
@@ -195,10 +190,10 @@ _TAIL = 1e-9  # of a normal distribution, on either side
 class Parameters:
     """The open part of a search space, by name, and the configurations at its places.
 
-    Nested keys are joined by ``"/"``. What is open within a category has the index of the category
-    in its name: ``"model[0]/C"``. Functions, and domains that Tune does not have, are drawn without
-    a model. The values in `owned` are no part of the configurations: functions may look at them.
-    With a space `without_constants` neither are its constants. `kinds` are those for a model.
+    What is open within a category has its index in its name: ``"model[0]/C"``. Functions, and
+    domains that Tune does not have, are drawn without a model. The values in `owned` are no part of
+    the configurations: functions may look at them. With a space `without_constants` neither are its
+    constants.
     """
 
     def __init__(
@@ -214,10 +209,7 @@ class Parameters:
         self.kinds: dict[str, Numeric | OneOf] = {name: kind for name, kind in kinds if kind}
 
     def draw(self, point: Point | None, key: Sequence[int]) -> tuple[Config, Point]:
-        """Return the configuration at a point, and its own point; what that lacks is drawn.
-
-        The key makes the draw repeatable, but for functions.
-        """
+        """Return the configuration at a point, and its own point; what that lacks is drawn."""
         places: Point = point or {}
         own: dict[str, float] = {}
         functions: list[tuple[tuple[Any, ...], Domain]] = []
@@ -281,7 +273,7 @@ class Parameters:
 
 
 def _domains(part: Any, name: str) -> Iterator[tuple[str, Domain]]:
-    """Return the domains of a space by name, those below choices included."""
+    """Yield the domains of a space by name, those below choices included."""
     for path, domain in domains_in({name: part}):
         yield _named(path), domain
         if isinstance(domain, Categorical):
@@ -325,10 +317,9 @@ def kind_of(domain: Domain) -> Numeric | OneOf | None:
 
 
 def place_of(value: Any, domain: Number) -> float | None:
-    """Return a number's place in its domain, from 0 to 1; None if it is none of its values.
+    """Return the share of Tune's own draws below a number; None if it is none of the domain's.
 
-    A place is the share of the draws that Tune's own sampling has below the value. Whole numbers
-    are in the middle of what is rounded to them.
+    Whole numbers are in the middle of what is rounded to them.
     """
     if not is_number(value):
         return None

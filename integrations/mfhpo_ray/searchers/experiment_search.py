@@ -14,27 +14,25 @@ from ray.tune.search import Searcher
 from mfhpo import Observation
 from mfhpo._validation import MOST_SEED, check_count, check_dictionaries, shown
 from mfhpo.experiment import Answer, Assignment, Done, Found, Wait
-from mfhpo_ray.experiment.encoding import decode, described, encode
+from mfhpo_ray.experiment.configurations import (
+    decode,
+    described,
+    encode,
+    fingerprint,
+    placeholders_in,
+)
 from mfhpo_ray.experiment.journal import SHARED, EventLog, Journal, Records
-from mfhpo_ray.experiment.metric import as_number, check_aim, scalars
-from mfhpo_ray.experiment.recommendation import in_terms_of_tune
-from mfhpo_ray.experiment.space import fingerprint, placeholders_in
+from mfhpo_ray.experiment.processes import cut_by
+from mfhpo_ray.experiment.results import as_number, check_aim, in_terms_of_tune, scalars
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
-from mfhpo_ray.schedulers.stops import cut_by
 from mfhpo_ray.searchers.candidates import ArmsLike, Candidates, Shown, check_arms
-from mfhpo_ray.searchers.evaluations import Evaluations
-from mfhpo_ray.searchers.trials import Trials
+from mfhpo_ray.searchers.trials import Evaluations, Trials
 
 _STATE_VERSION = 3  # of saved states; those of mfhpo 0.1.4 have none
 
 _logger = logging.getLogger("mfhpo_ray")
 
-# Seconds after which the answer so far is written to the experiment's storage again.
-_ANSWER_PERIOD = 5.0
-
-_DROP_IT = (
-    "Drop it: trials end by themselves, and search.scheduler(limit=...) ends those that hang."
-)
+_DROP_IT = "Drop it: trials end by themselves, and search.scheduler(limit=...) ends what hangs."
 
 
 class ExperimentSearch(Searcher):
@@ -45,9 +43,8 @@ class ExperimentSearch(Searcher):
     fidelity
         The key of the configuration that the search is to set: its name, or a `mfhpo.Fidelity`
         that also declares levels, costs or bias. Else levels come from the search space: geometric
-        ones of a range, or the categories of a choice in their order. Measured costs are
-        ``time_total_s`` of a trial's last result. Here and in the search space ``"train/epochs"``
-        is the key ``epochs`` of the dictionary ``train``.
+        ones of a range, or the categories of a choice. Measured costs are ``time_total_s``. Here
+        and in the search space ``"train/epochs"`` is the key ``epochs`` of ``train``.
     arms
         The configurations to compare: how many to draw from the search space; or a list of
         configurations. A finite space with fewer configurations is raced whole.
@@ -76,7 +73,6 @@ class ExperimentSearch(Searcher):
         self._journal: Journal | None = None
         self.evaluations = Evaluations(trials, self._now)
         self._shown = Shown()
-        self._written_at = float("-inf")
         self._told: set[str] = set()  # what its user was told about
         self._object_to_budget()
 
@@ -85,10 +81,9 @@ class ExperimentSearch(Searcher):
     def scheduler(
         self, limit: float | None = None, memory_limit: float | None = None
     ) -> PullScheduler:
-        """Return the scheduler to run the search with: ``scheduler=search.scheduler()``.
+        """Return the `PullScheduler` to run the search with: ``scheduler=search.scheduler()``.
 
-        A trial that is stopped at `limit` seconds gives no value, and the answer counts these. A
-        search that sets limits itself takes none. For `memory_limit` in bytes see `PullScheduler`.
+        A search that sets limits itself takes no `limit`.
         """
         return self._trials.scheduler(limit, memory_limit)
 
@@ -117,11 +112,8 @@ class ExperimentSearch(Searcher):
         if stop:
             self.warn_of_stop(f"RunConfig(stop={stop!r})")
         if spec.get("num_samples") == 1:
-            self._warn_once(
-                "num_samples",
-                "num_samples=1 lets the race make a single trial: give TuneConfig(num_samples=-1), "
-                "the race ends by itself.",
-            )
+            words = "num_samples=1 makes a single trial: give -1, the race ends by itself."
+            self._warn_once("num_samples", words)
         if self.evaluations.log is not None:
             # It goes on with the configurations that it has. Tune restores a run only after this.
             self.evaluations.leave_run()
@@ -138,10 +130,7 @@ class ExperimentSearch(Searcher):
         return True
 
     def suggest(self, trial_id: str) -> Any:
-        """Return the configuration of the next trial, with all keys that the search sets.
-
-        ``FINISHED`` when the experiment is over; None if there is nothing to evaluate now.
-        """
+        """Return the next configuration; ``FINISHED``, or None if there is none now."""
         evaluations = self.evaluations
         experiment = (evaluations.log or self._begin()).experiment
         if evaluations.finished:
@@ -149,11 +138,8 @@ class ExperimentSearch(Searcher):
         evaluations.lose_awaited()
         is_alone = experiment.n_begun and not evaluations.is_watched
         if is_alone and (consequence := self._trials.hangs):
-            self._warn_once(
-                "companion",
-                f"nobody enforces the limits: {consequence}. Give the Tuner "
-                f"TuneConfig(scheduler=search.scheduler()), which stops any trial.",
-            )
+            give = "give the Tuner TuneConfig(scheduler=search.scheduler())"
+            self._warn_once("companion", f"nobody enforces the limits: {consequence}; {give}.")
         if self._most is not None and evaluations.n_running >= self._most:
             return None
         wanted = experiment.next()
@@ -196,11 +182,8 @@ class ExperimentSearch(Searcher):
             evaluations.end(trial_id, value, result, notes)
         else:
             if result or running.iteration is not None:  # it has run
-                self._warn_once(
-                    "stop",
-                    f"{who} has stopped trial {trial_id} before its end: it is paid, and gives "
-                    f"neither a value nor a failure. {_DROP_IT}",
-                )
+                words = f"{who} has stopped trial {trial_id} before its end: it is paid, and does"
+                self._warn_once("stop", f"{words} not count. {_DROP_IT}")
             evaluations.cut(trial_id, who, result)
         self._write_answer(urgent=evaluations.finished)
 
@@ -219,15 +202,13 @@ class ExperimentSearch(Searcher):
             _logger.info("%d events are taken over from the journal.", n)
             self._shown.relearn(self._log)
         if self._log.experiment.history():
-            self._write_answer(urgent=True)
+            self._write_answer()
         self.evaluations.await_open()
 
     def warn_of_stop(self, what: str) -> None:
         """Warn about the ``stop`` of the ``RunConfig``, named by `what`."""
-        self._warn_once(
-            "stop",
-            f"{what} may end trials early, which are paid and do not count. {_DROP_IT}",
-        )
+        words = "may end trials early, which are paid and do not count."
+        self._warn_once("stop", f"{what} {words} {_DROP_IT}")
 
     @property
     def finished(self) -> bool:
@@ -240,7 +221,6 @@ class ExperimentSearch(Searcher):
         """Return what makes the same search again, as plain JSON; a journal has the events."""
         return {
             "version": _STATE_VERSION,
-            "search": type(self).__name__,
             "metric": self._metric,
             "mode": self._mode,
             "seed": self._seed,
@@ -256,8 +236,6 @@ class ExperimentSearch(Searcher):
                 "the saved state of the search is of another version of mfhpo, such as 0.1.4, "
                 "which alone reads it; begin the experiment anew, with another RunConfig(name=...)."
             )
-        if state["search"] != (name := type(self).__name__):
-            raise ValueError(f"the state is that of a {state['search']}, but this is a {name}.")
         self._take("metric", state["metric"])
         self._take("mode", state["mode"])
         self._seed = int(state["seed"])
@@ -274,12 +252,11 @@ class ExperimentSearch(Searcher):
     def save(self, checkpoint_path: str) -> None:
         """Save the state to a file, as JSON."""
         Path(checkpoint_path).write_text(json.dumps(self.get_state()), encoding="utf-8")
-        self._write_answer(urgent=True)
+        self._write_answer()
 
     def restore(self, checkpoint_path: str) -> None:
         """Go on from a file that `save` has written (see `set_state`)."""
-        text = Path(checkpoint_path).read_text(encoding="utf-8")
-        self.set_state(json.loads(text.partition("\n")[0]))  # earlier versions wrote a second line
+        self.set_state(json.loads(Path(checkpoint_path).read_text(encoding="utf-8")))
 
     def __getstate__(self) -> dict[str, Any]:
         log = self.evaluations.log
@@ -315,7 +292,7 @@ class ExperimentSearch(Searcher):
         notes = {"drawn": encode(source)} if isinstance(candidates.given, int) else {}
         sign = -1.0 if self._mode == "min" else 1.0
         settings = trials.settings(source, seed=self._seed, sign=sign, describe=described)
-        log = EventLog(settings, digest, self._journal)
+        log = EventLog(settings, digest, self._journal, self._now)
         n = None if trials.replicate is None else len(trials.replicates)
         log.tell(Found(id="replicates", order=log.experiment.order, replicates=n), **notes)
         self.evaluations.log = log
@@ -349,18 +326,15 @@ class ExperimentSearch(Searcher):
         if not self.evaluations.is_over:
             self.evaluations.is_over = True
             _logger.info("The race is over: %s.", self._log.experiment.answer().reason.rstrip("."))
-            self._write_answer(urgent=True)
+            self._write_answer()
         return str(self.FINISHED)
 
     def _value(self, trial_id: str, result: Mapping[str, Any]) -> float | None:
         """Return the metric; None if it is missing, no number or not finite."""
         value = as_number(reported := result.get(str(self._metric)))
         if value is None and reported is not None:
-            self._warn_once(
-                "no number",
-                f"trial {trial_id} reported {self._metric}={reported!r}, which is no number: it "
-                f"counts as failed. Report float(...).",
-            )
+            what = f"trial {trial_id} reported {self._metric}={reported!r}, which is no number"
+            self._warn_once("no number", f"{what}: it counts as failed. Report float(...).")
         return value if value is not None and Observation(value).has_value else None
 
     def _learn_what_ran(
@@ -370,11 +344,8 @@ class ExperimentSearch(Searcher):
         names = [*placeholders_in(configuration), *self._candidates.redrawn]
         ran = {name: result[f"config/{name}"] for name in names if f"config/{name}" in result}
         for name in self._shown.learn(configuration, ran):
-            self._warn_once(
-                f"redrawn {name}",
-                f"param_space[{name!r}] is drawn anew in each trial. To draw it once for each "
-                f"configuration, give the search its space=....",
-            )
+            words = f"param_space[{name!r}] is drawn anew in each trial. To draw it once for each"
+            self._warn_once(f"redrawn {name}", f"{words} configuration, give the search space=....")
         return ran
 
     def _object_to_budget(self) -> None:
@@ -387,9 +358,6 @@ class ExperimentSearch(Searcher):
             self._told.add(about)
             warnings.warn(message, stacklevel=stacklevel + 1)
 
-    def _write_answer(self, urgent: bool) -> None:
-        now = self._clock()
-        is_kept = self.evaluations.log is not None and self._log.journal is not None
-        if is_kept and (urgent or now - self._written_at >= _ANSWER_PERIOD):
-            self._written_at = now
-            self._log.write_answer(self.recommendation())
+    def _write_answer(self, urgent: bool = True) -> None:
+        if self.evaluations.log is not None:
+            self._log.write_answer(self.recommendation, urgent)

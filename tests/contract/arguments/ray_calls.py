@@ -46,7 +46,7 @@ KINDS: dict[str, Kind] = core_calls.KINDS | named(
     (mapping_of(text, anything), "config"),
     (optional(function), "cost penalty"),
     (nothing, "costs levels"),
-    (text, "fidelity limit_key time_attr training_key"),
+    (text, "fidelity limit_key time_attr"),
     (optional(count(1, 9)), "grace_period"),
     (optional(UNLIMITED), "limit memory_limit"),
     (optuna_calls.KINDS["limits"], "limits"),

@@ -6,7 +6,7 @@ import pytest
 from ray import tune
 
 from mfhpo_ray import MFSearch, SpaceSearch
-from mfhpo_ray.shortlist import shortlist_of
+from mfhpo_ray.certification import shortlist_of
 from tests.ray.certification.grids import Grid, trial
 from tests.ray.searchers.searching import run
 

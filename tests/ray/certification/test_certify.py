@@ -6,9 +6,8 @@ from pyarrow.fs import LocalFileSystem
 from ray import tune
 
 from mfhpo_ray import certify, recommendation
-from mfhpo_ray.certification import ShortlistSearch, TuneCertificate
+from mfhpo_ray.certification import ShortlistSearch, TuneCertificate, shortlist_of
 from mfhpo_ray.experiment.journal import Journal
-from mfhpo_ray.shortlist import shortlist_of
 from tests.ray.certification.grids import Grid, trial
 from tests.ray.experiments import tuner_of
 from tests.ray.searchers.searching import run
@@ -111,7 +110,7 @@ def test_arguments_are_checked():
         ({"replicate": "split", "sigma": 0.1}, "sigma=0.1 has no part in a race with"),
         ({"replicate": "epochs", "fidelity": "epochs"}, "is the fidelity"),
         ({"top": 1}, "top must be at least 2"),
-        ({"name": ""}, "name must be the name of an experiment"),
+        ({"name": ""}, "name must be a name or None"),
     ):
         with pytest.raises(ValueError, match=message):
             certify(grid, value, metric="acc", mode="max", **wrong)

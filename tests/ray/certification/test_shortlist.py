@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from mfhpo_ray.shortlist import shortlist_of
+from mfhpo_ray.certification import shortlist_of
 from tests.ray.certification.grids import Grid, trial
 
 
@@ -54,12 +54,14 @@ def test_of_one_search_at_several_levels_the_largest_counts():
     found = of(grid, fidelity="epochs", mode="min")
     assert compared(found) == [(2, 0.5), (3, 0.6)]
     assert found.about == "the 2 best of 2 trials at epochs=9"
-    with pytest.raises(ValueError, match="fidelity='rounds' is no number in the configuration"):
+    with pytest.raises(
+        ValueError, match="fidelity='rounds' must name a number, but trial 0 has None"
+    ):
         of(grid, fidelity="rounds")
 
 
 def test_how_far_a_trial_came_is_a_number():
-    words = "time_attr='training_iteration' must be the key of a number, but trial 0 reported 'a'"
+    words = "time_attr='training_iteration' must name a number, but trial 0 has 'a'"
     with pytest.raises(ValueError, match=words):
         of(Grid(trial(1, 0.9, iteration="a"), trial(2, 0.8), trial(3, 0.7)))
 

@@ -6,7 +6,7 @@ import pytest
 from ray.tune import Trainable
 from ray.tune.trainable import wrap_function
 
-from mfhpo_ray.experiment.checkpoints import loses_nothing_by_a_pause
+from mfhpo_ray.experiment.processes import loses_nothing_by_a_pause
 
 
 class Saved(Trainable):

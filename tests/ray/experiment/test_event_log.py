@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.fs
 
 from mfhpo.experiment import Assignment, Ended, RaceSettings
-from mfhpo_ray.experiment.encoding import decode, described, encode
+from mfhpo_ray.experiment.configurations import decode, described, encode
 from mfhpo_ray.experiment.journal import EventLog, Journal, events_in
 
 ARMS = [{"f": math.sin, "size": (2, 3)}, {"f": math.cos, "size": (2, 3)}, {"f": lambda x: x + 1}]
@@ -98,7 +98,7 @@ def test_that_values_are_told_apart_and_known_again() -> None:
 
 def test_that_values_are_known_again_in_another_process() -> None:
     code = (
-        "import base64, sys; from mfhpo_ray.experiment.encoding import *;"
+        "import base64, sys; from mfhpo_ray.experiment.configurations import *;"
         "print([described(value) for value in decode({'pickled': sys.stdin.read()})])"
     )
     asked = encode(DESCRIBED)["pickled"]

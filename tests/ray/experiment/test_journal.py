@@ -55,7 +55,7 @@ def test_a_line_that_was_cut_short_is_left_out(journal, tmp_path, caplog, n_byte
     assert ("was cut short" in caplog.text) == is_cut
 
 
-def test_a_store_that_appends_nothing_gets_a_file_for_each_trial_and_driver(tmp_path):
+def test_a_store_that_appends_nothing_gets_a_file_for_each_write(tmp_path):
     files = pyarrow.fs.LocalFileSystem()
 
     class Objects:
@@ -73,7 +73,7 @@ def test_a_store_that_appends_nothing_gets_a_file_for_each_trial_and_driver(tmp_
         journal.append([{"trial": "b", "events": []}])
         journal.append([{"trial": "b", "events": []}])
     assert journal.read() == RECORDS
-    assert len(list(tmp_path.iterdir())) == 5
+    assert len(list(tmp_path.iterdir())) == 9
 
 
 def test_a_failed_write_is_made_once_more_and_no_file_is_written_over(tmp_path):
@@ -98,7 +98,7 @@ def test_a_failed_write_is_made_once_more_and_no_file_is_written_over(tmp_path):
             journal.append(PARTS)
     store.is_down = False
     journal.append(PARTS)
-    assert sum(len(file.read_text().split("\n")) for file in tmp_path.iterdir()) == 3 + 2 * 2
+    assert len(list(tmp_path.iterdir())) == 1
     (tmp_path / "recommendation.jsonl.draft").write_text("{}")  # counted by nobody
     Journal(store, str(tmp_path)).append([{"trial": "c", "events": [A]}])
     (tmp_path / "recommendation.jsonl.draft").unlink()

@@ -14,7 +14,7 @@ from ray.tune.experiment import Trial
 from mfhpo.censored import memory
 from mfhpo.experiment import Ended
 from mfhpo_ray import RCUCBSearch, SpaceSearch
-from mfhpo_ray.experiment.limits import CENSORED_KEY, MEMORY_KEY, Limits
+from mfhpo_ray.experiment.processes import CENSORED_KEY, MEMORY_KEY, Limits
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from tests.ray.experiments import tuner_of
 from tests.ray.schedulers.test_pull_scheduler import Run, Search

@@ -9,7 +9,7 @@ from ray.tune import ResultGrid
 from ray.tune.search import ConcurrencyLimiter, SearchGenerator
 
 from mfhpo_ray import TuneRecommendation, recommendation
-from mfhpo_ray.experiment.encoding import decode, encode
+from mfhpo_ray.experiment.configurations import decode, encode
 from mfhpo_ray.experiment.journal import RECOMMENDATION, Journal
 from tests.ray.searchers.searching import ARMS, limited, make, run
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ray.tune.experiment import Trial
 
-from mfhpo_ray.experiment.limits import CENSORED_KEY, Limits
+from mfhpo_ray.experiment.processes import CENSORED_KEY, Limits
 
 
 class Process:

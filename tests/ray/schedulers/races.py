@@ -10,9 +10,9 @@ from benchmarks.tune_clock import ReplayedCurves, Step, simulate
 from mfhpo import Observation, Pull
 from mfhpo.experiment import Ended
 from mfhpo_ray import IISEScheduler
-from mfhpo_ray.experiment.encoding import encode
+from mfhpo_ray.experiment.configurations import encode
 from mfhpo_ray.experiment.journal import events_in
-from mfhpo_ray.schedulers.runs import suggests
+from mfhpo_ray.schedulers.runs import searchers_of
 
 LEVELS = (1, 3, 9, 27)
 BIAS = (0.3, 0.1, 0.03, 0.0)
@@ -113,7 +113,7 @@ class Watched(IISEScheduler):
     def choose_trial_to_run(self, tune_controller):
         chosen = super().choose_trial_to_run(tune_controller)
         busy = list(self._slots.busy.values())
-        if suggests(tune_controller.search_alg):
+        if any(searchers_of(tune_controller.search_alg)):
             # What a searcher has suggested waits in Ray's own queue.
             busy = [run for run in busy if run.trial.status != Trial.PENDING]
         self.most_busy = max(self.most_busy, len(busy))

@@ -15,7 +15,7 @@ from benchmarks.tune_clock.cluster import SimulatedTrial
 from mfhpo.experiment import Begun, Ended
 from mfhpo_ray import IISEScheduler, MFEliminationScheduler, RCUCBScheduler
 from mfhpo_ray.experiment.journal import Journal
-from mfhpo_ray.experiment.limits import MEMORY_KEY, Limits
+from mfhpo_ray.experiment.processes import MEMORY_KEY, Limits
 from tests.ray.experiments import tuner_of
 from tests.ray.schedulers.races import events_of, grid, part_of
 
@@ -92,18 +92,6 @@ def test_restored_trials_that_had_begun_are_held_back_and_new_ones_are_not(tmp_p
     search.on_trial_complete.assert_called_once_with("trial_1", result=None)
     assert scheduler.choose_trial_to_run(controller) is begun
     assert scheduler._course.experiment.runner.policy.plays.sum(axis=1).tolist() == [1, 0, 0]
-
-
-def test_a_restored_experiment_whose_trials_are_all_over_makes_a_step():
-    controller, scheduler = controller_of(search_of()), gains()
-    controller._set_trial_status = lambda trial, status: trial.set_status(status)
-    trials = [make_trial(number) for number in (1, 2)]
-    for trial in trials:
-        trial.set_status(Trial.TERMINATED)
-        scheduler.on_trial_add(controller, trial)
-    assert not all(trial.is_finished() for trial in trials)  # else Ray returns at once
-    assert scheduler.choose_trial_to_run(controller) not in trials
-    assert all(trial.is_finished() for trial in trials)
 
 
 def test_a_trial_that_ray_gives_up_before_it_runs_is_no_longer_waited_for():

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from ray.tune.experiment import Trial
 
 from benchmarks.tune_clock import ReplayedCurves, Step
+from mfhpo import Bias
 from mfhpo.experiment import Begun, Ended
-from mfhpo_ray import MFEliminationScheduler
+from mfhpo_ray import IISEScheduler, MFEliminationScheduler
 from tests.ray.schedulers.races import Spoiled, Suggesting, events_of, part_of
 from tests.ray.schedulers.test_elimination_scheduler import (
     BIAS,
@@ -48,10 +49,21 @@ def test_a_trial_that_hangs_is_stopped_at_the_limit_and_has_failed():
     assert answer_of(scheduler) == ((0,), True)
 
 
-class Noting(MFEliminationScheduler):
-    def _note_answer(self, urgent=True):
-        super()._note_answer(urgent)
-        self.noted = self.recommendation()
+def noting(cls, **options):
+    class Noting(cls):
+        def _note_answer(self, urgent=True):
+            super()._note_answer(urgent)
+            self.noted = self.recommendation()
+
+    return Noting(max_t=9, **options)
+
+
+KINDS = {
+    "bounds": lambda: noting(MFEliminationScheduler, bias=BIAS),
+    "promotion": lambda: noting(MFEliminationScheduler),
+    "race": lambda: noting(IISEScheduler, sigma=0.1, bias=(0.2, 0.1, 0.0)),
+    "race by differences": lambda: noting(IISEScheduler, sigma=0.1, bias=Bias.order(0.2, 0.1, 0)),
+}
 
 
 @settings(max_examples=30, deadline=None)
@@ -59,11 +71,11 @@ class Noting(MFEliminationScheduler):
     st.integers(0, 2**20),
     st.integers(1, 6),
     st.booleans(),
-    st.sampled_from([BIAS, None]),
+    st.sampled_from(sorted(KINDS)),
     st.sampled_from([0, 1, -1]),
     st.sampled_from(["list", "limited list", "search", "limited search"]),
 )
-def test_whatever_fails_the_experiment_ends(seed, slots, checkpoints, bias, max_failures, source):
+def test_whatever_fails_the_experiment_ends(seed, slots, checkpoints, kind, max_failures, source):
     rng = np.random.default_rng(seed)
     rows = rng.uniform(0.0, 1.0, (6, 9)).cumsum(axis=1) / 9
     fate = {
@@ -86,8 +98,8 @@ def test_whatever_fails_the_experiment_ends(seed, slots, checkpoints, bias, max_
             return super().step(config, iteration)
 
     configurations = arms(6, range(2))
-    assume(bias or "list" in source)  # without bounds, all trials are known
-    scheduler = Noting(max_t=9, bias=bias)
+    assume(kind != "promotion" or "list" in source)  # all trials are known
+    scheduler = KINDS[kind]()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         run = raced(
@@ -104,8 +116,8 @@ def test_whatever_fails_the_experiment_ends(seed, slots, checkpoints, bias, max_
     started = Counter(event.trial_id for event in run.events if event.kind == "started")
     answer = scheduler.recommendation()
     assert answer.finished
-    assert answer.trials <= len(started) or bias is None  # a trial counts at each level
-    assert len(started) <= 12 or bias is None  # finalists are evaluated by new trials
+    assert answer.trials <= len(started) or kind != "bounds"  # a trial counts at each level
+    assert len(started) <= 12 or kind == "promotion"  # finalists are evaluated by new trials
     assert 0 < answer.cost <= run.iterations + 1e-9
     assert scheduler.noted.finished
 

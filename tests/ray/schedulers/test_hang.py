@@ -8,7 +8,7 @@ import time
 import pytest
 from ray import tune
 
-from mfhpo_ray.experiment.limits import CENSORED_KEY
+from mfhpo_ray.experiment.processes import CENSORED_KEY
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from tests.optuna.time_limits.processes import alive, until
 from tests.ray.experiments import tuner_of

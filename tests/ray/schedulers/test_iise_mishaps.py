@@ -1,25 +1,16 @@
 """IISEScheduler in virtual time: trials that crash, hang, diverge, or begin again."""
 
-import math
 import warnings
-from collections import Counter, defaultdict
-from dataclasses import replace
+from collections import Counter
 
-import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from ray.tune.experiment import Trial
-from ray.tune.search import ConcurrencyLimiter
 
 from benchmarks.tune_clock import simulate
-from mfhpo import Bias
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo_ray import IISEScheduler, MFEliminationScheduler
 from tests.ray.schedulers.races import (
-    BIAS,
     Spoiled,
-    Suggesting,
     curves_of,
     declared,
     grid,
@@ -74,81 +65,6 @@ def test_what_ray_tried_again_has_not_failed_after_one_more_restart(shared_journ
     race(scheduler, grid(5, 10), curves_of(), **options)
     answer = scheduler.recommendation()
     assert (answer.arm, answer.certified, answer.failures) == (3, True, 0)
-
-
-@st.composite
-def races(draw):
-    n_arms = draw(st.integers(1, 6))
-    return {
-        "finals": draw(st.lists(st.floats(-1, 1), min_size=n_arms, max_size=n_arms)),
-        "n_replicates": draw(st.integers(1, 6)),
-        "slots": draw(st.integers(1, 7)),
-        "checkpoints": draw(st.booleans()),
-        "max_failures": draw(st.sampled_from([0, 1, 3])),
-        "failing": draw(st.sampled_from([0.0, 0.05, 0.5])),
-        "diverging": draw(st.sampled_from([0.0, 0.05, 0.5])),
-        "seed": draw(st.integers(0, 2**16)),
-        "variant": draw(st.sampled_from([None, "order", "se", "mfe"])),
-        "sigma": draw(st.sampled_from([0.02, 0.3])),
-        "length": draw(st.sampled_from([2, 9, 27, 40])),
-        "searcher": draw(st.sampled_from([None, 0, 2])),
-        "most": draw(st.sampled_from([0, 2])),
-    }
-
-
-@pytest.mark.slow
-@settings(
-    max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
-)
-@given(races())
-@pytest.mark.filterwarnings("ignore")
-def test_every_race_ends_and_tells_only_what_was_reported(drawn):
-    rng = np.random.default_rng(drawn["seed"])
-    chances = defaultdict(lambda: iter(rng.random(50)))
-
-    def rule(config, iteration):
-        if next(chances[config["arm"], config["seed"], iteration]) < drawn["failing"]:
-            return True
-        is_nan = hash((config["seed"], iteration)) % 100 < 100 * drawn["diverging"]
-        return is_nan and "nan"
-
-    n_arms = len(drawn["finals"])
-    curves = Spoiled(curves_of(drawn["finals"], sigma=drawn["sigma"], length=drawn["length"]), rule)
-    trials = grid(n_arms, drawn["n_replicates"])
-    searcher = None
-    if drawn["searcher"] is not None and n_arms > 1:
-        searcher = trials = Suggesting(trials)
-        if drawn["searcher"]:
-            trials = ConcurrencyLimiter(searcher, drawn["searcher"])
-    scheduler = declared(
-        sigma=drawn["sigma"],
-        variant=drawn["variant"],
-        bias=None if drawn["variant"] in ("se", "mfe") and drawn["seed"] % 2 else BIAS,
-        pilot_pulls=2,
-    )
-    known = scheduler._race.declaration
-    if known.bias is None and drawn["n_replicates"] < 2:
-        known = replace(known, bias=Bias.max(*BIAS))
-        scheduler._race = replace(scheduler._race, declaration=known)
-    run = race(
-        scheduler,
-        trials,
-        curves,
-        slots=drawn["slots"],
-        checkpoints=drawn["checkpoints"],
-        max_failures=drawn["max_failures"],
-        max_concurrent_trials=drawn["most"],
-        **({} if searcher is None else {"num_samples": n_arms * drawn["n_replicates"]}),
-    )
-    assert scheduler.most_busy <= drawn["slots"]
-    answer = scheduler.recommendation()
-    assert answer.finished
-    if searcher is not None:
-        assert not searcher.live
-    for each, _, told in scheduler.told:
-        if told.value is not None and not math.isnan(told.value):
-            assert told.value in {event.value for event in run.history(each.trial.trial_id)}
-    assert sum(told.cost or 0.0 for *_, told in scheduler.told) <= answer.cost + 1e-9
 
 
 BOUNDS = {1: (0.0, 0.5), 3: (0.0, 0.2), 9: (0.0, 0.1)}

@@ -12,7 +12,7 @@ from ray.tune.experiment import Trial
 from benchmarks.tune_clock import ReplayedCurves, Step, simulate
 from mfhpo.experiment import Begun
 from mfhpo_ray import IISEScheduler, MFEliminationScheduler, recommendation
-from mfhpo_ray.experiment.encoding import decode
+from mfhpo_ray.experiment.configurations import decode
 from mfhpo_ray.experiment.journal import RECOMMENDATION
 from tests.ray.experiments import tuner_of
 

@@ -21,7 +21,7 @@ from ray.tune.stopper import (
 )
 
 from mfhpo_ray.experiment.journal import Journal
-from mfhpo_ray.experiment.limits import CENSORED_KEY
+from mfhpo_ray.experiment.processes import CENSORED_KEY
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 
 

@@ -8,16 +8,7 @@ import ray
 from ray.tune import PlacementGroupFactory
 from ray.tune.experiment import Trial
 
-from benchmarks.tune_clock.cluster import SimulatedTrial
 from mfhpo_ray.schedulers.runs import Runs, slots_for
-
-
-def trial_of(number, **config):
-    trial = SimulatedTrial(
-        "simulated", config=config, trial_id=f"t{number}", experiment_tag=f"{number}_x=1", stub=True
-    )
-    trial.set_status(Trial.PAUSED)
-    return trial
 
 
 def test_replicates_of_an_arm_differ_in_their_keys_only():
@@ -30,16 +21,6 @@ def test_replicates_of_an_arm_differ_in_their_keys_only():
     assert runs.arm({"x": np.float64(0.1)}) == runs.arm({"x": 0.1})
     different = [1, 1.0, True, "1", (1, 2), (1, 3), None]
     assert len({runs.arm({"y": value}) for value in different}) == len(different)
-
-
-def test_runs_that_are_over_are_not_listed():
-    runs = Runs(["seed"])
-    first = runs.add(trial_of(0, x=1, seed=0))
-    second = runs.add(trial_of(1, x=1, seed=1))
-    runs.end(first)
-    assert runs.of(0) == [second]
-    assert list(runs) == [first, second]
-    assert runs.of(7) == []
 
 
 def trial_with(**resources):

@@ -14,7 +14,7 @@ from benchmarks.tune_clock import Step, simulate
 from mfhpo_ray import MFSearch, SpaceSearch
 from mfhpo_ray.certification import ShortlistSearch
 from mfhpo_ray.experiment.journal import Journal
-from mfhpo_ray.experiment.limits import CENSORED_KEY
+from mfhpo_ray.experiment.processes import CENSORED_KEY
 from mfhpo_ray.searchers.candidates import Parameters
 from tests.contract.experiment_contract import Host, conformance, settings_of_finalists
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ray import tune
 
 from mfhpo import Fidelity
-from mfhpo_ray.experiment.space import (
+from mfhpo_ray.experiment.configurations import (
     FUNCTIONS,
     assign,
     draw_configs,

@@ -12,7 +12,7 @@ from mfhpo_ray import (
     MFSearch,
     recommendation,
 )
-from mfhpo_ray.experiment.encoding import decode, encode
+from mfhpo_ray.experiment.configurations import decode, encode
 from tests.ray.searchers.searching import (
     BEST_ARM,
     bowl,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mfhpo_ray import recommendation
-from mfhpo_ray.experiment.encoding import decode, encode
+from mfhpo_ray.experiment.configurations import decode, encode
 from tests.ray.searchers.racing_searches import loss, make, true_loss
 from tests.ray.searchers.searching import run
 

@@ -1,12 +1,10 @@
-"""Searchers among given configurations, by one policy or by the one that suits the problem.
-
-Some find the best configuration and certify it. Others maximise what the trials themselves earn.
-"""
+"""Searches among given configurations, by one policy or by the one that suits, or in a space."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ray.tune.utils import flatten_dict
@@ -27,6 +25,7 @@ from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.fidelity import Fidelity, native
+from mfhpo.racing.declaration import Declaration
 from mfhpo.racing.options import (
     BlockOptions,
     ChoiceOptions,
@@ -39,15 +38,19 @@ from mfhpo.racing.options import (
     runs,
 )
 from mfhpo.regret import MFUCB, MFElimination
-from mfhpo_ray.experiment.metric import check_aim
+from mfhpo.search import BudgetedSearch, DeclaredSearch, SearchOptions
+from mfhpo_ray.experiment.configurations import Config, copied, without
 from mfhpo_ray.experiment.options import SearcherOptions
-from mfhpo_ray.experiment.space import Config
+from mfhpo_ray.experiment.results import as_results, check_aim
 from mfhpo_ray.searchers.candidates import ArmsLike
 from mfhpo_ray.searchers.experiment_search import ExperimentSearch
 from mfhpo_ray.searchers.trials import Source, Trials
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+
+_TRAINING = "training"  # the key of the configuration that names a training with checkpoints
 
 
 class _IISE(IISEOptions, BlockOptions, SearcherOptions): ...
@@ -95,11 +98,10 @@ class IISESearch(ExperimentSearch):
 
     Notes
     -----
-    Evaluations of one configuration at one level count in the order in which they began, failures
-    included: else the quick ones would bias their mean. So the race waits for slow ones, and names
-    them. Give trials a limit, ``search.scheduler(limit=...)``: one that is stopped there counts in
-    its turn. A trial whose process or node dies is left out; one that another scheduler or a stop
-    of the ``RunConfig`` ends is paid. After ``Tuner.restore(...).fit()``, nothing is lost.
+    Evaluations of one configuration at one level count in the order in which they began: else the
+    quick ones would bias their mean. So the race waits for slow ones, and names them. Give trials a
+    limit, ``search.scheduler(limit=...)``: one that is stopped there counts in its turn. A trial
+    whose process or node dies is left out; one that something else ends is paid.
     """
 
     def __init__(
@@ -201,8 +203,7 @@ class MFEliminationSearch(ExperimentSearch):
     is what every trial *loses*, it does the opposite of what is wanted, and warns once.
 
     The answer is never certified; its interval holds with probability at least 1 - `delta`. What
-    was missed in comparison with the best arm grows as the budget to the power 2/3 at most, if what
-    was declared is true.
+    was missed in comparison with the best arm grows as the budget to the power 2/3 at most.
     """
 
     def __init__(
@@ -212,10 +213,7 @@ class MFEliminationSearch(ExperimentSearch):
 
 
 class _RaceTrials(Trials):
-    """Trials of a race of given configurations over levels: see `DeclaredRace.of`.
-
-    If it `chooses`, the policy suits the problem, and planned looks compare finalists.
-    """
+    """Trials of a race over levels: see `DeclaredRace.of`; some choose the policy that suits."""
 
     def __init__(
         self,
@@ -269,12 +267,100 @@ class _RaceTrials(Trials):
 
 
 def _described(arms: Sequence[Config], name: str) -> list[Config]:
-    """Return what a model may learn from: the arms' scalars by key, or nothing but their numbers.
-
-    The key of the numbers is unlike any other, as no arm has the fidelity's.
-    """
+    """Return the arms' scalars by key for a model; their numbers, where they have anything else."""
     flat = [flatten_dict(arm) for arm in arms]
     values = [native(value) for arm in flat for value in arm.values()]
     if all(value is None or isinstance(value, (bool, int, float, str)) for value in values):
         return flat
+    # No other key is like this one, as no arm has the fidelity's.
     return [{f"arm/{name}": str(arm)} for arm in range(len(arms))]
+
+
+# In a space.
+
+
+class _Space(SearchOptions, SearcherOptions): ...
+
+
+@runs(BudgetedSearch, _Space, checkpoints=False, seed_key="seed")
+class SpaceSearch(ExperimentSearch):
+    """Searches a space with cheap and dear evaluations, then certifies the best it has found.
+
+    When to use it: as you would use BOHB or Optuna with ASHA, for any space and a budget of some
+    tens or hundreds of full evaluations. A model of all levels of the fidelity decides which
+    configuration to begin and which to go on with. The end of the budget re-evaluates the finalists
+    from scratch. A space of some tens of configurations is better raced whole, by `MFSearch`.
+
+    What it guarantees: with probability at least 1 - `delta`, no configuration of the shortlist is
+    better than the certified one by more than `epsilon`. It says nothing about configurations
+    outside the shortlist. With `replicate` it is about the mean over replicates.
+
+    Parameters
+    ----------
+    fidelity
+        The key of the configuration that sets how dear an evaluation is, such as the number of
+        epochs: see `IISESearch`; bias is not used. None: each trial is a full evaluation.
+    space
+        The space to search, in Tune's terms. None: the ``param_space`` of the Tuner. Choices may
+        hold dictionaries, lists and domains, as in ``tune.choice([{"kind": "svm", "C":
+        tune.loguniform(0.1, 10)}, {"kind": "tree"}])``: the model knows what applies to which. What
+        the model cannot place, as what ``tune.sample_from`` gives, is drawn at random.
+    seed_key
+        As in `IISESearch`, but trials of one training share a seed, so that a split that is
+        drawn from it stays the same.
+    **options
+        See `mfhpo.search.SearchOptions`. Trials under way are counted at what they are expected to
+        cost.
+
+    Notes
+    -----
+    A trial that fails is paid for like any other. After three in a row its configuration is given
+    up, but not if they failed below the target before it had any value: then it may go on at the
+    next level. A trial whose process or node dies is paid for, and evaluated again.
+
+    With `checkpoints`, ``config["training"]`` is the name of the training that a trial goes on
+    with. Trials of one configuration at rising levels share it; each evaluation for the certificate
+    has its own. On stops by others and the order in which trials count, see `IISESearch`.
+    """
+
+    _draws = True
+    _arms_name = "candidates"
+
+    def __init__(self, fidelity: str | Fidelity | None = None, **options: Unpack[_Space]) -> None:
+        trials = _SpaceTrials(self, fidelity, options)
+        super().__init__(trials, trials.listed)
+
+
+class _SpaceTrials(Trials):
+    """Trials of a search of a space."""
+
+    def __init__(
+        self, search: Any, fidelity: str | Fidelity | None, options: Mapping[str, Any]
+    ) -> None:
+        own, host = own_and_host(type(search), options, SearcherOptions)
+        declared = DeclaredSearch.of(fidelity, as_results=as_results, **own)
+        keys = (declared.fidelity.name, host["seed_key"], declared.replicate)
+        if declared.checkpoints and _TRAINING in keys:
+            raise ValueError(f"{_TRAINING!r} is what checkpoints are kept under; rename that key.")
+        training = _TRAINING if declared.checkpoints else None
+        super().__init__(declared.fidelity, host, declared.replicate, training)
+        if declared.fidelity.costs == "measured":
+            self.hangs = "a trial that hangs is waited for"
+        self.listed = declared.candidates if isinstance(declared.candidates, list) else None
+        if isinstance(declared.baseline, Mapping):
+            declared = replace(declared, baseline=without(copied(declared.baseline), self.keys))
+        self._declared = declared
+        self._declaration = Declaration.of(declared.fidelity, own["sigma"], None)
+
+    def settings(self, source: Source, **common: Any) -> SearchSettings:
+        common |= {"candidates": source} if isinstance(source, list) else {"space": source}
+        return SearchSettings(declared=self._declared, levels=self.levels, **common)
+
+    def objection(self) -> str | None:
+        options = self._declared.options
+        if options.get("unit") == "evaluations":
+            return None
+        return self._declaration.objection_to(options["budget"], self.levels)
+
+    def digest(self) -> dict[str, Any]:
+        return {"levels": repr(list(self.levels)), "costs": repr(self._declared.fidelity.costs)}

@@ -1,12 +1,18 @@
-"""Tune's search spaces: the keys that a search owns, and configurations drawn from the others."""
+"""Configurations: in JSON, what tells them apart, nested keys, and draws from Tune's spaces."""
 
+from __future__ import annotations
+
+import base64
 import copy
-import difflib
+import functools
+import hashlib
 import math
+import types
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+from ray import cloudpickle
 from ray.tune.search.sample import Categorical, Domain, Float, Integer, Quantized
 from ray.tune.search.variant_generator import (
     assign_value,
@@ -16,10 +22,8 @@ from ray.tune.search.variant_generator import (
 )
 from ray.tune.utils import flatten_dict
 
-from mfhpo._validation import is_number
 from mfhpo.experiment import key_of
 from mfhpo.knowledge.fidelity import Fidelity, geometric_levels, native
-from mfhpo_ray.experiment.encoding import described
 
 Config: TypeAlias = dict[str, Any]
 Number: TypeAlias = Float | Integer
@@ -32,6 +36,77 @@ _MOST_REPEATS = 1000  # in a row, and a space is taken to have no more configura
 # trial, and of other objects.
 FUNCTIONS = ("__fn_ph",)
 _PLACEHOLDERS = (*FUNCTIONS, "__ref_ph")
+
+
+# In JSON: as they are where JSON gives them back the same, pickled where not.
+
+
+def encode(value: Any) -> dict[str, Any]:
+    """Return a value as plain JSON; it may hold tuples, functions or classes."""
+    if _is_plain(value):
+        return {"plain": value}
+    return {"pickled": base64.b64encode(cloudpickle.dumps(value)).decode()}
+
+
+def decode(content: dict[str, Any]) -> Any:
+    """Return the value that was encoded."""
+    if "plain" in content:
+        return content["plain"]
+    return cloudpickle.loads(base64.b64decode(content["pickled"]))
+
+
+def described(value: Any) -> Any:
+    """Return what tells a value from others, the same in each process (see `key_of`).
+
+    Functions and classes are told apart by module and name, local ones and lambdas by their code.
+    """
+    value = native(value)
+    kind = type(value)
+    if kind in (list, tuple):
+        return kind.__name__, [described(part) for part in value]
+    if kind is dict:
+        parts = ((described(name), described(part)) for name, part in value.items())
+        return "dict", sorted(parts, key=repr)
+    if kind in (set, frozenset):
+        return kind.__name__, sorted(map(described, value), key=repr)
+    if value is None or value is ... or kind in (bool, int, float, complex, str, bytes):
+        return f"{kind.__qualname__} {value!r}"
+    if isinstance(value, types.CodeType):
+        return "code", value.co_code.hex(), value.co_names, described(value.co_consts)
+    if isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)):
+        return _of_named(value)
+    if isinstance(value, functools.partial):
+        return "partial", described([value.func, value.args, value.keywords])
+    try:
+        content = cloudpickle.dumps(value)
+    except Exception:  # whatever a value of the user raises
+        return f"{kind.__qualname__} {value!r}"
+    return f"{kind.__qualname__} {hashlib.sha256(content).hexdigest()}"
+
+
+def _of_named(value: Any) -> Any:
+    name = f"{value.__module__}.{value.__qualname__}"
+    if not isinstance(value, types.FunctionType) or name.count("<") == 0:
+        return f"{type(value).__name__} {name}"
+    cells = [cell for cell in map(_content_of, value.__closure__ or ()) if cell is not value]
+    return name, described([value.__code__, value.__defaults__, value.__kwdefaults__, cells])
+
+
+def _content_of(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # it is empty yet
+        return None
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether JSON gives back the same value, of the same type."""
+    if type(value) is dict:
+        return all(type(name) is str and _is_plain(part) for name, part in value.items())
+    if type(value) is list:
+        return all(map(_is_plain, value))
+    is_finite = type(value) is not float or math.isfinite(value)
+    return value is None or (type(value) in (bool, int, float, str) and is_finite)
 
 
 # Keys of nested dictionaries: "a/b" is the key "b" of the dictionary "a", unless there is a key
@@ -133,9 +208,8 @@ def check_grids(space: Mapping[str, Any]) -> None:
     for path, value in _open_in(space).items():
         if any(isinstance(one, Mapping) for one in _grid(value) or ()):
             raise ValueError(
-                f"param_space has a tune.grid_search of dictionaries, {'/'.join(map(str, path))!r},"
-                f" which Tune merges with what a search suggests; write tune.choice([...]), which "
-                f"is the same to the search."
+                f"param_space[{'/'.join(map(str, path))!r}] is a tune.grid_search of dictionaries, "
+                f"which Tune merges with what a search suggests; write tune.choice([...])."
             )
 
 
@@ -168,23 +242,22 @@ def _grid(domain: Any) -> Sequence[Any] | None:
 
 def levels_of(fidelity: Fidelity, space: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the declared levels of a fidelity, or geometric ones of a range, or categories."""
-    domain = find(space, fidelity.name)
-    categories = list(domain.categories) if isinstance(domain, Categorical) else _grid(domain)
-    for level in fidelity.levels or ():
-        if not _allows(domain, categories, level):
-            raise ValueError(
-                f"levels of the fidelity {fidelity.name!r} contain {level!r}, which the search "
-                f"space does not allow: {_shown(domain)}; change the levels or the space."
-            )
     if fidelity.levels is not None:
         return tuple(fidelity.levels)
-    levels = categories
+    domain = find(space, fidelity.name)
+    levels = list(domain.categories) if isinstance(domain, Categorical) else _grid(domain)
     if levels is None and isinstance(domain, Number):
         low, high, step = bounds_of(domain)
         if math.isfinite(low) and math.isfinite(high):
             levels = geometric_levels(low, high, whole=isinstance(domain, Integer), step=step)
     if levels is None:
-        raise ValueError(_no_levels(fidelity.name, domain, space))
+        name, trouble = fidelity.name, f"its values have no bounds: {domain!r}"
+        if domain is None:
+            trouble = f"there is no {name!r} in the search space, which has {open_names(space)}"
+        raise ValueError(
+            f"fidelity={name!r} has no levels, because {trouble}. Give the space {{{name!r}: "
+            f"tune.randint(1, 82)}}, or declare fidelity=Fidelity({name!r}, levels=[1, 3, 9])."
+        )
     fidelity.check_levels(levels)
     return tuple(levels)
 
@@ -194,18 +267,6 @@ def replicates_of(name: str, space: Mapping[str, Any]) -> Sequence[Any]:
     domain = find(space, name)
     values = _values(domain) if isinstance(domain, Domain) else _grid(domain)
     return range(_N_SEEDS) if values is None else values
-
-
-def _no_levels(name: str, domain: Any, space: Mapping[str, Any]) -> str:
-    close = difflib.get_close_matches(name, flatten_dict(dict(space)), n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    trouble = f"there is no {name!r} in the search space, which has {open_names(space)}{hint}"
-    if domain is not None:
-        trouble = f"its values have no bounds: {_shown(domain)}"
-    return (
-        f"fidelity={name!r} has no levels, because {trouble}. Give the space {{{name!r}: "
-        f"tune.randint(1, 82)}}, or declare fidelity=Fidelity({name!r}, levels=[1, 3, 9])."
-    )
 
 
 def bounds_of(domain: Number) -> tuple[float, float, float | None]:
@@ -225,31 +286,11 @@ def step_of(domain: Domain) -> float | None:
     return sampler.q if isinstance(sampler, Quantized) else None
 
 
-def _allows(domain: Any, categories: Sequence[Any] | None, level: Any) -> bool:
-    if categories is not None:
-        return level in categories
-    if not isinstance(domain, Number):
-        return True
-    low, high, step = bounds_of(domain)
-    if not is_number(level) or not low <= level <= high:
-        return False
-    step = step or (None if isinstance(domain, Float) else 1)
-    return step is None or abs((level - low) / step - round((level - low) / step)) < 1e-8
-
-
-def _shown(domain: Any) -> str:
-    is_domain = isinstance(domain, Domain)
-    return f"{type(domain).__name__} {domain.domain_str}" if is_domain else repr(domain)
-
-
 # Draws.
 
 
 def draw_configs(space: Mapping[str, Any], n: int, seed: int) -> list[Config]:
-    """Draw `n` different configurations, as Tune's own variant generator does.
-
-    A finite space with at most `n` is returned whole. The draw is repeatable, but for functions.
-    """
+    """Draw `n` different configurations as Tune does, or all of a finite space with fewer."""
     spec: dict[str, Any] = copy.deepcopy(dict(space))
     _, domains, grids = parse_spec_vars(spec)
     functions = [(path, domain) for path, domain in domains if domain.is_function()]
