@@ -5,7 +5,6 @@ trial of a second study in the same storage, the record. So it is seen in the da
 after a kill, and can be shared by several processes.
 """
 
-import itertools
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -258,36 +257,20 @@ def _open_record(
     name: str | None,
     only_reads: bool,
 ) -> optuna.Study:
-    """Open the study that records the evaluations, or begin it; who only reads does so in memory.
-
-    A record whose evaluations had a fixed seed is left behind, since the objective may be mended.
-    """
-    name = shortlist.name if name is None else name
-    known = optuna.get_all_study_names(study._storage)
-    names = (name if n == 1 else f"{name} ({n})" for n in itertools.count(1))
-    for called, following in itertools.pairwise(names):
-        options: dict[str, Any] = {"study_name": called, "sampler": sampler, "pruner": NopPruner()}
-        if called in known:
-            record = optuna.load_study(storage=study._storage, **options)
-        else:
-            options |= {"direction": study.direction, "load_if_exists": True}
-            storage = None if only_reads else study._storage
-            record = optuna.create_study(storage=storage, **options)
-        _note_shortlist(study, record, shortlist)
-        is_last = only_reads and following not in known
-        if is_last or not noise_is_hidden(sampler.known(record)):
-            break
+    """Open the study of the evaluations, or begin it; who only reads does so in memory."""
+    options: dict[str, Any] = {"study_name": shortlist.name if name is None else name}
+    options |= {"sampler": sampler, "pruner": NopPruner()}
+    if only_reads and options["study_name"] not in optuna.get_all_study_names(study._storage):
+        record = optuna.create_study(direction=study.direction, **options)
+    else:
+        options |= {"direction": study.direction, "load_if_exists": True}
+        record = optuna.create_study(storage=study._storage, **options)
+    _note_shortlist(study, record, shortlist)
     return record
 
 
 def _note_shortlist(study: optuna.Study, record: optuna.Study, shortlist: StudyShortlist) -> None:
     """Write down what a record is about; ValueError if it is about something else already."""
-    if record.directions != study.directions:
-        has, wanted = ([way.name.lower() for way in s.directions] for s in (record, study))
-        raise ValueError(
-            f"name={record.study_name!r} is a study with directions={has}, but study "
-            f"{study.study_name!r} has {wanted}; give another name."
-        )
     about = {
         "study": study.study_name,
         "direction": study.direction.name,
@@ -321,8 +304,8 @@ def _note_shortlist(study: optuna.Study, record: optuna.Study, shortlist: StudyS
 _HOW_TO_SEE_NOISE = (
     "every evaluation of a candidate gave exactly the same value, so nothing can be certified: the "
     "objective seems to use a fixed random seed or split. Draw a new one in every evaluation (seed "
-    "it with the replicate, with mfhpo_optuna.seed_of(trial), or not at all) and certify again; if "
-    "the objective really has no noise, say so with sigma=0"
+    "it with the replicate, with mfhpo_optuna.seed_of(trial), or not at all) and certify again "
+    "with another name=; if the objective really has no noise, say so with sigma=0"
 )
 
 

@@ -6,7 +6,6 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from shlex import quote
 from typing import Annotated, Any
 
 import optuna
@@ -151,13 +150,7 @@ def show(storage: StorageArgument, study: StudyArgument, as_json: AsJson = False
         shared.print_json(said | {"trials": dict(sorted(states.items())), "answer": reading.answer})
     else:
         shared.print_summary(summary, f"study {study}")
-        if reading.answer is None and reading.record is not None:
-            certified = quote(str(reading.record.about.get("study")))
-            shared.say(
-                f"To go on, call it with the same arguments; with --timeout 0 it says what is "
-                f"known so far: mfhpo certify STORAGE {certified} module:objective"
-            )
-        elif reading.answer is None and reading.without:
+        if reading.answer is None and reading.without and reading.record is None:
             shared.say(f"{reading.without[:1].upper()}{reading.without[1:]}.")
             if len(reading.study.directions) == 1 and states["complete"] >= 2:
                 how = "mfhpo certify STORAGE STUDY module:objective"
@@ -237,8 +230,16 @@ def certify_study(
     """
     if jobs < 1 and jobs != -1:
         fail(f"--jobs must be at least 1, or -1 for as many as there are processors, got {jobs}.")
-    loaded = load_study(storage, study, writable=True)
-    evaluated = _Watched(_load_objective(objective))
+    loaded = load_study(storage, study)
+    evaluate = _load_objective(objective)
+
+    def evaluated(trial: optuna.Trial) -> Any:
+        try:
+            return evaluate(trial)
+        except SystemExit as error:
+            words = f"the objective ended the program by sys.exit({error.code!r})"
+            raise RuntimeError(words) from error
+
     try:
         options: dict[str, Any] = {"top": top, "epsilon": epsilon, "delta": delta, "sigma": sigma}
         options |= {"budget": budget, "fidelity": fidelity, "replicate": replicate, "plan": plan}
@@ -250,7 +251,9 @@ def certify_study(
                 f"the storage failed: {_first_line(failure)}. Once it works, the same call goes on."
             )
             raise typer.Exit(shared.STORAGE_FAILED) from None
-        if any(error is raised for raised in evaluated.raised):
+        passed = {frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)}
+        refuses = StudySampler.sample_independent.__code__  # an objective not the study's
+        if evaluated.__code__ in passed and refuses not in passed:
             if optuna.logging.get_verbosity() > optuna.logging.WARNING:
                 traceback.print_exception(error)  # else Optuna has logged it
             shared.say_what_failed(f"the objective raised {_first_line(error)}")
@@ -268,53 +271,20 @@ def certify_study(
 
 def _load_objective(named: str) -> Objective:
     """Import it, from the working directory too, or exit with what is wrong."""
-    module_name, colon, function = named.partition(":")
-    if not (module_name and colon and function):
+    module_name, _, function = named.partition(":")
+    if not (module_name and function) or module_name.endswith(".py"):
         fail(f"OBJECTIVE must be module:function, such as train:objective, got {named!r}.")
-    if module_name.endswith(".py"):  # importing it would run the module, and then fail
-        meant = module_name.removesuffix(".py").replace("/", ".")
-        fail(f"OBJECTIVE must name a module, no file: {meant}:{function}, got {named!r}.")
     sys.path.insert(0, str(Path.cwd()))
     try:
         module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if not f"{module_name}.".startswith(f"{error.name}."):
-            fail(f"{module_name} imports {error.name}, which is not installed.")
-        fail(f"there is no module {module_name!r} here, nor among what is installed.")
-    except SystemExit:
-        fail(f"{module_name} cannot be imported: it ends the program by sys.exit when it is.")
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         fail(f"{module_name} cannot be imported: {type(error).__name__}: {error}")
     found = getattr(module, function, None)
     if not callable(found):
-        if found is not None:
-            fail(f"{named} is no function, but {repr(found)[:60]}.")
         functions = [name for name, value in vars(module).items() if callable(value)]
         fail(f"{module_name} has no function {function!r}.{did_you_mean(function, functions)}")
     objective: Objective = found
     return objective
-
-
-class _Watched:
-    """Notes what an objective raised, in any thread, to tell it from a wrong argument."""
-
-    def __init__(self, objective: Objective) -> None:
-        self._objective = objective
-        self.raised: list[Exception] = []
-
-    def __call__(self, trial: optuna.Trial) -> Any:
-        try:
-            return self._objective(trial)
-        except SystemExit as error:
-            ended = RuntimeError(f"the objective ended the program by sys.exit({error.code!r})")
-            self.raised.append(ended)
-            raise ended from error
-        except Exception as error:
-            frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-            refuses = StudySampler.sample_independent.__code__  # an objective not the study's
-            if all(frame.f_code is not refuses for frame in frames):
-                self.raised.append(error)
-            raise
 
 
 def _of_storage(error: BaseException | None, storage: BaseStorage) -> BaseException | None:

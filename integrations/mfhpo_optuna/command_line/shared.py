@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
-from urllib.parse import quote, unquote, urlsplit
 
 import optuna
 import typer
@@ -12,8 +11,8 @@ from optuna.storages.journal import JournalFileBackend
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-from sqlalchemy import URL, create_engine, inspect, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy import create_engine, inspect, make_url
+from sqlalchemy.exc import DBAPIError
 
 from mfhpo._validation import plain
 from mfhpo.racing.text import clean
@@ -53,11 +52,6 @@ StudyArgument = Annotated[
 
 _SQLITE = "sqlite:///"
 _SQLITE_HEADER = b"SQLite format 3\x00"
-_TABLES = ("studies", "version_info")  # that every storage of Optuna has
-_LEFT_BEHIND = (  # which SQLite may only undo where it may write
-    "cannot be read yet: a process was killed while it wrote, and left an unfinished transaction "
-    "in a file beside it. Keep both. Go on with the study, or read from the file once with sqlite3."
-)
 
 
 def fail(message: str) -> NoReturn:
@@ -109,70 +103,40 @@ def write_page(study: optuna.Study, output: Path) -> Summary:
         fail(str(error))
 
 
-def load_study(storage: str, name: str, *, writable: bool = False) -> optuna.Study:
-    """Load the study, to be read alone unless `writable`, or exit with what is wrong."""
+def load_study(storage: str, name: str) -> optuna.Study:
+    """Load the study, or exit with what is wrong; no storage is made where there is none."""
     try:
-        opened = _opened(storage, writable)
+        opened = _opened(storage)
         names = optuna.get_all_study_names(opened)
-        if name in names:
-            return optuna.load_study(study_name=name, storage=opened)
     except typer.Exit:
         raise  # it said what is wrong
-    except ArgumentError:
-        fail(f"STORAGE must be a URL such as {_SQLITE}study.db or the path of a file: {storage!r}.")
-    except OSError as error:
-        fail(f"STORAGE names {storage!r}, which cannot be opened: {error.strerror}.")
     except Exception as error:  # a damaged journal makes Optuna raise all kinds of them
         cause = str(error.orig if isinstance(error, DBAPIError) else error)
-        if "readonly" in cause:
-            fail(f"{storage!r} {_LEFT_BEHIND}")
         reason = cause.partition("\n")[0].rstrip(".")
         fail(f"{storage!r} is no storage of Optuna that can be read: {reason}.")
+    if name in names:
+        return optuna.load_study(study_name=name, storage=opened)
     if not names:
         fail(f"{storage!r} holds no study.")
     known = ", ".join(map(repr, sorted(names)))
     fail(f"{storage!r} holds no study {name!r}, but {known}.{did_you_mean(name, names)}")
 
 
-def _opened(storage: str, writable: bool) -> BaseStorage:
-    if "://" in storage:
-        url = make_url(storage)
-        if url.get_backend_name() == "sqlite":
-            name = url.database or ":memory:"
-            if name.startswith("file:"):  # a URI of SQLite's own
-                name = unquote(urlsplit(name).path)
-            url = _of_file(url, _existing(name), writable)
-    else:
-        path = _existing(storage)
-        with path.open("rb") as file:
-            header = file.read(len(_SQLITE_HEADER))
-        if header.startswith(b"{"):
-            return JournalStorage(JournalFileBackend(storage))
-        if header != _SQLITE_HEADER:
-            fail(f"STORAGE names the file {storage!r}, which is neither SQLite's nor a journal.")
-        url = _of_file(make_url(_SQLITE), path, writable)
+def _opened(storage: str) -> BaseStorage:
+    if "://" not in storage:
+        with Path(storage).open("rb") as file:
+            if file.read(len(_SQLITE_HEADER)) != _SQLITE_HEADER:
+                return JournalStorage(JournalFileBackend(storage))
+        storage = f"{_SQLITE}{Path(storage).absolute()}"
+    url = make_url(storage)
+    if url.get_backend_name() == "sqlite" and not str(url.database).startswith("file:"):
+        Path(url.database or "").open("rb").close()  # SQLite would make it
     # Optuna would make its tables in whatever database it is allowed to write to.
     engine = create_engine(url)
     try:
-        tables = inspect(engine)
-        has_tables = all(tables.has_table(name) for name in _TABLES)
+        has_tables = inspect(engine).has_table("studies")
     finally:
         engine.dispose()
     if not has_tables:
         fail(f"{storage!r} is no storage of Optuna that can be read: it has no tables of Optuna's.")
-    return RDBStorage(url.render_as_string(hide_password=False))
-
-
-def _of_file(url: URL, path: Path, writable: bool) -> URL:
-    """Return the same with a URI, by which SQLite creates no file."""
-    uri = url.set(database=f"file:{quote(path.as_posix())}")
-    return uri.update_query_dict({"mode": "rw" if writable else "ro", "uri": "true"})
-
-
-def _existing(name: str) -> Path:
-    path = Path(name)
-    if path.is_dir():
-        fail(f"STORAGE names the folder {name!r}; name a file in it.")
-    if not path.is_file():
-        fail(f"STORAGE names the file {name!r}, which does not exist.")
-    return path.absolute()
+    return RDBStorage(storage)

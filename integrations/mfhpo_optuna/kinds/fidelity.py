@@ -84,22 +84,6 @@ class FidelityKind(Kind):
             return cautious_value(known.at_target) if has_values else None
         return bound
 
-    def values_of_draws(self, known: StudyExperiment) -> list[tuple[int, float]]:
-        """Return the arms with values at the level where most have them."""
-        policy, sign = known.policy, known.sign
-        if policy is None:
-            return []
-        if isinstance(policy, BudgetedSearch):
-            search = policy.search
-            return [(arm, sign * search.mean(arm, search.target)) for arm in search.finished_arms()]
-        arms = range(len(known.experiment.runner.configurations))
-        seen = [
-            [arm for arm in arms if policy.summary(arm, level)[0]]
-            for level in range(len(known.trials.levels))
-        ]
-        level = max(range(len(seen)), key=lambda m: (len(seen[m]), m))
-        return [(arm, sign * policy.summary(arm, level)[1]) for arm in seen[level]]
-
     def progress(self, known: StudyExperiment) -> Progress:
         """Return what is left or was tried, what it has cost, and the leader."""
         policy, unit = known.policy, "seconds" if self.in_seconds else "cost"
@@ -139,15 +123,14 @@ class FidelityKind(Kind):
 class RaceKind(FidelityKind):
     """Compares configurations; what is declared has the unit and direction of the objective.
 
-    Options are tried at once, so that wrong ones raise here and not in the first trial. `races`
-    says whether all configurations are compared, as another sampler draws them.
+    Options are tried at once, so that wrong ones raise here and not in the first trial.
     """
 
-    def __init__(self, declared: DeclaredRace, arms: ArmsLike, *, races: bool) -> None:
+    def __init__(self, declared: DeclaredRace, arms: ArmsLike) -> None:
         self.declared = declared
         self.fidelity = declared.fidelity
         self.replicate = declared.replicate
-        self._arms, self._races = arms, races
+        self._arms = arms
         self._warned_of_losses = False
         self.in_seconds = declared.fidelity.costs == "measured"
         self._listed = given_arms(arms, self.owned, 0)  # raises for bad ones before any study
@@ -163,7 +146,7 @@ class RaceKind(FidelityKind):
     def of_levels(self, levels: Sequence[Any], common: Mapping[str, Any]) -> Settings:
         """Return the settings of the race, or of the search for its finalists."""
         candidates = self.given(common["seed"])
-        settings = self.declared.settings(candidates, levels, races=self._races, **common)
+        settings = self.declared.settings(candidates, levels, **common)
         is_of_losses = isinstance(settings, RaceSettings) and settings.sign < 0.0
         may_warn = is_of_losses and not self._warned_of_losses
         if may_warn and isinstance(settings.runner().policy, MFElimination):
@@ -174,7 +157,7 @@ class RaceKind(FidelityKind):
     def announcement(self, known: StudyExperiment) -> str:
         """Return what the log is to say once about how a study is run; empty for nothing."""
         n_arms = len(known.experiment.runner.configurations)
-        words = "" if self._races else self.declared.in_words(n_arms, known.trials.levels)
+        words = self.declared.in_words(n_arms, known.trials.levels)
         if self.declared.make is not make_best_policy:
             return words
         choice = self.choice(known)

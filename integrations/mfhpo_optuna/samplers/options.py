@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypedDict
 
-from optuna.samplers import BaseSampler
-
 from mfhpo import Policy, Problem
 from mfhpo.certification.choice import make_best_policy
 from mfhpo.experiment.kinds.race import DeclaredRace, MakePolicy
@@ -23,8 +21,6 @@ class SamplerOptions(TypedDict, total=False):
 
     Parameters
     ----------
-    arm_sampler
-        An Optuna sampler that draws the arms; it sees one trial per arm. None: a Latin hypercube.
     lease
         Seconds after which a running trial is given up and left out; the certificate assumes that
         its worker is dead. None: a race waits for it, for ten times as long as the slowest trial so
@@ -39,7 +35,6 @@ class SamplerOptions(TypedDict, total=False):
         of a study agree.
     """
 
-    arm_sampler: BaseSampler | None
     lease: float | None
     progress: ProgressLike
     seed: int | None
@@ -63,7 +58,7 @@ def race(
     compares = "" if make is make_best_policy else policy.__name__
     making = make or partial(_as_given, policy)
     declared = DeclaredRace.of(fidelity, own, given, making, compares)
-    kind = RaceKind(declared, arms, races=host["arm_sampler"] is not None)
+    kind = RaceKind(declared, arms)
     return {"kind": kind, "arguments": {"fidelity": fidelity, "arms": arms, **options}, **host}
 
 

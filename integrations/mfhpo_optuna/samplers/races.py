@@ -99,7 +99,7 @@ class IISESampler(StudySampler):
     Notes
     -----
     Several workers, threads or processes, may run one study. A study in a database goes on where
-    it stopped: run the same code again. Only what an `arm_sampler` draws may then differ.
+    it stopped: run the same code again.
 
     Values count in the order in which their trials began. If nothing is left to evaluate until a
     trial under way ends, workers wait for it until its lease is over, and end their own trials as

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
@@ -287,19 +286,6 @@ class LimitKind(Kind):
         horizon = self.options["horizon"]
         over = horizon is not None and earlier["trials"] >= horizon
         return over or bool(earlier["trials"] == now["trials"])
-
-    def values_of_draws(self, known: StudyExperiment) -> list[tuple[int, float]]:
-        """Return the arms with their largest gains, or last values while limits are derived."""
-        policy, sign = known.policy, known.sign
-        if policy.piloting:
-            told = [each for each in known.experiment.history() if each.observation.has_value]
-            return sorted({each.pull.arm: sign * each.observation.value for each in told}.items())
-        gains = {arm: policy.estimate(arm) for arm in policy.active.tolist()}
-        return [
-            (arm, sign * float(np.nanmax(gain)))
-            for arm, gain in gains.items()
-            if not np.isnan(gain).all()
-        ]
 
     def progress(self, known: StudyExperiment) -> Progress:
         """Return arms in play, limits, share of stopped trials, and the leading pair."""

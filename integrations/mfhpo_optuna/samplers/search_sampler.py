@@ -111,11 +111,10 @@ class SearchSampler(StudySampler):
         super().__init__(
             SearchKind(declared, proposer is not None),
             {"fidelity": fidelity, **given, **options},
-            arm_sampler=proposer,
+            proposer=proposer,
             lease=lease,
             progress=progress,
             seed=seed,
-            drawn_by="proposer",
         )
 
 

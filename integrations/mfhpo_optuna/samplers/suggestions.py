@@ -22,7 +22,7 @@ def value_for(
     note: PullNote,
     name: str,
     distribution: BaseDistribution,
-    arm_sampler: BaseSampler | None,
+    proposer: BaseSampler | None,
 ) -> Any:
     """Return the value of a parameter: the configuration's, or what the sampler decides."""
     kind = known.kind
@@ -39,9 +39,9 @@ def value_for(
     values, arm = known.trials.values, known.trials.arm_of(note)
     params = values[arm].params
     value, is_missing = None, kind.is_whole and name not in params
-    if arm_sampler is not None and name not in params:
+    if proposer is not None and name not in params:
         view = arms_only_study(study, known)
-        params[name] = arm_sampler.sample_independent(view, trial, name, distribution)
+        params[name] = proposer.sample_independent(view, trial, name, distribution)
     if not is_missing:
         value = params.setdefault(name, values.planned(arm, name, distribution, note.point))
         if contains(distribution, value):
@@ -122,9 +122,9 @@ def arms_only_study(study: optuna.Study, known: StudyExperiment) -> ArmsOnlyStud
     The trials are made anew only when something was told: each parameter of a trial asks for them.
     """
     if known.shown is None or known.shown[0] != known.n_told:
-        trials = []
-        for arm, value in known.kind.values_of_draws(known):
-            what = known.values_of(arm)
+        trials, search = [], known.policy and known.policy.search
+        for arm in search.finished_arms() if search else ():
+            what, value = known.values_of(arm), known.sign * search.mean(arm, search.target)
             params = {name: what.params[name] for name in what.distributions}
             trial = create_trial(value=value, params=params, distributions=what.distributions)
             trial.number = arm

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import optuna
 from optuna.trial import FrozenTrial
 
 from mfhpo_optuna.study.arms import Params
-from mfhpo_optuna.study.distributions import contains, described
+from mfhpo_optuna.study.distributions import contains
 from mfhpo_optuna.study.trials.attributes import certificate_of, parameters_before
 
 KEY = "baseline"
 """The user attribute that is True for the baseline."""
-
-_SHOWN = 3  # configurations of a branch, by which it is known
 
 
 def is_baseline(trial: FrozenTrial) -> bool:
@@ -36,28 +34,6 @@ def fault(trial: FrozenTrial) -> str:
     wrong = (name for name in given if not contains(trial.distributions[name], given[name]))
     name = next(wrong, None)
     return "" if name is None else f"{name}={given[name]!r} is not in {trial.distributions[name]}"
-
-
-def fault_in_branch(given: Params, known: Sequence[Params]) -> str:
-    """Return which parameter a baseline lacks or has needlessly, "" for none that can be told.
-
-    It can if another one's value tells in all `known` configurations whether they have it.
-    """
-    for name in sorted(set().union(*known)):
-        told: dict[bool, str] = {}
-        for parent in sorted(given.keys() - {name}):
-            asked: dict[str, list[bool]] = {}
-            for params in known:
-                value = repr(described(params[parent])) if parent in params else ""
-                asked.setdefault(value, []).append(name in params)
-            here = asked.get(repr(described(given[parent])), [])
-            if len(here) >= _SHOWN and all(len(set(each)) == 1 for each in asked.values()):
-                told[here[0]] = f"{parent}={given[parent]!r}"
-        if len(told) == 1 and (name in given) not in told:
-            [(is_asked, where)] = told.items()
-            asks, so = ("asks", "add it") if is_asked else ("does not ask", "leave it out")
-            return f"the objective {asks} for {name!r} where {where}; {so}"
-    return ""
 
 
 def enqueue(study: optuna.Study, params: Mapping[str, Any] | None) -> None:

@@ -133,10 +133,6 @@ class Kind(abc.ABC):
         """Return the least worth of the leader, maximised; None if it is not to be shown."""
         return bound
 
-    def values_of_draws(self, known: Any) -> list[tuple[int, float]]:
-        """Return arms and their comparable values, for another sampler that draws arms."""
-        return []
-
     def objection_to_value(
         self, known: Any, arm: int, name: str, value: Any, distribution: BaseDistribution
     ) -> str:

@@ -82,10 +82,6 @@ def test_other_arguments_are_refused_while_another_process_runs_the_study(storag
         (iise(epsilon=1), iise(epsilon=1.0)),
         (iise(), iise(lease=5.0, progress=False)),
         (
-            iise(arm_sampler=optuna.samplers.RandomSampler(seed=1)),
-            iise(arm_sampler=optuna.samplers.RandomSampler(seed=1)),
-        ),
-        (
             IISESampler(Fidelity("epochs", (1, 9)), ARMS, budget=np.float64(90)),
             IISESampler(Fidelity("epochs", [1, 9]), tuple(ARMS), budget=90),
         ),

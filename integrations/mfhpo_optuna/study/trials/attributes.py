@@ -78,7 +78,6 @@ class EndNote(_Note):
 ARM_KEY = "mfhpo:pull"
 WORKER, ARGUMENTS = "worker", "arguments"
 QUERY_KEY = "mfhpo:query"  # of a game: the query that it is
-ANSWERING_KEY = "mfhpo:answering"  # the process that is about to add the answer
 CERTIFICATE_KEY = "mfhpo:certificate"  # of one that answers
 CONCLUDED_KEY = "mfhpo:concluded"  # of a certified answer: its counter, and what had not ended
 SO_FAR_KEY = "mfhpo:so_far"  # of an answer before the end: the number of evaluations behind it
@@ -109,12 +108,11 @@ NO_ANSWER = "mfhpo"  # the constraint that single pulls break, so that none is t
 _MOST_BYTES = 60_000
 _PIECE = _MOST_BYTES // 2 - 1
 
-# In what is left of an attribute that goes on in others, "<key>:0" and so on: their number.
+# In an attribute that goes on in others, "<key>:0" and so on: their number.
 _PIECES = "pieces"
 
-# What nobody exceeds who means it: whole numbers, characters of a name, entries of a list, and how
-# deep lists and mappings lie in each other.
-_MOST, _LONGEST_NAME, _MOST_ENTRIES, _DEEPEST = 2**31, 10_000, 1_000_000, 50
+# What nobody exceeds who means it: whole numbers, and characters of a name.
+_MOST, _LONGEST_NAME = 2**31, 10_000
 
 Check: TypeAlias = Callable[[Any], bool]
 
@@ -122,7 +120,7 @@ Check: TypeAlias = Callable[[Any], bool]
 def read_attribute(of: optuna.Study | BaseTrial, key: str) -> Any:
     """Return an attribute of ours, or None if there is none or it is not what we write.
 
-    A warning says once what is wrong. Those that other attributes go on with are put together.
+    A warning says what is wrong. Those that other attributes go on with are put together.
     """
     if isinstance(of, optuna.Study):
         attributes = of._storage.get_study_user_attrs(of._study_id)  # not copied
@@ -133,7 +131,8 @@ def read_attribute(of: optuna.Study | BaseTrial, key: str) -> Any:
     try:
         value = attributes[key]
         if isinstance(value, Mapping) and _PIECES in value:
-            value = _joined(attributes, key)
+            pieces = (attributes[f"{key}:{number}"] for number in range(value[_PIECES]))
+            value = json.loads("".join(pieces))
         value = _CHECKS[key](value)
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
         value = None
@@ -157,42 +156,27 @@ def certificate_of(trial: FrozenTrial) -> dict[str, Any] | None:
 
 
 def warn_of_attribute(of: optuna.Study | BaseTrial, key: str) -> None:
-    """Warn once that an attribute is ignored because mfhpo would not have written it."""
-    if isinstance(of, optuna.Study):
-        whose, about = f"study {of.study_name!r}", (of.study_name, of._study_id, id(of._storage))
-    else:
-        whose = f"trial {of.number}"
-        about = (str(of.datetime_start), getattr(of, "_trial_id", -1), of.number)
-    if (about, key) not in _warned:
-        _warned.add((about, key))
-        warnings.warn(
-            f"the user attribute {key!r} of {whose} is not what mfhpo writes: it is ignored. It "
-            f"was damaged, or written by something else.",
-            stacklevel=3,
-        )
+    """Warn that an attribute is ignored because mfhpo would not have written it.
 
-
-_warned: set[tuple[tuple[Any, ...], str]] = set()
+    It is read often: Python shows the same text at the same place once.
+    """
+    whose = f"study {of.study_name!r}" if isinstance(of, optuna.Study) else f"trial {of.number}"
+    warnings.warn(
+        f"the user attribute {key!r} of {whose} is not what mfhpo writes: it is ignored. It was "
+        f"damaged, or written by something else.",
+        stacklevel=2,
+    )
 
 
 def attributes_for(key: str, value: Any) -> dict[str, Any]:
-    """Return the attributes that hold a value: one, or several if it is too long for a database.
-
-    What is short of a mapping stays where others look for it.
-    """
-    if len(_json(value)) <= _MOST_BYTES:
+    """Return the attributes that hold a value: one, or several if it is too long for a database."""
+    text = json.dumps(value, default=str)  # storages in memory hold choices that JSON does not
+    if len(text) <= _MOST_BYTES:
         return {key: value}
-    short: dict[str, Any] = {}
-    if isinstance(value, Mapping):
-        short = {name: item for name, item in value.items() if len(_json(item)) < _PIECE // 50}
-        if len(_json(short)) > _PIECE:
-            short = {}
-        value = {name: item for name, item in value.items() if name not in short}
-    text = _json(value)
     pieces = [text[begin : begin + _PIECE] for begin in range(0, len(text), _PIECE)]
-    # The first one comes last: who sees it sees all of them.
+    # The number comes last: who sees it sees all of them.
     attributes = {f"{key}:{number}": piece for number, piece in enumerate(pieces)}
-    return {**attributes, key: {**short, _PIECES: len(pieces)}}
+    return {**attributes, key: {_PIECES: len(pieces)}}
 
 
 def write_attribute(study: optuna.Study, trial: FrozenTrial, key: str, value: Any) -> None:
@@ -221,20 +205,6 @@ def parameters_before(trial: FrozenTrial) -> dict[str, Any] | None:
     return enqueued
 
 
-_json = partial(json.dumps, default=str)  # storages in memory hold choices that JSON does not
-
-
-def _joined(attributes: Mapping[str, Any], key: str) -> Any:
-    """Put pieces together; errors of several kinds say that one is missing or damaged."""
-    value = attributes[key]
-    if not _is_whole(value[_PIECES]) or value[_PIECES] > _MOST_ENTRIES:
-        return None
-    text = "".join(attributes[f"{key}:{number}"] for number in range(value[_PIECES]))
-    rest = json.loads(text)
-    short = {name: item for name, item in value.items() if name != _PIECES}
-    return {**short, **rest} if isinstance(rest, Mapping) else rest
-
-
 def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST
 
@@ -253,23 +223,8 @@ def _is_point(value: Any) -> bool:
     )
 
 
-def _is_plain(value: Any) -> bool:
-    """Return whether a value is neither too deep nor too large to be gone through."""
-    level, seen = [value], 0
-    for _ in range(_DEEPEST):
-        seen += len(level)
-        if seen > _MOST_ENTRIES:
-            return False
-        inner: list[Any] = []
-        for of in level:
-            if isinstance(of, int) and abs(of) > 1e300:
-                return False
-            if isinstance(of, (Mapping, list, tuple)):
-                inner += of.values() if isinstance(of, Mapping) else of
-        if not inner:
-            return True
-        level = inner
-    return False
+def _is_number_or_none(value: Any) -> bool:
+    return value is None or is_number(value)
 
 
 def _only(check: Check) -> Callable[[Any], Any]:
@@ -290,12 +245,10 @@ def _fields(needed: str, /, **checks: Check) -> Callable[[Any], Any]:
     needs = set(needed.split())
 
     def read(value: Any) -> Any:
-        if not (isinstance(value, Mapping) and needs <= value.keys() and _is_plain(value)):
-            return None
-        for name in checks.keys() & value.keys():
-            if not checks[name](value[name]):
-                return None
-        return value
+        is_whole = isinstance(value, Mapping) and needs <= value.keys()
+        if is_whole and all(checks[name](value[name]) for name in checks.keys() & value.keys()):
+            return value
+        return None
 
     return read
 
@@ -307,7 +260,7 @@ _BY_TYPE: dict[str, Check] = {
     "Purpose": get_args(Purpose).__contains__,
     "Origin": get_args(Origin).__contains__,
     "Mapping[str, float]": _is_point,
-    "Mapping[str, Any]": lambda value: isinstance(value, Mapping) and _is_plain(value),
+    "Mapping[str, Any]": lambda value: isinstance(value, Mapping),
     "tuple[int | str, ...]": lambda those: _are(lambda of: _is_whole(of) or _is_name(of), those),
 }
 
@@ -322,32 +275,12 @@ def _noted(note: type) -> Callable[[Any], Any]:
     checks = _checks_of(note)
 
     def read(value: Any) -> Any:
-        known: dict[str, Any] = {}
-        for name, check in checks.items():
-            if name in value:
-                part = value[name]
-                if not check(part):
-                    return None
-                known[name] = tuple(part) if isinstance(part, list) else part
-        return note(**known)
+        known = {name: value[name] for name in checks if name in value}
+        if not all(checks[name](part) for name, part in known.items()):
+            return None
+        return note(**{n: tuple(p) if isinstance(p, list) else p for n, p in known.items()})
 
     return read
-
-
-_as_certificate = _fields(
-    "arm",
-    arm=lambda arm: arm is None or _is_whole(arm),
-    certified=lambda value: isinstance(value, bool),
-    trials=_is_whole,
-    evaluations=_is_whole,
-    candidates=partial(_are, lambda of: isinstance(of["name"], str) and of["name"] != ""),
-)
-
-
-def _certificate(value: Any) -> Any:
-    content = _as_certificate(value) or {}
-    has_claim = is_number(content.get("delta", 0.0)) and is_number(content.get("epsilon", 0.0))
-    return content if content and (has_claim or not content.get("certified")) else None
 
 
 _CHECKS: dict[str, Callable[[Any], Any]] = {
@@ -360,8 +293,16 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
         players=lambda players: all(_are(_is_name, names) for names in players.values()),
         fidelity=partial(_are, _is_name),
     ),
-    ANSWERING_KEY: _only(_is_name),
-    CERTIFICATE_KEY: _certificate,
+    CERTIFICATE_KEY: _fields(
+        "arm",
+        arm=lambda arm: arm is None or _is_whole(arm),
+        certified=lambda value: isinstance(value, bool),
+        delta=_is_number_or_none,
+        epsilon=_is_number_or_none,
+        trials=_is_whole,
+        evaluations=_is_whole,
+        candidates=partial(_are, lambda of: isinstance(of["name"], str) and of["name"] != ""),
+    ),
     SO_FAR_KEY: _only(_is_whole),
     CONCLUDED_KEY: _fields(
         "study order open", study=_is_name, order=_is_whole, open=partial(_are, _is_whole)
