@@ -11,7 +11,7 @@ from mfhpo.certification.choice import make_best_policy
 from mfhpo.experiment.kinds.race import DeclaredRace, MakePolicy
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import own_and_host
-from mfhpo_optuna.kinds.fidelity import RaceKind
+from mfhpo_optuna.samplers.fidelity_kinds import RaceKind
 from mfhpo_optuna.study.arms import ArmsLike
 from mfhpo_optuna.study.loop.report import ProgressLike
 

@@ -30,7 +30,7 @@ from mfhpo.racing.options import (
     runs,
 )
 from mfhpo.regret import MFUCB, MFElimination
-from mfhpo_optuna.kinds.fidelity import RaceKind
+from mfhpo_optuna.samplers.fidelity_kinds import RaceKind
 from mfhpo_optuna.samplers.options import SamplerOptions, race
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.arms import ArmsLike

@@ -12,7 +12,7 @@ from mfhpo._validation import check_instance
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import runs, with_defaults
 from mfhpo.search import BudgetedSearch, DeclaredSearch, SearchOptions
-from mfhpo_optuna.kinds.fidelity import SearchKind
+from mfhpo_optuna.samplers.fidelity_kinds import SearchKind
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.loop.report import ProgressLike
 from mfhpo_optuna.study.shortlist import as_results

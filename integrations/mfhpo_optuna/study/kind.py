@@ -10,7 +10,7 @@ import optuna
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo.experiment import Answer, Assignment
+from mfhpo.experiment import Answer
 from mfhpo.experiment.kinds.runner import Settings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.search.declared import has_levels
@@ -81,10 +81,6 @@ class Kind(abc.ABC):
     def forgotten(self) -> ForgottenReplicate:
         """Return what finds a replicate that was not declared."""
         return ForgottenReplicate(self.owned)
-
-    def attributes(self, assignment: Assignment) -> dict[str, Any]:
-        """Return further user attributes of a trial that begins."""
-        return {}
 
     def trusts_seconds(self, trial: FrozenTrial) -> bool:
         """Return whether the seconds that a trial has noted are its own."""

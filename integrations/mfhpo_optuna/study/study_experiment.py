@@ -257,8 +257,6 @@ class StudyExperiment:
         # Whoever sees the claim is to see the limit, too.
         if assignment.limit is not None:
             write_attribute(study, trial, LIMIT_KEY, assignment.limit)
-        for key, value in self.kind.attributes(assignment).items():
-            write_attribute(study, trial, key, value)
         write_attribute(study, trial, ARM_KEY, note.to_dict())
         for event in self._events_of(trial):
             self.experiment.apply(event)

@@ -51,8 +51,8 @@ def record_of(study, answer):
 def values_by_candidate(record):
     found = {}
     for trial in record.trials:
-        if "mfhpo:candidate" in trial.user_attrs:
-            found.setdefault(trial.user_attrs["mfhpo:candidate"], []).append(trial.value)
+        if "mfhpo:pull" in trial.user_attrs:
+            found.setdefault(trial.user_attrs["mfhpo:pull"]["arm"], []).append(trial.value)
     return found
 
 
@@ -64,9 +64,9 @@ def test_answer_is_made_of_new_evaluations_alone():
     found = values_by_candidate(record)
     assert answer.certified
     assert answer.evaluations == sum(map(len, found.values()))
-    for result in answer.candidates:
-        assert result.evaluations == len(found[result.name])
-        assert result.mean == pytest.approx(np.mean(found[result.name]))
+    for place, result in enumerate(answer.candidates):
+        assert result.evaluations == len(found[place])
+        assert result.mean == pytest.approx(np.mean(found[place]))
         assert result.gap == pytest.approx(result.mean - result.claim)
     assert record.best_params == answer.params
     assert record.best_value == answer.mean
@@ -307,7 +307,8 @@ def test_what_the_objective_sees():
     trials = [t for t in record.trials if "mfhpo:pull" in t.user_attrs]
     assert {t.state for t in trials} == {TrialState.COMPLETE}
     for trial in trials:
-        assert trial.params == params[trial.user_attrs["mfhpo:candidate"]]
+        candidate = answer.candidates[trial.user_attrs["mfhpo:pull"]["arm"]]
+        assert trial.params == candidate.params == params[candidate.name]
         assert len(trial.intermediate_values) == 3
         assert "square" in trial.user_attrs
 

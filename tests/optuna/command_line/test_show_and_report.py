@@ -8,8 +8,7 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from sqlalchemy import create_engine
 
-from mfhpo_optuna import IISESampler
-from mfhpo_optuna.command_line import shared as storages
+from mfhpo_optuna import IISESampler, command_line
 
 
 def test_show_says_what_the_sampler_says(mfhpo, database):
@@ -44,10 +43,10 @@ def test_a_server_without_tables_gets_none(monkeypatch):
     """An SQLite file in a server's place: what counts is that nothing makes it create tables."""
     made = []
     empty = create_engine("sqlite://")
-    monkeypatch.setattr(storages, "create_engine", lambda url: empty)
-    monkeypatch.setattr(storages, "RDBStorage", made.append)
+    monkeypatch.setattr(command_line, "create_engine", lambda url: empty)
+    monkeypatch.setattr(command_line, "RDBStorage", made.append)
     with pytest.raises(typer.Exit):
-        storages.load_study("postgresql://localhost/empty", "race")
+        command_line._load_study("postgresql://localhost/empty", "race")
     assert made == []
 
 
@@ -97,12 +96,12 @@ def mistakes(database, folder):
     optuna.delete_study(storage=f"sqlite:///{folder / 'bare.db'}", study_name="x")
     return [
         *((form.format(folder / "none.db"), "race", "can be read") for form in FORMS),
-        (f"sqlite:///{folder / 'other.db'}?timeout=5", "race", "no tables of Optuna's"),
+        (f"sqlite:///{folder / 'other.db'}?timeout=5", "race", "lacks Optuna's tables"),
         (folder, "race", "Is a directory"),
         (f"sqlite:///{folder}", "race", "Is a directory"),
         (folder / "notes.txt", "race", "holds no study"),
         (folder / "junk.log", "race", "no storage of Optuna that can be read"),
-        (folder / "other.db", "race", "no tables of Optuna's"),
+        (folder / "other.db", "race", "lacks Optuna's tables"),
         (folder / "bare.db", "race", "holds no study."),
         ("nonsense://here", "race", "no storage of Optuna"),
         ("postgresql://localhost:1/none", "race", "no storage of Optuna that can be read"),
