@@ -104,8 +104,6 @@ def _quiet() -> None:
 def demo(
     output: Output = Path("mfhpo-demo.html"),
     budget: Annotated[int, typer.Option(help="Whole trainings that may be paid.", min=20)] = 160,
-    seed: Annotated[int, typer.Option(help="Of the search.", min=0)] = 0,
-    as_json: AsJson = False,
 ) -> None:
     """Tune a real model in less than a minute: search, certify, and write a report."""
     objective = _digits()
@@ -115,21 +113,14 @@ def demo(
         certify_share=0.5,
         top=4,
         replicate="split",
-        progress=False if as_json else None,
-        seed=seed,
+        seed=0,
     )
     study = optuna.create_study(direction="minimize", study_name="demo", sampler=sampler)
     _write_page(study, output)  # what is wrong with it is better known before the search
-    if not as_json:
-        Console(highlight=False).print(_WHAT)  # wrapped between words
+    Console(highlight=False).print(_WHAT)  # wrapped between words
     study.optimize(objective)
-    summary = _write_page(study, output)
-    if as_json:
-        answer = sampler.recommendation(study).to_dict()
-        _print_json({"report": str(output), "sentence": str(summary), "answer": answer})
-    else:
-        _print_summary(summary, "")
-        _say(f"\n{output} shows how it went; open it in a browser.")
+    _print_summary(_write_page(study, output), "")
+    _say(f"\n{output} shows how it went; open it in a browser.")
 
 
 def _digits() -> Callable[[optuna.Trial], float]:

@@ -144,7 +144,7 @@ class GameKind(Kind):
                 f"an objective by deviating alone"
             )
         return (
-            f"optimize() ended before the budget was spent: {progress.left}. So far {believed}. "
-            f"Call study.optimize again to go on; print(study.sampler.equilibrium(study)) tells "
-            f"what is known."
+            f"optimize() ended before the budget was spent, at {progress.spending}. So far "
+            f"{believed}. Call study.optimize again to go on; "
+            f"print(study.sampler.equilibrium(study)) tells what is known."
         )

@@ -66,14 +66,8 @@ class FidelityKind(Kind):
                 f"baseline of trial {trial.number}: {objection}; give one that the objective can "
                 "evaluate, in a new study."
             )
-        trials = known.trials
-        is_silent = trials.fidelity_distribution is None and trials.missing_fidelity
-        if is_silent and trials.n_without_fidelity >= self.most_without(known):
-            raise ValueError(trials.missing_fidelity)
-
-    def most_without(self, known: StudyExperiment) -> int:
-        """Return how many trials may give a value without asking for the fidelity."""
-        return 1
+        if known.trials.fidelity_distribution is None and known.trials.missing_fidelity:
+            raise ValueError(known.trials.missing_fidelity)
 
     def sure_value(self, known: StudyExperiment, bound: float) -> float | None:
         """Return the leader's least worth; a value at the target is needed, or other evidence."""
@@ -169,10 +163,6 @@ class RaceKind(FidelityKind):
         n_arms, levels = len(known.experiment.runner.configurations), known.trials.levels
         return self.declared.choice(n_arms, levels, known.sign, searches=known.searches)
 
-    def most_without(self, known: StudyExperiment) -> int:
-        """Return how many trials may give a value without asking for the fidelity: one per arm."""
-        return max(1, len(known.experiment.runner.configurations))
-
 
 class SearchKind(FidelityKind):
     """Searches with cheap and dear evaluations, and compares the best on new ones.
@@ -214,11 +204,6 @@ class SearchKind(FidelityKind):
         """Return the limit of evaluations before the levels are known, in seconds."""
         first = self._declared.race((), seed=seed, sign=sign, kind=self._kind).ask()
         return first[0].limit if first else None
-
-    def is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
-        """Return whether an earlier answer, as recorded, says all that this one says."""
-        same = bool(earlier["arm"] == now["arm"] and earlier["trials"] == now["trials"])
-        return same or super().is_repeat(now, earlier)
 
 
 def _leader_in_words(known: StudyExperiment, policy: Any) -> str:

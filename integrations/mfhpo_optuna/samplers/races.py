@@ -70,11 +70,8 @@ class IISESampler(StudySampler):
 
     With probability at least 1 - `delta`, the certified configuration is at most `epsilon` worse
     than the best arm, provided that what was declared is true. Noise that was not declared is
-    estimated, and the certificate says so. Without bounds on the bias, only values at the target
-    are evidence. A `budget` that does not pay for comparing all configurations there makes the race
-    a search (see `estimated_bias`): cheap levels choose the finalists, and the certificate is about
-    them alone. The answer is a `SearchRecommendation` then. Draw a new split or seed in every
-    evaluation: with a fixed one, the certificate is about that one alone.
+    estimated, and the certificate says so. Without bounds on the bias, see `estimated_bias`. Draw a
+    new split or seed in every evaluation, or the certificate is about the fixed one alone.
 
     Parameters
     ----------
@@ -99,25 +96,19 @@ class IISESampler(StudySampler):
     Notes
     -----
     Several workers, threads or processes, may run one study. A study in a database goes on where
-    it stopped: run the same code again.
-
-    Values count in the order in which their trials began. If nothing is left to evaluate until a
-    trial under way ends, workers wait for it until its lease is over, and end their own trials as
-    pruned. Then the study stops without a certificate, and goes on when it is run again.
+    it stopped: run the same code again. Values count in the order in which their trials began. If
+    nothing is left to evaluate until a trial under way ends, workers wait for it until its lease is
+    over. Then the study stops without a certificate, and goes on when it is run again.
 
     An exception ends ``optimize`` unless it is caught: ``study.optimize(objective,
-    catch=(Exception,))``. Such a trial, or one that is interrupted, counts as failed. Nothing is
-    certified if the leader leaves the race because its trials fail.
+    catch=(Exception,))``. Such a trial, or one that is interrupted, counts as failed.
 
     **The best trial.** At the end the sampler adds one trial: the answer, which
     ``study.best_trial`` shows. Its value is the certificate's mean if it is certified, and else the
     pessimistic end of its interval. ``mfhpo:certificate`` among its user attributes has the rest.
     Single evaluations are marked as infeasible, so that none, however lucky, is the best trial.
-
-    From the first value at the target on, there are answers so far as well, for studies that are
-    stopped or killed. They are not certified and promise the pessimistic end of the interval at
-    that time; while that is infinite, the one of the average of all values at the target. An answer
-    that promises less than an earlier one has the next number beyond the earlier value.
+    From the first value at the target on, there are answers so far as well, which are not
+    certified. One that promises less than an earlier one has the next number beyond its value.
 
     Under ``study.ask`` and ``study.tell`` nothing stops by itself: ask until
     ``sampler.recommendation(study).finished``.
@@ -304,12 +295,9 @@ class MFUCBSampler(StudySampler):
     Give a `budget`, or end ``optimize`` by ``n_trials`` or ``timeout``: without a budget the study
     goes on for ever. `recommendation` answers at any time. ``study.best_trial`` is the arm that is
     surest to be good, with the pessimistic end of its interval (infinite while nothing is certain)
-    for a value. It is added once something is known about the target, and again now and then: if
-    another arm leads, or the same one is surer to be good. Until the first evaluation at the
-    target, ``study.best_value`` and ``study.best_trial`` raise ValueError ("No feasible trials"):
-    in a callback, ask ``sampler.recommendation(study)``, or catch it. Arguments, trials, workers,
-    resuming and answers that promise less are as described for `IISESampler`; its further options
-    are `mfhpo.racing.options.MFUCBOptions`.
+    for a value. Until the first evaluation at the target, ``study.best_trial`` raises ValueError
+    ("No feasible trials"). Arguments, trials, workers and resuming are as described for
+    `IISESampler`; its further options are `mfhpo.racing.options.MFUCBOptions`.
 
     Parameters
     ----------
@@ -320,12 +308,6 @@ class MFUCBSampler(StudySampler):
     ------
     ValueError, TypeError
         For bias bounds of kind "order", and as `IISESampler` does.
-
-    Examples
-    --------
-    >>> from mfhpo_optuna import MFUCBSampler
-    >>> prices = [{"price": 3}, {"price": 4}, {"price": 5}]
-    >>> sampler = MFUCBSampler("visitors", prices, bias=[0, 0, 0], budget=3000)
     """
 
     def __init__(

@@ -51,8 +51,7 @@ class RCUCBSampler(StudySampler):
 
     The limit has to be enforced, by ``study.optimize(time_limited(objective))``, which stops any
     objective, or by `TimeLimitPruner`, for objectives that report while they run. A trial that is
-    stopped ends PRUNED; that it took longer than its limit is what the sampler learns from it.
-    Without an enforcer a warning says so, and trials that took longer count as stopped.
+    stopped ends PRUNED. Without an enforcer, trials that took longer count as stopped.
 
     The sampler maximises the sum of all gains: RCUCB of Bengs and Hüllermeier (2023). See
     `mfhpo.censored.options.LimitOptions` for what a gain is.
@@ -78,34 +77,18 @@ class RCUCBSampler(StudySampler):
 
     Notes
     -----
-    **In the study.** A trial's user attributes are ``mfhpo:limit``, its limit; ``mfhpo:seconds``,
-    what it took; ``mfhpo:censored_at``, if it was stopped; and ``mfhpo:pull``, its arm. Stopped for
-    its memory, it counts as stopped at its limit of time; or as failed, while limits are being
-    derived and `longest` is not given.
+    A trial's user attributes are ``mfhpo:limit``, its limit; ``mfhpo:seconds``, what it took; and
+    ``mfhpo:censored_at``, if it was stopped. Stopped for its memory, it counts as stopped at its
+    limit of time; or as failed, while limits are being derived and `longest` is not given.
 
-    **The best trial.** `recommendation` answers at any time, `best_limit` with the limit alone. As
-    soon as a configuration leads, a trial is added for the one that is surest to gain much. It has
-    the pessimistic end of its interval, charges included, for a value, and its limit among its
-    user attributes. Others follow now and then, and once the horizon is reached (see
-    `IISESampler`). Where all trials of the configuration hang before they suggest anything, it has
-    no parameters. There is no answer while limits are derived, or while no `reward_range` is
-    declared and no two different values were seen. Without that range, a value before the end is no
-    better than the pessimistic end of the average reward, because early bounds rest on few values.
+    ``study.best_trial`` is the configuration that is surest to gain much. It has the pessimistic
+    end of its interval, charges included, for a value, and its limit among its user attributes.
+    There is none while limits are derived, or while no `reward_range` is declared and no two
+    different values were seen.
 
-    **Workers and resuming** are as described for `IISESampler`. An arm may be enqueued with
+    Workers and resuming are as described for `IISESampler`. An arm may be enqueued with
     ``study.enqueue_trial``; it runs with the largest limit, or with one that is given along:
     ``user_attrs={"mfhpo:limit": 60}``.
-
-    Examples
-    --------
-    Pass the objective to `time_limited`, as in ``study.optimize(time_limited(score))``:
-
-    >>> from mfhpo.censored import Linear
-    >>> from mfhpo_optuna import RCUCBSampler
-    >>> sampler = RCUCBSampler(
-    ...     [{"model": "quick"}, {"model": "slow"}], limits=[0.1, 0.2],
-    ...     cost=Linear(0.1), reward_range=(0, 1), horizon=25,
-    ... )
     """
 
     def __init__(
@@ -263,10 +246,6 @@ class LimitKind(Kind):
         is_declared = self.options["reward_range"] is not None
         return min(bound, math.inf if is_declared else cautious_value(known.at_target))
 
-    def promise(self, known: StudyExperiment, answer: Answer) -> float:
-        """Return the pessimistic end of the gain's interval."""
-        return answer.interval[0 if known.sign > 0.0 else 1]
-
     def lack(self, known: StudyExperiment, answer: Answer) -> str:
         """Return why there is no answer at the end, and what to do; "" if there is one."""
         if answer.arm is None:
@@ -277,15 +256,6 @@ class LimitKind(Kind):
             "the range of the values is unknown, because no two different ones were seen. Declare "
             "reward_range=(least, largest)."
         )
-
-    def is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
-        """Return whether an earlier answer, as recorded, says all that this one says."""
-        if (earlier["arm"], earlier["limit"]) != (now["arm"], now["limit"]):
-            return False
-        # Workers that end after the horizon change the bounds a little, but not the answer.
-        horizon = self.options["horizon"]
-        over = horizon is not None and earlier["trials"] >= horizon
-        return over or bool(earlier["trials"] == now["trials"])
 
     def progress(self, known: StudyExperiment) -> Progress:
         """Return arms in play, limits, share of stopped trials, and the leading pair."""

@@ -40,14 +40,9 @@ class SearchSampler(StudySampler):
     Each trial is one evaluation of one configuration at one level of the fidelity, which the
     objective asks for like any other parameter. No pruner is needed: Optuna's default one, a
     `MedianPruner`, is switched off, and `HyperbandPruner` does not go with it. When the budget is
-    spent or the answer is certified, the study stops, and ``study.best_trial`` is the answer. Its
-    value is the certificate's mean if it is certified, and else the pessimistic end of its
-    interval. Without a certificate it is the search's own mean, which is a lucky one. Where an
-    answer so far promised more, it is the next number beyond that; see `IISESampler`.
-
-    Until the first evaluation at the target, ``study.best_value`` and ``study.best_trial`` raise
-    ValueError ("No feasible trials"). In a callback, ask ``sampler.recommendation(study)``, or
-    catch it.
+    spent or the answer is certified, the study stops, and ``study.best_trial`` is the answer (see
+    `IISESampler`). Without a certificate its value is the search's own mean, which is a lucky one.
+    Until the first evaluation at the target, ``study.best_trial`` raises ValueError.
 
     Parameters
     ----------

@@ -112,7 +112,7 @@ class Kind(abc.ABC):
 
     def is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
         """Return whether an earlier answer, as recorded, says all that this one says."""
-        if (earlier["arm"], earlier["certified"]) != (now["arm"], now["certified"]):
+        if any(earlier.get(name) != now.get(name) for name in ("arm", "limit", "certified")):
             return False
         if now["certified"]:
             # Workers that end after the certificate change the mean a little, but not the claim.
@@ -147,7 +147,7 @@ class Kind(abc.ABC):
             not_certified = ", not certified" if getattr(known.policy, "certifies", True) else ""
             leader = f"the leader is {progress.leader}{not_certified}"
         return (
-            f"optimize() ended before the race did: {progress.left}. So far {leader}. Call "
+            f"optimize() ended before the race did, at {progress.spending}. So far {leader}. Call "
             f"study.optimize again to go on; print(study.sampler.recommendation(study)) tells what "
             f"is known."
         )

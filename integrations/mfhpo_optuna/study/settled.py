@@ -112,9 +112,7 @@ def _values(study: optuna.Study) -> list[float]:
     ]
     sign, target, values = signs_of(study)[0], max(levels, default=0.0), []
     for trial, level in zip(ended, levels, strict=True):
-        broken = {name for name, value in trial.constraints.items() if value > 0.0}
-        if attributes.ARM_KEY in trial.user_attrs:  # it breaks a constraint of mfhpo's own
-            broken.discard(attributes.NO_ANSWER)
-        counts = level == target and trial.state == TrialState.COMPLETE and not broken
+        is_whole = level == target and trial.state == TrialState.COMPLETE
+        counts = is_whole and attributes.is_feasible(trial)
         values.append(sign * trial.values[0] if counts else math.nan)
     return values

@@ -155,6 +155,12 @@ def certificate_of(trial: FrozenTrial) -> dict[str, Any] | None:
     return content
 
 
+def is_feasible(trial: FrozenTrial) -> bool:
+    """Return whether a trial breaks no constraint, or as a pull mfhpo's own one alone."""
+    broken = {name for name, value in trial.constraints.items() if value > 0.0}
+    return not broken or (broken == {NO_ANSWER} and ARM_KEY in trial.user_attrs)
+
+
 def warn_of_attribute(of: optuna.Study | BaseTrial, key: str) -> None:
     """Warn that an attribute is ignored because mfhpo would not have written it.
 
