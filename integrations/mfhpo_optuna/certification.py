@@ -40,7 +40,7 @@ from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.arms import Params
 from mfhpo_optuna.study.distributions import Replicates, signs_of
 from mfhpo_optuna.study.forgotten import ForgottenReplicate, ForgottenReplicateWarning
-from mfhpo_optuna.study.kind import Kind, common_settings
+from mfhpo_optuna.study.kind import Kind
 from mfhpo_optuna.study.loop.report import Progress, ProgressLike, say
 from mfhpo_optuna.study.shortlist import StudyShortlist, shortlist_of
 from mfhpo_optuna.study.study_experiment import StudyExperiment
@@ -323,9 +323,8 @@ class _RecordKind(Kind):
         """Return the candidates' parameters."""
         return [candidate.params for candidate in self._shortlist.candidates]
 
-    def settings(self, study: optuna.Study, seed: int, lease: float | None) -> ShortlistSettings:
+    def settings(self, common: Mapping[str, Any]) -> ShortlistSettings:
         """Return the settings of the contest."""
-        common = common_settings(study, seed, lease)
         return ShortlistSettings(shortlist=self._shortlist, options=self._options, **common)
 
     def forgotten(self) -> ForgottenReplicate:

@@ -76,14 +76,8 @@ def train_from_checkpoint(
     Raises
     ------
     TypeError, ValueError
-        If `rounds` is no whole number from 1 on, the trial belongs to no configuration yet,
-        `params` has a number of rounds of its own, or random forests, which cannot go on, or early
-        stopping has cut the model off.
-
-    Notes
-    -----
-    Bagging and columns are drawn anew where a training goes on, so that a model that was trained in
-    parts differs a little from one that was trained at once.
+        If the trial belongs to no configuration yet, `params` has a number of rounds of its own, or
+        random forests, which cannot go on, or early stopping has cut the model off.
     """
     import lightgbm
 

@@ -76,14 +76,14 @@ class GameKind(Kind):
         """Return 0: profiles are chosen, and random ones while the game is not known."""
         return 0
 
-    def settings(self, study: optuna.Study, seed: int, lease: float | None) -> LateSettings:
+    def settings(self, common: Mapping[str, Any]) -> LateSettings:
         """Return the settings while no trial has told what the game is: each one is random."""
         return LateSettings(
             fidelity=f"all of {', '.join(self.players.parameters)}",
-            make=lambda levels: self.settings(study, seed, lease),
+            make=lambda levels: self.settings(common),
             candidates=None,
-            seed=seed,
-            lease_seconds=lease,
+            seed=common["seed"],
+            lease_seconds=common["lease_seconds"],
         )
 
     def objection_to(self, study: optuna.Study) -> str:

@@ -37,9 +37,7 @@ class TimeLimitPruner(BasePruner):
     -----
     The clock is the wall clock of the process that runs the trial, from the start that Optuna
     noted. Below `time_limited` it is the clock of that, which leaves the sampler out: let the
-    pruner's limit be the smaller one if objectives are to end in order. As `pruner`,
-    `optuna.pruners.HyperbandPruner` does not get the trials of one bracket only, since Optuna looks
-    for it at the study itself.
+    pruner's limit be the smaller one if objectives are to end in order.
     """
 
     def __init__(self, limit: float | None = None, pruner: BasePruner | None = None) -> None:

@@ -1,14 +1,12 @@
 """The trials that a sampler adds so that ``study.best_trial`` shows the answer of its experiment.
 
 Optuna changes no finished trial, and its best trial is the feasible one with the best value. Single
-evaluations are infeasible, and answers are not. A later answer takes the place of earlier ones by
-its value, which is what it promises. Where an earlier one promised as much or more, the value is
-the next number beyond that; mean and interval are in its attributes.
+evaluations are infeasible, and answers are not. An answer's value is what it promises; where an
+earlier one promised as much or more, it is the next number beyond that.
 
 Until the end, an answer is not certified, and promises the pessimistic end of the leader's interval
 (`cautious_value` while that is infinite). Another one is added if another configuration leads, or
-if the same one promises more after twice as many evaluations. So the number of answers grows with
-the logarithm of the evaluations. Only the end takes the place of a certified answer.
+if the same one promises more after twice as many evaluations.
 """
 
 import math

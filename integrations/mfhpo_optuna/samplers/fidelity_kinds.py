@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import optuna
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo.certification.choice import LOSSES_ARE_MAXIMISED, PolicyChoice, make_best_policy
@@ -21,9 +20,8 @@ from mfhpo.racing.race import Race
 from mfhpo.racing.text import name_in_words
 from mfhpo.regret import MFElimination
 from mfhpo.search import BudgetedSearch, DeclaredSearch, HalvingSearch, ModelSearch, has_levels
-from mfhpo_optuna.study.arms import ArmsLike, Params, given_arms
-from mfhpo_optuna.study.baseline import fault
-from mfhpo_optuna.study.kind import Kind, common_settings
+from mfhpo_optuna.study.arms import ArmsLike, Params, fault_of_baseline, given_arms
+from mfhpo_optuna.study.kind import Kind
 from mfhpo_optuna.study.loop.report import Progress
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 
@@ -34,9 +32,8 @@ class FidelityKind(Kind):
     replaces_pruner = True
     purpose: Purpose = "given"  # of evaluations before the levels are known
 
-    def settings(self, study: optuna.Study, seed: int, lease: float | None) -> Settings:
+    def settings(self, common: Mapping[str, Any]) -> Settings:
         """Return the settings of the experiment, whose levels an objective may tell later."""
-        common = common_settings(study, seed, lease)
         if self.fidelity is None:
             return self.of_levels((None,), common)
         if self.fidelity.levels:
@@ -44,10 +41,10 @@ class FidelityKind(Kind):
         return LateSettings(
             fidelity=self.fidelity.name,
             make=partial(self.of_levels, common=common),
-            candidates=self.given(seed) or None,
+            candidates=self.given(common["seed"]) or None,
             in_blocks=self.replicate is not None,
             purpose=self.purpose,
-            first_limit=self.first_limit(seed, common["sign"]),
+            first_limit=self.first_limit(common["seed"], common["sign"]),
             **common,
         )
 
@@ -61,7 +58,7 @@ class FidelityKind(Kind):
 
     def check(self, known: StudyExperiment, trial: FrozenTrial, state: TrialState) -> None:
         """Raise ValueError for a wrong baseline, or if no trial has asked for the fidelity."""
-        if (objection := fault(trial)) and state != TrialState.RUNNING:
+        if (objection := fault_of_baseline(trial)) and state != TrialState.RUNNING:
             raise ValueError(
                 f"baseline of trial {trial.number}: {objection}; give one that the objective can "
                 "evaluate, in a new study."
@@ -214,21 +211,12 @@ def _leader_in_words(known: StudyExperiment, policy: Any) -> str:
         return ""  # nothing has given a value yet
     low, high = sorted(known.sign * bound for bound in interval)
     name = name_in_words(known.values_of(arm).params, arm)
-    if known.searches:
-        width = f" ± {(high - low) / 2.0:.2g}" if math.isfinite(high - low) else ""
-        return f"{name}, {known.sign * mean:.4g}{width or _below_target(known, level)}"
-    if high - low < float("inf"):
+    if math.isfinite(high - low):
         # Of all levels together: the mean of a single one need not lie within.
         return f"{name} in [{low:.4g}, {high:.4g}]"
-    count, _, half = policy.summary(arm, level)
-    values = f"{count} value{'s' * (count != 1)}"
-    width = f"± {half:.2g}" if half < float("inf") else f"({values})"
-    return f"{name}, {known.sign * mean:.4g} {width}{_below_target(known, level)}"
-
-
-def _below_target(known: StudyExperiment, level: int) -> str:
     is_target = level == known.experiment.runner.n_levels - 1
-    return "" if is_target else f" at {_level(known, level)}"
+    where = "" if is_target else f" at {_level(known, level)}"
+    return f"{name}, {known.sign * mean:.4g}{where}"
 
 
 def _level(known: StudyExperiment, index: int) -> str:

@@ -27,9 +27,9 @@ class SamplerOptions(TypedDict, total=False):
         far would have taken at its level, and at least a minute; then the study stops, not
         certified. A trial with a time limit is waited for a minute and twice the limit.
     progress
-        Where to show how the study gets on: phase, configurations, leader, what was spent, when it
-        ends. None: a line on standard error, if that is a terminal. True: elsewhere, too, as lines
-        of Optuna's log at level INFO. False: nowhere.
+        Where to show how the study gets on: phase, configurations, leader, what was spent. None: a
+        line on standard error, if that is a terminal. True: elsewhere, too, as lines of Optuna's
+        log at level INFO. False: nowhere.
     seed
         Makes arms and pilot repeatable. None: derived from the study's name, so that all workers
         of a study agree.

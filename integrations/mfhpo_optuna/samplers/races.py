@@ -90,8 +90,7 @@ class IISESampler(StudySampler):
     ------
     ValueError, TypeError
         For arguments out of range or of another kind, when the sampler is made or, for what depends
-        on the objective's distributions, in the first trial. A multi-objective study raises in its
-        first suggestion.
+        on the objective's distributions or the study, in the first trial.
 
     Notes
     -----

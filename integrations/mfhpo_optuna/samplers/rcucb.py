@@ -18,7 +18,7 @@ from mfhpo.racing.text import name_in_words
 from mfhpo_optuna.samplers.options import SamplerOptions
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.arms import ArmsLike, Params, given_arms
-from mfhpo_optuna.study.kind import Kind, Warn, common_settings
+from mfhpo_optuna.study.kind import Kind, Warn
 from mfhpo_optuna.study.loop.report import Progress
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.study.trials.attributes import (
@@ -71,9 +71,8 @@ class RCUCBSampler(StudySampler):
     Raises
     ------
     TypeError, ValueError
-        For arguments of another kind or out of range; for a charge that is negative or decreases,
-        where limits are derived, at the latest once they are. A multi-objective study raises in its
-        first suggestion.
+        For arguments of another kind or out of range, and for a charge that is negative or
+        decreases: where limits are derived, at the latest once they are.
 
     Notes
     -----
@@ -185,14 +184,14 @@ class LimitKind(Kind):
         """Return the configurations, or how many are drawn."""
         return given_arms(self._arms, (), seed)
 
-    def settings(self, study: optuna.Study, seed: int, lease: float | None) -> LimitSettings:
+    def settings(self, common: Mapping[str, Any]) -> LimitSettings:
         """Return the settings of the choice of limits."""
         return LimitSettings(
-            candidates=self.given(seed),
+            candidates=self.given(common["seed"]),
             limits=self._limits,
             options=self.options,
             make=self._make,
-            **common_settings(study, seed, lease),
+            **common,
         )
 
     def stopped_at(self, trial: FrozenTrial, end: End, warn: Warn) -> float | None:

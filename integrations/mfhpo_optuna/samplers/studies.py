@@ -1,7 +1,6 @@
 """The experiments of the studies that a sampler has read, and which workers may run them."""
 
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -15,7 +14,6 @@ from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.study.trials.attributes import (
     SAMPLER_KEY,
     WORKER,
-    parameters_before,
     read_attribute,
     write_note,
 )
@@ -94,12 +92,6 @@ class Studies:
         """Have the first suggestion of a trial raise ValueError."""
         self._refused[(*_key_of(study), trial.number)] = refusal
         stop(study)
-        if parameters_before(trial) is not None:
-            warnings.warn(
-                f"{refusal} Trial {trial.number} is evaluated all the same, as Optuna asks no "
-                f"sampler for its parameters.",
-                stacklevel=5,
-            )
 
     def leave(self, study: optuna.Study) -> None:
         """Let others run a study with other arguments from now on."""

@@ -19,7 +19,7 @@ from mfhpo_optuna.arguments import Settings
 from mfhpo_optuna.samplers import answer as answers
 from mfhpo_optuna.samplers.studies import Studies, stop
 from mfhpo_optuna.samplers.suggestions import arms_only_study, value_for
-from mfhpo_optuna.study.baseline import enqueue
+from mfhpo_optuna.study.arms import enqueue_baseline
 from mfhpo_optuna.study.distributions import check_choices, did_you_mean, drawn
 from mfhpo_optuna.study.kind import Kind
 from mfhpo_optuna.study.loop.ends import call_at_end, end_with_optimize, mark_if_spoilt, note_end
@@ -190,7 +190,7 @@ class StudySampler(BaseSampler):
             )
         if self.objection_to(study):
             return  # the first suggestion raises; raising here would leave the trial running
-        enqueue(study, self.kind.baseline)
+        enqueue_baseline(study, self.kind.baseline)
         call_at_end(study, self, lambda error: self._ended(study, error))
         try:
             refusal = self._studies.objection_to_others(study, trial.number, self._sleep)

@@ -9,7 +9,7 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from mfhpo_optuna.study.baseline import is_baseline
+from mfhpo_optuna.study.arms import is_baseline
 from mfhpo_optuna.study.distributions import contains, described, drawn, levels_in, own_value
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.study.trials.attributes import PullNote
@@ -74,14 +74,7 @@ def _level_for(known: StudyExperiment, trial: FrozenTrial, note: PullNote) -> An
             own = known.experiment.level_of(str(number))
             known.levels_of[number] = len(levels) - 1 if is_baseline(trial) else own
         index = known.levels_of[number]
-    level = levels[index]
-    if not contains(distribution, level):
-        raise ValueError(
-            f"the race needs {fidelity.name}={level!r}, which the objective's {distribution} "
-            f"does not allow; suggest {fidelity.name!r} with the same range in every trial, "
-            f"one that contains all levels {list(levels)}."
-        )
-    return level
+    return levels[index]
 
 
 def _find_out(known: StudyExperiment, trial: FrozenTrial, note: PullNote) -> None:

@@ -15,7 +15,6 @@ from mfhpo.experiment.kinds.runner import Settings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.search.declared import has_levels
 from mfhpo_optuna.study.arms import Params
-from mfhpo_optuna.study.distributions import described, signs_of
 from mfhpo_optuna.study.forgotten import ForgottenReplicate
 from mfhpo_optuna.study.loop.report import Progress
 from mfhpo_optuna.study.trials import attributes
@@ -58,8 +57,8 @@ class Kind(abc.ABC):
         """Return the configurations, or how many are drawn so that they fill the space evenly."""
 
     @abc.abstractmethod
-    def settings(self, study: optuna.Study, seed: int, lease: float | None) -> Settings:
-        """Return the settings of the experiment."""
+    def settings(self, common: Mapping[str, Any]) -> Settings:
+        """Return the settings of the experiment, with those that all kinds have."""
 
     def stopped_at(self, trial: FrozenTrial, end: End, warn: Warn) -> float | None:
         """Return the limit at which a trial was stopped; None if it was not."""
@@ -165,13 +164,3 @@ class Kind(abc.ABC):
     def announcement(self, known: Any) -> str:
         """Return what the log is to say once about how a study is run; empty for nothing."""
         return ""
-
-
-def common_settings(study: optuna.Study, seed: int, lease: float | None) -> dict[str, Any]:
-    """Return the settings that all kinds with one objective have."""
-    return {
-        "seed": seed,
-        "sign": signs_of(study)[0],
-        "lease_seconds": lease,
-        "describe": described,
-    }

@@ -36,14 +36,10 @@ class StopWhenSettled:
     like those so far. It cannot foresee a rare good region or a heavy tail, and has no guarantee
     for samplers that change their ways: CMA-ES, which narrows its search late, breaks it. Trials
     that were pruned or break a constraint count as trials that found nothing; failed ones do not
-    count, as they may fail for another reason. Where one of mfhpo's samplers chooses levels, values
-    at the largest level count.
+    count. Where one of mfhpo's samplers chooses levels, values at the largest level count.
 
-    Each worker looks after its own trials, so the last few end one after the other. A study that
-    is settled already runs one more trial.
-
-    A settled study says nothing about how good its best configuration is: its value is the luckiest
-    one. See `certify`.
+    A study that is settled already runs one more trial. Its best value is the luckiest one; see
+    `certify`.
 
     Examples
     --------

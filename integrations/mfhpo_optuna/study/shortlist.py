@@ -22,8 +22,7 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import as_fidelity
 from mfhpo.racing.text import cut, params_in_words
 from mfhpo.search import EarlierResults
-from mfhpo_optuna.study import baseline as baselines
-from mfhpo_optuna.study.arms import outside_ranges
+from mfhpo_optuna.study.arms import marked_baseline, outside_ranges
 from mfhpo_optuna.study.distributions import contains, described, did_you_mean, levels_in, signs_of
 from mfhpo_optuna.study.trials.attributes import (
     FIDELITY_KEY,
@@ -75,7 +74,7 @@ def shortlist_of(
     check_instance("study", study, optuna.Study, "an optuna.Study")
     check_baseline(baseline, has_index=False)
     if baseline is None and len(study.directions) == 1:
-        baseline = baselines.marked(study)
+        baseline = marked_baseline(study)
     if top is not None:
         top = check_count("top", top, 2 if baseline is None else 1)
     if len(study.directions) > 1:

@@ -1,10 +1,7 @@
 """The end of ``study.optimize`` and of its trials, also by a storage that fails.
 
-Optuna stores no end of a trial whose objective calls `sys.exit` or returns an integer beyond all
-floats, nor if Ctrl-C comes while it stores one. In a notebook the process lives on, so that
-everybody would wait for such a trial: it ends with `optimize`.
-
-That a trial fails because its storage does says nothing about what it evaluates.
+Optuna stores no end of a trial whose objective calls `sys.exit`, nor if Ctrl-C comes while it
+stores one. In a notebook the process lives on, so that everybody would wait for such a trial.
 """
 
 import json
