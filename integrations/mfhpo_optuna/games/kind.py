@@ -1,6 +1,5 @@
 """A game as a kind of experiment: its settings once it is known, and its words."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -133,18 +132,3 @@ class GameKind(Kind):
     def attributes_outside(self, known: StudyExperiment, trial: FrozenTrial) -> dict[str, Any]:
         """Return what keeps a trial that claims nothing from being taken for an evaluation."""
         return {QUERY_KEY: {"over": True, "trial": trial.number}}
-
-    def cut_short(self, known: StudyExperiment, progress: Progress) -> str:
-        """Return what is left and what is known where an `optimize` ended before the end."""
-        at_most = known.answer().at_most
-        believed = "nothing is known about what deviating would gain"
-        if math.isfinite(at_most):
-            believed = (
-                f"it is believed that nobody gains more than {at_most:.2g} standard deviations of "
-                f"an objective by deviating alone"
-            )
-        return (
-            f"optimize() ended before the budget was spent, at {progress.spending}. So far "
-            f"{believed}. Call study.optimize again to go on; "
-            f"print(study.sampler.equilibrium(study)) tells what is known."
-        )

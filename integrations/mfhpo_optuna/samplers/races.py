@@ -235,13 +235,8 @@ class MFSampler(StudySampler):
     `choice` tells which and why. All workers of a study choose the same, as long as the arguments
     are the same, and so does a study that is resumed.
 
-    With a budget that does not pay for four evaluations of each configuration at the target, and
-    nothing declared about the bias of cheaper levels, these choose the finalists. A few planned
-    looks then compare the finalists by new evaluations (`mfhpo.search.BudgetedSearch`).
-
-    What it guarantees: what the chosen policy does. With ``aim="best arm"`` that is what
-    `IISESampler` describes. With the other aims nothing is certified; see `MFUCBSampler` and
-    `MFEliminationSampler`.
+    What it guarantees: with ``aim="best arm"`` what `IISESampler` describes. With the other aims
+    nothing is certified; see `MFUCBSampler` and `MFEliminationSampler`.
 
     Parameters
     ----------
@@ -264,11 +259,7 @@ class MFSampler(StudySampler):
         check_parts(options)
 
     def choice(self, study: optuna.Study) -> PolicyChoice:
-        """Return which policy was chosen for a study, and why.
-
-        Raises ValueError if no trial has told the levels of the fidelity yet, so that nothing is
-        chosen.
-        """
+        """Return which policy was chosen for a study, and why; ValueError before any was."""
         declare = "declare the levels in a Fidelity to have it chosen before the first trial."
         known = self._begun(study, f"no policy is chosen yet; {declare}")
         assert isinstance(self.kind, RaceKind)

@@ -100,11 +100,7 @@ class RCUCBSampler(StudySampler):
         super().__init__(kind, {"arms": arms, "limits": check_limits(limits), **options}, **host)
 
     def best_limit(self, study: optuna.Study) -> float:
-        """Return the recommended time limit in seconds, of the recommended arm.
-
-        Raises ValueError if there is no answer yet: nothing was observed, or limits are still being
-        derived.
-        """
+        """Return the recommended time limit in seconds; ValueError while there is none yet."""
         return _best_limit(self, study)
 
 

@@ -61,10 +61,8 @@ class SearchSampler(StudySampler):
         ``study.enqueue_trial(params, user_attrs={"baseline": True})``. Without a budget, the search
         goes on as long as the study does; see `certify`. A study that is run again with a larger
         budget goes on with the search if that was not over, else with its certificate alone. That
-        is then wrong with probability at most `delta` for each budget. A trial that fails is paid
-        for, and below the target it does not condemn its configuration: where most fail at the
-        lowest level, new ones begin above it. One whose worker dies counts at what others have
-        taken. With `checkpoints`, the objective keeps its checkpoint under `training_of`.
+        is then wrong with probability at most `delta` for each budget. With `checkpoints`, the
+        objective keeps its checkpoint under `training_of`.
 
     Examples
     --------
@@ -117,9 +115,8 @@ def training_of(trial: optuna.Trial) -> str:
     """Return a name for the training that a trial goes on with, to keep its checkpoint under.
 
     Trials of one configuration of a study at rising levels share it. Each evaluation for the
-    certificate, and of `certify`, has one of its own, since it has to begin anew, with a new seed.
-    Studies are told apart by their names: delete the checkpoints with a study. Call it after the
-    trial's first suggestion: before, and in studies of other samplers, it raises ValueError.
+    certificate has one of its own, since it begins anew. Delete the checkpoints with a study. Call
+    it after the trial's first suggestion: before, it raises ValueError.
 
     Parameters
     ----------

@@ -126,9 +126,6 @@ class StudySampler(BaseSampler):
             )
         return known
 
-    def reseed_rng(self) -> None:
-        """Do nothing: randomness comes from the seed and the trials, never from a shared state."""
-
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
@@ -358,7 +355,11 @@ class StudySampler(BaseSampler):
             progress = self.kind.progress(known)
             if progress.has_end and "cut short" not in known.trials.warned:
                 known.trials.warned.add("cut short")
-                _logger.warning(self.kind.cut_short(known, progress))
+                _logger.warning(
+                    f"optimize() ended before its sampler did, at {progress.spending}. Call "
+                    f"study.optimize again to go on; "
+                    f"print(study.sampler.{self.kind.answered_by}(study)) tells what is known."
+                )
 
     def _check_study(self, study: optuna.Study) -> None:
         if objection := self.objection_to(study):

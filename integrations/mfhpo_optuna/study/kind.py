@@ -139,18 +139,6 @@ class Kind(abc.ABC):
             f"{distribution}; change the arm, or what the objective suggests."
         )
 
-    def cut_short(self, known: Any, progress: Progress) -> str:
-        """Return what is left and what is known where an `optimize` ended before the end."""
-        leader = "there is no leader"
-        if progress.leader:
-            not_certified = ", not certified" if getattr(known.policy, "certifies", True) else ""
-            leader = f"the leader is {progress.leader}{not_certified}"
-        return (
-            f"optimize() ended before the race did, at {progress.spending}. So far {leader}. Call "
-            f"study.optimize again to go on; print(study.sampler.recommendation(study)) tells what "
-            f"is known."
-        )
-
     def attributes_outside(self, known: Any, trial: FrozenTrial) -> dict[str, Any]:
         """Return the user attributes of a trial that begins, but claims nothing."""
         return {}

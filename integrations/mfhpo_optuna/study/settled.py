@@ -70,18 +70,7 @@ class StopWhenSettled:
         return self._settling.is_settled(_values(study))
 
     def outlook(self, study: optuna.Study) -> Outlook:
-        """Return what the values of a study say about its next trials.
-
-        Parameters
-        ----------
-        study
-            A study with a single objective, whoever has run it.
-
-        Raises
-        ------
-        ValueError
-            If it has several objectives.
-        """
+        """Return what the values of a study say about its next trials; see `is_settled`."""
         check_instance("study", study, optuna.Study, "an optuna.Study")
         return self._settling.outlook(_values(study), signs_of(study)[0])
 

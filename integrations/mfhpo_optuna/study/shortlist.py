@@ -96,9 +96,8 @@ def shortlist_of(
         raise ValueError(
             f"study {study.study_name!r} has {len(configurations)} different configurations in "
             f"its {len(eligible)} trials that completed with a finite value, lie within their "
-            f"ranges and break no constraint; at least 2 are needed to tell which is best. Run "
-            f"more trials first (of those of mfhpo's own samplers, the ones at the target level "
-            f"count)."
+            f"ranges and break no constraint, at the target level; at least 2 are needed to tell "
+            f"which is best. Run more trials first."
         )
     sign = signs_of(study)[0]
     # Sorting keeps the order of equals: the first trial comes first, as in `study.best_trial`.
@@ -125,12 +124,7 @@ def shortlist_of(
     and_baseline = which = ""
     if len(kept) > n_best:
         and_baseline, which = " and the baseline", f", {cut(params_in_words(kept[-1].params))}"
-    why = "pruned, failed or infeasible"
-    if any(pull_note(trial) for trial in eligible):
-        why = "at lower levels, failed or infeasible"
-    n_outside = sum(_has_value(trial) and bool(outside_ranges(trial)) for trial in searched)
-    if n_outside:
-        why += f"; {n_outside} of them outside the objective's ranges"
+    why = "pruned, failed, infeasible, at lower levels or out of range"
     return StudyShortlist(
         candidates=tuple(candidates),
         luckiest=luckiest,

@@ -34,6 +34,12 @@ class _Note:
                 noted[each.name] = list(value) if isinstance(value, tuple) else value
         return noted
 
+    @classmethod
+    def of(cls, noted: Mapping[str, Any]) -> Any:
+        """Return the note that was written; TypeError if one of its fields lacks."""
+        known = {each.name: noted[each.name] for each in fields(cls) if each.name in noted}
+        return cls(**{n: tuple(v) if isinstance(v, list) else v for n, v in known.items()})
+
 
 @dataclass(frozen=True)
 class PullNote(_Note):
@@ -133,12 +139,12 @@ def read_attribute(of: optuna.Study | BaseTrial, key: str) -> Any:
         if isinstance(value, Mapping) and _PIECES in value:
             pieces = (attributes[f"{key}:{number}"] for number in range(value[_PIECES]))
             value = json.loads("".join(pieces))
-        value = _CHECKS[key](value)
+        if _CHECKS[key](value):
+            return _NOTES[key].of(value) if key in _NOTES else value
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
-        value = None
-    if value is None:
-        warn_of_attribute(of, key)
-    return value
+        pass  # what is wrong may raise any of these
+    warn_of_attribute(of, key)
+    return None
 
 
 def pull_note(trial: BaseTrial) -> PullNote | None:
@@ -233,30 +239,20 @@ def _is_number_or_none(value: Any) -> bool:
     return value is None or is_number(value)
 
 
-def _only(check: Check) -> Callable[[Any], Any]:
-    return lambda value: value if check(value) else None
+def _is_positive(value: Any) -> bool:
+    return is_number(value) and value > 0.0
 
 
-def _positive(value: Any) -> float | None:
-    return float(value) if is_number(value) and value > 0.0 else None
-
-
-def _seconds(value: Any) -> float | None:
-    # The clock may have been set back.
-    return max(0.0, float(value)) if is_number(value) and math.isfinite(value) else None
-
-
-def _fields(needed: str, /, **checks: Check) -> Callable[[Any], Any]:
-    """Return what reads a mapping with all `needed` fields, each as it should be."""
+def _fields(needed: str, /, **checks: Check) -> Check:
+    """Return what tells whether a mapping has all `needed` fields, each as it should be."""
     needs = set(needed.split())
 
-    def read(value: Any) -> Any:
-        is_whole = isinstance(value, Mapping) and needs <= value.keys()
-        if is_whole and all(checks[name](value[name]) for name in checks.keys() & value.keys()):
-            return value
-        return None
+    def check(value: Any) -> bool:
+        if not (isinstance(value, Mapping) and needs <= value.keys()):
+            return False
+        return all(checks[name](value[name]) for name in checks.keys() & value.keys())
 
-    return read
+    return check
 
 
 _BY_TYPE: dict[str, Check] = {
@@ -276,21 +272,10 @@ def _checks_of(note: type) -> dict[str, Check]:
     return {of.name: _BY_TYPE[str(of.type).removesuffix(" | None")] for of in fields(note)}
 
 
-def _noted(note: type) -> Callable[[Any], Any]:
-    """Return what reads a mapping as a note; it raises TypeError if one of its fields lacks."""
-    checks = _checks_of(note)
+_NOTES: dict[str, type[_Note]] = {ARM_KEY: PullNote, END_KEY: EndNote, LOST_KEY: EndNote}
 
-    def read(value: Any) -> Any:
-        known = {name: value[name] for name in checks if name in value}
-        if not all(checks[name](part) for name, part in known.items()):
-            return None
-        return note(**{n: tuple(p) if isinstance(p, list) else p for n, p in known.items()})
-
-    return read
-
-
-_CHECKS: dict[str, Callable[[Any], Any]] = {
-    ARM_KEY: _noted(PullNote),
+_CHECKS: dict[str, Check] = {
+    **{key: _fields("", **_checks_of(note)) for key, note in _NOTES.items()},
     QUERY_KEY: _fields(
         "", levels=partial(_are, _is_whole), profile=_is_point, **_checks_of(PullNote)
     ),
@@ -309,11 +294,11 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
         evaluations=_is_whole,
         candidates=partial(_are, lambda of: isinstance(of["name"], str) and of["name"] != ""),
     ),
-    SO_FAR_KEY: _only(_is_whole),
+    SO_FAR_KEY: _is_whole,
     CONCLUDED_KEY: _fields(
         "study order open", study=_is_name, order=_is_whole, open=partial(_are, _is_whole)
     ),
-    FIDELITY_KEY: _only(_is_name),
+    FIDELITY_KEY: _is_name,
     SAMPLER_KEY: _fields(
         "sampler arguments",
         sampler=_is_name,
@@ -332,16 +317,11 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
         candidates=partial(_are, lambda of: isinstance(of, (list, tuple)) and len(of) == 2),
         replicate=lambda name: name is None or _is_name(name),
     ),
-    LIMIT_KEY: _positive,
-    SECONDS_KEY: _seconds,
-    END_KEY: _noted(EndNote),
-    LOST_KEY: _noted(EndNote),
-    CENSORED_KEY: _positive,
-    MEMORY_KEY: _positive,
-    STORAGE_FAILED_KEY: _only(_is_whole),
-    ENFORCER_KEY: _only(_is_name),
+    LIMIT_KEY: _is_positive,
+    SECONDS_KEY: lambda value: is_number(value) and 0.0 <= value < math.inf,
+    CENSORED_KEY: _is_positive,
+    MEMORY_KEY: _is_positive,
+    STORAGE_FAILED_KEY: _is_whole,
+    ENFORCER_KEY: _is_name,
 }
-"""By attribute, a function that makes of its value what is read, or None if it is wrong.
-
-It may raise what `read_attribute` catches.
-"""
+"""By attribute, what tells whether its value is what is written; it may raise what is caught."""
