@@ -1,7 +1,4 @@
-"""LightGBM in a study whose fidelity is the number of rounds: trainings that go on.
-
-Needs LightGBM 4.5 or newer, which is imported when it is used.
-"""
+"""LightGBM (4.5 or newer) in a study whose fidelity is its rounds: trainings that go on."""
 
 from __future__ import annotations
 

@@ -60,8 +60,7 @@ class MFEliminationPruner(CurvePruner):
     ------
     ValueError, TypeError
         If an argument is out of its range or no number, the bounds grow with the step, no step is
-        left to check before `final_step`, or the study has several objectives. Where only the
-        trials show that none is left, a warning says so once for each study.
+        left to check before `final_step`, or the study has several objectives.
 
     Notes
     -----

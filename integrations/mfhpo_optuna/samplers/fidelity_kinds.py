@@ -63,8 +63,14 @@ class FidelityKind(Kind):
                 f"baseline of trial {trial.number}: {objection}; give one that the objective can "
                 "evaluate, in a new study."
             )
-        if known.trials.fidelity_distribution is None and known.trials.missing_fidelity:
-            raise ValueError(known.trials.missing_fidelity)
+        trials = known.trials
+        is_silent = trials.fidelity_distribution is None and trials.missing_fidelity
+        if is_silent and trials.n_without_fidelity >= self.most_without(known):
+            raise ValueError(trials.missing_fidelity)
+
+    def most_without(self, known: StudyExperiment) -> int:
+        """Return how many trials may give a value without asking for the fidelity."""
+        return 1
 
     def sure_value(self, known: StudyExperiment, bound: float) -> float | None:
         """Return the leader's least worth; a value at the target is needed, or other evidence."""
@@ -159,6 +165,10 @@ class RaceKind(FidelityKind):
         """Return which policy suits the race, and why."""
         n_arms, levels = len(known.experiment.runner.configurations), known.trials.levels
         return self.declared.choice(n_arms, levels, known.sign, searches=known.searches)
+
+    def most_without(self, known: StudyExperiment) -> int:
+        """Return how many trials may give a value without asking for the fidelity: one per arm."""
+        return max(1, len(known.experiment.runner.configurations))
 
 
 class SearchKind(FidelityKind):

@@ -204,9 +204,8 @@ class MFLUCBSampler(StudySampler):
     Raises
     ------
     ValueError, TypeError
-        As `IISESampler` does; for bias bounds of kind "order"; for a bound on the means that has no
-        part in `explore`; and, once the study's direction is known, if `second_no_worse_than` is
-        not worse than `best_no_better_than`.
+        As `IISESampler` does; for bias bounds of kind "order"; and for bounds on the means that
+        have no part in `explore`, or contradict each other.
 
     Examples
     --------

@@ -29,13 +29,11 @@ class SearchSampler(StudySampler):
     When to use it: as you would use TPE with Hyperband, for any space and a budget of some tens or
     hundreds of full evaluations. A model of all levels of the fidelity (`mfhpo.search.ModelSearch`)
     decides which configuration to begin and which to go on with. The end of the budget re-evaluates
-    the finalists from scratch. That gives the winner's value with an interval, and the probability
-    that another finalist is better.
+    the finalists from scratch.
 
     What it guarantees: with probability at least 1 - `delta`, no configuration of the shortlist is
     better than the certified one by more than `epsilon`. It says nothing about configurations
-    outside the shortlist. The intervals rest on the evaluations of the shortlist alone, never on
-    values that the search has selected. With `replicate` it is about the mean over replicates.
+    outside the shortlist. The intervals rest on the evaluations of the shortlist alone.
 
     Each trial is one evaluation of one configuration at one level of the fidelity, which the
     objective asks for like any other parameter. No pruner is needed: Optuna's default one, a

@@ -77,10 +77,9 @@ class StudySampler(BaseSampler):
         return dict(self._arguments)
 
     def recommendation(self, study: optuna.Study) -> Answer:
-        """Return the best answer so far, with its certificate as far as there is one.
+        """Return the best answer so far; ValueError if no trial has told the fidelity's levels.
 
-        The study was run with this sampler, or with one made with the same arguments. Raises
-        ValueError if no trial has told the levels of the fidelity yet.
+        The study was run with this sampler, or with one made with the same arguments.
         """
         with self._studies.lock:
             return self._begun(study, "there is nothing to recommend yet.").answer()

@@ -34,7 +34,8 @@ def value_for(
         replicates, block = known.trials.replicates, note.block
         assert replicates is not None
         assert block is not None
-        _find_out(known, asked, note)
+        for event in known.trials.found(asked, note):
+            known.experiment.apply(event)
         return replicates.of(block, distribution)
     values, arm = known.trials.values, known.trials.arm_of(note)
     params = values[arm].params
@@ -66,8 +67,8 @@ def _level_for(known: StudyExperiment, trial: FrozenTrial, note: PullNote) -> An
             f"range in every trial, give Fidelity({fidelity.name!r}, levels=[...]), or begin "
             f"another study."
         )
-    if not earlier:
-        _find_out(known, trial, note)
+    for event in () if earlier else known.trials.found(trial, note):
+        known.experiment.apply(event)
     index, number = note.fidelity, trial.number
     if index is None:
         if number not in known.levels_of:
@@ -75,12 +76,6 @@ def _level_for(known: StudyExperiment, trial: FrozenTrial, note: PullNote) -> An
             known.levels_of[number] = len(levels) - 1 if is_baseline(trial) else own
         index = known.levels_of[number]
     return levels[index]
-
-
-def _find_out(known: StudyExperiment, trial: FrozenTrial, note: PullNote) -> None:
-    """Tell the experiment what follows from how an objective asks for parameters."""
-    for event in known.trials.found(trial, note):
-        known.experiment.apply(event)
 
 
 class ArmsOnlyStudy(optuna.Study):

@@ -63,7 +63,8 @@ class Translation:
         self.levels = tuple(kind.fidelity.levels or ()) if kind.fidelity else ()
         self.fidelity_distribution: BaseDistribution | None = None
         self.replicates = None if kind.replicate is None else Replicates(kind.replicate, seed)
-        self.missing_fidelity = ""  # a sentence about the last trial that did not ask for it
+        self.n_without_fidelity = 0  # trials that gave a value and did not ask for it
+        self.missing_fidelity = ""  # a sentence about the last of them
         self.not_asked: list[str] = []  # what the last whole trial with a value did not ask for
         self.warned: set[str] = set()
         self.retried: set[int] = set()  # trials that others repeat
@@ -225,6 +226,7 @@ class Translation:
         fidelity = self.kind.fidelity
         if end.values and fidelity is not None and fidelity.name not in trial.params:
             name = fidelity.name
+            self.n_without_fidelity += 1
             self.missing_fidelity = (
                 f"fidelity={name!r}, but the objective did not ask for it in trial {id}; it asked "
                 f"for {sorted(trial.params)}. Call trial.suggest_int({name!r}, ...) or the like in "

@@ -114,7 +114,3 @@ class ProgressReport:
             sys.stderr.write("\n")
             sys.stderr.flush()
         self._has_line = False
-
-    def __getstate__(self) -> dict[str, object]:
-        # What is shown belongs to this process.
-        return self.__dict__ | {"_has_line": False}
