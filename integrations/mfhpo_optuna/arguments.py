@@ -95,11 +95,11 @@ class Settings:
         ]
         if noted.get("sampler") not in (None, self._sampler):
             names = ["sampler"]
+        differing = f"They differ in {', '.join(names)}. " if names else ""
         return (
-            f"is run with other arguments by another worker: {others[0]}. They differ in "
-            f"{', '.join(names)}. Give all workers the same arguments, or wait until the others "
-            f"have ended; a trial whose worker is dead ends with "
-            f"study.tell(number, state=optuna.trial.TrialState.FAIL)."
+            f"is run with other arguments by another worker: {others[0]}. {differing}Give all "
+            f"workers the same arguments, or wait until the others have ended; a trial of a dead "
+            f"worker ends with study.tell(number, state=optuna.trial.TrialState.FAIL)."
         )
 
 

@@ -110,9 +110,10 @@ def arms_only_study(study: optuna.Study, known: StudyExperiment) -> ArmsOnlyStud
     The trials are made anew only when something was told: each parameter of a trial asks for them.
     """
     if known.shown is None or known.shown[0] != known.n_told:
-        trials, search = [], known.policy and known.policy.search
-        for arm in search.finished_arms() if search else ():
-            what, value = known.values_of(arm), known.sign * search.mean(arm, search.target)
+        trials, policy = [], known.policy
+        for arm in () if policy is None else policy.search.finished_arms():
+            what, target = known.values_of(arm), policy.search.target
+            value = known.sign * policy.search.mean(arm, target)
             params = {name: what.params[name] for name in what.distributions}
             trial = create_trial(value=value, params=params, distributions=what.distributions)
             trial.number = arm
