@@ -1,6 +1,7 @@
 """The experiments of the studies that a sampler has read, and which workers may run them."""
 
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +15,7 @@ from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.study.trials.attributes import (
     SAMPLER_KEY,
     WORKER,
+    parameters_before,
     read_attribute,
     write_note,
 )
@@ -92,6 +94,12 @@ class Studies:
         """Have the first suggestion of a trial raise ValueError."""
         self._refused[(*_key_of(study), trial.number)] = refusal
         stop(study)
+        if parameters_before(trial) is not None:
+            warnings.warn(
+                f"{refusal} Trial {trial.number} is evaluated all the same, as Optuna asks no "
+                f"sampler for its parameters.",
+                stacklevel=5,
+            )
 
     def leave(self, study: optuna.Study) -> None:
         """Let others run a study with other arguments from now on."""

@@ -113,7 +113,7 @@ class Kind(abc.ABC):
         """Return whether an earlier answer, as recorded, says all that this one says."""
         if any(earlier.get(name) != now.get(name) for name in ("arm", "limit", "certified")):
             return False
-        if now["certified"]:
+        if now.get("certified"):
             # Workers that end after the certificate change the mean a little, but not the claim.
             return bool(earlier["delta"] <= now["delta"] and earlier["epsilon"] <= now["epsilon"])
         return bool(earlier["trials"] == now["trials"])

@@ -210,7 +210,7 @@ def test_a_certificate_is_refused_as_well(storage):
     tag["worker"] = another_process(os.getppid())
     storage.set_trial_user_attr(trial._trial_id, PULL, tag)
     for catch in ((), (Exception,)):
-        with pytest.raises(ValueError, match=rf"{REFUSED}.* They differ in budget, delta"):
+        with pytest.raises(ValueError, match=rf"{REFUSED}.* They differ in delta, budget"):
             certify(study, bowl, top=2, budget=60, delta=0.5, catch=catch)
     answers = [t for t in record.trials if CERTIFICATE_KEY in t.user_attrs]
     assert len(answers) == 1

@@ -240,7 +240,7 @@ def _is_number_or_none(value: Any) -> bool:
 
 
 def _is_positive(value: Any) -> bool:
-    return is_number(value) and value > 0.0
+    return is_number(value) and float(value) > 0.0
 
 
 def _fields(needed: str, /, **checks: Check) -> Check:
@@ -318,7 +318,7 @@ _CHECKS: dict[str, Check] = {
         replicate=lambda name: name is None or _is_name(name),
     ),
     LIMIT_KEY: _is_positive,
-    SECONDS_KEY: lambda value: is_number(value) and 0.0 <= value < math.inf,
+    SECONDS_KEY: lambda value: is_number(value) and 0.0 <= float(value) < math.inf,
     CENSORED_KEY: _is_positive,
     MEMORY_KEY: _is_positive,
     STORAGE_FAILED_KEY: _is_whole,
