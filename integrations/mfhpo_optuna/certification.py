@@ -153,8 +153,7 @@ def certify(
     ------
     ValueError
         For a study with several objectives or fewer than two configurations, for arguments out of
-        range, and for an objective that is not the study's: that asks for other parameters, or
-        not for the replicate.
+        range, and for an objective that asks for other parameters than the study's.
 
     Notes
     -----

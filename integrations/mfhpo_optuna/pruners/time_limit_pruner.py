@@ -21,8 +21,7 @@ class TimeLimitPruner(BasePruner):
     the two go together, so that an objective that reports can end in order.
 
     A trial that is told to stop for its time has the limit in its user attribute
-    ``"mfhpo:censored_at"``. A sampler learns from it that its value is censored rather than
-    bad; on a COMPLETE trial it means that the objective did not obey.
+    ``"mfhpo:censored_at"``: a sampler learns that its value is censored rather than bad.
 
     Parameters
     ----------

@@ -138,10 +138,9 @@ class IISESampler(StudySampler):
 class MFTopTwoSampler(StudySampler):
     """Finds and certifies the best configuration by pulling the leader and its nearest rival.
 
-    When to use it: for a certificate. All levels of two configurations are weighed together, and
-    cost goes where the decision is open, so that it usually certifies sooner than `IISESampler`,
-    which evaluates all that are left equally often. Use `IISESampler` for many workers, which need
-    no single leader to gather around, or to repeat published results.
+    When to use it: for a certificate. Cost goes where the decision is open, so that it usually
+    certifies sooner than `IISESampler`, which evaluates all that are left equally often. Use
+    `IISESampler` for many workers, or to repeat published results.
 
     Arguments, guarantee, trials, workers, resuming and errors are as described for `IISESampler`;
     its further options are `mfhpo.racing.options.MFTopTwoOptions`.
@@ -164,8 +163,7 @@ class MFGradSampler(StudySampler):
 
     When to use it: for a certificate at a very small `delta` and few configurations. It learns the
     best split of the cost among all pairs of configuration and level, which is asymptotically
-    optimal. It begins with one trial of every pair of those configurations that are left, and a
-    step takes more computing than one of `MFTopTwoSampler`, which is the better choice elsewhere.
+    optimal. A step takes more computing than one of `MFTopTwoSampler`, the better choice elsewhere.
 
     Arguments, guarantee, trials, workers, resuming and errors are as described for `IISESampler`,
     but with ``stop="published"`` delta is not proven. Its further options are

@@ -47,8 +47,7 @@ def draw_arms(
 ) -> list[Params]:
     """Draw different configurations that fill the space evenly: those of a Latin hypercube.
 
-    Each parameter takes a value from each of `n` equally likely parts of its range. Raises
-    TypeError if anything but a distribution is given.
+    Each parameter takes a value from each of `n` equally likely parts of its range.
 
     Parameters
     ----------

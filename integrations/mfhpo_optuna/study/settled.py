@@ -16,8 +16,8 @@ _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 class StopWhenSettled:
     """Stop a study once its next trials are unlikely to find something better.
 
-    It is a callback for any sampler and any number of workers, and keeps nothing: all it needs is
-    in the study. It takes the place of Optuna's terminator, which Optuna 5 has deprecated.
+    It is a callback for any sampler and any number of workers. It takes the place of Optuna's
+    terminator, which Optuna 5 has deprecated.
 
     Parameters
     ----------
