@@ -25,6 +25,7 @@ from mfhpo._validation import (
     check_name,
     check_number,
     shown,
+    unwrapped,
 )
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.certification import Certification
@@ -107,9 +108,8 @@ def certify(
         How many configurations to compare, at least 2, or 1 with a baseline: the best by their
         means in the study, and that of the best trial. None: at most 6, without those far below.
     baseline
-        The configuration in use today: a value for each parameter of the study. The answer says by
-        how much the winner is better, at least. None: that of the trial which
-        ``study.enqueue_trial(params, user_attrs={"baseline": True})`` has marked.
+        The configuration in use today, with a value for each parameter. None: that of the trial
+        which ``study.enqueue_trial(params, user_attrs={"baseline": True})`` has marked.
     timeout
         Seconds after which no evaluation is begun in this call. 0 evaluates nothing and answers
         from what is recorded. None: no limit.
@@ -132,8 +132,7 @@ def certify(
         See `mfhpo.certification.certification.Certification`. An evaluation fails if it raises what
         is in `catch`, returns NaN or infinity, or prunes itself.
     n_jobs, catch
-        As in ``study.optimize``. Several processes may also call `certify` with the same study at
-        the same time, and share the work.
+        As in ``study.optimize``. Several processes may also share the work.
     name
         Name of the study that records the evaluations; another name begins anew. None: derived
         from the study's name, `top` and its number of trials.
@@ -183,9 +182,11 @@ def certify(
         check_name("name", name, "the name of a study or None")
     if timeout is not None and check_number("timeout", timeout, " of seconds or None") != 0.0:
         timeout = check_limit("timeout", timeout)
-    check_count("n_jobs", n_jobs, -1, MOST_LEVELS)
-    # As Optuna takes it: a class, or any number of them.
-    caught: Any = tuple(catch) if isinstance(catch, Iterable) else (catch,)
+    if check_count("n_jobs", n_jobs, -1, MOST_LEVELS) == 0:
+        raise ValueError("n_jobs must be a number of threads, or -1 for one on each core, got 0.")
+    caught: Any = unwrapped(catch)  # as Optuna takes it: a class, or any number of them
+    is_one = isinstance(caught, str | bytes | Mapping) or not isinstance(caught, Iterable)
+    caught = (caught,) if is_one else tuple(caught)
     if not all(isinstance(each, type) and issubclass(each, BaseException) for each in caught):
         raise TypeError(f"catch must be exceptions such as (ValueError,), got {shown(catch)}.")
     if replicate is not None:
