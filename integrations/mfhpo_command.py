@@ -8,7 +8,7 @@ from mfhpo._validation.missing import missing
 def main() -> None:
     """Run the command, or say in one line what it lacks."""
     try:
-        from mfhpo_optuna.command_line.app import app
+        from mfhpo_optuna.command_line import app
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("mfhpo"):
             raise

@@ -39,8 +39,7 @@ _FREE = ("lease", "progress")
 
 _NOT_COMPARED = {"unknown": None}
 
-# Characters that are shown of an argument that JSON does not hold, and of one in a refusal.
-_SHOWN, _SHOWN_OF_EACH = 200, 60
+_SHOWN = 200  # characters of an argument that JSON does not hold
 
 
 class StandIn(RandomSampler):
@@ -60,15 +59,12 @@ class Settings:
     def __init__(self, sampler: BaseSampler, arguments: Mapping[str, Any]) -> None:
         self._sampler, self._given = type(sampler).__name__, arguments
         parameters = inspect.signature(type(sampler)).parameters.values()
-        self._defaults = _compared({each.name: _encoded(each.default) for each in parameters})
-        self._all = self._without_defaults({name: _encoded(arguments[name]) for name in arguments})
-        content = [STATE_VERSION, self._sampler, sorted(self._all.items())]
+        self._usual = _compared(to_json({each.name: each.default for each in parameters}))
+        compared = _compared(to_json(arguments)).items()
+        own = [(name, value) for name, value in compared if value != self._usual.get(name)]
+        content = [STATE_VERSION, self._sampler, sorted(own)]
         # The same for equal settings, in all processes; trials say by it how they were chosen.
         self.digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
-
-    def _without_defaults(self, encoded: Mapping[str, Any]) -> dict[str, Any]:
-        compared = _compared(encoded).items()
-        return {name: value for name, value in compared if value != self._defaults.get(name)}
 
     @cached_property
     def note(self) -> dict[str, Any]:
@@ -89,30 +85,22 @@ class Settings:
         """
         if not others or noted.get("digest") == self.digest:
             return ""
-        return (
-            f"is run with other arguments by another worker: {others[0]}. "
-            f"{self._differences(noted)}Give all workers the same arguments, or wait until the "
-            f"others have ended; a trial whose worker is dead ends with "
-            f"study.tell(number, state=optuna.trial.TrialState.FAIL)."
-        )
-
-    def _differences(self, noted: Mapping[str, Any]) -> str:
-        """Return in sentences how these differ from those that a study has noted, if known."""
-        if noted.get("sampler") != self._sampler:
-            return f"It has {noted.get('sampler')}, and this one {self._sampler}. "
         given = noted.get("arguments")
-        theirs = self._without_defaults(given if isinstance(given, Mapping) else {})
-        sentences = []
-        for name in {**theirs, **self._all}:
-            usual = self._defaults.get(name)
-            here, there = self._all.get(name, usual), theirs.get(name, usual)
-            if here == there or _NOT_COMPARED in (here, there):
-                continue
-            if _cut(here) == _cut(there):
-                sentences.append(f"Their {name} differ. ")
-            else:
-                sentences.append(f"It has {name}={_cut(there)}, and this one {name}={_cut(here)}. ")
-        return "".join(sentences)
+        theirs = _compared(given if isinstance(given, Mapping) else {})
+        mine, usual = _compared(to_json(self._given)), self._usual
+        names = [
+            name
+            for name in {**theirs, **mine}
+            if theirs.get(name, usual.get(name)) != mine.get(name, usual.get(name))
+        ]
+        if noted.get("sampler") not in (None, self._sampler):
+            names = ["sampler"]
+        differing = f"They differ in {', '.join(names)}. " if names else ""
+        return (
+            f"is run with other arguments by another worker: {others[0]}. {differing}Give all "
+            f"workers the same arguments, or wait until the others have ended; a trial of a dead "
+            f"worker ends with study.tell(number, state=optuna.trial.TrialState.FAIL)."
+        )
 
 
 def objection_to_version(note: Mapping[str, Any] | None) -> str:
@@ -120,12 +108,10 @@ def objection_to_version(note: Mapping[str, Any] | None) -> str:
     version = note.get("version", 1) if note else STATE_VERSION
     if version == STATE_VERSION:
         return ""
-    by, other = "mfhpo 0.1", "mfhpo 0.1.4"
-    if isinstance(version, int) and version > STATE_VERSION:
-        by, other = "a later mfhpo", "the later one"
     return (
-        f"was run by {by}, which writes version {version} of a study's state; this one knows "
-        f"version {STATE_VERSION} alone. Go on with {other}, or begin another study."
+        f"was run by another mfhpo, which writes version {version} of a study's state; this one "
+        f"knows version {STATE_VERSION} alone (mfhpo 0.1.4: 1). Go on with the other one, or begin "
+        f"another study."
     )
 
 
@@ -167,11 +153,6 @@ def _normal(encoded: Any) -> Any:
             return _NOT_COMPARED
         return {name: _normal(item) for name, item in encoded.items()}
     return encoded
-
-
-def _cut(encoded: Any) -> str:
-    text = json.dumps(encoded)
-    return text if len(text) <= _SHOWN_OF_EACH else f"{text[:_SHOWN_OF_EACH]}..."
 
 
 def _encoded(value: Any) -> Any:

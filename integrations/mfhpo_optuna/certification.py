@@ -1,20 +1,19 @@
 """`certify`: what the winner of a finished study is really worth.
 
-The best configurations are raced by `mfhpo.certification.certification`. Every new evaluation is a
-trial of a second study in the same storage, the record. So it is seen in the dashboard, goes on
-after a kill, and can be shared by several processes.
+Each new evaluation is a trial of a second study in the same storage, the record.
 """
 
-import itertools
+import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from dataclasses import replace
-from math import isfinite
 from typing import Any, TypeAlias
 
 import optuna
+from optuna.distributions import BaseDistribution
 from optuna.pruners import NopPruner
-from optuna.trial import TrialState
+from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import NoNoiseWarning
 from mfhpo._validation import (
@@ -29,18 +28,23 @@ from mfhpo._validation import (
     unwrapped,
 )
 from mfhpo.certification.certificate import Certificate
+from mfhpo.certification.certification import Certification
 from mfhpo.certification.choice import check_blocks
 from mfhpo.certification.plan import plan_of
+from mfhpo.experiment import Answer, ShortlistSettings
+from mfhpo.experiment.kinds.shortlist import ShortlistRunner
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import SigmaLike, as_fidelity
 from mfhpo.racing.text import params_in_words
-from mfhpo_optuna.kinds.record import RecordKind, noise_is_hidden
 from mfhpo_optuna.samplers.answer import add_answer
 from mfhpo_optuna.samplers.study_sampler import StudySampler
-from mfhpo_optuna.study.distributions import Replicates
+from mfhpo_optuna.study.arms import Params
+from mfhpo_optuna.study.distributions import Replicates, signs_of
 from mfhpo_optuna.study.forgotten import ForgottenReplicate, ForgottenReplicateWarning
-from mfhpo_optuna.study.loop.report import ProgressLike, say
+from mfhpo_optuna.study.kind import Kind
+from mfhpo_optuna.study.loop.report import Progress, ProgressLike, say
 from mfhpo_optuna.study.shortlist import StudyShortlist, shortlist_of
+from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.study.trials import attributes
 
 Objective: TypeAlias = Callable[[optuna.Trial], Any]
@@ -48,11 +52,7 @@ StudyCertificate: TypeAlias = Certificate
 
 
 class Replicate(optuna.Trial):
-    """A trial whose number is counted on from the search's trials.
-
-    Objectives that derive their seed from it would otherwise draw the search's noise
-    once more, whose luck has made the shortlist.
-    """
+    """A trial whose number is counted on from the search's trials, as seeds may derive from it."""
 
     def __init__(self, trial: optuna.Trial, first_number: int) -> None:
         # Made anew, it would ask the sampler for another pull.
@@ -89,11 +89,10 @@ def certify(
 ) -> Any:
     """Find out which of a finished study's best configurations is best, and what it is worth.
 
-    ``study.best_trial`` is the luckiest of many noisy trials: it promises too much, and another
-    configuration may be better. This evaluates the best `top` configurations again, as often as it
-    takes to tell which is best, and returns that one with its mean and an interval. With
-    probability at least 1 - `delta`, no configuration of the shortlist is better by more than
-    `epsilon`. It says nothing about configurations outside the shortlist.
+    ``study.best_trial`` is the luckiest of many noisy trials. This evaluates the best `top`
+    configurations again, as often as it takes to tell which is best. With probability at least 1 -
+    `delta`, no configuration of the shortlist is better by more than `epsilon`. It says nothing
+    about configurations outside the shortlist.
 
     Parameters
     ----------
@@ -106,14 +105,11 @@ def certify(
         seed or split in every call, such as `mfhpo_optuna.seed_of` gives. Its ``trial.number``
         goes on from the study's numbers, and its ``should_prune`` says no.
     top
-        How many configurations to compare, at least 2, or 1 with a baseline: the best by the mean
-        of their values in the study, that of the best trial among them. None: at most 6, without
-        those that repeats in the study have far below the best.
+        How many configurations to compare, at least 2, or 1 with a baseline: the best by their
+        means in the study, and that of the best trial. None: at most 6, without those far below.
     baseline
-        The configuration in use today: a value for each parameter of the study. It is compared with
-        the others, and the answer says by how much the winner is better than it, at least. None:
-        that of the trial which ``study.enqueue_trial(params, user_attrs={"baseline": True})`` has
-        marked, if there is one.
+        The configuration in use today, with a value for each parameter. None: that of the trial
+        which ``study.enqueue_trial(params, user_attrs={"baseline": True})`` has marked.
     timeout
         Seconds after which no evaluation is begun in this call. 0 evaluates nothing and answers
         from what is recorded. None: no limit.
@@ -127,20 +123,16 @@ def certify(
         are compared by their differences; the claim is about the mean over replicates, and of
         `sigma` only `Bounded` has a part in it. The values of ``suggest_int("fold", 0, 4)`` or of a
         categorical parameter are a finite set: the claim is about these, and exact once all were
-        used. For what is claimed before, see `replicates` of
-        `mfhpo.certification.certification.Certification`. None: evaluations are independent. A
-        parameter that looks like a replicate then gives a `ForgottenReplicateWarning`, and the
-        answer a notice.
-    delta, epsilon, sigma, measure
-        See `mfhpo.certification.certification.Certification`.
-    budget
-        See `mfhpo.certification.certification.Certification`. Evaluations of earlier calls count.
+        used. None: evaluations are independent. A parameter that looks like a replicate then gives
+        a `ForgottenReplicateWarning`, and the answer a notice.
+    delta, epsilon, sigma, budget, measure
+        See `mfhpo.certification.certification.Certification`. The evaluations of earlier calls are
+        part of the budget.
     max_failures
         See `mfhpo.certification.certification.Certification`. An evaluation fails if it raises what
         is in `catch`, returns NaN or infinity, or prunes itself.
     n_jobs, catch
-        As in ``study.optimize``. Several processes may also call `certify` with the same study at
-        the same time, and share the work.
+        As in ``study.optimize``. Several processes may also share the work.
     name
         Name of the study that records the evaluations; another name begins anew. None: derived
         from the study's name, `top` and its number of trials.
@@ -153,28 +145,22 @@ def certify(
     Returns
     -------
     StudyCertificate
-        ``print`` it. ``params``, ``mean``, ``interval``, ``certified``, ``within``; beside it
-        ``luckiest_result``, with what the study's best trial had promised (``promise``), and what
-        its configuration turned out to be worth; and ``baseline``.
+        ``print`` it. Its ``luckiest_result`` has what the study's best trial had promised, and
+        what that turned out to be worth.
 
     Raises
     ------
     ValueError
         For a study with several objectives or fewer than two configurations, for arguments out of
-        range, and for an objective that is not the study's: that asks for other parameters, or
-        not for the replicate.
+        range, and for an objective that asks for other parameters than the study's.
 
     Notes
     -----
     After Ctrl-C or a kill, call `certify` again with the same arguments: it goes on. `delta`,
-    `epsilon`, `budget` and `timeout` may differ, but not while other processes certify the same. A
-    study that has got more trials since makes another shortlist, and another record.
+    `epsilon`, `budget` and `timeout` may differ, but not while other processes certify the same.
 
-    What it costs depends on how close the best are: `plan` guesses it by the study's values. With
-    6 candidates and no `epsilon`, it takes about 45 evaluations where they differ by several
+    With 6 candidates and no `epsilon`, it takes about 45 evaluations where they differ by several
     standard deviations of the noise, and 150 where they are all the same.
-
-    More trials of the search for the same cost mostly find something better still.
 
     Examples
     --------
@@ -212,16 +198,16 @@ def certify(
     options |= {"sigma": sigma, "measure": measure, "max_failures": max_failures}
     # Among the study's parameters, there may be a replicate that is not declared.
     forgotten = ForgottenReplicate(() if shortlist.fidelity is None else (shortlist.fidelity,))
-    for trial in study.get_trials(deepcopy=False) if replicate is None else ():
-        value = trial.values[0] if trial.state == TrialState.COMPLETE else None
-        forgotten.learn(trial.params, trial.distributions, value)
-    kind = RecordKind(shortlist, options, forgotten)
-    in_blocks = {"blocks": replicate is not None, "replicates": _n_replicates(study, replicate)}
-    sign = 1.0 if study.direction == optuna.study.StudyDirection.MAXIMIZE else -1.0
-    planned = plan_of(shortlist, {**options, **in_blocks}, sign)
-    if in_blocks == {"blocks": True, "replicates": None}:
-        unknown = f"; if {replicate} has few values, all of them are exact"
-        planned = replace(planned, rests_on=f"{planned.rests_on}{unknown}")
+    n_replicates: int | None = None
+    for trial in study.get_trials(deepcopy=False):
+        if replicate is None:
+            value = trial.values[0] if trial.state == TrialState.COMPLETE else None
+            forgotten.learn(trial.params, trial.distributions, value)
+        elif replicate in trial.distributions:
+            n_replicates = Replicates(replicate, 0).count(trial.distributions[replicate])
+    kind = _RecordKind(shortlist, options, forgotten)
+    in_blocks = {"blocks": replicate is not None, "replicates": n_replicates}
+    planned = plan_of(shortlist, {**options, **in_blocks}, signs_of(study)[0])
     if check_flag("plan", plan):
         return planned
     if forgotten.notice:
@@ -242,7 +228,7 @@ def certify(
         if objection := sampler.objection_to_others(record):  # other processes certify the same
             raise ValueError(objection)
         known = sampler.known(record)
-        if noise_is_hidden(known):
+        if _contest(known).noise_is_hidden:
             warnings.warn(_HOW_TO_SEE_NOISE, NoNoiseWarning, stacklevel=2)
         elif known.is_over:
             add_answer(record, known)
@@ -258,41 +244,25 @@ def _open_record(
     name: str | None,
     only_reads: bool,
 ) -> optuna.Study:
-    """Open the study that records the evaluations, or begin it; who only reads does so in memory.
+    """Open the study of the evaluations, or begin it and write down what it is about.
 
-    A record whose evaluations had a fixed seed is left behind, since the objective may be mended.
+    Who only reads begins it in memory. ValueError if it is about something else already.
     """
     name = shortlist.name if name is None else name
-    known = optuna.get_all_study_names(study._storage)
-    names = (name if n == 1 else f"{name} ({n})" for n in itertools.count(1))
-    for called, following in itertools.pairwise(names):
-        options: dict[str, Any] = {"study_name": called, "sampler": sampler, "pruner": NopPruner()}
-        if called in known:
-            record = optuna.load_study(storage=study._storage, **options)
-        else:
-            options |= {"direction": study.direction, "load_if_exists": True}
-            storage = None if only_reads else study._storage
-            record = optuna.create_study(storage=storage, **options)
-        _note_shortlist(study, record, shortlist)
-        is_last = only_reads and following not in known
-        if is_last or not noise_is_hidden(sampler.known(record)):
-            break
-    return record
-
-
-def _note_shortlist(study: optuna.Study, record: optuna.Study, shortlist: StudyShortlist) -> None:
-    """Write down what a record is about; ValueError if it is about something else already."""
-    if record.directions != study.directions:
-        has, wanted = ([way.name.lower() for way in s.directions] for s in (record, study))
-        raise ValueError(
-            f"name={record.study_name!r} is a study with directions={has}, but study "
-            f"{study.study_name!r} has {wanted}; give another name."
-        )
+    is_new = name not in optuna.get_all_study_names(study._storage)
+    record = optuna.create_study(
+        storage=None if only_reads and is_new else study._storage,
+        study_name=name,
+        sampler=sampler,
+        pruner=NopPruner(),
+        direction=study.direction,
+        load_if_exists=True,
+    )
     about = {
         "study": study.study_name,
         "direction": study.direction.name,
         "candidates": [
-            [one.name, one.claim if isfinite(one.claim) else params_in_words(one.params)]
+            [one.name, one.claim if math.isfinite(one.claim) else params_in_words(one.params)]
             for one in shortlist.candidates
         ],
         "replicate": shortlist.replicate,
@@ -316,20 +286,114 @@ def _note_shortlist(study: optuna.Study, record: optuna.Study, shortlist: StudyS
             f"{[name for name, _ in noted['candidates']]}. Give another name=, or delete it with "
             f"optuna.delete_study."
         )
+    return record
 
+
+_GIVE_THE_SAME = "Give the objective that the study was run with."
 
 _HOW_TO_SEE_NOISE = (
     "every evaluation of a candidate gave exactly the same value, so nothing can be certified: the "
     "objective seems to use a fixed random seed or split. Draw a new one in every evaluation (seed "
-    "it with the replicate, with mfhpo_optuna.seed_of(trial), or not at all) and certify again; if "
-    "the objective really has no noise, say so with sigma=0"
+    "it with the replicate, with mfhpo_optuna.seed_of(trial), or not at all) and certify again "
+    "with another name=; if the objective really has no noise, say so with sigma=0"
 )
 
 
-def _n_replicates(study: optuna.Study, replicate: str | None) -> int | None:
-    """Return how many replicates there are; None if no trial of the study has told."""
-    asked = (trial.distributions.get(replicate or "") for trial in study.get_trials(deepcopy=False))
-    distribution = next(filter(None, asked), None)
-    if replicate is None or distribution is None:
-        return None
-    return Replicates(replicate, seed=0).count(distribution)
+class _RecordKind(Kind):
+    """Compares the candidates of a shortlist by new evaluations.
+
+    Options are tried at once, so that wrong ones raise before anything is recorded. `forgotten`
+    knows the trials that have made the shortlist.
+    """
+
+    is_whole = True
+    answers_so_far = False
+    about_pruning = "should_prune() says no here, so the objective itself has pruned it."
+
+    def __init__(
+        self, shortlist: StudyShortlist, options: Mapping[str, Any], forgotten: ForgottenReplicate
+    ) -> None:
+        self.replicate = shortlist.replicate
+        self._shortlist = shortlist
+        self._options = {**options, "blocks": self.replicate is not None}
+        self._forgotten = forgotten
+        ShortlistSettings(shortlist=shortlist, options=self._options).runner()
+
+    def given(self, seed: int) -> list[Params]:
+        """Return the candidates' parameters."""
+        return [candidate.params for candidate in self._shortlist.candidates]
+
+    def settings(self, common: Mapping[str, Any]) -> ShortlistSettings:
+        """Return the settings of the contest."""
+        return ShortlistSettings(shortlist=self._shortlist, options=self._options, **common)
+
+    def forgotten(self) -> ForgottenReplicate:
+        """Return what finds a forgotten replicate, which has seen the search's trials."""
+        return deepcopy(self._forgotten)
+
+    def check(self, known: StudyExperiment, trial: FrozenTrial, state: TrialState) -> None:
+        """Raise ValueError if the last evaluation was of something else than the study's trials."""
+        not_asked = known.trials.not_asked
+        if not_asked:
+            raise ValueError(
+                f"the objective did not ask for {', '.join(map(repr, not_asked))}, which the "
+                f"study's trials have. {_GIVE_THE_SAME}"
+            )
+
+    def objection_to_value(
+        self, known: StudyExperiment, arm: int, name: str, value: Any, how: BaseDistribution
+    ) -> str:
+        """Return why the objective cannot be the study's: other parameters, or other ranges."""
+        candidate = self._shortlist.candidates[arm]
+        if name in candidate.params:
+            return (
+                f"{name}={value!r} of {candidate.name} is not a value of the objective's "
+                f"{how}. {_GIVE_THE_SAME}"
+            )
+        return (
+            f"the objective asks for {name!r}, which {candidate.name} of the study does not have: "
+            f"its parameters are {sorted(candidate.params)}. {_GIVE_THE_SAME}"
+        )
+
+    def progress(self, known: StudyExperiment) -> Progress:
+        """Return candidates left, evaluations, and the leader with its interval."""
+        answer = known.answer().certificate
+        assert answer is not None
+        left = sum(one.standing not in ("worse", "failed") for one in answer.candidates)
+        leader = "none, every candidate failed"
+        if answer.winner is not None:
+            first = answer.candidates[answer.winner]
+            leader = f"{first.name}, {first.mean:.4g}, within {answer.within:.3g}"
+        total = answer.evaluations + (math.inf if answer.remaining is None else answer.remaining)
+        return Progress(
+            phase="certify",
+            configurations=f"{left}/{len(answer.candidates)} candidates left",
+            leader=leader,
+            spent=answer.evaluations,
+            total=total if math.isfinite(total) else None,
+            unit="evaluations",
+            is_guess=True,
+            has_end=False,  # `certify` returns what is known: nothing is cut short
+        )
+
+    def content(self, known: StudyExperiment, answer: Answer) -> dict[str, Any]:
+        """Return the certificate as the record has it, with what tells answers apart."""
+        assert answer.certificate is not None
+        told = answer.certificate.to_dict()
+        return {**told, "arm": answer.arm, "trials": told["evaluations"]}
+
+    def promise(self, known: StudyExperiment, answer: Answer) -> float:
+        """Return the mean of a certificate, and else the end of its interval, however wide."""
+        if answer.certified or answer.arm is None:
+            return answer.mean
+        return _contest(known).interval(answer.arm)[0 if known.sign > 0.0 else 1]
+
+    def lack(self, known: StudyExperiment, answer: Answer) -> str | None:
+        """Return why there is no answer; None where `certify` says that no noise is seen."""
+        return None if _contest(known).noise_is_hidden else super().lack(known, answer)
+
+
+def _contest(known: StudyExperiment) -> Certification:
+    runner = known.experiment.runner
+    assert isinstance(runner, ShortlistRunner)
+    return runner.contest

@@ -3,8 +3,8 @@ import numpy as np
 import optuna
 import pytest
 
-from mfhpo_optuna import SearchSampler, TimeLimitPruner
-from mfhpo_optuna.lightgbm import ReportRounds, train_from_checkpoint
+from mfhpo_optuna import SearchSampler
+from mfhpo_optuna.lightgbm import train_from_checkpoint
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 4))
@@ -15,69 +15,6 @@ PARAMS = {"objective": "l2", "verbose": -1, "num_threads": 1, "seed": 0}
 def data():
     train = lightgbm.Dataset(X[:200], Y[:200])
     return train, train.create_valid(X[200:], Y[200:])
-
-
-def trained(trial, rounds=9, callbacks=(), **options):
-    train, valid = data()
-    callbacks = [ReportRounds(trial), *callbacks]
-    options |= {"valid_sets": [train, valid], "callbacks": callbacks}
-    return lightgbm.train(PARAMS, train, rounds, **options)
-
-
-def one_trial(objective, **options):
-    study = optuna.create_study(**options)
-    study.optimize(objective, n_trials=1)
-    return study.trials[0]
-
-
-def test_rounds_are_steps():
-    history = {}
-    callbacks = [lightgbm.record_evaluation(history)]
-    trial = one_trial(lambda t: trained(t, callbacks=callbacks).best_score["valid_1"]["l2"])
-    expected = dict(enumerate(history["valid_1"]["l2"], 1))
-    assert trial.intermediate_values == expected
-    assert trial.value == expected[9]
-
-
-def test_steps_go_on_where_the_model_was_begun():
-    train, _ = data()
-    first = lightgbm.train(PARAMS, train, 5)
-    trial = one_trial(lambda t: trained(t, 3, init_model=first).num_trees())
-    assert list(trial.intermediate_values) == [6, 7, 8]
-    assert trial.value == 8
-
-
-def test_cross_validation_and_estimators():
-    def cross_validate(trial, eval_train_metric):
-        options = {"nfold": 3, "stratified": False, "eval_train_metric": eval_train_metric}
-        found = lightgbm.cv(PARAMS, data()[0], 3, callbacks=[ReportRounds(trial)], **options)
-        return found["valid l2-mean"][-1]
-
-    for eval_train_metric in (False, True):  # which is left out
-        trial = one_trial(lambda t, each=eval_train_metric: cross_validate(t, each))
-        assert list(trial.intermediate_values) == [1, 2, 3]
-        assert trial.intermediate_values[3] == trial.value
-
-    def fit(trial):
-        model = lightgbm.LGBMClassifier(n_estimators=4, verbose=-1, n_jobs=1)
-        measured = {"eval_set": [(X[200:], Y[200:] > 1)], "eval_metric": "auc"}
-        model.fit(X[:200], Y[:200] > 1, callbacks=[ReportRounds(trial, "auc")], **measured)
-        return model.best_score_["valid_0"]["auc"]
-
-    trial = one_trial(fit, direction="maximize")
-    assert trial.intermediate_values[4] == trial.value
-
-
-def test_pruner_stops_the_training():
-    class AfterThree(optuna.pruners.BasePruner):
-        def prune(self, study, trial):
-            return trial.last_step >= 3
-
-    trial = one_trial(lambda t: trained(t).num_trees(), pruner=AfterThree())
-    assert trial.state == optuna.trial.TrialState.PRUNED
-    assert trial.last_step == 3
-    limited = one_trial(lambda t: trained(t).num_trees(), pruner=TimeLimitPruner(limit=1e-9))
-    assert limited.user_attrs["mfhpo:censored_at"] == 1e-9
 
 
 def test_race_goes_on_from_checkpoints(tmp_path):

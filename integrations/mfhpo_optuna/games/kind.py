@@ -1,6 +1,5 @@
 """A game as a kind of experiment: its settings once it is known, and its words."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -77,14 +76,14 @@ class GameKind(Kind):
         """Return 0: profiles are chosen, and random ones while the game is not known."""
         return 0
 
-    def settings(self, study: optuna.Study, seed: int, lease: float | None) -> LateSettings:
+    def settings(self, common: Mapping[str, Any]) -> LateSettings:
         """Return the settings while no trial has told what the game is: each one is random."""
         return LateSettings(
             fidelity=f"all of {', '.join(self.players.parameters)}",
-            make=lambda levels: self.settings(study, seed, lease),
+            make=lambda levels: self.settings(common),
             candidates=None,
-            seed=seed,
-            lease_seconds=lease,
+            seed=common["seed"],
+            lease_seconds=common["lease_seconds"],
         )
 
     def objection_to(self, study: optuna.Study) -> str:
@@ -135,18 +134,3 @@ class GameKind(Kind):
         """Return what keeps a trial that claims nothing from being taken for an evaluation."""
         order, why = known.experiment.order, "the budget is spent"
         return {LOST_KEY: EndNote(trial.number, order, why=why, is_withdrawn=True).to_dict()}
-
-    def cut_short(self, known: StudyExperiment, progress: Progress) -> str:
-        """Return what is left and what is known where an `optimize` ended before the end."""
-        at_most = known.answer().at_most
-        believed = "nothing is known about what deviating would gain"
-        if math.isfinite(at_most):
-            believed = (
-                f"it is believed that nobody gains more than {at_most:.2g} standard deviations of "
-                f"an objective by deviating alone"
-            )
-        return (
-            f"optimize() ended before the budget was spent: {progress.left}. So far {believed}. "
-            f"Call study.optimize again to go on; print(study.sampler.equilibrium(study)) tells "
-            f"what is known."
-        )

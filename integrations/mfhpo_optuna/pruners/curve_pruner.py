@@ -160,9 +160,8 @@ class IISEPruner(CurvePruner):
     tell how noisy the values are, and every comparison then gets a margin for it. Without repeats
     there is none, and a lucky incumbent sets the bar.
 
-    Where bounds on what curves still gain are known, `MFEliminationPruner` takes them, and is then
-    never wrong. Works with any sampler, save those that run a race themselves, such as
-    `IISESampler`: there a pruned trial is one without a value.
+    Where bounds on what curves still gain are known, `MFEliminationPruner` takes them. Works with
+    any sampler, save those that run a race themselves, such as `IISESampler`.
 
     Parameters
     ----------
@@ -180,8 +179,6 @@ class IISEPruner(CurvePruner):
     Stopped trials and samplers that learn shift it. It is about all trials, not about those that
     would have won: where slow learners end higher, about half of the would-be winners were stopped
     at coverage 0.8 in a simulation. If late bloomers matter, raise `coverage` or `n_warmup_steps`.
-
-    A trial is not stopped while its latest report is NaN. All should report at the same steps.
     """
 
     def __init__(

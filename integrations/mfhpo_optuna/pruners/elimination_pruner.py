@@ -22,8 +22,8 @@ class MFEliminationPruner(CurvePruner):
     """Stop a trial when another one is surely better, by bounds on what curves still gain.
 
     A trial is one arm, trained through its fidelities with ``trial.report(value, step)``. The idea
-    is from "Multi-Fidelity Multi-Armed Bandits Revisited" (NeurIPS 2023), but this is not Algorithm
-    3 of that paper: see the notes.
+    is from "Multi-Fidelity Multi-Armed Bandits Revisited" (NeurIPS 2023); Algorithm 3 of that
+    paper, which compares values at the target, is `MFEliminationSampler`.
 
     **With declared bounds it is safe.** ``bias={step: bound}`` says that, from this step on, no
     reported value is farther than the bound from what the trial ends with. A trial stops when its
@@ -60,28 +60,17 @@ class MFEliminationPruner(CurvePruner):
     ------
     ValueError, TypeError
         If an argument is out of its range or no number, the bounds grow with the step, no step is
-        left to check before `final_step`, or the study has several objectives. Where only the
-        trials show that none is left, a warning says so once for each study.
+        left to check before `final_step`, or the study has several objectives.
 
     Notes
     -----
-    * `MFEliminationSampler` runs Algorithm 3, which compares values at the target. In the
-      heuristic, checked steps take the place of its phases, and W is measured instead of known.
-    * COMPLETE trials that reported the final step count against a trial, and RUNNING ones by what
-      they have shown so far, even if their worker has died. Give the storage a
-      ``heartbeat_interval``, so that Optuna marks such trials as failed. PRUNED trials count for
-      the spread W alone. Trials that end while `bias` lets them gain or lose are not finished.
-    * "Would have ended" is about arms' mean final values, and not about single noisy ones.
-    * Where a finished curve contradicts a bound beyond the noise, a `mfhpo.BiasContradictedWarning`
-      says so once for each checked step, and the bound is widened as far as the curves need.
-    * NaN counts as not reported, and values that are not finite do not count against others.
+    COMPLETE trials that reported the final step count against a trial, and RUNNING ones by what
+    they have shown so far, even if their worker has died: give the storage a
+    ``heartbeat_interval``. PRUNED trials count for the spread W alone. Trials that end while `bias`
+    lets them gain or lose are not finished.
 
-    Examples
-    --------
-    Accuracies that gain at most 0.5, 0.2 and 0.1 after epochs 1, 3 and 9, and never fall:
-
-    >>> from mfhpo_optuna import MFEliminationPruner
-    >>> pruner = MFEliminationPruner(bias={1: (0.0, 0.5), 3: (0.0, 0.2), 9: (0.0, 0.1)})
+    Where a finished curve contradicts a bound beyond the noise, a `mfhpo.BiasContradictedWarning`
+    says so once for each checked step, and the bound is widened as far as the curves need.
     """
 
     def __init__(

@@ -21,8 +21,7 @@ class TimeLimitPruner(BasePruner):
     the two go together, so that an objective that reports can end in order.
 
     A trial that is told to stop for its time has the limit in its user attribute
-    ``"mfhpo:censored_at"``. A sampler learns from it that its value is censored rather than
-    bad; on a COMPLETE trial it means that the objective did not obey.
+    ``"mfhpo:censored_at"``: a sampler learns that its value is censored rather than bad.
 
     Parameters
     ----------
@@ -37,9 +36,7 @@ class TimeLimitPruner(BasePruner):
     -----
     The clock is the wall clock of the process that runs the trial, from the start that Optuna
     noted. Below `time_limited` it is the clock of that, which leaves the sampler out: let the
-    pruner's limit be the smaller one if objectives are to end in order. As `pruner`,
-    `optuna.pruners.HyperbandPruner` does not get the trials of one bracket only, since Optuna looks
-    for it at the study itself.
+    pruner's limit be the smaller one if objectives are to end in order.
     """
 
     def __init__(self, limit: float | None = None, pruner: BasePruner | None = None) -> None:

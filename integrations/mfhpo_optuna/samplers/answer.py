@@ -1,31 +1,28 @@
 """The trials that a sampler adds so that ``study.best_trial`` shows the answer of its experiment.
 
 Optuna changes no finished trial, and its best trial is the feasible one with the best value. Single
-evaluations are infeasible, and answers are not. A later answer takes the place of earlier ones by
-its value, which is what it promises. Where an earlier one promised as much or more, the value is
-the next number beyond that; mean and interval are in its attributes.
+evaluations are infeasible, and answers are not. An answer's value is what it promises; where an
+earlier one promised as much or more, it is the next number beyond that.
 
 Until the end, an answer is not certified, and promises the pessimistic end of the leader's interval
 (`cautious_value` while that is infinite). Another one is added if another configuration leads, or
-if the same one promises more after twice as many evaluations. So the number of answers grows with
-the logarithm of the evaluations. Only the end takes the place of a certified answer.
+if the same one promises more after twice as many evaluations.
 """
 
 import math
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any, TypeAlias
 
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.trial import FrozenTrial, TrialState, create_trial
+from optuna.trial import FrozenTrial, create_trial
 
 from mfhpo.experiment import Answer
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.study.trials.attributes import (
-    ANSWERING_KEY,
     CERTIFICATE_KEY,
     CONCLUDED_KEY,
     LIMIT_KEY,
@@ -33,20 +30,14 @@ from mfhpo_optuna.study.trials.attributes import (
     attributes_for,
     certificate_of,
     read_attribute,
-    write_attribute,
 )
-from mfhpo_optuna.study.trials.processes import is_surely_dead, worker_name
 
 # The answers of all samplers are of one class.
 StudyRecommendation: TypeAlias = Answer
 SearchRecommendation: TypeAlias = Answer
 StudyLimitRecommendation: TypeAlias = Answer
 
-# Seconds that a worker is given to answer, since it may have died, and between two looks at it.
-_ANSWERING, _PERIOD = 2.0, 0.2
-
-# For so many evaluations each is looked at, and then every so many times as many.
-_EACH, _GROWTH = 50, 1.02
+_GROWTH = 1.02  # times as many evaluations as when it was last looked
 
 # How many times as many evaluations an arm needs to answer once more because it promises more.
 _MANY_MORE = 2.0
@@ -55,10 +46,10 @@ _MANY_MORE = 2.0
 def add_so_far(study: optuna.Study, known: StudyExperiment) -> None:
     """Add the answer before the end, if it is news; where there is one, look now and then."""
     n_told = known.n_told
-    is_due = _looks(n_told) > _looks(known.n_told_before) or not known.certificates
+    if known.certificates and n_told < _GROWTH * known.n_told_before:
+        return
     known.n_told_before = n_told
-    may_answer = is_due and known.kind.answers_so_far
-    if not may_answer or _promise_so_far(known) is None:
+    if not known.kind.answers_so_far or _promise_so_far(known) is None:
         return
     known.read(study)  # other workers may have said it meanwhile
     value, answer = _promise_so_far(known), known.answer()
@@ -88,13 +79,17 @@ def _promise_so_far(known: StudyExperiment) -> float | None:
     return sign * sure if says_more and math.isfinite(sure) else None
 
 
-def is_said(known: StudyExperiment) -> bool:
+def _is_said(known: StudyExperiment, answer: Answer) -> bool:
     """Return whether an earlier answer at the end claims the same."""
-    now = known.kind.content(known, known.answer())
+    now = known.kind.content(known, answer)
     final = [t for t in known.certificates if read_attribute(t, SO_FAR_KEY) is None]
-    # NaN is equal to nothing, and neither less nor more.
-    earlier = (defaultdict(lambda: math.nan, certificate_of(trial) or {}) for trial in final)
-    return any(known.kind.is_repeat(now, each) for each in earlier)
+    for trial in final:
+        content = certificate_of(trial) or {}
+        told = {name: value for name, value in content.items() if value is not None}
+        # NaN, in place of what is missing, is equal to nothing, and neither less nor more.
+        if known.kind.is_repeat(now, defaultdict(lambda: math.nan, told)):
+            return True
+    return False
 
 
 def add_answer(study: optuna.Study, known: StudyExperiment) -> None:
@@ -106,7 +101,7 @@ def add_answer(study: optuna.Study, known: StudyExperiment) -> None:
     if lack:
         warnings.warn(f"the race ended without an answer: {lack}", stacklevel=5)
         return
-    if is_said(known):
+    if _is_said(known, answer):
         return
     promised = known.kind.promise(known, answer)
     more = {}
@@ -162,40 +157,6 @@ def _add(
     )
     known.read(study)
     return value
-
-
-def wait_for_others(
-    study: optuna.Study, trial: FrozenTrial, sleep: Callable[[float], None]
-) -> None:
-    """Let workers in other processes answer first whose trials began earlier.
-
-    Those that come after the first look have seen this worker's note, and look for its answer.
-    """
-    me = worker_name()
-
-    def others() -> list[FrozenTrial]:
-        under_way = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
-        return [other for other in under_way if other.number != trial.number]
-
-    def may_answer(other: FrozenTrial) -> bool:
-        worker = read_attribute(other, ANSWERING_KEY)
-        return worker is not None and worker != me and not is_surely_dead(worker)
-
-    if not others():
-        return
-    write_attribute(study, trial, ANSWERING_KEY, me)
-    waits = any(map(may_answer, others()))
-    for _ in range(round(_ANSWERING / _PERIOD)):
-        if waits:
-            sleep(_PERIOD)
-            waits = any(may_answer(other) for other in others() if other.number < trial.number)
-
-
-def _looks(evaluations: int) -> int:
-    """Return how often answers were looked for, after so many evaluations."""
-    if evaluations <= _EACH:
-        return evaluations
-    return _EACH + int(math.log(evaluations / _EACH, _GROWTH))
 
 
 def _shown(known: StudyExperiment) -> FrozenTrial | None:

@@ -6,14 +6,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypedDict
 
-from optuna.samplers import BaseSampler
-
 from mfhpo import Policy, Problem
 from mfhpo.certification.choice import make_best_policy
 from mfhpo.experiment.kinds.race import DeclaredRace, MakePolicy
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import own_and_host
-from mfhpo_optuna.kinds.fidelity import RaceKind
+from mfhpo_optuna.samplers.fidelity_kinds import RaceKind
 from mfhpo_optuna.study.arms import ArmsLike
 from mfhpo_optuna.study.loop.report import ProgressLike
 
@@ -23,23 +21,20 @@ class SamplerOptions(TypedDict, total=False):
 
     Parameters
     ----------
-    arm_sampler
-        An Optuna sampler that draws the arms; it sees one trial per arm. None: a Latin hypercube.
     lease
         Seconds after which a running trial is given up and left out; the certificate assumes that
         its worker is dead. None: a race waits for it, for ten times as long as the slowest trial so
         far would have taken at its level, and at least a minute; then the study stops, not
         certified. A trial with a time limit is waited for a minute and twice the limit.
     progress
-        Where to show how the study gets on: phase, configurations, leader, what was spent, when it
-        ends. None: a line on standard error, if that is a terminal. True: elsewhere, too, as lines
-        of Optuna's log at level INFO. False: nowhere.
+        Where to show how the study gets on: phase, configurations, leader, what was spent. None: a
+        line on standard error, if that is a terminal. True: elsewhere, too, as lines of Optuna's
+        log at level INFO. False: nowhere.
     seed
         Makes arms and pilot repeatable. None: derived from the study's name, so that all workers
         of a study agree.
     """
 
-    arm_sampler: BaseSampler | None
     lease: float | None
     progress: ProgressLike
     seed: int | None
@@ -63,7 +58,7 @@ def race(
     compares = "" if make is make_best_policy else policy.__name__
     making = make or partial(_as_given, policy)
     declared = DeclaredRace.of(fidelity, own, given, making, compares)
-    kind = RaceKind(declared, arms, races=host["arm_sampler"] is not None)
+    kind = RaceKind(declared, arms)
     return {"kind": kind, "arguments": {"fidelity": fidelity, "arms": arms, **options}, **host}
 
 

@@ -30,7 +30,7 @@ from mfhpo.racing.options import (
     runs,
 )
 from mfhpo.regret import MFUCB, MFElimination
-from mfhpo_optuna.kinds.fidelity import RaceKind
+from mfhpo_optuna.samplers.fidelity_kinds import RaceKind
 from mfhpo_optuna.samplers.options import SamplerOptions, race
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.arms import ArmsLike
@@ -70,11 +70,8 @@ class IISESampler(StudySampler):
 
     With probability at least 1 - `delta`, the certified configuration is at most `epsilon` worse
     than the best arm, provided that what was declared is true. Noise that was not declared is
-    estimated, and the certificate says so. Without bounds on the bias, only values at the target
-    are evidence. A `budget` that does not pay for comparing all configurations there makes the race
-    a search (see `estimated_bias`): cheap levels choose the finalists, and the certificate is about
-    them alone. The answer is a `SearchRecommendation` then. Draw a new split or seed in every
-    evaluation: with a fixed one, the certificate is about that one alone.
+    estimated, and the certificate says so. Without bounds on the bias, see `estimated_bias`. Draw a
+    new split or seed in every evaluation, or the certificate is about the fixed one alone.
 
     Parameters
     ----------
@@ -93,31 +90,24 @@ class IISESampler(StudySampler):
     ------
     ValueError, TypeError
         For arguments out of range or of another kind, when the sampler is made or, for what depends
-        on the objective's distributions, in the first trial. A multi-objective study raises in its
-        first suggestion.
+        on the objective's distributions or the study, in the first trial.
 
     Notes
     -----
     Several workers, threads or processes, may run one study. A study in a database goes on where
-    it stopped: run the same code again. Only what an `arm_sampler` draws may then differ.
-
-    Values count in the order in which their trials began. If nothing is left to evaluate until a
-    trial under way ends, workers wait for it until its lease is over, and end their own trials as
-    pruned. Then the study stops without a certificate, and goes on when it is run again.
+    it stopped: run the same code again. Values count in the order in which their trials began. If
+    nothing is left to evaluate until a trial under way ends, workers wait for it until its lease is
+    over. Then the study stops without a certificate, and goes on when it is run again.
 
     An exception ends ``optimize`` unless it is caught: ``study.optimize(objective,
-    catch=(Exception,))``. Such a trial, or one that is interrupted, counts as failed. Nothing is
-    certified if the leader leaves the race because its trials fail.
+    catch=(Exception,))``. Such a trial, or one that is interrupted, counts as failed.
 
     **The best trial.** At the end the sampler adds one trial: the answer, which
     ``study.best_trial`` shows. Its value is the certificate's mean if it is certified, and else the
     pessimistic end of its interval. ``mfhpo:certificate`` among its user attributes has the rest.
     Single evaluations are marked as infeasible, so that none, however lucky, is the best trial.
-
-    From the first value at the target on, there are answers so far as well, for studies that are
-    stopped or killed. They are not certified and promise the pessimistic end of the interval at
-    that time; while that is infinite, the one of the average of all values at the target. An answer
-    that promises less than an earlier one has the next number beyond the earlier value.
+    From the first value at the target on, there are answers so far as well, which are not
+    certified. One that promises less than an earlier one has the next number beyond its value.
 
     Under ``study.ask`` and ``study.tell`` nothing stops by itself: ask until
     ``sampler.recommendation(study).finished``.
@@ -148,10 +138,9 @@ class IISESampler(StudySampler):
 class MFTopTwoSampler(StudySampler):
     """Finds and certifies the best configuration by pulling the leader and its nearest rival.
 
-    When to use it: for a certificate. All levels of two configurations are weighed together, and
-    cost goes where the decision is open, so that it usually certifies sooner than `IISESampler`,
-    which evaluates all that are left equally often. Use `IISESampler` for many workers, which need
-    no single leader to gather around, or to repeat published results.
+    When to use it: for a certificate. Cost goes where the decision is open, so that it usually
+    certifies sooner than `IISESampler`, which evaluates all that are left equally often. Use
+    `IISESampler` for many workers, or to repeat published results.
 
     Arguments, guarantee, trials, workers, resuming and errors are as described for `IISESampler`;
     its further options are `mfhpo.racing.options.MFTopTwoOptions`.
@@ -174,8 +163,7 @@ class MFGradSampler(StudySampler):
 
     When to use it: for a certificate at a very small `delta` and few configurations. It learns the
     best split of the cost among all pairs of configuration and level, which is asymptotically
-    optimal. It begins with one trial of every pair of those configurations that are left, and a
-    step takes more computing than one of `MFTopTwoSampler`, which is the better choice elsewhere.
+    optimal. A step takes more computing than one of `MFTopTwoSampler`, the better choice elsewhere.
 
     Arguments, guarantee, trials, workers, resuming and errors are as described for `IISESampler`,
     but with ``stop="published"`` delta is not proven. Its further options are
@@ -214,9 +202,8 @@ class MFLUCBSampler(StudySampler):
     Raises
     ------
     ValueError, TypeError
-        As `IISESampler` does; for bias bounds of kind "order"; for a bound on the means that has no
-        part in `explore`; and, once the study's direction is known, if `second_no_worse_than` is
-        not worse than `best_no_better_than`.
+        As `IISESampler` does; for bias bounds of kind "order"; and for bounds on the means that
+        have no part in `explore`, or contradict each other.
 
     Examples
     --------
@@ -245,13 +232,8 @@ class MFSampler(StudySampler):
     `choice` tells which and why. All workers of a study choose the same, as long as the arguments
     are the same, and so does a study that is resumed.
 
-    With a budget that does not pay for four evaluations of each configuration at the target, and
-    nothing declared about the bias of cheaper levels, these choose the finalists. A few planned
-    looks then compare the finalists by new evaluations (`mfhpo.search.BudgetedSearch`).
-
-    What it guarantees: what the chosen policy does. With ``aim="best arm"`` that is what
-    `IISESampler` describes. With the other aims nothing is certified; see `MFUCBSampler` and
-    `MFEliminationSampler`.
+    What it guarantees: with ``aim="best arm"`` what `IISESampler` describes. With the other aims
+    nothing is certified; see `MFUCBSampler` and `MFEliminationSampler`.
 
     Parameters
     ----------
@@ -274,11 +256,7 @@ class MFSampler(StudySampler):
         check_parts(options)
 
     def choice(self, study: optuna.Study) -> PolicyChoice:
-        """Return which policy was chosen for a study, and why.
-
-        Raises ValueError if no trial has told the levels of the fidelity yet, so that nothing is
-        chosen.
-        """
+        """Return which policy was chosen for a study, and why; ValueError before any was."""
         declare = "declare the levels in a Fidelity to have it chosen before the first trial."
         known = self._begun(study, f"no policy is chosen yet; {declare}")
         assert isinstance(self.kind, RaceKind)
@@ -304,12 +282,9 @@ class MFUCBSampler(StudySampler):
     Give a `budget`, or end ``optimize`` by ``n_trials`` or ``timeout``: without a budget the study
     goes on for ever. `recommendation` answers at any time. ``study.best_trial`` is the arm that is
     surest to be good, with the pessimistic end of its interval (infinite while nothing is certain)
-    for a value. It is added once something is known about the target, and again now and then: if
-    another arm leads, or the same one is surer to be good. Until the first evaluation at the
-    target, ``study.best_value`` and ``study.best_trial`` raise ValueError ("No feasible trials"):
-    in a callback, ask ``sampler.recommendation(study)``, or catch it. Arguments, trials, workers,
-    resuming and answers that promise less are as described for `IISESampler`; its further options
-    are `mfhpo.racing.options.MFUCBOptions`.
+    for a value. Until the first evaluation at the target, ``study.best_trial`` raises ValueError
+    ("No feasible trials"). Arguments, trials, workers and resuming are as described for
+    `IISESampler`; its further options are `mfhpo.racing.options.MFUCBOptions`.
 
     Parameters
     ----------
@@ -320,12 +295,6 @@ class MFUCBSampler(StudySampler):
     ------
     ValueError, TypeError
         For bias bounds of kind "order", and as `IISESampler` does.
-
-    Examples
-    --------
-    >>> from mfhpo_optuna import MFUCBSampler
-    >>> prices = [{"price": 3}, {"price": 4}, {"price": 5}]
-    >>> sampler = MFUCBSampler("visitors", prices, bias=[0, 0, 0], budget=3000)
     """
 
     def __init__(

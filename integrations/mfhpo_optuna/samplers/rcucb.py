@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
@@ -19,7 +18,7 @@ from mfhpo.racing.text import name_in_words
 from mfhpo_optuna.samplers.options import SamplerOptions
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.arms import ArmsLike, Params, given_arms
-from mfhpo_optuna.study.kind import Kind, Warn, common_settings
+from mfhpo_optuna.study.kind import Kind, Warn
 from mfhpo_optuna.study.loop.report import Progress
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.study.trials.attributes import (
@@ -52,8 +51,7 @@ class RCUCBSampler(StudySampler):
 
     The limit has to be enforced, by ``study.optimize(time_limited(objective))``, which stops any
     objective, or by `TimeLimitPruner`, for objectives that report while they run. A trial that is
-    stopped ends PRUNED; that it took longer than its limit is what the sampler learns from it.
-    Without an enforcer a warning says so, and trials that took longer count as stopped.
+    stopped ends PRUNED. Without an enforcer, trials that took longer count as stopped.
 
     The sampler maximises the sum of all gains: RCUCB of Bengs and Hüllermeier (2023). See
     `mfhpo.censored.options.LimitOptions` for what a gain is.
@@ -73,40 +71,23 @@ class RCUCBSampler(StudySampler):
     Raises
     ------
     TypeError, ValueError
-        For arguments of another kind or out of range; for a charge that is negative or decreases,
-        where limits are derived, at the latest once they are. A multi-objective study raises in its
-        first suggestion.
+        For arguments of another kind or out of range, and for a charge that is negative or
+        decreases: where limits are derived, at the latest once they are.
 
     Notes
     -----
-    **In the study.** A trial's user attributes are ``mfhpo:limit``, its limit; ``mfhpo:seconds``,
-    what it took; ``mfhpo:censored_at``, if it was stopped; and ``mfhpo:pull``, its arm. Stopped for
-    its memory, it counts as stopped at its limit of time; or as failed, while limits are being
-    derived and `longest` is not given.
+    A trial's user attributes are ``mfhpo:limit``, its limit; ``mfhpo:seconds``, what it took; and
+    ``mfhpo:censored_at``, if it was stopped. Stopped for its memory, it counts as stopped at its
+    limit of time; or as failed, while limits are being derived and `longest` is not given.
 
-    **The best trial.** `recommendation` answers at any time, `best_limit` with the limit alone. As
-    soon as a configuration leads, a trial is added for the one that is surest to gain much. It has
-    the pessimistic end of its interval, charges included, for a value, and its limit among its
-    user attributes. Others follow now and then, and once the horizon is reached (see
-    `IISESampler`). Where all trials of the configuration hang before they suggest anything, it has
-    no parameters. There is no answer while limits are derived, or while no `reward_range` is
-    declared and no two different values were seen. Without that range, a value before the end is no
-    better than the pessimistic end of the average reward, because early bounds rest on few values.
+    ``study.best_trial`` is the configuration that is surest to gain much. It has the pessimistic
+    end of its interval, charges included, for a value, and its limit among its user attributes.
+    There is none while limits are derived, or while no `reward_range` is declared and no two
+    different values were seen.
 
-    **Workers and resuming** are as described for `IISESampler`. An arm may be enqueued with
+    Workers and resuming are as described for `IISESampler`. An arm may be enqueued with
     ``study.enqueue_trial``; it runs with the largest limit, or with one that is given along:
     ``user_attrs={"mfhpo:limit": 60}``.
-
-    Examples
-    --------
-    Pass the objective to `time_limited`, as in ``study.optimize(time_limited(score))``:
-
-    >>> from mfhpo.censored import Linear
-    >>> from mfhpo_optuna import RCUCBSampler
-    >>> sampler = RCUCBSampler(
-    ...     [{"model": "quick"}, {"model": "slow"}], limits=[0.1, 0.2],
-    ...     cost=Linear(0.1), reward_range=(0, 1), horizon=25,
-    ... )
     """
 
     def __init__(
@@ -119,11 +100,7 @@ class RCUCBSampler(StudySampler):
         super().__init__(kind, {"arms": arms, "limits": check_limits(limits), **options}, **host)
 
     def best_limit(self, study: optuna.Study) -> float:
-        """Return the recommended time limit in seconds, of the recommended arm.
-
-        Raises ValueError if there is no answer yet: nothing was observed, or limits are still being
-        derived.
-        """
+        """Return the recommended time limit in seconds; ValueError while there is none yet."""
         return _best_limit(self, study)
 
 
@@ -203,14 +180,14 @@ class LimitKind(Kind):
         """Return the configurations, or how many are drawn."""
         return given_arms(self._arms, (), seed)
 
-    def settings(self, study: optuna.Study, seed: int, lease: float | None) -> LimitSettings:
+    def settings(self, common: Mapping[str, Any]) -> LimitSettings:
         """Return the settings of the choice of limits."""
         return LimitSettings(
-            candidates=self.given(seed),
+            candidates=self.given(common["seed"]),
             limits=self._limits,
             options=self.options,
             make=self._make,
-            **common_settings(study, seed, lease),
+            **common,
         )
 
     def stopped_at(self, trial: FrozenTrial, end: End, warn: Warn) -> float | None:
@@ -264,10 +241,6 @@ class LimitKind(Kind):
         is_declared = self.options["reward_range"] is not None
         return min(bound, math.inf if is_declared else cautious_value(known.at_target))
 
-    def promise(self, known: StudyExperiment, answer: Answer) -> float:
-        """Return the pessimistic end of the gain's interval."""
-        return answer.interval[0 if known.sign > 0.0 else 1]
-
     def lack(self, known: StudyExperiment, answer: Answer) -> str:
         """Return why there is no answer at the end, and what to do; "" if there is one."""
         if answer.arm is None:
@@ -278,28 +251,6 @@ class LimitKind(Kind):
             "the range of the values is unknown, because no two different ones were seen. Declare "
             "reward_range=(least, largest)."
         )
-
-    def is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
-        """Return whether an earlier answer, as recorded, says all that this one says."""
-        if (earlier["arm"], earlier["limit"]) != (now["arm"], now["limit"]):
-            return False
-        # Workers that end after the horizon change the bounds a little, but not the answer.
-        horizon = self.options["horizon"]
-        over = horizon is not None and earlier["trials"] >= horizon
-        return over or bool(earlier["trials"] == now["trials"])
-
-    def values_of_draws(self, known: StudyExperiment) -> list[tuple[int, float]]:
-        """Return the arms with their largest gains, or last values while limits are derived."""
-        policy, sign = known.policy, known.sign
-        if policy.piloting:
-            told = [each for each in known.experiment.history() if each.observation.has_value]
-            return sorted({each.pull.arm: sign * each.observation.value for each in told}.items())
-        gains = {arm: policy.estimate(arm) for arm in policy.active.tolist()}
-        return [
-            (arm, sign * float(np.nanmax(gain)))
-            for arm, gain in gains.items()
-            if not np.isnan(gain).all()
-        ]
 
     def progress(self, known: StudyExperiment) -> Progress:
         """Return arms in play, limits, share of stopped trials, and the leading pair."""

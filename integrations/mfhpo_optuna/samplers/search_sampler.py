@@ -12,7 +12,7 @@ from mfhpo._validation import check_instance
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import runs, with_defaults
 from mfhpo.search import BudgetedSearch, DeclaredSearch, SearchOptions
-from mfhpo_optuna.kinds.fidelity import SearchKind
+from mfhpo_optuna.samplers.fidelity_kinds import SearchKind
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.loop.report import ProgressLike
 from mfhpo_optuna.study.shortlist import as_results
@@ -29,25 +29,18 @@ class SearchSampler(StudySampler):
     When to use it: as you would use TPE with Hyperband, for any space and a budget of some tens or
     hundreds of full evaluations. A model of all levels of the fidelity (`mfhpo.search.ModelSearch`)
     decides which configuration to begin and which to go on with. The end of the budget re-evaluates
-    the finalists from scratch. That gives the winner's value with an interval, and the probability
-    that another finalist is better.
+    the finalists from scratch.
 
     What it guarantees: with probability at least 1 - `delta`, no configuration of the shortlist is
     better than the certified one by more than `epsilon`. It says nothing about configurations
-    outside the shortlist. The intervals rest on the evaluations of the shortlist alone, never on
-    values that the search has selected. With `replicate` it is about the mean over replicates.
+    outside the shortlist. The intervals rest on the evaluations of the shortlist alone.
 
     Each trial is one evaluation of one configuration at one level of the fidelity, which the
     objective asks for like any other parameter. No pruner is needed: Optuna's default one, a
     `MedianPruner`, is switched off, and `HyperbandPruner` does not go with it. When the budget is
-    spent or the answer is certified, the study stops, and ``study.best_trial`` is the answer. Its
-    value is the certificate's mean if it is certified, and else the pessimistic end of its
-    interval. Without a certificate it is the search's own mean, which is a lucky one. Where an
-    answer so far promised more, it is the next number beyond that; see `IISESampler`.
-
-    Until the first evaluation at the target, ``study.best_value`` and ``study.best_trial`` raise
-    ValueError ("No feasible trials"). In a callback, ask ``sampler.recommendation(study)``, or
-    catch it.
+    spent or the answer is certified, the study stops, and ``study.best_trial`` is the answer (see
+    `IISESampler`). Without a certificate its value is the search's own mean, which is a lucky one.
+    Until the first evaluation at the target, ``study.best_trial`` raises ValueError.
 
     Parameters
     ----------
@@ -66,10 +59,8 @@ class SearchSampler(StudySampler):
         ``study.enqueue_trial(params, user_attrs={"baseline": True})``. Without a budget, the search
         goes on as long as the study does; see `certify`. A study that is run again with a larger
         budget goes on with the search if that was not over, else with its certificate alone. That
-        is then wrong with probability at most `delta` for each budget. A trial that fails is paid
-        for, and below the target it does not condemn its configuration: where most fail at the
-        lowest level, new ones begin above it. One whose worker dies counts at what others have
-        taken. With `checkpoints`, the objective keeps its checkpoint under `training_of`.
+        is then wrong with probability at most `delta` for each budget. With `checkpoints`, the
+        objective keeps its checkpoint under `training_of`.
 
     Examples
     --------
@@ -111,11 +102,10 @@ class SearchSampler(StudySampler):
         super().__init__(
             SearchKind(declared, proposer is not None),
             {"fidelity": fidelity, **given, **options},
-            arm_sampler=proposer,
+            proposer=proposer,
             lease=lease,
             progress=progress,
             seed=seed,
-            drawn_by="proposer",
         )
 
 
@@ -123,9 +113,8 @@ def training_of(trial: optuna.Trial) -> str:
     """Return a name for the training that a trial goes on with, to keep its checkpoint under.
 
     Trials of one configuration of a study at rising levels share it. Each evaluation for the
-    certificate, and of `certify`, has one of its own, since it has to begin anew, with a new seed.
-    Studies are told apart by their names: delete the checkpoints with a study. Call it after the
-    trial's first suggestion: before, and in studies of other samplers, it raises ValueError.
+    certificate has one of its own, since it begins anew. Delete the checkpoints with a study. Call
+    it after the trial's first suggestion: before, it raises ValueError.
 
     Parameters
     ----------

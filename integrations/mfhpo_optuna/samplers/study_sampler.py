@@ -13,13 +13,13 @@ from optuna.pruners import HyperbandPruner, MedianPruner, NopPruner
 from optuna.samplers import BaseSampler, BruteForceSampler, GridSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo._validation import MOST_SEED, check_count, check_instance, check_limit, shown
+from mfhpo._validation import MOST_SEED, check_count, check_instance, check_limit
 from mfhpo.experiment import Answer, Assignment, Done, Refused, Wait
 from mfhpo_optuna.arguments import Settings
 from mfhpo_optuna.samplers import answer as answers
 from mfhpo_optuna.samplers.studies import Studies, stop
 from mfhpo_optuna.samplers.suggestions import arms_only_study, value_for
-from mfhpo_optuna.study.baseline import enqueue
+from mfhpo_optuna.study.arms import enqueue_baseline
 from mfhpo_optuna.study.distributions import check_choices, did_you_mean, drawn
 from mfhpo_optuna.study.kind import Kind
 from mfhpo_optuna.study.loop.ends import call_at_end, end_with_optimize, mark_if_spoilt, note_end
@@ -37,8 +37,8 @@ _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 class StudySampler(BaseSampler):
     """Runs an experiment on a study: each trial is one evaluation, and all state is in the trials.
 
-    Studies note the constructor's `arguments`. `drawn_by` is the name of the option `arm_sampler`;
-    for the others see `mfhpo_optuna.samplers.options.SamplerOptions`.
+    Studies note the constructor's `arguments`. A `proposer` draws the configurations; for the other
+    options see `mfhpo_optuna.samplers.options.SamplerOptions`.
     """
 
     _experiment: type[StudyExperiment] = StudyExperiment
@@ -52,24 +52,19 @@ class StudySampler(BaseSampler):
         kind: Kind,
         arguments: Mapping[str, Any],
         *,
-        arm_sampler: BaseSampler | None = None,
+        proposer: BaseSampler | None = None,
         lease: float | None = None,
         progress: ProgressLike = None,
         seed: int | None = None,
-        drawn_by: str = "arm_sampler",
     ) -> None:
-        if arm_sampler is not None and not isinstance(arm_sampler, BaseSampler):
+        right = "a sampler of Optuna such as TPESampler() or None"
+        check_instance("proposer", proposer, BaseSampler | None, right)
+        if isinstance(proposer, (GridSampler, BruteForceSampler)):
             raise TypeError(
-                f"{drawn_by} must be a sampler of Optuna such as TPESampler() or None, got "
-                f"{shown(arm_sampler)}."
+                f"proposer={type(proposer).__name__} enumerates a whole space and cannot draw "
+                f"single configurations; give another one such as RandomSampler()."
             )
-        if isinstance(arm_sampler, (GridSampler, BruteForceSampler)):
-            raise TypeError(
-                f"{drawn_by}={type(arm_sampler).__name__} enumerates a whole space and cannot draw "
-                f"single configurations; give another one such as RandomSampler(), or, to a "
-                f"sampler with arms, arms={{name: distribution}}: all of a small space."
-            )
-        self.kind, self._arguments, self._arm_sampler = kind, dict(arguments), arm_sampler
+        self.kind, self._arguments, self._proposer = kind, dict(arguments), proposer
         self._lease = check_limit("lease", lease)
         self._seed = None if seed is None else check_count("seed", seed, 0, MOST_SEED)
         self._progress = ProgressReport(progress)
@@ -82,10 +77,9 @@ class StudySampler(BaseSampler):
         return dict(self._arguments)
 
     def recommendation(self, study: optuna.Study) -> Answer:
-        """Return the best answer so far, with its certificate as far as there is one.
+        """Return the best answer so far; ValueError if no trial has told the fidelity's levels.
 
-        The study was run with this sampler, or with one made with the same arguments. Raises
-        ValueError if no trial has told the levels of the fidelity yet.
+        The study was run with this sampler, or with one made with the same arguments.
         """
         with self._studies.lock:
             return self._begun(study, "there is nothing to recommend yet.").answer()
@@ -131,28 +125,25 @@ class StudySampler(BaseSampler):
             )
         return known
 
-    def reseed_rng(self) -> None:
-        """Do nothing: randomness comes from the seed and the trials, never from a shared state."""
-
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """Return the parameters that `arm_sampler` draws together; none without it."""
+        """Return the parameters that `proposer` draws together; none without it."""
         self._check_study(study)
         with self._studies.lock:
             known = self._studies.of(study)
             note = known.under_way.claims.get(trial.number)
-            if self._arm_sampler is None or note is None:
+            if self._proposer is None or note is None:
                 return {}
             if known.is_resumed:
                 # A seeded sampler would repeat the draws that an earlier process made.
-                self._arm_sampler.reseed_rng()
+                self._proposer.reseed_rng()
                 known.is_resumed = False
             values = known.trials.values
             if values.is_declared or values[note.arm].params:
                 return {}  # another trial has decided what the arm is
             view = arms_only_study(study, known)
-            space = self._arm_sampler.infer_relative_search_space(view, trial)
+            space = self._proposer.infer_relative_search_space(view, trial)
             return {name: d for name, d in space.items() if name not in self.kind.owned}
 
     def sample_relative(
@@ -161,10 +152,10 @@ class StudySampler(BaseSampler):
         """Return values of the parameters in the search space."""
         if not search_space:
             return {}
-        if self._arm_sampler is not None:
+        if self._proposer is not None:
             with self._studies.lock:
                 view = arms_only_study(study, self._studies.of(study))
-            return self._arm_sampler.sample_relative(view, trial, search_space)
+            return self._proposer.sample_relative(view, trial, search_space)
         return {
             name: self.sample_independent(study, trial, name, distribution)
             for name, distribution in search_space.items()
@@ -195,7 +186,7 @@ class StudySampler(BaseSampler):
             )
         if self.objection_to(study):
             return  # the first suggestion raises; raising here would leave the trial running
-        enqueue(study, self.kind.baseline)
+        enqueue_baseline(study, self.kind.baseline)
         call_at_end(study, self, lambda error: self._ended(study, error))
         try:
             refusal = self._studies.objection_to_others(study, trial.number, self._sleep)
@@ -245,7 +236,7 @@ class StudySampler(BaseSampler):
             if not (is_over := known.is_over):
                 answers.add_so_far(study, known)
         if is_over:
-            self._conclude(study, trial)
+            self._conclude(study)
             stop(study)
 
     def _reply(self, study: optuna.Study, trial: FrozenTrial) -> Reply:
@@ -315,7 +306,7 @@ class StudySampler(BaseSampler):
                 stacklevel=5,
             )
         if is_last:
-            self._conclude(study, trial)
+            self._conclude(study)
 
     def _value_for(
         self, study: optuna.Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
@@ -329,20 +320,14 @@ class StudySampler(BaseSampler):
         # Without a block, it began when the study had no replicate, and does not count.
         if note is None or (name == kind.replicate and note.block is None):
             return drawn(self._seed or 0, trial.number, name, distribution)
-        return value_for(study, known, trial, note, name, distribution, self._arm_sampler)
+        return value_for(study, known, trial, note, name, distribution, self._proposer)
 
-    def _conclude(self, study: optuna.Study, trial: FrozenTrial) -> None:
+    def _conclude(self, study: optuna.Study) -> None:
         """Add the trial that ``study.best_trial`` is to show, unless another worker has done so."""
         with self._studies.lock:
-            is_said = answers.is_said(self._read(study))
-        try:
-            if not is_said:
-                answers.wait_for_others(study, trial, self._sleep)
-        finally:  # also after Ctrl-C
-            with self._studies.lock:
-                known = self._read(study)
-                answers.add_answer(study, known)
-                self._progress.show(lambda: self.kind.progress(known), is_last=True)
+            known = self._read(study)
+            answers.add_answer(study, known)
+            self._progress.show(lambda: self.kind.progress(known), is_last=True)
 
     def _mark_as_no_answer(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Keep a single noisy value from being the best trial, which must break no constraint."""
@@ -369,7 +354,11 @@ class StudySampler(BaseSampler):
             progress = self.kind.progress(known)
             if progress.has_end and "cut short" not in known.trials.warned:
                 known.trials.warned.add("cut short")
-                _logger.warning(self.kind.cut_short(known, progress))
+                _logger.warning(
+                    f"optimize() ended before its sampler did, at {progress.spending}. Call "
+                    f"study.optimize again to go on; "
+                    f"print(study.sampler.{self.kind.answered_by}(study)) tells what is known."
+                )
 
     def _check_study(self, study: optuna.Study) -> None:
         if objection := self.objection_to(study):

@@ -9,7 +9,7 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from mfhpo_optuna.study.baseline import is_baseline
+from mfhpo_optuna.study.arms import is_baseline
 from mfhpo_optuna.study.distributions import contains, described, drawn, levels_in, own_value
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.study.trials.attributes import PullNote
@@ -22,7 +22,7 @@ def value_for(
     note: PullNote,
     name: str,
     distribution: BaseDistribution,
-    arm_sampler: BaseSampler | None,
+    proposer: BaseSampler | None,
 ) -> Any:
     """Return the value of a parameter: the configuration's, or what the sampler decides."""
     kind = known.kind
@@ -34,14 +34,15 @@ def value_for(
         replicates, block = known.trials.replicates, note.block
         assert replicates is not None
         assert block is not None
-        _find_out(known, asked, note)
+        for event in known.trials.found(asked, note):
+            known.experiment.apply(event)
         return replicates.of(block, distribution)
     values, arm = known.trials.values, known.trials.arm_of(note)
     params = values[arm].params
     value, is_missing = None, kind.is_whole and name not in params
-    if arm_sampler is not None and name not in params:
+    if proposer is not None and name not in params:
         view = arms_only_study(study, known)
-        params[name] = arm_sampler.sample_independent(view, trial, name, distribution)
+        params[name] = proposer.sample_independent(view, trial, name, distribution)
     if not is_missing:
         value = params.setdefault(name, values.planned(arm, name, distribution, note.point))
         if contains(distribution, value):
@@ -66,28 +67,15 @@ def _level_for(known: StudyExperiment, trial: FrozenTrial, note: PullNote) -> An
             f"range in every trial, give Fidelity({fidelity.name!r}, levels=[...]), or begin "
             f"another study."
         )
-    if not earlier:
-        _find_out(known, trial, note)
+    for event in () if earlier else known.trials.found(trial, note):
+        known.experiment.apply(event)
     index, number = note.fidelity, trial.number
     if index is None:
         if number not in known.levels_of:
             own = known.experiment.level_of(str(number))
             known.levels_of[number] = len(levels) - 1 if is_baseline(trial) else own
         index = known.levels_of[number]
-    level = levels[index]
-    if not contains(distribution, level):
-        raise ValueError(
-            f"the race needs {fidelity.name}={level!r}, which the objective's {distribution} "
-            f"does not allow; suggest {fidelity.name!r} with the same range in every trial, "
-            f"one that contains all levels {list(levels)}."
-        )
-    return level
-
-
-def _find_out(known: StudyExperiment, trial: FrozenTrial, note: PullNote) -> None:
-    """Tell the experiment what follows from how an objective asks for parameters."""
-    for event in known.trials.found(trial, note):
-        known.experiment.apply(event)
+    return levels[index]
 
 
 class ArmsOnlyStudy(optuna.Study):
@@ -122,9 +110,10 @@ def arms_only_study(study: optuna.Study, known: StudyExperiment) -> ArmsOnlyStud
     The trials are made anew only when something was told: each parameter of a trial asks for them.
     """
     if known.shown is None or known.shown[0] != known.n_told:
-        trials = []
-        for arm, value in known.kind.values_of_draws(known):
-            what = known.values_of(arm)
+        trials, policy = [], known.policy
+        for arm in () if policy is None else policy.search.finished_arms():
+            what, target = known.values_of(arm), policy.search.target
+            value = known.sign * policy.search.mean(arm, target)
             params = {name: what.params[name] for name in what.distributions}
             trial = create_trial(value=value, params=params, distributions=what.distributions)
             trial.number = arm

@@ -10,6 +10,7 @@ from numbers import Integral
 from typing import Any, TypeAlias
 
 import numpy as np
+import optuna
 from optuna.distributions import (
     BaseDistribution,
     CategoricalDistribution,
@@ -30,11 +31,15 @@ from mfhpo._validation import (
 )
 from mfhpo.knowledge.fidelity import native
 from mfhpo_optuna.study.distributions import contains, described, drawn, from_unit, value_at
+from mfhpo_optuna.study.trials.attributes import certificate_of, parameters_before
 
 Params: TypeAlias = dict[str, Any]
 ArmsLike: TypeAlias = int | Sequence[Mapping[str, Any]] | Mapping[str, BaseDistribution]
 
 _DEFAULT_NUMBER = 32
+
+BASELINE_KEY = "baseline"
+"""The user attribute that is True for the trial of the configuration in use today."""
 
 
 def draw_arms(
@@ -42,8 +47,7 @@ def draw_arms(
 ) -> list[Params]:
     """Draw different configurations that fill the space evenly: those of a Latin hypercube.
 
-    Each parameter takes a value from each of `n` equally likely parts of its range. Raises
-    TypeError if anything but a distribution is given.
+    Each parameter takes a value from each of `n` equally likely parts of its range.
 
     Parameters
     ----------
@@ -263,3 +267,35 @@ def outside_ranges(trial: FrozenTrial) -> set[str]:
     """Return the parameters of a trial out of their ranges, as enqueued and added ones may be."""
     asked = trial.distributions
     return {name for name, value in trial.params.items() if not contains(asked[name], value)}
+
+
+def is_baseline(trial: FrozenTrial) -> bool:
+    """Return whether a trial is marked as the baseline, and was evaluated as it was given."""
+    is_marked = trial.user_attrs.get(BASELINE_KEY) is True and certificate_of(trial) is None
+    return is_marked and not (trial.state.is_finished() and fault_of_baseline(trial))
+
+
+def fault_of_baseline(trial: FrozenTrial) -> str:
+    """Return what is wrong with the parameters that a baseline was given, "" for nothing."""
+    if trial.user_attrs.get(BASELINE_KEY) is not True or not trial.params:
+        return ""
+    given: Params = trial.system_attrs.get("fixed_params", trial.params)
+    if not given:
+        return "it has no parameters"
+    if missing := sorted(given.keys() - trial.params.keys()):
+        return f"the objective does not ask for {missing[0]!r}"
+    wrong = (name for name in given if not contains(trial.distributions[name], given[name]))
+    name = next(wrong, None)
+    return "" if name is None else f"{name}={given[name]!r} is not in {trial.distributions[name]}"
+
+
+def enqueue_baseline(study: optuna.Study, params: Mapping[str, Any] | None) -> None:
+    """Enqueue the baseline, if there is one, unless a trial of the study is marked as such."""
+    if params is not None and not any(map(is_baseline, study.get_trials(deepcopy=False))):
+        study.enqueue_trial(dict(params), user_attrs={BASELINE_KEY: True})
+
+
+def marked_baseline(study: optuna.Study) -> Params | None:
+    """Return the parameters of the last trial that is marked; None without one."""
+    trials = [*filter(is_baseline, study.get_trials(deepcopy=False))]
+    return trials[-1].params or parameters_before(trials[-1]) if trials else None

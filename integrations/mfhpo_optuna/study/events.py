@@ -10,8 +10,7 @@ from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo.experiment import Assignment, Begun, Ended, Event, Found, Lost, key_of
-from mfhpo_optuna.study.arms import Params, Values, outside_ranges
-from mfhpo_optuna.study.baseline import is_baseline
+from mfhpo_optuna.study.arms import Params, Values, is_baseline, outside_ranges
 from mfhpo_optuna.study.distributions import (
     Replicates,
     described,

@@ -10,12 +10,11 @@ import optuna
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo.experiment import Answer, Assignment
+from mfhpo.experiment import Answer
 from mfhpo.experiment.kinds.runner import Settings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.search.declared import has_levels
 from mfhpo_optuna.study.arms import Params
-from mfhpo_optuna.study.distributions import described, signs_of
 from mfhpo_optuna.study.forgotten import ForgottenReplicate
 from mfhpo_optuna.study.loop.report import Progress
 from mfhpo_optuna.study.trials import attributes
@@ -58,8 +57,8 @@ class Kind(abc.ABC):
         """Return the configurations, or how many are drawn so that they fill the space evenly."""
 
     @abc.abstractmethod
-    def settings(self, study: optuna.Study, seed: int, lease: float | None) -> Settings:
-        """Return the settings of the experiment."""
+    def settings(self, common: Mapping[str, Any]) -> Settings:
+        """Return the settings of the experiment, with those that all kinds have."""
 
     def stopped_at(self, trial: FrozenTrial, end: End, warn: Warn) -> float | None:
         """Return the limit at which a trial was stopped; None if it was not."""
@@ -81,10 +80,6 @@ class Kind(abc.ABC):
     def forgotten(self) -> ForgottenReplicate:
         """Return what finds a replicate that was not declared."""
         return ForgottenReplicate(self.owned)
-
-    def attributes(self, assignment: Assignment) -> dict[str, Any]:
-        """Return further user attributes of a trial that begins."""
-        return {}
 
     def trusts_seconds(self, trial: FrozenTrial) -> bool:
         """Return whether the seconds that a trial has noted are its own."""
@@ -116,9 +111,9 @@ class Kind(abc.ABC):
 
     def is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
         """Return whether an earlier answer, as recorded, says all that this one says."""
-        if (earlier["arm"], earlier["certified"]) != (now["arm"], now["certified"]):
+        if any(earlier.get(name) != now.get(name) for name in ("arm", "limit", "certified")):
             return False
-        if now["certified"]:
+        if now.get("certified"):
             # Workers that end after the certificate change the mean a little, but not the claim.
             return bool(earlier["delta"] <= now["delta"] and earlier["epsilon"] <= now["epsilon"])
         return bool(earlier["trials"] == now["trials"])
@@ -133,10 +128,6 @@ class Kind(abc.ABC):
         """Return the least worth of the leader, maximised; None if it is not to be shown."""
         return bound
 
-    def values_of_draws(self, known: Any) -> list[tuple[int, float]]:
-        """Return arms and their comparable values, for another sampler that draws arms."""
-        return []
-
     def objection_to_value(
         self, known: Any, arm: int, name: str, value: Any, distribution: BaseDistribution
     ) -> str:
@@ -146,18 +137,6 @@ class Kind(abc.ABC):
         return (
             f"{self.arms_option}[{arm}][{name!r}]={value!r} is not a value of the objective's "
             f"{distribution}; change the arm, or what the objective suggests."
-        )
-
-    def cut_short(self, known: Any, progress: Progress) -> str:
-        """Return what is left and what is known where an `optimize` ended before the end."""
-        leader = "there is no leader"
-        if progress.leader:
-            not_certified = ", not certified" if getattr(known.policy, "certifies", True) else ""
-            leader = f"the leader is {progress.leader}{not_certified}"
-        return (
-            f"optimize() ended before the race did: {progress.left}. So far {leader}. Call "
-            f"study.optimize again to go on; print(study.sampler.recommendation(study)) tells what "
-            f"is known."
         )
 
     def attributes_outside(self, known: Any, trial: FrozenTrial) -> dict[str, Any]:
@@ -173,13 +152,3 @@ class Kind(abc.ABC):
     def announcement(self, known: Any) -> str:
         """Return what the log is to say once about how a study is run; empty for nothing."""
         return ""
-
-
-def common_settings(study: optuna.Study, seed: int, lease: float | None) -> dict[str, Any]:
-    """Return the settings that all kinds with one objective have."""
-    return {
-        "seed": seed,
-        "sign": signs_of(study)[0],
-        "lease_seconds": lease,
-        "describe": described,
-    }

@@ -33,13 +33,7 @@ def enqueue_portfolio(
         The ranges that the objective asks for, as Optuna's distributions by your names. Numbers
         outside a range are moved to its end. What a range has no number or choice for, such as
         ``gamma="scale"`` among numbers, is left out, so that the sampler draws it. None: values
-        are enqueued as they are, and Optuna warns about those out of range; what is a number in
-        other configurations is left out where it is none.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is wrong.
+        are enqueued as they are; what is a number elsewhere is left out where it is none.
 
     Examples
     --------

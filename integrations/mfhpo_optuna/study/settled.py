@@ -16,8 +16,8 @@ _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 class StopWhenSettled:
     """Stop a study once its next trials are unlikely to find something better.
 
-    It is a callback for any sampler and any number of workers, and keeps nothing: all it needs is
-    in the study. It takes the place of Optuna's terminator, which Optuna 5 has deprecated.
+    It is a callback for any sampler and any number of workers. It takes the place of Optuna's
+    terminator, which Optuna 5 has deprecated.
 
     Parameters
     ----------
@@ -36,14 +36,10 @@ class StopWhenSettled:
     like those so far. It cannot foresee a rare good region or a heavy tail, and has no guarantee
     for samplers that change their ways: CMA-ES, which narrows its search late, breaks it. Trials
     that were pruned or break a constraint count as trials that found nothing; failed ones do not
-    count, as they may fail for another reason. Where one of mfhpo's samplers chooses levels, values
-    at the largest level count.
+    count. Where one of mfhpo's samplers chooses levels, values at the largest level count.
 
-    Each worker looks after its own trials, so the last few end one after the other. A study that
-    is settled already runs one more trial.
-
-    A settled study says nothing about how good its best configuration is: its value is the luckiest
-    one. See `certify`.
+    A study that is settled already runs one more trial. Its best value is the luckiest one; see
+    `certify`.
 
     Examples
     --------
@@ -74,18 +70,7 @@ class StopWhenSettled:
         return self._settling.is_settled(_values(study))
 
     def outlook(self, study: optuna.Study) -> Outlook:
-        """Return what the values of a study say about its next trials.
-
-        Parameters
-        ----------
-        study
-            A study with a single objective, whoever has run it.
-
-        Raises
-        ------
-        ValueError
-            If it has several objectives.
-        """
+        """Return what the values of a study say about its next trials; see `is_settled`."""
         check_instance("study", study, optuna.Study, "an optuna.Study")
         return self._settling.outlook(_values(study), signs_of(study)[0])
 
@@ -112,9 +97,7 @@ def _values(study: optuna.Study) -> list[float]:
     ]
     sign, target, values = signs_of(study)[0], max(levels, default=0.0), []
     for trial, level in zip(ended, levels, strict=True):
-        broken = {name for name, value in trial.constraints.items() if value > 0.0}
-        if attributes.ARM_KEY in trial.user_attrs:  # it breaks a constraint of mfhpo's own
-            broken.discard(attributes.NO_ANSWER)
-        counts = level == target and trial.state == TrialState.COMPLETE and not broken
+        is_whole = level == target and trial.state == TrialState.COMPLETE
+        counts = is_whole and attributes.is_feasible(trial)
         values.append(sign * trial.values[0] if counts else math.nan)
     return values

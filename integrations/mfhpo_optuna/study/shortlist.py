@@ -6,13 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import optuna
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-)
-from optuna.study import StudyDirection
+from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import check_baseline, check_count, check_instance, shown
@@ -28,13 +22,12 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import as_fidelity
 from mfhpo.racing.text import cut, params_in_words
 from mfhpo.search import EarlierResults
-from mfhpo_optuna.study import baseline as baselines
-from mfhpo_optuna.study.arms import outside_ranges
-from mfhpo_optuna.study.distributions import contains, described, did_you_mean
+from mfhpo_optuna.study.arms import marked_baseline, outside_ranges
+from mfhpo_optuna.study.distributions import contains, described, did_you_mean, levels_in, signs_of
 from mfhpo_optuna.study.trials.attributes import (
     FIDELITY_KEY,
-    NO_ANSWER,
     certificate_of,
+    is_feasible,
     pull_note,
     read_attribute,
 )
@@ -81,7 +74,7 @@ def shortlist_of(
     check_instance("study", study, optuna.Study, "an optuna.Study")
     check_baseline(baseline, has_index=False)
     if baseline is None and len(study.directions) == 1:
-        baseline = baselines.marked(study)
+        baseline = marked_baseline(study)
     if top is not None:
         top = check_count("top", top, 2 if baseline is None else 1)
     if len(study.directions) > 1:
@@ -103,11 +96,10 @@ def shortlist_of(
         raise ValueError(
             f"study {study.study_name!r} has {len(configurations)} different configurations in "
             f"its {len(eligible)} trials that completed with a finite value, lie within their "
-            f"ranges and break no constraint; at least 2 are needed to tell which is best. Run "
-            f"more trials first (of those of mfhpo's own samplers, the ones at the target level "
-            f"count)."
+            f"ranges and break no constraint, at the target level; at least 2 are needed to tell "
+            f"which is best. Run more trials first."
         )
-    sign = 1.0 if study.direction == StudyDirection.MAXIMIZE else -1.0
+    sign = signs_of(study)[0]
     # Sorting keeps the order of equals: the first trial comes first, as in `study.best_trial`.
     ranked = sorted(configurations, key=lambda configuration: -sign * configuration.claim())
     best = max(eligible, key=lambda trial: sign * _value(trial))
@@ -132,12 +124,7 @@ def shortlist_of(
     and_baseline = which = ""
     if len(kept) > n_best:
         and_baseline, which = " and the baseline", f", {cut(params_in_words(kept[-1].params))}"
-    why = "pruned, failed or infeasible"
-    if any(pull_note(trial) for trial in eligible):
-        why = "at lower levels, failed or infeasible"
-    n_outside = sum(_has_value(trial) and bool(outside_ranges(trial)) for trial in searched)
-    if n_outside:
-        why += f"; {n_outside} of them outside the objective's ranges"
+    why = "pruned, failed, infeasible, at lower levels or out of range"
     return StudyShortlist(
         candidates=tuple(candidates),
         luckiest=luckiest,
@@ -164,7 +151,7 @@ def as_results(source: Any) -> Any:
     found = _group(source, [trial for trial in trials if trial.params], fidelity, None)
     value = f"value of study {source.study_name!r}"  # no parameter has such a name
     rows = [{**one.params, value: one.claim()} for one in found]
-    is_maximised = source.directions[0] == StudyDirection.MAXIMIZE
+    is_maximised = signs_of(source)[0] > 0.0
     return EarlierResults(rows, value=value, direction="maximize" if is_maximised else "minimize")
 
 
@@ -182,7 +169,7 @@ def _baseline_in(
             asked |= trial.distributions
     given = {name: value for name, value in baseline.items() if name != replicate}
     if fidelity is not None:
-        given[fidelity.name] = _target(fidelity, asked[fidelity.name])
+        given[fidelity.name] = levels_in(fidelity, asked[fidelity.name])[-1]
     everywhere = set.intersection(*(set(one.params) for one in configurations))
     if wrong := sorted((given.keys() - asked.keys()) | (everywhere - given.keys())):
         raise ValueError(
@@ -196,8 +183,6 @@ def _baseline_in(
                 f"objective's {asked[name]}; widen it, so that the baseline can be evaluated."
             )
         given[name] = asked[name].to_external_repr(asked[name].to_internal_repr(value))
-    if fault := baselines.fault_in_branch(given, [one.params for one in configurations]):
-        raise ValueError(f"baseline={shown(dict(baseline))}: {fault}.")
     key = key_of(given, described)
     same = (one for one in configurations if key_of(one.params, described) == key)
     return next(same, None) or _Configuration(given)
@@ -209,16 +194,12 @@ def _eligible(trials: Sequence[FrozenTrial], fidelity: Fidelity | None) -> list[
     is_race = any(pull_note(trial) for trial in completed)
     eligible = []
     for trial in completed:
-        broken = {name for name, value in trial.constraints.items() if value > 0.0}
-        if pull_note(trial):
-            # A pull is no answer by itself, and so breaks a constraint of mfhpo's own.
-            broken.discard(NO_ANSWER)
-        if broken or (is_race and certificate_of(trial)):
+        if not is_feasible(trial) or (is_race and certificate_of(trial)):
             continue
         if is_race and fidelity is not None:
             if fidelity.name not in trial.params:
                 continue
-            target = _target(fidelity, trial.distributions[fidelity.name])
+            target = levels_in(fidelity, trial.distributions[fidelity.name])[-1]
             if described(trial.params[fidelity.name]) != described(target):
                 continue
         eligible.append(trial)
@@ -261,7 +242,7 @@ def _group(
             level = params[fidelity.name]
             if isinstance(distribution, CategoricalDistribution):
                 level = [*map(described, distribution.choices)].index(described(level))
-            params[fidelity.name] = _target(fidelity, distribution)
+            params[fidelity.name] = levels_in(fidelity, distribution)[-1]
         group = groups.setdefault(key_of(params, described), _Configuration(params))
         group.trials.append((level, trial))
     if fidelity is not None:
@@ -274,19 +255,3 @@ def _group(
                 f"fidelity=Fidelity({fidelity.name!r}, levels=[...]), whose last level counts."
             )
     return list(groups.values())
-
-
-def _target(fidelity: Fidelity, distribution: BaseDistribution) -> Any:
-    if fidelity.levels is not None:
-        target = fidelity.levels[-1]
-    elif isinstance(distribution, CategoricalDistribution):
-        target = distribution.choices[-1]
-    else:
-        assert isinstance(distribution, (FloatDistribution, IntDistribution))
-        target = distribution.high
-    if not contains(distribution, target):
-        raise ValueError(
-            f"the target {target!r} of the fidelity {fidelity.name!r} is not a value of the "
-            f"study's {distribution}; give levels whose last one is."
-        )
-    return target

@@ -24,9 +24,8 @@ from mfhpo.experiment import (
 )
 from mfhpo.knowledge.statistics import PullStatistics
 from mfhpo.search import BudgetedSearch
-from mfhpo_optuna.study.arms import Known
-from mfhpo_optuna.study.baseline import is_baseline
-from mfhpo_optuna.study.distributions import index_of
+from mfhpo_optuna.study.arms import Known, is_baseline
+from mfhpo_optuna.study.distributions import described, index_of
 from mfhpo_optuna.study.events import Translation
 from mfhpo_optuna.study.forgotten import ForgottenReplicateWarning
 from mfhpo_optuna.study.kind import Kind
@@ -67,10 +66,11 @@ class StudyExperiment:
         self.kind = kind
         self.trials = self.translation(study, kind, seed, arguments)
         self.sign = self.trials.sign  # -1 where the study minimises, whose values are mirrored
-        self.experiment = Experiment(kind.settings(study, seed, lease))
+        common = {"seed": seed, "sign": self.sign, "lease_seconds": lease, "describe": described}
+        self.experiment = Experiment(kind.settings(common))
         self.certificates: list[FrozenTrial] = []  # the trials that the sampler added as answers
         self.at_target = PullStatistics(1, 1)  # of all values there, maximised
-        self.n_told_before = 0  # results, when it was last looked whether they are news
+        self.n_told_before = 0  # results, when an answer so far was last looked for
         self.over: set[int] = set()  # running trials that began after the end
         self.idle: set[int] = set()  # trials that only waited for others, and evaluate nothing
         self.waits_since: float | None = None
@@ -256,8 +256,6 @@ class StudyExperiment:
         # Whoever sees the claim is to see the limit, too.
         if assignment.limit is not None:
             write_attribute(study, trial, LIMIT_KEY, assignment.limit)
-        for key, value in self.kind.attributes(assignment).items():
-            write_attribute(study, trial, key, value)
         write_attribute(study, trial, ARM_KEY, note.to_dict())
         for event in self._events_of(trial):
             self.experiment.apply(event)

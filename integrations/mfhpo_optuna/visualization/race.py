@@ -12,7 +12,7 @@ import optuna
 
 from mfhpo.experiment import Answer
 from mfhpo.racing.text import name_in_words
-from mfhpo_optuna.kinds.fidelity import FidelityKind
+from mfhpo_optuna.samplers.fidelity_kinds import FidelityKind
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.distributions import signs_of
 from mfhpo_optuna.study.study_experiment import StudyExperiment

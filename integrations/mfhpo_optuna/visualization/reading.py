@@ -17,7 +17,7 @@ from mfhpo.experiment.kinds.blind import with_levels
 from mfhpo.experiment.kinds.runner import Runner
 from mfhpo.problem import Observation
 from mfhpo_optuna.arguments import from_json, objection_to_version
-from mfhpo_optuna.kinds.fidelity import FidelityKind
+from mfhpo_optuna.samplers.fidelity_kinds import FidelityKind
 from mfhpo_optuna.samplers.rcucb import LimitKind
 from mfhpo_optuna.samplers.study_sampler import StudySampler
 from mfhpo_optuna.study.distributions import signs_of

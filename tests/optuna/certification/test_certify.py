@@ -51,8 +51,8 @@ def record_of(study, answer):
 def values_by_candidate(record):
     found = {}
     for trial in record.trials:
-        if "mfhpo:candidate" in trial.user_attrs:
-            found.setdefault(trial.user_attrs["mfhpo:candidate"], []).append(trial.value)
+        if "mfhpo:pull" in trial.user_attrs:
+            found.setdefault(trial.user_attrs["mfhpo:pull"]["arm"], []).append(trial.value)
     return found
 
 
@@ -64,9 +64,9 @@ def test_answer_is_made_of_new_evaluations_alone():
     found = values_by_candidate(record)
     assert answer.certified
     assert answer.evaluations == sum(map(len, found.values()))
-    for result in answer.candidates:
-        assert result.evaluations == len(found[result.name])
-        assert result.mean == pytest.approx(np.mean(found[result.name]))
+    for place, result in enumerate(answer.candidates):
+        assert result.evaluations == len(found[place])
+        assert result.mean == pytest.approx(np.mean(found[place]))
         assert result.gap == pytest.approx(result.mean - result.claim)
     assert record.best_params == answer.params
     assert record.best_value == answer.mean
@@ -134,8 +134,7 @@ def test_of_a_race_the_pulls_at_the_highest_level_are_the_candidates(make, name)
         assert result.claim == pytest.approx(np.mean(values))
     luckiest = min(whole, key=lambda trial: trial.value)
     assert answer.candidates[answer.luckiest].params["x"] == luckiest.params["x"]
-    infeasible = len(whole) < len(pulls)
-    assert ("at lower levels, failed or infeasible" in answer.shortlist) == infeasible
+    assert ("infeasible, at lower levels" in answer.shortlist) == (len(whole) < len(pulls))
 
 
 def test_each_evaluation_has_a_training_of_its_own():
@@ -172,11 +171,14 @@ def test_pruned_failed_infinite_and_infeasible_trials_are_no_candidates():
     study = searched(objective, n_trials=10)
     answer = certify(study, bowl, top=9)
     assert {r.name for r in answer.candidates} == {f"trial {k}" for k in (0, 5, 6, 7, 8, 9)}
-    assert "4 trials left out (pruned, failed or infeasible)" in answer.shortlist
+    assert (
+        "4 trials left out (pruned, failed, infeasible, at lower levels or out of range)"
+        in answer.shortlist
+    )
 
 
 @pytest.mark.filterwarnings("ignore:repeated evaluations")
-def test_fixed_seed_is_noticed_and_a_mended_objective_begins_anew():
+def test_fixed_seed_is_noticed():
     study = searched()
     with pytest.warns(NoNoiseWarning, match=r"seed_of\(trial\)") as caught:
         answer = certify(study, lambda trial: trial.suggest_float("x", -1, 1) ** 2, top=4)
@@ -187,11 +189,9 @@ def test_fixed_seed_is_noticed_and_a_mended_objective_begins_anew():
     assert "exactly the same value" in str(answer)
     with pytest.raises(ValueError, match="feasible"):
         _ = record_of(study, answer).best_trial
-    mended = certify(study, bowl, top=4)
+    mended = certify(study, bowl, top=4, name="mended")
     assert mended.certified
-    assert mended.study_name == f"{answer.study_name} (2)"
-    assert certify(study, bowl, top=4) == mended
-    assert certify(study, bowl, top=4, timeout=0) == mended
+    assert certify(study, bowl, top=4, name="mended", timeout=0) == mended
 
 
 def test_time_limited_objectives_are_limited():
@@ -309,7 +309,8 @@ def test_what_the_objective_sees():
     trials = [t for t in record.trials if "mfhpo:pull" in t.user_attrs]
     assert {t.state for t in trials} == {TrialState.COMPLETE}
     for trial in trials:
-        assert trial.params == params[trial.user_attrs["mfhpo:candidate"]]
+        candidate = answer.candidates[trial.user_attrs["mfhpo:pull"]["arm"]]
+        assert trial.params == candidate.params == params[candidate.name]
         assert len(trial.intermediate_values) == 3
         assert "square" in trial.user_attrs
 

@@ -43,7 +43,7 @@ def searched(storage=None, splits=range(8)):
 
 def evaluations(study, answer):
     record = optuna.load_study(study_name=answer.study_name, storage=study._storage)
-    return [trial for trial in record.trials if "mfhpo:candidate" in trial.user_attrs]
+    return [trial for trial in record.trials if "mfhpo:pull" in trial.user_attrs]
 
 
 def blocks_of(trials):

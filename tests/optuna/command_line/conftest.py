@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mfhpo_optuna import IISESampler
-from mfhpo_optuna.command_line.app import app
+from mfhpo_optuna.command_line import app
 
 OBJECTIVES = """
 import sys

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mfhpo_optuna import SearchSampler, certify, plot_race, publish_to_dashboard, write_report
-from mfhpo_optuna.command_line.app import app
+from mfhpo_optuna.command_line import app
 from mfhpo_optuna.report.page import figures_of
 from mfhpo_optuna.study.trials import attributes
 from mfhpo_optuna.study.trials.attributes import CERTIFICATE_KEY

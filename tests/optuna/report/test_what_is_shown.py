@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from mfhpo.racing.text import clean
 from mfhpo_optuna import IISESampler, publish_to_dashboard, write_report
-from mfhpo_optuna.command_line.app import app
+from mfhpo_optuna.command_line import app
 from tests.optuna.report.conftest import summarised
 from tests.optuna.report.test_report_page import answer_in
 

@@ -160,7 +160,7 @@ def test_answers_so_far_change_no_choice(make, monkeypatch):
         study = optuna.create_study(study_name="race", sampler=make())
         for n_trials in (7, 23, 30):
             study.optimize(bowl, n_trials=n_trials)
-            if not isinstance(getattr(study.sampler, "_arm_sampler", None), TPESampler):
+            if not isinstance(getattr(study.sampler, "_proposer", None), TPESampler):
                 study.sampler = make()
         return study
 

@@ -105,7 +105,6 @@ def test_bad_arguments_of_one_sampler(cls, options, error, words):
         ),
         (RCUCBSampler, {"penalty": "par"}, TypeError, ["penalty", "'par'", "Linear"]),
         (RCUCBSampler, {"splits": 2}, TypeError, ["RCUCBSampler", "'splits'"]),
-        (RCUCBSampler, {"arm_sampler": GRID}, TypeError, ["GridSampler"]),
         (ZoomingRCUCBSampler, {"cost": falling}, ValueError, ["cost", "decrease"]),
     ],
 )

@@ -35,16 +35,10 @@ def multivariate():
     return TPESampler(seed=0, multivariate=True, n_startup_trials=0)
 
 
-class TestRacesJointly(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase):
-    @pytest.fixture(params=[lambda: None, multivariate], ids=["hypercube", "TPE"])
-    def sampler(self, request):
-        return lambda: IISESampler(fidelity="fidelity", arm_sampler=request.param(), seed=0)
-
-
-class TestRacesIndependently(BasicSamplerTestCase, SingleOnlySamplerTestCase):
+class TestRaces(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase):
     @pytest.fixture
     def sampler(self):
-        return lambda: IISESampler(fidelity="fidelity", arm_sampler=TPESampler(seed=0), seed=0)
+        return lambda: IISESampler(fidelity="fidelity", seed=0)
 
 
 class WithoutAnswer(BasicSamplerTestCase):

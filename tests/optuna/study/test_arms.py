@@ -2,29 +2,18 @@ from dataclasses import replace
 
 import optuna
 import pytest
-from optuna.samplers import QMCSampler, TPESampler
 
-from mfhpo_optuna import Fidelity, IISESampler
+from mfhpo_optuna import IISESampler
 from tests.optuna.samplers.races import (
     ARMS,
     CERTIFICATE,
     PULL,
-    Recorder,
     arms_of,
     bowl,
-    counted_for_their_arm,
     noise,
     pulls,
     run,
-    worker,
 )
-
-experimental = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
-
-DELEGATES = {
-    "TPE": lambda: TPESampler(seed=0, n_startup_trials=3, multivariate=True, group=True),
-    "QMC": lambda: QMCSampler(seed=0, warn_independent_sampling=False),
-}
 
 
 def test_equal_draws_from_a_small_space_become_one_arm():
@@ -69,52 +58,6 @@ def test_arms_that_look_the_same_at_a_cheap_level_stay_apart():
     study.optimize(objective, n_trials=3000)
     assert sampler.recommendation(study).certified
     assert sampler.recommendation(study).arm == 1
-
-
-@pytest.mark.parametrize("variant", ["order", "se"])
-def test_a_delegate_sees_one_trial_per_arm_and_no_fidelity(variant):
-    recorder = Recorder()
-    study = run(
-        IISESampler("epochs", 6, epsilon=0.2, seed=0, arm_sampler=recorder, variant=variant)
-    )
-    arms = arms_of(study)
-    assert [len(shown) for shown in recorder.shown] == list(range(6))
-    for trial in recorder.shown[-1]:
-        assert trial.params in arms.values()
-        assert trial.constraints == {}
-
-
-@experimental
-@pytest.mark.parametrize("delegate", DELEGATES.values(), ids=DELEGATES)
-def test_a_race_resumed_in_a_new_process_draws_new_arms_and_a_race_is_repeatable(delegate):
-    """A delegate with a seed begins anew there; its first draws must not come twice."""
-    races = []
-    for stops in ((3, 1000), (1000,), (1000,)):
-        storage = optuna.storages.InMemoryStorage()
-        for n_trials in stops:
-            sampler = IISESampler("epochs", 8, epsilon=0.2, seed=0, arm_sampler=delegate())
-            study = worker(storage, sampler)
-            study.optimize(bowl, n_trials=n_trials)
-        assert len({arm["x"] for arm in arms_of(study).values()}) == 8
-        races.append([(trial.params, trial.value) for trial in study.trials])
-    assert races[1] == races[2]
-
-
-@experimental
-@pytest.mark.filterwarnings("ignore")
-def test_trials_asked_together_do_not_mix_two_configurations_in_one_arm():
-    """Several trials of a new arm draw before any of them is told, and the last one ends first."""
-    delegate = QMCSampler(seed=0, warn_independent_sampling=False)
-    fidelity = Fidelity("epochs", levels=[1, 9])
-    sampler = IISESampler(fidelity, 2, seed=0, arm_sampler=delegate, pilot_arms=2)
-    study = optuna.create_study(sampler=sampler)
-    first = study.ask()
-    study.tell(first, bowl(first))
-    batch = [study.ask() for _ in range(6)]
-    values = [bowl(trial) for trial in batch]
-    for trial, value in reversed(list(zip(batch, values, strict=True))):
-        study.tell(trial, value)
-    assert sampler.recommendation(study).trials <= len(counted_for_their_arm(study))
 
 
 def test_an_enqueued_arm_counts_for_that_arm():

@@ -62,7 +62,7 @@ def test_other_arguments_are_refused_while_another_process_runs_the_study(storag
     trial = begun_elsewhere(one)
     words = (
         f"study 'shared' {REFUSED}: trial 0, which process {os.getppid()} on "
-        f"{os.uname().nodename} has begun. It has epsilon=0.1, and this one epsilon=0.3. "
+        f"{os.uname().nodename} has begun. They differ in epsilon. "
     )
     with pytest.raises(ValueError, match=re.escape(words)):
         other.optimize(bowl, n_trials=5)
@@ -82,10 +82,6 @@ def test_other_arguments_are_refused_while_another_process_runs_the_study(storag
         (iise(epsilon=1), iise(epsilon=1.0)),
         (iise(), iise(lease=5.0, progress=False)),
         (
-            iise(arm_sampler=optuna.samplers.RandomSampler(seed=1)),
-            iise(arm_sampler=optuna.samplers.RandomSampler(seed=1)),
-        ),
-        (
             IISESampler(Fidelity("epochs", (1, 9)), ARMS, budget=np.float64(90)),
             IISESampler(Fidelity("epochs", [1, 9]), tuple(ARMS), budget=90),
         ),
@@ -101,20 +97,20 @@ def test_what_means_the_same_is_not_refused(mine, theirs, storage):
 @pytest.mark.parametrize(
     ("mine", "theirs", "words"),
     [
-        (IISESampler("epochs", ARMS, seed=1), iise(), "It has seed=0, and this one seed=1"),
-        (MFLUCBSampler("epochs", ARMS, seed=0), iise(), "It has IISESampler, and this one MFLUCB"),
-        (IISESampler("epochs", ARMS[:2], seed=0), iise(), "this one arms="),
+        (IISESampler("epochs", ARMS, seed=1), iise(), "differ in seed"),
+        (MFLUCBSampler("epochs", ARMS, seed=0), iise(), "differ in sampler"),
+        (IISESampler("epochs", ARMS[:2], seed=0), iise(), "differ in arms"),
         (
             IISESampler("epochs", {"x": FloatDistribution(0, 1, step=0.5)}),
             IISESampler("epochs", {"x": FloatDistribution(0, 2, step=0.5)}),
-            r"Their arms differ\.",
+            "differ in arms",
         ),
         # Long arguments that differ far behind.
-        (IISESampler("epochs", MANY), IISESampler("epochs", OTHERS), r"Their arms differ\."),
+        (IISESampler("epochs", MANY), IISESampler("epochs", OTHERS), "differ in arms"),
         (
             SearchSampler("epochs", budget=200, seed=0),
             SearchSampler("epochs", budget=100, seed=0),
-            "It has budget=100, and this one budget=200",
+            "differ in budget",
         ),
     ],
 )
@@ -164,10 +160,9 @@ def test_an_option_that_a_later_version_adds_changes_nothing_for_who_does_not_gi
     assert digest() == before
 
 
-@pytest.mark.parametrize(
-    ("version", "by"), [(STATE_VERSION + 7, "a later mfhpo"), (1, "mfhpo 0.1")]
-)
-def test_a_study_of_another_version_is_refused_and_not_read(version, by, storage):
+@pytest.mark.parametrize("version", [STATE_VERSION + 7, 1])
+def test_a_study_of_another_version_is_refused_and_not_read(version, storage):
+    by = "another mfhpo"
     study = worker(storage, iise())
     study.optimize(bowl, n_trials=2)
     study.set_user_attr(SAMPLER_KEY, {**study.user_attrs[SAMPLER_KEY], "version": version})
@@ -200,7 +195,7 @@ def test_of_two_that_begin_at_the_same_moment_the_one_that_is_noted_goes_on(stor
     one.set_user_attr(SAMPLER_KEY, other.sampler._settings.note)
     other.optimize(bowl, n_trials=1)
     begun_elsewhere(other)
-    with pytest.raises(ValueError, match=r"It has epsilon=0\.3, and this one epsilon=0\.1"):
+    with pytest.raises(ValueError, match="They differ in epsilon"):
         one.optimize(bowl)
 
 
@@ -215,14 +210,14 @@ def test_a_certificate_is_refused_as_well(storage):
     tag["worker"] = another_process(os.getppid())
     storage.set_trial_user_attr(trial._trial_id, PULL, tag)
     for catch in ((), (Exception,)):
-        with pytest.raises(ValueError, match=rf"{REFUSED}.* It has budget=5, and this one budget"):
+        with pytest.raises(ValueError, match=rf"{REFUSED}.* They differ in delta, budget"):
             certify(study, bowl, top=2, budget=60, delta=0.5, catch=catch)
     answers = [t for t in record.trials if CERTIFICATE_KEY in t.user_attrs]
     assert len(answers) == 1
     before = len(record.trials)
     assert [t.state for t in record.trials[-2:]] == [TrialState.FAIL] * 2
     assert len(pulls(record)) == 6
-    with pytest.raises(ValueError, match=rf"{REFUSED}.* It has budget=5, and this one budget=4"):
+    with pytest.raises(ValueError, match=rf"{REFUSED}.* They differ in budget"):
         certify(study, bowl, top=2, budget=4)  # which asks for no evaluation
     certify(study, bowl, top=2, budget=4, delta=0.4, timeout=0)  # which merely reads
     assert len(record.trials) == before
@@ -242,7 +237,7 @@ def test_a_game_is_refused_as_well(storage):
 
     one = player(9)
     trial = begun_elsewhere(one, QUERY)
-    with pytest.raises(ValueError, match="It has budget=9, and this one budget=12"):
+    with pytest.raises(ValueError, match="They differ in budget"):
         player(12).optimize(tracking)
     one.tell(trial, tracking(trial))
     player(12).optimize(tracking, n_trials=1)
@@ -258,9 +253,7 @@ def test_a_real_process_is_named(path, tmp_path):
         while not study.trials or "epochs" not in study.trials[0].params:
             assert other.poll() is None, other.communicate()
             time.sleep(0.05)
-        with pytest.raises(
-            ValueError, match=rf"process {other.pid} .* It has budget=200, and this one budget=300"
-        ):
+        with pytest.raises(ValueError, match=rf"process {other.pid} .* They differ in budget"):
             search(path, budget=300, lease=None)
         newer = "import mfhpo_optuna.arguments as arguments; arguments.STATE_VERSION += 1"
         later = start(f"{newer}; search({path!r}, lease=None)")

@@ -1,10 +1,7 @@
 """The end of ``study.optimize`` and of its trials, also by a storage that fails.
 
-Optuna stores no end of a trial whose objective calls `sys.exit` or returns an integer beyond all
-floats, nor if Ctrl-C comes while it stores one. In a notebook the process lives on, so that
-everybody would wait for such a trial: it ends with `optimize`.
-
-That a trial fails because its storage does says nothing about what it evaluates.
+Optuna stores no end of a trial whose objective calls `sys.exit`, nor if Ctrl-C comes while it
+stores one. In a notebook the process lives on, so that everybody would wait for such a trial.
 """
 
 import json
@@ -13,7 +10,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import FrameType
 from typing import TypeAlias
@@ -54,22 +51,16 @@ class _Watched(_ThreadLocalStudyAttribute):
             trace = None if raised is None else raised.__traceback__
             if trace is None or trace.tb_frame is not sys._getframe(1):
                 raised = None  # the loop's caller handles it: it does not end the loop
-            error = _call_each(_then.pop(self, {}).values(), _behind(raised))
-            if error is not None and error is not raised:
-                raise error
-
-
-def _call_each(functions: Iterable[AtEnd], error: BaseException | None) -> BaseException | None:
-    """Call all; return the study's own error, or else the first failure: others are logged."""
-    leaving = error
-    for then in functions:
-        try:
-            then(error)
-        except Exception as failure:
-            if leaving is not None:
-                _logger.warning(f"At the end of optimize(), this failed too: {failure!r}")
-            leaving = leaving or failure
-    return leaving
+            leaving = ended_by = _behind(raised)
+            for then in _then.pop(self, {}).values():
+                try:
+                    then(ended_by)
+                except Exception as failure:
+                    if leaving is not None:
+                        _logger.warning(f"At the end of optimize(), this failed too: {failure!r}")
+                    leaving = leaving or failure
+            if leaving is not None and leaving is not raised:
+                raise leaving
 
 
 def _behind(error: BaseException | None) -> BaseException | None:

@@ -19,8 +19,6 @@ ProgressLike: TypeAlias = bool | None
 # Seconds between two updates: a terminal's line is rewritten, a log's lines add up.
 _TERMINAL_PERIOD = 0.2
 _LOG_PERIOD = 5.0
-# Seconds of an `optimize` before its end is guessed.
-_EARLIEST_GUESS = 2.0
 
 _SEPARATOR = " | "
 
@@ -45,55 +43,23 @@ class Progress:
     def spending(self) -> str:
         """The amount that was spent, and of how much."""
         text = f"{self.unit} {self._number(self.spent)}"
-        if self.total is None or self._is_guess_reached:
+        if self.total is None or (self.is_guess and self.total <= self.spent):
             return text
-        return f"{text}/{'~' if self.is_guess else ''}{self._rounded(self.total)}"
+        total, about = self.total, ""
+        if self.is_guess and total > 0.0:  # two digits of it
+            total, about = round(total, 1 - math.floor(math.log10(total))), "~"
+        return f"{text}/{about}{self._number(total)}"
 
-    @property
-    def left(self) -> str:
-        """The rest of the budget, or of a guess at it, as a clause."""
-        if self.total is None:
-            return "how much a certificate takes is not known yet"
-        if self._is_guess_reached:
-            return "a certificate needs little more"
-        amount = self._rounded(max(0.0, self.total - self.spent))
-        if not self.is_guess:
-            unit = "" if self.unit == "cost" else f" {self.unit}"
-            return f"{amount}{unit} of the budget of {self._rounded(self.total)} are left"
-        if self.unit == "cost":
-            return f"a certificate costs about {amount} more"
-        return f"a certificate takes about {amount} more {self.unit}"
-
-    @property
-    def _is_guess_reached(self) -> bool:
-        return self.is_guess and self.total is not None and self.total <= self.spent
-
-    def line(self, seconds_left: float | None, width: int | None = None) -> str:
+    def line(self, width: int | None = None) -> str:
         """Return all of it in one line; drop the first parts where it would be too wide."""
-        parts = [self.phase, self.configurations, self.leader, self.spending, ends_in(seconds_left)]
+        parts = [self.phase, self.configurations, self.leader, self.spending]
         shown = [clean(part) for part in parts if part]
         while width is not None and len(shown) > 1 and len(_SEPARATOR.join(shown)) > width:
             del shown[0]
         return _SEPARATOR.join(shown)[:width]
 
-    def _rounded(self, amount: float) -> str:
-        """Return a guess with two digits, a budget with all of them."""
-        if self.is_guess and amount > 0.0:
-            amount = round(amount, 1 - math.floor(math.log10(amount)))
-        return self._number(amount)
-
     def _number(self, amount: float) -> str:
         return f"{amount:,.4g}" if self.unit == "seconds" and amount < 1e4 else f"{amount:,.6g}"
-
-
-def ends_in(seconds: float | None) -> str:
-    """Return how long it takes to the end, in words; "" if nobody knows."""
-    if seconds is None:
-        return ""
-    for unit, length in (("h", 3600.0), ("min", 60.0)):
-        if seconds >= 1.5 * length:
-            return f"~{seconds / length:.2g} {unit} left"
-    return f"~{math.ceil(seconds)} s left"
 
 
 def is_shown(wanted: ProgressLike) -> bool:
@@ -117,10 +83,8 @@ class ProgressReport:
     def __init__(self, wanted: ProgressLike) -> None:
         self._wanted = native(wanted)
         check_instance("progress", self._wanted, bool | None, "True, False or None")
-        self._is_shown = self._has_line = False
-        self._is_over = False
+        self._has_line = self._is_over = False
         self._shown_at = -math.inf
-        self._began = 0.0, 0.0  # the time, and what was spent then
 
     def show(self, progress: Callable[[], Progress], *, is_last: bool = False) -> None:
         """Show it, unless that was done a moment ago; the last state is always shown."""
@@ -131,34 +95,22 @@ class ProgressReport:
         period = _TERMINAL_PERIOD if on_terminal else _LOG_PERIOD
         if not is_last and now - self._shown_at < period:
             return
-        state = progress()
-        if not self._is_shown:
-            self._is_shown, self._began = True, (now, state.spent)
         self._shown_at = now
-        began, spent_before = self._began
-        paid, left = state.spent - spent_before, None
-        may_guess = not is_last and paid > 0.0 and now - began >= _EARLIEST_GUESS
-        if may_guess and state.total is not None:
-            left = max(0.0, state.total - state.spent) * (now - began) / paid
         if on_terminal:
             self._has_line = True
             width = shutil.get_terminal_size().columns - 1
-            sys.stderr.write(f"\x1b[K{state.line(left, width)}\r")
+            sys.stderr.write(f"\x1b[K{progress().line(width)}\r")
             sys.stderr.flush()
         else:
-            _logger.info(state.line(left))
+            _logger.info(progress().line())
         if is_last:
             self.end()
             self._is_over = True  # what other workers still evaluate changes nothing
 
     def end(self) -> None:
         """Say no more about what was shown; what is shown next begins anew."""
-        self._is_over = self._is_shown = False
+        self._is_over = False
         if self._has_line:
             sys.stderr.write("\n")
             sys.stderr.flush()
         self._has_line = False
-
-    def __getstate__(self) -> dict[str, object]:
-        # What is shown belongs to this process.
-        return self.__dict__ | {"_is_shown": False, "_has_line": False}

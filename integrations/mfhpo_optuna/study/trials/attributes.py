@@ -34,6 +34,12 @@ class _Note:
                 noted[each.name] = list(value) if isinstance(value, tuple) else value
         return noted
 
+    @classmethod
+    def of(cls, noted: Mapping[str, Any]) -> Any:
+        """Return the note that was written; TypeError if one of its fields lacks."""
+        known = {each.name: noted[each.name] for each in fields(cls) if each.name in noted}
+        return cls(**{n: tuple(v) if isinstance(v, list) else v for n, v in known.items()})
+
 
 @dataclass(frozen=True)
 class PullNote(_Note):
@@ -77,7 +83,6 @@ class EndNote(_Note):
 # digest of the arguments (`mfhpo_optuna.arguments.Settings`) of the sampler that has chosen it.
 ARM_KEY = "mfhpo:pull"
 WORKER, ARGUMENTS = "worker", "arguments"
-ANSWERING_KEY = "mfhpo:answering"  # the process that is about to add the answer
 CERTIFICATE_KEY = "mfhpo:certificate"  # of one that answers
 CONCLUDED_KEY = "mfhpo:concluded"  # of a certified answer: its counter, and what had not ended
 SO_FAR_KEY = "mfhpo:so_far"  # of an answer before the end: the number of evaluations behind it
@@ -108,12 +113,11 @@ NO_ANSWER = "mfhpo"  # the constraint that single pulls break, so that none is t
 _MOST_BYTES = 60_000
 _PIECE = _MOST_BYTES // 2 - 1
 
-# In what is left of an attribute that goes on in others, "<key>:0" and so on: their number.
+# In an attribute that goes on in others, "<key>:0" and so on: their number.
 _PIECES = "pieces"
 
-# What nobody exceeds who means it: whole numbers, characters of a name, entries of a list, and how
-# deep lists and mappings lie in each other.
-_MOST, _LONGEST_NAME, _MOST_ENTRIES, _DEEPEST = 2**31, 10_000, 1_000_000, 50
+# What nobody exceeds who means it: whole numbers, and characters of a name.
+_MOST, _LONGEST_NAME = 2**31, 10_000
 
 Check: TypeAlias = Callable[[Any], bool]
 
@@ -121,7 +125,7 @@ Check: TypeAlias = Callable[[Any], bool]
 def read_attribute(of: optuna.Study | BaseTrial, key: str) -> Any:
     """Return an attribute of ours, or None if there is none or it is not what we write.
 
-    A warning says once what is wrong. Those that other attributes go on with are put together.
+    A warning says what is wrong. Those that other attributes go on with are put together.
     """
     if isinstance(of, optuna.Study):
         attributes = of._storage.get_study_user_attrs(of._study_id)  # not copied
@@ -132,13 +136,14 @@ def read_attribute(of: optuna.Study | BaseTrial, key: str) -> Any:
     try:
         value = attributes[key]
         if isinstance(value, Mapping) and _PIECES in value:
-            value = _joined(attributes, key)
-        value = _CHECKS[key](value)
+            pieces = (attributes[f"{key}:{number}"] for number in range(value[_PIECES]))
+            value = json.loads("".join(pieces))
+        if _CHECKS[key](value):
+            return _NOTES[key].of(value) if key in _NOTES else value
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
-        value = None
-    if value is None:
-        warn_of_attribute(of, key)
-    return value
+        pass  # what is wrong may raise any of these
+    warn_of_attribute(of, key)
+    return None
 
 
 def pull_note(trial: BaseTrial) -> PullNote | None:
@@ -155,43 +160,34 @@ def certificate_of(trial: FrozenTrial) -> dict[str, Any] | None:
     return content
 
 
+def is_feasible(trial: FrozenTrial) -> bool:
+    """Return whether a trial breaks no constraint, or as a pull mfhpo's own one alone."""
+    broken = {name for name, value in trial.constraints.items() if value > 0.0}
+    return not broken or (broken == {NO_ANSWER} and ARM_KEY in trial.user_attrs)
+
+
 def warn_of_attribute(of: optuna.Study | BaseTrial, key: str) -> None:
-    """Warn once that an attribute is ignored because mfhpo would not have written it."""
-    if isinstance(of, optuna.Study):
-        whose, about = f"study {of.study_name!r}", (of.study_name, of._study_id, id(of._storage))
-    else:
-        whose = f"trial {of.number}"
-        about = (str(of.datetime_start), getattr(of, "_trial_id", -1), of.number)
-    if (about, key) not in _warned:
-        _warned.add((about, key))
-        warnings.warn(
-            f"the user attribute {key!r} of {whose} is not what mfhpo writes: it is ignored. It "
-            f"was damaged, or written by something else.",
-            stacklevel=3,
-        )
+    """Warn that an attribute is ignored because mfhpo would not have written it.
 
-
-_warned: set[tuple[tuple[Any, ...], str]] = set()
+    It is read often: Python shows the same text at the same place once.
+    """
+    whose = f"study {of.study_name!r}" if isinstance(of, optuna.Study) else f"trial {of.number}"
+    warnings.warn(
+        f"the user attribute {key!r} of {whose} is not what mfhpo writes: it is ignored. It was "
+        f"damaged, or written by something else.",
+        stacklevel=2,
+    )
 
 
 def attributes_for(key: str, value: Any) -> dict[str, Any]:
-    """Return the attributes that hold a value: one, or several if it is too long for a database.
-
-    What is short of a mapping stays where others look for it.
-    """
-    if len(_json(value)) <= _MOST_BYTES:
+    """Return the attributes that hold a value: one, or several if it is too long for a database."""
+    text = json.dumps(value, default=str)  # storages in memory hold choices that JSON does not
+    if len(text) <= _MOST_BYTES:
         return {key: value}
-    short: dict[str, Any] = {}
-    if isinstance(value, Mapping):
-        short = {name: item for name, item in value.items() if len(_json(item)) < _PIECE // 50}
-        if len(_json(short)) > _PIECE:
-            short = {}
-        value = {name: item for name, item in value.items() if name not in short}
-    text = _json(value)
     pieces = [text[begin : begin + _PIECE] for begin in range(0, len(text), _PIECE)]
-    # The first one comes last: who sees it sees all of them.
+    # The number comes last: who sees it sees all of them.
     attributes = {f"{key}:{number}": piece for number, piece in enumerate(pieces)}
-    return {**attributes, key: {**short, _PIECES: len(pieces)}}
+    return {**attributes, key: {_PIECES: len(pieces)}}
 
 
 def write_attribute(study: optuna.Study, trial: FrozenTrial, key: str, value: Any) -> None:
@@ -220,20 +216,6 @@ def parameters_before(trial: FrozenTrial) -> dict[str, Any] | None:
     return enqueued
 
 
-_json = partial(json.dumps, default=str)  # storages in memory hold choices that JSON does not
-
-
-def _joined(attributes: Mapping[str, Any], key: str) -> Any:
-    """Put pieces together; errors of several kinds say that one is missing or damaged."""
-    value = attributes[key]
-    if not _is_whole(value[_PIECES]) or value[_PIECES] > _MOST_ENTRIES:
-        return None
-    text = "".join(attributes[f"{key}:{number}"] for number in range(value[_PIECES]))
-    rest = json.loads(text)
-    short = {name: item for name, item in value.items() if name != _PIECES}
-    return {**short, **rest} if isinstance(rest, Mapping) else rest
-
-
 def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST
 
@@ -252,51 +234,24 @@ def _is_point(value: Any) -> bool:
     )
 
 
-def _is_plain(value: Any) -> bool:
-    """Return whether a value is neither too deep nor too large to be gone through."""
-    level, seen = [value], 0
-    for _ in range(_DEEPEST):
-        seen += len(level)
-        if seen > _MOST_ENTRIES:
-            return False
-        inner: list[Any] = []
-        for of in level:
-            if isinstance(of, int) and abs(of) > 1e300:
-                return False
-            if isinstance(of, (Mapping, list, tuple)):
-                inner += of.values() if isinstance(of, Mapping) else of
-        if not inner:
-            return True
-        level = inner
-    return False
+def _is_number_or_none(value: Any) -> bool:
+    return value is None or is_number(value)
 
 
-def _only(check: Check) -> Callable[[Any], Any]:
-    return lambda value: value if check(value) else None
+def _is_positive(value: Any) -> bool:
+    return is_number(value) and float(value) > 0.0
 
 
-def _positive(value: Any) -> float | None:
-    return float(value) if is_number(value) and value > 0.0 else None
-
-
-def _seconds(value: Any) -> float | None:
-    # The clock may have been set back.
-    return max(0.0, float(value)) if is_number(value) and math.isfinite(value) else None
-
-
-def _fields(needed: str, /, **checks: Check) -> Callable[[Any], Any]:
-    """Return what reads a mapping with all `needed` fields, each as it should be."""
+def _fields(needed: str, /, **checks: Check) -> Check:
+    """Return what tells whether a mapping has all `needed` fields, each as it should be."""
     needs = set(needed.split())
 
-    def read(value: Any) -> Any:
-        if not (isinstance(value, Mapping) and needs <= value.keys() and _is_plain(value)):
-            return None
-        for name in checks.keys() & value.keys():
-            if not checks[name](value[name]):
-                return None
-        return value
+    def check(value: Any) -> bool:
+        if not (isinstance(value, Mapping) and needs <= value.keys()):
+            return False
+        return all(checks[name](value[name]) for name in checks.keys() & value.keys())
 
-    return read
+    return check
 
 
 _BY_TYPE: dict[str, Check] = {
@@ -306,7 +261,7 @@ _BY_TYPE: dict[str, Check] = {
     "Purpose": get_args(Purpose).__contains__,
     "Origin": get_args(Origin).__contains__,
     "Mapping[str, float]": _is_point,
-    "Mapping[str, Any]": lambda value: isinstance(value, Mapping) and _is_plain(value),
+    "Mapping[str, Any]": lambda value: isinstance(value, Mapping),
     "tuple[int | str, ...]": lambda those: _are(lambda of: _is_whole(of) or _is_name(of), those),
 }
 
@@ -316,53 +271,30 @@ def _checks_of(note: type) -> dict[str, Check]:
     return {of.name: _BY_TYPE[str(of.type).removesuffix(" | None")] for of in fields(note)}
 
 
-def _noted(note: type) -> Callable[[Any], Any]:
-    """Return what reads a mapping as a note; it raises TypeError if one of its fields lacks."""
-    checks = _checks_of(note)
+_NOTES: dict[str, type[_Note]] = {ARM_KEY: PullNote, END_KEY: EndNote, LOST_KEY: EndNote}
 
-    def read(value: Any) -> Any:
-        known: dict[str, Any] = {}
-        for name, check in checks.items():
-            if name in value:
-                part = value[name]
-                if not check(part):
-                    return None
-                known[name] = tuple(part) if isinstance(part, list) else part
-        return note(**known)
-
-    return read
-
-
-_as_certificate = _fields(
-    "arm",
-    arm=lambda arm: arm is None or _is_whole(arm),
-    certified=lambda value: isinstance(value, bool),
-    trials=_is_whole,
-    evaluations=_is_whole,
-    candidates=partial(_are, lambda of: isinstance(of["name"], str) and of["name"] != ""),
-)
-
-
-def _certificate(value: Any) -> Any:
-    content = _as_certificate(value) or {}
-    has_claim = is_number(content.get("delta", 0.0)) and is_number(content.get("epsilon", 0.0))
-    return content if content and (has_claim or not content.get("certified")) else None
-
-
-_CHECKS: dict[str, Callable[[Any], Any]] = {
-    ARM_KEY: _noted(PullNote),
+_CHECKS: dict[str, Check] = {
+    **{key: _fields("", **_checks_of(note)) for key, note in _NOTES.items()},
     GAME_KEY: _fields(
         "players fidelity",
         players=lambda players: all(_are(_is_name, names) for names in players.values()),
         fidelity=partial(_are, _is_name),
     ),
-    ANSWERING_KEY: _only(_is_name),
-    CERTIFICATE_KEY: _certificate,
-    SO_FAR_KEY: _only(_is_whole),
+    CERTIFICATE_KEY: _fields(
+        "arm",
+        arm=lambda arm: arm is None or _is_whole(arm),
+        certified=lambda value: isinstance(value, bool),
+        delta=_is_number_or_none,
+        epsilon=_is_number_or_none,
+        trials=_is_whole,
+        evaluations=_is_whole,
+        candidates=partial(_are, lambda of: isinstance(of["name"], str) and of["name"] != ""),
+    ),
+    SO_FAR_KEY: _is_whole,
     CONCLUDED_KEY: _fields(
         "study order open", study=_is_name, order=_is_whole, open=partial(_are, _is_whole)
     ),
-    FIDELITY_KEY: _only(_is_name),
+    FIDELITY_KEY: _is_name,
     SAMPLER_KEY: _fields(
         "sampler arguments",
         sampler=_is_name,
@@ -381,16 +313,11 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
         candidates=partial(_are, lambda of: isinstance(of, (list, tuple)) and len(of) == 2),
         replicate=lambda name: name is None or _is_name(name),
     ),
-    LIMIT_KEY: _positive,
-    SECONDS_KEY: _seconds,
-    END_KEY: _noted(EndNote),
-    LOST_KEY: _noted(EndNote),
-    CENSORED_KEY: _positive,
-    MEMORY_KEY: _positive,
-    STORAGE_FAILED_KEY: _only(_is_whole),
-    ENFORCER_KEY: _only(_is_name),
+    LIMIT_KEY: _is_positive,
+    SECONDS_KEY: lambda value: is_number(value) and 0.0 <= float(value) < math.inf,
+    CENSORED_KEY: _is_positive,
+    MEMORY_KEY: _is_positive,
+    STORAGE_FAILED_KEY: _is_whole,
+    ENFORCER_KEY: _is_name,
 }
-"""By attribute, a function that makes of its value what is read, or None if it is wrong.
-
-It may raise what `read_attribute` catches.
-"""
+"""By attribute, what tells whether its value is what is written; it may raise what is caught."""

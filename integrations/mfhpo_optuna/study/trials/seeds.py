@@ -15,10 +15,8 @@ def seed_of(trial: BaseTrial) -> int:
 
     Each trial has a seed of its own, so that evaluations of one configuration see different splits.
     In a study whose sampler, or `certify`, has a `replicate`, all trials with the same replicate
-    have the same seed. It works with any sampler, and suits NumPy, scikit-learn and torch. With a
-    list of folds, ``folds[seed_of(trial) % len(folds)]`` is a fold drawn at random.
-    ``folds[trial.number % len(folds)]`` is not: samplers take configurations in turn, so that one
-    of them may meet the same fold each time.
+    have the same seed. With a list of folds, ``folds[seed_of(trial) % len(folds)]`` is a fold drawn
+    at random. ``folds[trial.number % len(folds)]`` is not: samplers take configurations in turn.
 
     The seed is a function of the study's name and the trial's number (or its replicate), the same
     for all workers and restarts. An in-memory study without a name gets a random one.
@@ -26,9 +24,8 @@ def seed_of(trial: BaseTrial) -> int:
     Parameters
     ----------
     trial
-        What the objective is called with. A `FrozenTrial`, as in ``study.trials`` or a callback,
-        and a `FixedTrial` know no study. They give another seed than the objective had, which
-        depends on the number (or the replicate) alone.
+        What the objective is called with. A `FrozenTrial` and a `FixedTrial` know no study, and
+        give another seed than the objective had.
 
     Examples
     --------

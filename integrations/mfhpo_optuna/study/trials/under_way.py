@@ -199,7 +199,7 @@ def limit_of(trial: BaseTrial, given: float | None = None) -> float | None:
     noted: float | None = attributes.read_attribute(trial, attributes.LIMIT_KEY)
     if noted is None or noted == float("inf"):
         return given
-    return noted if given is None else min(noted, given)
+    return float(noted) if given is None else min(float(noted), given)
 
 
 @dataclass(frozen=True)

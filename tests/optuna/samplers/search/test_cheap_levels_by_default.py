@@ -179,7 +179,6 @@ def test_a_certificate_has_no_split_of_the_search_after_early_failures():
         (MFSampler, {"budget": BUDGET, "aim": "reward per cost"}),
         (IISESampler, {"budget": BUDGET, "estimated_bias": "eliminate"}),
         (IISESampler, {"budget": BUDGET, "variant": "se"}),
-        (MFTopTwoSampler, {"budget": BUDGET, "arm_sampler": optuna.samplers.RandomSampler(0)}),
         (MFLUCBSampler, {}),
     ],
 )

@@ -12,13 +12,16 @@ from optuna.trial import TrialState
 from mfhpo_optuna import SearchSampler, plot_race, training_of
 from tests.optuna.samplers.races import (
     PULL,
+    Recorder,
     answers,
+    arms_of,
     configurations,
     noise,
     pulls,
     sequence,
     takes,
     valley,
+    worker,
 )
 
 
@@ -259,6 +262,27 @@ def test_proposers(make, fidelity):
     configurations(study)
     assert study.best_params["y"] == 0
     assert study.best_params["branch"] == "a"
+
+
+def test_a_proposer_sees_one_trial_per_configuration_at_the_target():
+    recorder = Recorder()
+    study = run(SearchSampler("epochs", budget=100, proposer=recorder, seed=0), valley)
+    arms = arms_of(study)
+    assert recorder.shown[-1]
+    for trial in recorder.shown[-1]:
+        assert trial.params in arms.values()
+        assert trial.constraints == {}
+
+
+def test_a_proposer_that_is_resumed_draws_anew():
+    """With a seed it begins anew in a new process; its first draws must not come twice."""
+    storage = InMemoryStorage()
+    for n_trials in (3, 20):
+        proposer = TPESampler(seed=0, n_startup_trials=3, multivariate=True)
+        study = worker(storage, SearchSampler(proposer=proposer, trials=12, seed=0))
+        study.optimize(lambda trial: trial.suggest_float("x", -1, 1) ** 2, n_trials=n_trials)
+    found = [arm["x"] for arm in arms_of(study).values()]
+    assert len(set(found)) == len(found) > 5
 
 
 def test_checkpoints_are_paid_by_the_increment():

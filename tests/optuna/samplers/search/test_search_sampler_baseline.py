@@ -6,7 +6,7 @@ import pytest
 
 from mfhpo_optuna import MFSampler, SearchSampler
 from mfhpo_optuna.report import ledger, summary
-from mfhpo_optuna.study.baseline import is_baseline
+from mfhpo_optuna.study.arms import is_baseline
 from mfhpo_optuna.visualization import reading
 
 

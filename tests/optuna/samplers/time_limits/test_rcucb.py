@@ -19,7 +19,6 @@ from tests.optuna.samplers.time_limits.timed import (
     CENSORED,
     ENFORCER,
     LIMIT,
-    LIMITS,
     PULL,
     SECONDS,
     end,
@@ -280,28 +279,6 @@ def test_the_horizon_ends_the_study_with_the_answer(direction, sign):
     assert study.best_trial.user_attrs[LIMIT] == answer.limit == sampler.best_limit(study)
     assert study.best_trial.user_attrs[CERTIFICATE] == answer.to_dict()
     assert json.loads(json.dumps(answer.to_dict(), allow_nan=False))["survival"][0]["limit"] == 1.0
-
-
-@pytest.mark.parametrize("limits", [LIMITS, 3], ids=["given", "derived"])
-def test_arms_drawn_by_another_sampler_stay_the_same_after_a_restart(limits):
-    def objective(trial):
-        x = trial.suggest_float("x", 0.0, 1.0)
-        return end(trial, x, 100.0 if x > 0.5 and LIMIT in trial.user_attrs else 0.5 + x)
-
-    study = optuna.create_study(direction="maximize")
-    for n_trials in (3, 7, 40):
-        study.sampler = make(
-            arms=8,
-            limits=limits,
-            arm_sampler=optuna.samplers.TPESampler(seed=0, n_startup_trials=3),
-        )
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", UserWarning)
-            study.optimize(objective, n_trials=n_trials)
-    arms = {}
-    for trial in pulls(study):
-        assert arms.setdefault(trial.user_attrs[PULL]["arm"], trial.params) == trial.params
-    assert len(arms) == 8
 
 
 def test_samplers_of_levels_and_of_limits_refuse_each_other_s_studies():

@@ -60,14 +60,12 @@ def progress_of(sampler, objective=quadratic, n_trials=20, directions=("minimize
     return known.kind.progress(known)
 
 
-def test_a_line_has_phase_configurations_leader_spending_and_end():
-    line = "search | 9 tried | arm 3, 0.5 ± 0.1 | cost 50/100 | ~30 s left"
-    assert HALFWAY.line(30.0) == line
-    assert HALFWAY.line(None) == line.removesuffix(" | ~30 s left")
+def test_a_line_has_phase_configurations_leader_and_spending():
+    assert HALFWAY.line() == "search | 9 tried | arm 3, 0.5 ± 0.1 | cost 50/100"
 
 
 def test_escape_sequences_are_not_obeyed():
-    shown = Progress("search", "", "\x1b[31mtrial 3", 50.0, 100.0).line(None)
+    shown = Progress("search", "", "\x1b[31mtrial 3", 50.0, 100.0).line()
     assert shown == r"search | \x1b[31mtrial 3 | cost 50/100"
 
 
@@ -85,15 +83,14 @@ def test_a_terminal_s_line_is_rewritten_and_ended(monkeypatch, clock):
     shown.end()
     lines = terminal.text.split("\r")
     assert lines[0] == "\x1b[Ksearch | 9 tried | arm 3, 0.5 ± 0.1 | cost 50/100"
-    # 25 in 10 s: the other 25 take as long.
-    assert lines[1] == "\x1b[Ksearch | 9 tried | cost 75/100 | ~10 s left"
+    assert lines[1] == "\x1b[Ksearch | 9 tried | cost 75/100"
     assert lines[2] == "\n"
 
 
 @pytest.mark.parametrize(("wanted", "lines"), [(None, 0), (True, 1), (False, 0)])
 def test_where_there_is_no_terminal_only_true_writes_to_the_log(wanted, lines, log, capsys):
     ProgressReport(wanted).show(lambda: HALFWAY)
-    assert log == [HALFWAY.line(None)] * lines
+    assert log == [HALFWAY.line()] * lines
     assert capsys.readouterr().err == ""
 
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import optuna
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo.certification.choice import LOSSES_ARE_MAXIMISED, PolicyChoice, make_best_policy
@@ -21,9 +20,8 @@ from mfhpo.racing.race import Race
 from mfhpo.racing.text import name_in_words
 from mfhpo.regret import MFElimination
 from mfhpo.search import BudgetedSearch, DeclaredSearch, HalvingSearch, ModelSearch, has_levels
-from mfhpo_optuna.study.arms import ArmsLike, Params, given_arms
-from mfhpo_optuna.study.baseline import fault
-from mfhpo_optuna.study.kind import Kind, common_settings
+from mfhpo_optuna.study.arms import ArmsLike, Params, fault_of_baseline, given_arms
+from mfhpo_optuna.study.kind import Kind
 from mfhpo_optuna.study.loop.report import Progress
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 
@@ -34,9 +32,8 @@ class FidelityKind(Kind):
     replaces_pruner = True
     purpose: Purpose = "given"  # of evaluations before the levels are known
 
-    def settings(self, study: optuna.Study, seed: int, lease: float | None) -> Settings:
+    def settings(self, common: Mapping[str, Any]) -> Settings:
         """Return the settings of the experiment, whose levels an objective may tell later."""
-        common = common_settings(study, seed, lease)
         if self.fidelity is None:
             return self.of_levels((None,), common)
         if self.fidelity.levels:
@@ -44,10 +41,10 @@ class FidelityKind(Kind):
         return LateSettings(
             fidelity=self.fidelity.name,
             make=partial(self.of_levels, common=common),
-            candidates=self.given(seed) or None,
+            candidates=self.given(common["seed"]) or None,
             in_blocks=self.replicate is not None,
             purpose=self.purpose,
-            first_limit=self.first_limit(seed, common["sign"]),
+            first_limit=self.first_limit(common["seed"], common["sign"]),
             **common,
         )
 
@@ -61,7 +58,7 @@ class FidelityKind(Kind):
 
     def check(self, known: StudyExperiment, trial: FrozenTrial, state: TrialState) -> None:
         """Raise ValueError for a wrong baseline, or if no trial has asked for the fidelity."""
-        if (objection := fault(trial)) and state != TrialState.RUNNING:
+        if (objection := fault_of_baseline(trial)) and state != TrialState.RUNNING:
             raise ValueError(
                 f"baseline of trial {trial.number}: {objection}; give one that the objective can "
                 "evaluate, in a new study."
@@ -83,22 +80,6 @@ class FidelityKind(Kind):
         if math.isinf(bound):
             return cautious_value(known.at_target) if has_values else None
         return bound
-
-    def values_of_draws(self, known: StudyExperiment) -> list[tuple[int, float]]:
-        """Return the arms with values at the level where most have them."""
-        policy, sign = known.policy, known.sign
-        if policy is None:
-            return []
-        if isinstance(policy, BudgetedSearch):
-            search = policy.search
-            return [(arm, sign * search.mean(arm, search.target)) for arm in search.finished_arms()]
-        arms = range(len(known.experiment.runner.configurations))
-        seen = [
-            [arm for arm in arms if policy.summary(arm, level)[0]]
-            for level in range(len(known.trials.levels))
-        ]
-        level = max(range(len(seen)), key=lambda m: (len(seen[m]), m))
-        return [(arm, sign * policy.summary(arm, level)[1]) for arm in seen[level]]
 
     def progress(self, known: StudyExperiment) -> Progress:
         """Return what is left or was tried, what it has cost, and the leader."""
@@ -139,15 +120,14 @@ class FidelityKind(Kind):
 class RaceKind(FidelityKind):
     """Compares configurations; what is declared has the unit and direction of the objective.
 
-    Options are tried at once, so that wrong ones raise here and not in the first trial. `races`
-    says whether all configurations are compared, as another sampler draws them.
+    Options are tried at once, so that wrong ones raise here and not in the first trial.
     """
 
-    def __init__(self, declared: DeclaredRace, arms: ArmsLike, *, races: bool) -> None:
+    def __init__(self, declared: DeclaredRace, arms: ArmsLike) -> None:
         self.declared = declared
         self.fidelity = declared.fidelity
         self.replicate = declared.replicate
-        self._arms, self._races = arms, races
+        self._arms = arms
         self._warned_of_losses = False
         self.in_seconds = declared.fidelity.costs == "measured"
         self._listed = given_arms(arms, self.owned, 0)  # raises for bad ones before any study
@@ -163,7 +143,7 @@ class RaceKind(FidelityKind):
     def of_levels(self, levels: Sequence[Any], common: Mapping[str, Any]) -> Settings:
         """Return the settings of the race, or of the search for its finalists."""
         candidates = self.given(common["seed"])
-        settings = self.declared.settings(candidates, levels, races=self._races, **common)
+        settings = self.declared.settings(candidates, levels, **common)
         is_of_losses = isinstance(settings, RaceSettings) and settings.sign < 0.0
         may_warn = is_of_losses and not self._warned_of_losses
         if may_warn and isinstance(settings.runner().policy, MFElimination):
@@ -174,7 +154,7 @@ class RaceKind(FidelityKind):
     def announcement(self, known: StudyExperiment) -> str:
         """Return what the log is to say once about how a study is run; empty for nothing."""
         n_arms = len(known.experiment.runner.configurations)
-        words = "" if self._races else self.declared.in_words(n_arms, known.trials.levels)
+        words = self.declared.in_words(n_arms, known.trials.levels)
         if self.declared.make is not make_best_policy:
             return words
         choice = self.choice(known)
@@ -232,11 +212,6 @@ class SearchKind(FidelityKind):
         first = self._declared.race((), seed=seed, sign=sign, kind=self._kind).ask()
         return first[0].limit if first else None
 
-    def is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
-        """Return whether an earlier answer, as recorded, says all that this one says."""
-        same = bool(earlier["arm"] == now["arm"] and earlier["trials"] == now["trials"])
-        return same or super().is_repeat(now, earlier)
-
 
 def _leader_in_words(known: StudyExperiment, policy: Any) -> str:
     arm, mean, interval, level = policy.leader()
@@ -246,21 +221,12 @@ def _leader_in_words(known: StudyExperiment, policy: Any) -> str:
         return ""  # nothing has given a value yet
     low, high = sorted(known.sign * bound for bound in interval)
     name = name_in_words(known.values_of(arm).params, arm)
-    if known.searches:
-        width = f" ± {(high - low) / 2.0:.2g}" if math.isfinite(high - low) else ""
-        return f"{name}, {known.sign * mean:.4g}{width or _below_target(known, level)}"
-    if high - low < float("inf"):
+    if math.isfinite(high - low):
         # Of all levels together: the mean of a single one need not lie within.
         return f"{name} in [{low:.4g}, {high:.4g}]"
-    count, _, half = policy.summary(arm, level)
-    values = f"{count} value{'s' * (count != 1)}"
-    width = f"± {half:.2g}" if half < float("inf") else f"({values})"
-    return f"{name}, {known.sign * mean:.4g} {width}{_below_target(known, level)}"
-
-
-def _below_target(known: StudyExperiment, level: int) -> str:
     is_target = level == known.experiment.runner.n_levels - 1
-    return "" if is_target else f" at {_level(known, level)}"
+    where = "" if is_target else f" at {_level(known, level)}"
+    return f"{name}, {known.sign * mean:.4g}{where}"
 
 
 def _level(known: StudyExperiment, index: int) -> str:

@@ -1,1 +1,0 @@
-"""The command `mfhpo`, and what its commands share."""

@@ -1,1 +1,0 @@
-"""The kinds of experiments that a sampler can run on a study."""
