@@ -1,9 +1,8 @@
 """The events of an experiment: frozen values, as plain JSON and back.
 
-An event names what it is about (`id`: an evaluation, a worker) and carries a counter, one more than
-the largest that its writer had read. So a value that somebody chose by comes before the choice, and
-all readers put the events into the same order: by counter, then by id. Arms are named by their
-configurations, never by numbers, because numbers depend on who read what.
+By its counter, a value that somebody chose by comes before the choice, and all readers put the
+events into the same order. Arms are named by their configurations, because numbers depend on who
+read what.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from mfhpo._validation import shown
 from mfhpo.knowledge.fidelity import native
 from mfhpo.knowledge.space import Numeric, OneOf, Point
 
-Purpose = Literal["given", "search", "again", "certificate"]
+Purpose = Literal["given", "search", "certificate"]
 Origin = Literal["chosen", "enqueued", "retry", "earlier", "belief"]
 
 _MARKS = {"tuple", "dict", "numeric places", "choice of"}  # what JSON cannot say by itself
@@ -40,10 +39,7 @@ class Event:
     order: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the event as plain JSON values, if the configuration's values are.
-
-        Fields with their default values are left out.
-        """
+        """Return the event as plain JSON values; fields with their default values are left out."""
         record: dict[str, Any] = {"event": type(self).__name__}
         for each in fields(self):
             value = getattr(self, each.name)
@@ -87,10 +83,9 @@ class Found(Event):
     is_exhausted
         Whether no further evaluation can be made.
     resumes
-        Whether an evaluation goes on from its configuration's last level, where that is not known
-        beforehand.
+        Whether an evaluation goes on from its configuration's last level.
     budget
-        The budget of a search in place of the declared one, now that this is known.
+        The budget of a search, in place of the declared one.
     """
 
     replicates: int | None = None
@@ -123,22 +118,17 @@ class Begun(Event):
     replicate
         See `mfhpo.experiment.Assignment`. None: the host has another way to tell evaluations apart.
     purpose
-        "given": to compare given configurations. "search": to find good ones. "again": the only
-        configuration of an exhausted space on a fresh replicate. "certificate": to compare a
-        shortlist.
+        "given": to compare given configurations. "search": to find good ones. "certificate": to
+        compare a shortlist.
     shortlist
         Keys of the configurations that a certificate compares.
-    origin, retry_of
-        Who chose it, or why it is tried first: a configuration of earlier results, or one around
-        centres that its user believes in, where a draw's `configuration` is what they say. And
-        the claim whose place it takes, or any earlier one in that place. It has a place of its own
+    origin
+        Who chose it, or why it is tried first.
+    retry_of
+        The claim whose place it takes, or any earlier one in that place. It has a place of its own
         if that one was given up, or was of another configuration, level or block.
     is_baseline
         Whether the host knows that the configuration is the one in use today.
-    worker
-        Who evaluates it.
-    time
-        When it began, in seconds of a clock that workers share, for its lease only.
     """
 
     configuration: Mapping[str, Any]
@@ -153,8 +143,6 @@ class Begun(Event):
     origin: Origin = "chosen"
     retry_of: str | None = None
     is_baseline: bool = False
-    worker: str = ""
-    time: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("draw", "block", "replicate"):
@@ -162,8 +150,6 @@ class Begun(Event):
         for level in self.levels or ():
             _check("levels", level, Integral)
         _check("limit", self.limit)
-        if not isinstance(self.time, Real) or not math.isfinite(self.time):
-            raise ValueError(f"time must be a finite number, got {shown(self.time)}.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,7 +186,7 @@ class Ended(Event):
     stopped_at: float | None = None
     level: int | None = None
     last: bool = True
-    configuration: Mapping[str, Any] | None = field(default=None)
+    configuration: Mapping[str, Any] | None = None
     parameters: Mapping[str, Numeric | OneOf] = field(default_factory=dict)
     points: Mapping[int, Point] = field(default_factory=dict)
 
@@ -240,8 +226,8 @@ class Lost(Event):
         Whether the host has stopped it because its configuration had left. It and what waits for it
         are left out, without a condition.
     is_cut
-        Whether somebody else has stopped it, perhaps for its values: it is left out like an
-        evaluation of something else than was claimed, under a condition.
+        Whether somebody else has stopped it, perhaps for its values: it is left out under a
+        condition.
     """
 
     why: str
@@ -259,13 +245,11 @@ class Lost(Event):
 class Concluded(Event):
     """A worker has given its answer, which what comes late is not to take back.
 
-    Its counter is larger than all that the worker knew.
-
     Parameters
     ----------
     open
-        The claims that had not ended as far as it knew: what they give, or that they are lost,
-        comes after it, whatever their counters say.
+        The claims that had not ended as far as it knew: their ends come after it, whatever their
+        counters say.
     """
 
     open: tuple[str, ...] = ()
@@ -277,14 +261,7 @@ _KINDS: dict[str, type[Event]] = {
 
 
 def event_of(record: Mapping[str, Any]) -> Event:
-    """Return the event whose `to_dict` gave a record; ValueError if none did.
-
-    Examples
-    --------
-    >>> event = Ended(id="3", order=7, value=0.5)
-    >>> event_of(event.to_dict()) == event
-    True
-    """
+    """Return the event whose `to_dict` gave a record; ValueError if none did."""
     content = dict(record)
     kind = _KINDS.get(content.pop("event", ""))
     names = set() if kind is None else {each.name for each in fields(kind)}

@@ -10,9 +10,8 @@ from mfhpo.search.budget import BudgetUnit
 from mfhpo.search.budgeted import BudgetedSearch
 from mfhpo.search.declared import DeclaredSearch, SearchOptions, has_levels
 from mfhpo.search.model_search import ModelSearch
-from mfhpo.search.policy import SearchPolicy
+from mfhpo.search.policy import Begin, Replicate, SearchPolicy
 from mfhpo.search.promotions import HalvingSearch
-from mfhpo.search.steps import Begin, Replicate
 
 __all__ = [
     "Begin",

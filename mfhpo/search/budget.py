@@ -10,10 +10,9 @@ from mfhpo._validation import check_choice, check_limit, check_number, shown
 from mfhpo.identification.group_sequential import FIRST_LOOK, LEAST_FIRST_LOOK
 from mfhpo.knowledge.space import Point
 from mfhpo.problem import Observation, Pull
-from mfhpo.search.policy import SearchPolicy
+from mfhpo.search.policy import Begin, Replicate, SearchPolicy
 from mfhpo.search.prices import BEYOND, Prices
 from mfhpo.search.promotions import another, dearness_of
-from mfhpo.search.steps import Begin, Replicate
 
 BudgetUnit = Literal["cost", "evaluations"]
 
@@ -35,13 +34,7 @@ _ROUNDING = 1e-9
 class Budget:
     """Counts what a search and its certificate spend, and prices what is to come.
 
-    For the parameters see `BudgetedSearch`. The search gets its costs as they become known, and
-    begins with no more arms than can be paid for.
-
-    Of what was paid (`cost`, without what was `lost`, of which nothing was told), so many were
-    `evaluations`, `failures` (`failures_at` by level), and `stopped` at a limit. A shortlist can be
-    evaluated in `most_replicates` blocks; None: in as many as are wanted. `reached` has by arm the
-    highest level with a value, -1 for none; repeats of others not included.
+    For the parameters see `BudgetedSearch`.
     """
 
     def __init__(
@@ -60,15 +53,15 @@ class Budget:
         if not 0.0 <= share < 1.0:
             raise ValueError(f"certify_share must be in [0, 1), got {shown(share)}.")
         self.cost = 0.0
-        self.lost = 0.0
+        self.lost = 0.0  # paid for what was never told
         self.evaluations = 0
         self.failures = 0
-        self.failures_at: Counter[int] = Counter()
-        self.stopped = 0
+        self.failures_at: Counter[int] = Counter()  # by level
+        self.stopped = 0  # at a limit
         # Of the amount, for evaluations at the target, and for those that failed.
         self._paid_at_target = self._paid_for_failures = 0.0
-        self.most_replicates: int | None = None
-        self.reached: dict[int, int] = {}
+        self.most_replicates: int | None = None  # blocks for a shortlist; None: as many as wanted
+        self.reached: dict[int, int] = {}  # by arm, the highest level with a value, or -1
         self.amount = math.inf if amount is None else float(amount)
         self.in_evaluations = unit == "evaluations"
         self._share = float(share)
@@ -135,18 +128,13 @@ class Budget:
         prices = self._search.prices
         return prices is not None and prices.usual.is_unknown(pull.fidelity)
 
-    @property
-    def saved(self) -> float:
-        """What stopping has saved, as a guess (see `Prices`); 0 where costs are declared."""
-        return 0.0 if self._prices is None else self._prices.saved
-
     def limit_for(
         self, pull: Pull, pending: Sequence[Pull], worth: float | None, point: Point | None = None
     ) -> float | None:
         """Return the cost at which to stop a pull, if it is measured (see `Prices.limit`).
 
         It is at most what is left if all that is under way reaches its limits, or twice what is
-        expected. While costs are unknown it is a share of the budget, or twice what was not enough.
+        expected.
         """
         found = self._search.prices
         if found is None:

@@ -1,7 +1,4 @@
-"""Which arms of a search are begun, go up by thirds, go on after failures, or are too dear.
-
-Without a model that is a search by halving, of arms that are drawn without end or given.
-"""
+"""Which arms of a search are begun, go up by thirds, go on after failures, or are too dear."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -12,8 +9,7 @@ import numpy as np
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.space import Point
 from mfhpo.problem import Pull
-from mfhpo.search.policy import REDUCTION, SearchPolicy
-from mfhpo.search.steps import Begin
+from mfhpo.search.policy import REDUCTION, Begin, SearchPolicy
 
 _FAR_DEARER = 5.0  # than the median step is too dear while any arm would tell as much
 _SHARE_BELOW = 0.5  # of what a level takes several workers, before it opens
@@ -56,8 +52,7 @@ def first_step(search: SearchPolicy, begun: int, pending: Sequence[Pull]) -> Beg
 def _next_up(search: SearchPolicy, arms: list[int], above: list[int], level: int) -> int:
     """Return which of the first arms goes up: the best one that is not far dearer.
 
-    If prices differ, it is the cheapest once an equally good one has gone, because any arm
-    shows how far levels agree.
+    If prices differ, it is the cheapest once an equally good one has gone.
     """
     near = _not_far_dearer(search, arms, level)
     best = max(near, key=lambda arm: (search.mean(arm, level), -arm))
@@ -100,8 +95,8 @@ def promotion(search: SearchPolicy, lowest: int, pending: Sequence[Pull]) -> Pul
 def highest_open(search: SearchPolicy, pending: Sequence[Pull]) -> int:
     """Return the highest level that several workers may use yet; the target for one worker.
 
-    Otherwise the best of very few arms would keep them all busy during the first evaluations
-    there. So half the cost of one arm per worker is spent on the levels below first.
+    Half the cost of one arm per worker is spent on the levels below first, or all of them would be
+    busy with the best of very few arms.
     """
     most = search.most_of_first / 2.0  # the other half is for the target
     highest, below = search.lowest, 0.0
@@ -212,22 +207,10 @@ class HalvingSearch(SearchPolicy):
     """Promotes the best third of each level, whenever an arm is among it.
 
     The promotions are those of asynchronous successive halving (Li et al., A system for massively
-    parallel hyperparameter tuning, MLSys 2020). The first arms go up as in any search (see
-    `initial`). Arms are drawn by whoever asks. They begin at the lowest level that can be relied
-    on: a level is skipped while its rank correlation with the next one is below 0.2. It is
-    Spearman's, over the arms that were evaluated at both. Since a few arms say little, it counts
-    four more with a correlation of one half.
-
-    Arms that are given go up as `next_of_given` says, by their values.
-
-    Examples
-    --------
-    >>> from mfhpo.problem import Observation
-    >>> search = HalvingSearch(costs=(1.0, 3.0), initial=3)
-    >>> for arm, value in enumerate([0.1, 0.9, 0.5]):
-    ...     search.tell(Pull(arm, 0), Observation(value))
-    >>> search.ask(begun=3)
-    Pull(arm=1, fidelity=1, limit=None, block=None)
+    parallel hyperparameter tuning, MLSys 2020). Arms are drawn by whoever asks. They begin at the
+    lowest level that can be relied on: a level is skipped while its rank correlation with the next
+    one (Spearman's) is below 0.2. Since a few arms say little, it counts four more with a
+    correlation of one half. Arms that are given go up as `next_of_given` says, by their values.
     """
 
     def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull | None:
@@ -267,10 +250,8 @@ def next_of_given(
     """Return the next step of successive halving among given arms (see `plan_for_given`), or None.
 
     Successive halving (Karnin, Koren and Somekh, Almost optimal exploration in multi-armed bandits,
-    ICML 2013) keeps one half of each level and spends as much on each; here the budget decides what
-    is kept. With several workers, an arm goes up while others are under way at its level, if it is
-    among the same share of those that have ended. After the plan the rest goes up, by what is
-    `expected` of arms at a level; then those that failed below the target.
+    ICML 2013) keeps one half of each level; here the budget decides what is kept. After the plan
+    the rest goes up, by what is `expected` of arms at a level; then those that failed.
     """
     step = probe(search, pending)
     if step is not None:
@@ -314,8 +295,7 @@ def plan_for_given(search: SearchPolicy) -> dict[int, int]:
 
     All begin at the highest level at which they take 60 % of the allowance or less, or as many as
     that pays for at the lowest one. Then the same share of each level goes up, as large as the
-    allowance permits; a third if it is infinite. Two are to come to the target at least, or one if
-    two took more than 60 %, and are paid for before others begin.
+    allowance permits. Two are to come to the target at least, or one if two took more than 60 %.
     """
     from scipy.optimize import brentq  # slow to import, and not needed before
 

@@ -27,10 +27,7 @@ class Space(Protocol):
 
 
 class TriedFirst:
-    """Says which values the first arms have, for a space that has some of them.
-
-    Earlier configurations take turns with others, which guard against earlier results that mislead.
-    """
+    """Says which values the first arms have: earlier ones, in turn with others that guard them."""
 
     def __init__(
         self,

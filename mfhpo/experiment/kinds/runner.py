@@ -1,7 +1,4 @@
-"""The contract between an experiment and its kind: a race, a search, a choice of limits.
-
-`Settings` are what its user declares, checked once; a `Runner` is what they make.
-"""
+"""The contract between an experiment and its kind: settings, and the runner that they make."""
 
 import abc
 import math
@@ -24,10 +21,7 @@ Available: TypeAlias = Callable[[int, Mapping[str, Any], int], bool]
 
 @dataclass(frozen=True)
 class Wanted:
-    """An evaluation that is wanted: see `mfhpo.experiment.Begun` for purpose, point and origin.
-
-    A configuration of None is not known yet. One that is a draw has its number in `draw`.
-    """
+    """An evaluation that is wanted (see `Begun`); a configuration of None is not known yet."""
 
     pull: Pull
     configuration: Mapping[str, Any] | None
@@ -41,8 +35,7 @@ class Wanted:
 class Runner(abc.ABC):
     """Knows one kind of experiment: what is next, what was learned, what the answer is.
 
-    It is made anew for a replay, and changes by `adopt`, `learn` and what is set here alone. All
-    values are maximised. It knows nothing about workers, order, or losses: see `Ledger`.
+    All values are maximised. It knows nothing about workers, order, or losses: see `Ledger`.
     """
 
     configurations: Configurations  # the arms by number
@@ -83,10 +76,7 @@ class Runner(abc.ABC):
 
     @abc.abstractmethod
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
-        """Return what to evaluate besides what is under way: None for nothing now.
-
-        Nothing changes by asking.
-        """
+        """Return what to evaluate besides what is under way; None for nothing now."""
 
     @hook
     def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
@@ -216,8 +206,5 @@ def shown_value(sign: float) -> Callable[[float], float]:
 
 
 def numbered(arms: Configurations) -> list[dict[str, Any]]:
-    """Return configurations as a `DeclaredSearch` takes them: none looks like another.
-
-    1, 1.0 and True are one to a model, and are different configurations.
-    """
+    """Return configurations as a `DeclaredSearch` takes them: 1, 1.0 and True are different."""
     return [{**arms[arm], _NUMBER: str(arm)} for arm in range(len(arms))]

@@ -68,9 +68,9 @@ class View:
         return expected_improvement(means, spreads, self.best, self.process.target_noise)
 
     def best_level(self, features: FloatArray, lowest: int, costs: FloatArray) -> int:
-        """Return the level, from the lowest on, that gains most for its cost.
+        """Return the level that gains most for its cost, if only the best go from it to the target.
 
-        Many such arms are evaluated there, and only the best at the target. `costs` are by level.
+        `costs` are by level.
         """
         top = len(costs) - 1
         levels = np.arange(lowest, top)
@@ -95,9 +95,7 @@ def best_place(
 ) -> tuple[FloatArray, float]:
     """Search the unit cube for the largest merit, at random and then nearby: place and merit.
 
-    Ordered coordinates are drawn near the ends of their ranges more often than uniformly. The best
-    value is often there, and small moves hardly ever reach a corner. Some places are tried around
-    `good` ones, shape (m, d); `ordered` has shape (d,).
+    `good` places have shape (m, d); `ordered` says which coordinates have an order, shape (d,).
     """
     cube = _Cube(ordered, rng)
     anywhere = rng.random((_RANDOM, good.shape[1]))
@@ -137,8 +135,7 @@ class _Cube:
     def partly_anew(self, places: FloatArray, share: float) -> FloatArray:
         """Draw some coordinates anew; if they are ordered, two thirds of them at or near an end.
 
-        Half of those are at the end. The others have a distance from it whose order of magnitude is
-        drawn, for parameters that act by orders of magnitude.
+        The best value is often there, and small moves hardly ever reach a corner.
         """
         shape = places.shape
         away = _NEAREST ** self.rng.random(shape) * (self.rng.random(shape) < 0.5)

@@ -12,12 +12,9 @@ _END = 1e-6  # distance from an end of a range below which places are not told f
 def warp(places: FloatArray, exponents: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Warp places by the distribution function of Kumaraswamy, ``1 - (1 - x^a)^b``.
 
-    It stretches the lower end where `a` is below 1, the upper end where `b` is, and leaves places
-    as they are where both are 1. Places nearer to an end than 1e-6 count as that far from it; what
-    is outside the range stays as far outside.
-
-    `places` have shape (n, d). The `exponents` are logarithms of all `a`, then of all `b`, from -3
-    to 3, shape (2 d,). Returns warped places, and derivatives by the logarithms of `a` and of `b`.
+    It stretches the lower end where `a` is below 1, the upper end where `b` is. `places` have shape
+    (n, d). The `exponents` are logarithms of all `a`, then of all `b`, shape (2 d,). Returns warped
+    places, and derivatives by the logarithms of `a` and of `b`.
 
     References
     ----------

@@ -114,9 +114,7 @@ class LevelProcess:
     def drawn(self, rng: np.random.Generator) -> LevelProcess:
         """Draw a process, not conditioned yet, with parameters from their posterior.
 
-        It uses Laplace's approximation, or the prior if nothing was fitted. The most probable
-        parameters alone make a model too sure of itself: it would never try what seems not to
-        matter.
+        It uses Laplace's approximation, or the prior if nothing was fitted.
         """
         other = copy(self)
         off = self._root @ rng.standard_normal(len(self._parameters))
@@ -175,8 +173,7 @@ class LevelProcess:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return what observing configurations at levels would tell about the target, (n,) each.
 
-        These are the mean at the target now, the standard deviation of that mean after the
-        observation, and the standard deviation of the target that would be left.
+        That is the mean now, the deviation of the mean after it, and the deviation that is left.
         """
         target = self.n_levels - 1
         features = self._warped(features)

@@ -303,33 +303,22 @@ def test_an_arm_that_was_withdrawn_is_neither_leader_nor_contender():
 class TestChance:
     def test_needs_a_finished_arm_and_a_model(self):
         search = searching()
-        assert math.isnan(search.chance(0, 0.1))
+        assert math.isnan(search.chance(0, 0.1, {}))
         fill(search, 8)
-        assert 0.0 < search.chance(search.leader(), 0.1) <= 1.0
+        assert 0.0 < search.chance(search.leader(), 0.1, {}) <= 1.0
         nameless = searching(SearchSpace({}))
         nameless.tell(Pull(0, 2), Observation(1.0))
-        assert math.isnan(nameless.chance(0, 0.1))
+        assert math.isnan(nameless.chance(0, 0.1, {}))
 
     def test_grows_with_the_tolerance_and_is_larger_for_better_arms(self):
         search = searching()
         fill(search, 15, lambda point, level: valley(point, level))
         leader = search.leader()
-        found = [search.chance(leader, epsilon) for epsilon in (0.0, 0.01, 0.1, 1.0, 100.0)]
+        found = [search.chance(leader, epsilon, {}) for epsilon in (0.0, 0.01, 0.1, 1.0, 100.0)]
         assert found == sorted(found)
         assert found[-1] == 1.0
         worst = min(search.finished_arms(), key=lambda arm: search.mean(arm, 2))
-        assert search.chance(worst, 0.01) < found[1]
-
-    def test_of_all_given_is_less_than_of_the_finished(self):
-        search = searching()
-        points = [drawn(search.space, arm) for arm in range(30)]
-        search.give(points)
-        for arm in range(10):
-            for level in range(3):
-                search.tell(Pull(arm, level), Observation(valley(points[arm], level)))
-        leader = search.leader()
-        of_all = search.chance(leader, 0.01, among_given=True)
-        assert of_all < search.chance(leader, 0.01)
+        assert search.chance(worst, 0.01, {}) < found[1]
 
     def test_fresh_values_count(self):
         search = searching()
@@ -340,6 +329,6 @@ class TestChance:
             (arm for arm in search.finished_arms() if arm != leader),
             key=lambda arm: search.mean(arm, 2),
         )
-        before = search.chance(leader, 0.05)
+        before = search.chance(leader, 0.05, {})
         bad = {leader: [search.mean(leader, 2) - 2.0] * 8, rival: [search.mean(rival, 2)] * 8}
-        assert search.chance(leader, 0.05, fresh=bad) < before
+        assert search.chance(leader, 0.05, bad) < before
