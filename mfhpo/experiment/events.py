@@ -20,8 +20,6 @@ from mfhpo.knowledge.space import Numeric, OneOf, Point
 Purpose = Literal["given", "search", "certificate"]
 Origin = Literal["chosen", "enqueued", "retry", "earlier", "belief"]
 
-_MARKS = {"tuple", "dict", "numeric places", "choice of"}  # what JSON cannot say by itself
-
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
@@ -39,14 +37,16 @@ class Event:
     order: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the event as plain JSON values; fields with their default values are left out."""
+        """Return the event as plain JSON values, if the configuration's values are.
+
+        Fields with their default values are left out.
+        """
         record: dict[str, Any] = {"event": type(self).__name__}
         for each in fields(self):
             value = getattr(self, each.name)
             if value is each.default or (each.default_factory is dict and not value):
                 continue
-            is_list = isinstance(value, tuple)
-            record[each.name] = [_plain(part) for part in value] if is_list else _plain(value)
+            record[each.name] = _plain(list(value) if isinstance(value, tuple) else value)
         return record
 
 
@@ -268,44 +268,27 @@ def event_of(record: Mapping[str, Any]) -> Event:
     if kind is None or not content.keys() <= names:
         raise ValueError(f"record must be what an event's to_dict gave, got {record!r:.200}.")
     for name, value in content.items():
-        is_list = isinstance(value, list)
-        content[name] = tuple(map(_restored, value)) if is_list else _restored(value)
+        if isinstance(value, list):
+            content[name] = tuple(value)
     if "points" in content:  # JSON has made texts of the numbers
         content["points"] = {int(draw): point for draw, point in content["points"].items()}
+    if "parameters" in content:
+        content["parameters"] = {
+            name: Numeric(tuple(places)) if isinstance(places, list) else OneOf(places)
+            for name, places in content["parameters"].items()
+        }
     return kind(**content)
 
 
 def _plain(value: Any) -> Any:
-    """Return a value for JSON, which has no tuples and no NumPy numbers."""
-    if isinstance(value, tuple):
-        return {"tuple": [_plain(part) for part in value]}
-    if isinstance(value, list):
-        return [_plain(part) for part in value]
+    """Return a value without NumPy's numbers; of what a parameter is, the places or how many."""
+    if type(value) in (list, tuple):
+        return type(value)(map(_plain, value))
+    if isinstance(value, Mapping):
+        return {name: _plain(part) for name, part in value.items()}
     if isinstance(value, Numeric):
-        return {"numeric places": list(value.places)}
-    if isinstance(value, OneOf):
-        return {"choice of": value.n}
-    if not isinstance(value, Mapping):
-        return native(value)
-    plain = {name: _plain(part) for name, part in value.items()}
-    return {"dict": plain} if len(plain) == 1 and plain.keys() <= _MARKS else plain
-
-
-def _restored(value: Any) -> Any:
-    """Return the value that `_plain` made."""
-    if isinstance(value, list):
-        return [_restored(part) for part in value]
-    if not isinstance(value, Mapping):
-        return value
-    match value:
-        case {"tuple": parts} if len(value) == 1:
-            return tuple(map(_restored, parts))
-        case {"numeric places": places} if len(value) == 1:
-            return Numeric(tuple(places))
-        case {"choice of": n} if len(value) == 1:
-            return OneOf(n)
-    content = value["dict"] if value.keys() == {"dict"} else value
-    return {name: _restored(part) for name, part in content.items()}
+        return list(value.places)
+    return value.n if isinstance(value, OneOf) else native(value)
 
 
 def _check(name: str, value: Any, kind: type = Real) -> None:

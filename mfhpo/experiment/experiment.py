@@ -115,15 +115,14 @@ class Experiment:
         Parameters
         ----------
         fixed
-            Values and level that the user has enqueued: they are not changed. Values that are not
-            given, and a level of None, are chosen. Refused if that is no configuration of the
-            experiment, or does not fit the budget beside what is under way.
+            Values and level that the user has enqueued. Values that are not given, and a level of
+            None, are chosen. Refused if that is no configuration of the experiment, or does not fit
+            the budget beside what is under way.
         moving
             The claim that has to move (see `settle`), and is not waited for.
         available
             Returns whether the host can evaluate an arm, with its configuration, at a level now.
-            What it cannot is passed over a few times; then it may propose something that is
-            `fixed`. None: anything.
+            What it cannot is passed over a few times. None: anything.
 
         Raises
         ------
@@ -167,10 +166,7 @@ class Experiment:
         return False
 
     def level_of(self, id: str) -> int:
-        """Return the level for a claim that was made before levels were known; 0 if none is wanted.
-
-        Whoever asks writes the claim again with it, or names it in its end.
-        """
+        """Return the level for a claim that was made before levels were known."""
         begun, state = self.claim(id), self._current()
         if begun.levels:
             return begun.levels[0]

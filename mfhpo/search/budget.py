@@ -10,9 +10,9 @@ from mfhpo._validation import check_choice, check_limit, check_number, shown
 from mfhpo.identification.group_sequential import FIRST_LOOK, LEAST_FIRST_LOOK
 from mfhpo.knowledge.space import Point
 from mfhpo.problem import Observation, Pull
-from mfhpo.search.policy import Begin, Replicate, SearchPolicy
+from mfhpo.search.policy import Replicate, SearchPolicy
 from mfhpo.search.prices import BEYOND, Prices
-from mfhpo.search.promotions import another, dearness_of
+from mfhpo.search.promotions import dearness_of, next_given
 
 BudgetUnit = Literal["cost", "evaluations"]
 
@@ -142,7 +142,7 @@ class Budget:
         expected = self._expected_cost([pull], point)[0]
         if expected == 0.0:
             limit = max(_UNKNOWN_SHARE * self.amount, BEYOND * found.longest_stopped)
-        elif self._search.knows(pull.arm) or point is not None:
+        elif pull.arm in self._search._points or point is not None:
             limit = found.limit(pull, expected, worth)
         else:
             limit = min(found.limit(pull, expected, None), found.limit_of_any(pull.fidelity))
@@ -243,27 +243,24 @@ class Budget:
             )
         return ""
 
-    def next_of_search(
-        self, begun: int, pending: Sequence[Pull], kept: float
-    ) -> tuple[Pull, Point | None] | None:
-        """Return the search's next pull, and the configuration of a new arm; None at the end."""
-        search, left, point = self._search, self.left(pending) - kept, None
+    def next_of_search(self, begun: int, pending: Sequence[Pull], kept: float) -> Pull | None:
+        """Return the search's next pull, maybe of a new arm at its `point`; None at the end."""
+        search, left = self._search, self.left(pending) - kept
         is_known = search.prices is not None and not search.prices.usual.is_unknown(search.target)
         search.affordable = left if is_known else math.inf
         begun = max([begun, *(pull.arm + 1 for pull in pending)])
         step = search.ask(begun, [each for each in pending if not isinstance(each, Replicate)])
-        if isinstance(step, Begin):
-            point, step = step.point, Pull(begun, step.fidelity)
         # What this arm is too dear for, another one may do.
         if step is not None and (
             (self.target_price <= left and not self.fits(step, pending, kept))
             or self._has_to_wait(step, pending)
         ):
-            point, step = None, another(search, begun, pending)
+            arm = next_given(search, pending) if search.n_given else begun
+            search.point, step = None, None if arm is None else Pull(arm, search.lowest)
         if step is None:
             return None
-        limit = self.limit_for(step, pending, search.worth, point)
-        return replace(step, limit=limit), point
+        limit = self.limit_for(step, pending, search.worth, search.point)
+        return replace(step, limit=limit)
 
     def largest_shortlist(self, top: int) -> int:
         """Return how many arms, 2 to `top`, are compared twice, or once if few; failures cost."""

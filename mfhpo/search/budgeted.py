@@ -27,12 +27,9 @@ class BudgetedSearch(Policy):
     """A search, and at its end a race among its best arms, on one budget.
 
     The search spends the budget but for a share that is kept for the end. Then the arms that may be
-    the best by what the search knows, the shortlist, are evaluated again from scratch
-    (`mfhpo.certification`): a value that a search has selected is a lucky one, and only new ones
-    say what it is worth.
-
-    Arms are numbered in the order in which they are begun: a pull of an arm that is neither told
-    nor pending begins it, and `point_of` says what it is.
+    the best by what the search knows, the shortlist, are evaluated again from scratch: only new
+    values say what they are worth. A pull of an arm that is neither told nor pending begins it, and
+    `point_of` says what it is.
 
     Parameters
     ----------
@@ -45,12 +42,11 @@ class BudgetedSearch(Policy):
         What the budget counts: "cost", in the unit of the search's costs, or "evaluations", which
         the search then makes at the target alone.
     certify_share
-        Share of the budget that is kept for the certificate, in [0, 1). It seldom changes the
-        answer, unless noise is large. With two finalists, the interval's half-width is about 1.6
-        standard deviations of the noise after five evaluations of each, and 1.0 after ten. Nothing
-        is kept where the share does not pay for two evaluations of two arms, or for five where
-        costs are measured: by default below 40 full evaluations, or 100. None: .2 if the search's
-        arms are given; else .1, or ten full evaluations if these are more and at most .2.
+        Share of the budget that is kept for the certificate, in [0, 1). With two finalists, the
+        interval's half-width is about 1.6 standard deviations of the noise after five evaluations
+        of each, and 1.0 after ten. Nothing is kept where the share does not pay for two evaluations
+        of two arms, or for five where costs are measured. None: .2 if the search's arms are given;
+        else .1, or ten full evaluations if these are more and at most .2.
     top
         Largest number of arms on the shortlist, at least 2. None: 8, or 4 if the search's arms are
         given. It is smaller where what is left does not pay for two comparisons, after five and
@@ -73,10 +69,9 @@ class BudgetedSearch(Policy):
         None contains what replicates do to all arms.
     measured
         Whether the search's costs are but a guess, to be replaced by what evaluations cost, by
-        level and by configuration; failures are paid for, but teach nothing about costs. Until
-        anything was learned, evaluations are begun as if they were free. So is the first one above
-        the lowest level; others that may be too dear wait for it. An evaluation that is told
-        without its cost counts at what is expected, or as free where nothing is known.
+        level and by configuration. Until anything was learned, evaluations are begun as if they
+        were free. So is the first one above the lowest level. An evaluation that is told without
+        its cost counts at what is expected, or as free where nothing is known.
     sign
         -1 where the user's values are minimised: inside they are maximised.
     params
@@ -201,11 +196,11 @@ class BudgetedSearch(Policy):
         pulls: list[Pull] = []
         self._asked = {}
         for _ in range(n):
-            following = self._next([*pending, *pulls])
-            if following is None:
+            pull = self._next([*pending, *pulls])
+            if pull is None:
                 break
-            pull, self._asked[following[0].arm] = following
             pulls.append(pull)
+            self._asked[pull.arm] = None if isinstance(pull, Replicate) else self.search.point
         return pulls
 
     def point_of(self, arm: int) -> Point | None:
@@ -233,7 +228,7 @@ class BudgetedSearch(Policy):
         another = Replicate(self.shortlist[0], self.search.target, shortlist=self.shortlist)
         return self.fits(another, pending) and self._next(pending) is None
 
-    def _next(self, pending: Sequence[Pull]) -> tuple[Pull, Point | None] | None:
+    def _next(self, pending: Sequence[Pull]) -> Pull | None:
         # A worker that has told nothing yet may have begun to compare a shortlist.
         begun = (pull.shortlist for pull in pending if isinstance(pull, Replicate))
         shortlist = self.shortlist or next(begun, ())
@@ -241,9 +236,8 @@ class BudgetedSearch(Policy):
             budget = self.budget
             kept = budget.kept_for(self.top) if len(self.search.finished_arms()) > 1 else 0.0
             following = budget.next_of_search(self.begun, pending, kept)
-            if following is not None and budget.fits(following[0], pending, kept):
-                block = SEARCH_BLOCK if self._finalists.in_blocks else None
-                return replace(following[0], block=block), following[1]
+            if following is not None and budget.fits(following, pending, kept):
+                return replace(following, block=SEARCH_BLOCK if self._finalists.in_blocks else None)
             if following is None and any(not isinstance(pull, Replicate) for pull in pending):
                 return None  # which of these goes on is not known yet
             is_spent = following is not None or not self.search.n_given
@@ -256,7 +250,7 @@ class BudgetedSearch(Policy):
             return None
         # Only one that hangs is stopped: what takes long may be poor, and is to be counted.
         replicate = replace(replicate, limit=self.budget.limit_for(replicate, pending, None))
-        return (replicate, None) if self.fits(replicate, pending) else None
+        return replicate if self.fits(replicate, pending) else None
 
     @property
     def finished(self) -> bool:

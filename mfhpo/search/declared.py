@@ -213,8 +213,7 @@ def makes_shortlist(options: Mapping[str, Any], n_arms: int, costs: Sequence[flo
     """Return whether cheap levels choose which of some arms are compared at the target.
 
     They do if nothing is declared about their bias, and the budget does not pay for comparing all
-    `n_arms` there: about four evaluations of each, or two with a declared noise (measured on the
-    evidence page on certificates). `costs` are None while unknown or measured.
+    `n_arms` there. `costs` are None while unknown or measured.
     """
     budget = options.get("budget")
     return budget is not None and budget < _cost_of_all(options, n_arms, costs)
@@ -232,8 +231,8 @@ def _cost_of_all(options: Mapping[str, Any], n_arms: int, costs: Sequence[float]
 
 
 def _least_of_each(options: Mapping[str, Any]) -> int:
-    is_known = isinstance(as_noise(options.get("sigma")), (SubGaussian, Bounded))
-    return 2 if is_known else 4
+    """Return how many evaluations a comparison takes, as measured on the page on certificates."""
+    return 2 if isinstance(as_noise(options.get("sigma")), (SubGaussian, Bounded)) else 4
 
 
 def cheap_levels_in_words(
@@ -260,13 +259,7 @@ def cheap_levels_in_words(
 
 
 def has_levels(fidelity: Fidelity) -> bool:
-    """Return whether a search's objective asks for a fidelity.
-
-    Parameters
-    ----------
-    fidelity
-        That of a `DeclaredSearch`.
-    """
+    """Return whether a search's objective asks for a fidelity."""
     return fidelity not in (ONE_LEVEL, _TIMED_LEVEL)
 
 

@@ -14,7 +14,7 @@ from mfhpo.search import promotions
 from mfhpo.search.model.acquisition import View, best_place
 from mfhpo.search.model.process import LevelData, LevelProcess
 from mfhpo.search.model.rows import Told
-from mfhpo.search.policy import FEWEST, Begin, SearchPolicy
+from mfhpo.search.policy import FEWEST, SearchPolicy
 
 # Observations that the model is conditioned on, and that its parameters are fitted to: the time
 # for a suggestion stays the same however many trials there are.
@@ -36,25 +36,18 @@ _RANDOM_SHARE = 0.05  # of new arms, against a model that is wrong
 class ModelSearch(SearchPolicy):
     """Begins the arm with the largest expected improvement, or goes on with one begun before.
 
-    One Gaussian process (`LevelProcess`) models the values at all levels. It learns how much a
-    cheap level says about the target, and on what scale a number acts. The next step is the one
+    One Gaussian process (`LevelProcess`) models the values at all levels. The next step is the one
     with the largest expected improvement at the target for what it costs to get there. Arms are
-    never stopped for good: one that is left waits until nothing better is in sight (freezing and
-    thawing: Swersky, Snoek and Adams, Freeze-thaw Bayesian optimization, arXiv 1406.3896, 2014).
-
-    Each new arm is chosen under freshly sampled model parameters (Thompson sampling), so that the
-    search keeps testing its own beliefs. The same sample also says what to go on with until the
-    next arm. The most probable parameters say which finished arm is best.
-
-    Arms that are given go up as `mfhpo.search.promotions.next_of_given` says, by what the model
-    expects of them. Where costs are measured, a configuration's expected improvement is divided by
-    what it is expected to cost (`mfhpo.search.prices.Prices`).
+    never stopped for good: one that is left waits until nothing better is in sight (Swersky, Snoek
+    and Adams, Freeze-thaw Bayesian optimization, arXiv 1406.3896, 2014). Each new arm is chosen
+    under freshly sampled model parameters (Thompson sampling), so that the search keeps testing its
+    own beliefs. The most probable parameters say which finished arm is best. Arms that are given go
+    up as `mfhpo.search.promotions.next_of_given` says, by what the model expects of them.
 
     With several workers, a pull under way counts as if it had told what is expected at its level
-    (kriging believer: Ginsbourger, Le Riche and Carraro, Kriging is well-suited to parallelize
-    optimization, 2010). The target stands aside until it has as many values as pulls are under way,
-    or nine: the highest level with so many replaces it. Meanwhile the best third of each level goes
-    up.
+    (Ginsbourger, Le Riche and Carraro, Kriging is well-suited to parallelize optimization, 2010).
+    The target stands aside until it has as many values as pulls are under way, or nine: the highest
+    level with so many replaces it.
     """
 
     def __init__(self, costs: Sequence[float], **options: Any) -> None:
@@ -68,9 +61,9 @@ class ModelSearch(SearchPolicy):
         self._drawn_view: tuple[object, View] | None = None
 
     @one_thread()
-    def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull | None:
+    def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Pull | None:
         """Return what to evaluate next."""
-        self.worth = 1.0
+        self.worth, self.point = 1.0, None
         if self.n_given:
             return promotions.next_of_given(self, pending, self._expected)
         step = promotions.first_step(self, begun, pending)
@@ -87,7 +80,7 @@ class ModelSearch(SearchPolicy):
                     else Pull(step.arm, promotions.highest_open(self, pending))
                 )
         if top < 0:
-            return Begin(self.lowest, None)
+            return Pull(begun, self.lowest)
         rng = np.random.default_rng([self._seed, begun, self._told])
         view = self._see_by_draw(pending, begun, top)
         out = self._closed.union(pull.arm for pull in pending)
@@ -120,9 +113,9 @@ class ModelSearch(SearchPolicy):
                     arm, self._level(view, features, promotions.next_level(self, arm), [arm])
                 )
         if new is None:
-            return Begin(self.lowest, None)
-        features = self.space.cube_features(new[None, :])
-        return Begin(self._level(view, features, self.lowest), self.space.at(new))
+            return Pull(begun, self.lowest)
+        self.point = self.space.at(new)
+        return Pull(begun, self._level(view, self.space.cube_features(new[None, :]), self.lowest))
 
     @one_thread()
     def likely_best(self) -> list[int]:
@@ -250,10 +243,7 @@ class ModelSearch(SearchPolicy):
         return View(process, features, arms, means, spreads, best)
 
     def _fit(self, top: int) -> LevelProcess:
-        """Return the model, fitted anew after so many more values, or new scores of others.
-
-        The times of fits depend on the history alone, so that a replayed search goes on alike.
-        """
+        """Return the model, fitted anew at times that depend on the history alone."""
         self._told_so_far.read(self._history)
         n = len(self._history)
         fitted = min(n, self.n_first)

@@ -35,22 +35,6 @@ _ENOUGH_LEFT = 2
 _STREAM = 2  # of random numbers, apart from others that are drawn from a seed and a number
 
 
-@dataclass(frozen=True)
-class Begin:
-    """Evaluate a new configuration.
-
-    Parameters
-    ----------
-    fidelity
-        Index of the level.
-    point
-        Values for all parameters of the space. None: whoever asks draws it.
-    """
-
-    fidelity: int
-    point: Point | None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replicate(Pull):
     """An evaluation at the target for a shortlist's certificate: from scratch, with a new seed.
@@ -102,6 +86,8 @@ class SearchPolicy(abc.ABC):
         self.prices: Prices | None = None  # of configurations, where these are measured and count
         # How many times more the last step gains for its cost than what would be done in its place.
         self.worth = 1.0
+        # Values of the new arm that was asked for last; None: whoever asks draws them.
+        self.point: Point | None = None
         self.affordable = math.inf  # what bringing an arm to the target may cost, if measured
         self._space = SearchSpace({})
         self._seed = check_seed(seed)
@@ -290,8 +276,8 @@ class SearchPolicy(abc.ABC):
         return arm not in self._unfit and self.level_of(arm) < self.target
 
     @abc.abstractmethod
-    def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull | None:
-        """Return what to evaluate next, after `begun` arms; None if no given arm is left."""
+    def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Pull | None:
+        """Return what to evaluate next, maybe the new arm `begun`; None if no given one is left."""
 
     def leader(self) -> int | None:
         """Return the arm to recommend now: the best one at the highest level with enough values."""
@@ -362,10 +348,6 @@ class SearchPolicy(abc.ABC):
             return np.ones(len(features))
         self.prices.learn(self.space, self._points, self._changes)
         return self.prices.dearness(features, start, end, arms)
-
-    def knows(self, arm: int) -> bool:
-        """Tell whether an arm's configuration is known."""
-        return arm in self._points
 
     def _remember(self, arm: int, level: int, value: float | None) -> None:
         self._history.append((arm, level, value))

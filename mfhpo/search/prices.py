@@ -133,9 +133,8 @@ class Prices:
 
     The logarithm of a payment, less that of the usual cost of its level, is a linear function of
     the configuration's features, of the squares of its numbers and of the products of two features,
-    plus parts of the level and of the arm, plus noise (Bayesian linear regression). Coefficients
-    and the arm's part change slowly from level to level. An evaluation that was stopped is taken to
-    cost twice its limit.
+    plus parts of the level and of the arm, plus noise (Bayesian linear regression). An evaluation
+    that was stopped is taken to cost twice its limit.
 
     How far payments are from what the others say of them (leave-one-out) tells what a limit is
     worth. Of the evaluations with the limit r, as a multiple of what is expected, the share F(r)
@@ -186,7 +185,12 @@ class Prices:
         costs = np.array([max(cost, _LEAST) for *_, cost, _ in known])
         self._ended = np.array([not stopped for *_, stopped in known])
         beyond = np.where(self._ended, 0.0, np.log(BEYOND))
-        logs = np.log(costs) + beyond - self._usual_logs(known)
+        anew = list(map(self.usual.from_scratch, range(len(self._costs))))
+        usual = [
+            anew[end] if start < 0 else self._costs[end] - self._costs[start]
+            for _, start, end, *_ in known
+        ]
+        logs = np.log(costs) + beyond - np.log(usual)
         features = space.features([points[arm] for arm in arms.tolist()])[which]
         basis = _basis(features, space.numbers)
         off = features - _MIDDLE
@@ -283,13 +287,6 @@ class Prices:
         if not larger.size or larger.max() <= at_least:
             return _LEAST_LIMIT
         return float(_MARGIN * multiples[least + 1 + np.argmax(larger)])
-
-    def _usual_logs(self, payments: Sequence[_Payment]) -> FloatArray:
-        costs, anew = self._costs, list(map(self.usual.from_scratch, range(len(self._costs))))
-        steps = [(start, level) for _, start, level, *_ in payments]
-        return np.log(
-            [anew[end] if start < 0 else costs[end] - costs[start] for start, end in steps]
-        )
 
 
 def _basis(features: FloatArray, numbers: BoolArray) -> FloatArray:

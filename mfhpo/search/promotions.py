@@ -9,17 +9,17 @@ import numpy as np
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.space import Point
 from mfhpo.problem import Pull
-from mfhpo.search.policy import REDUCTION, Begin, SearchPolicy
+from mfhpo.search.policy import REDUCTION, SearchPolicy
 
 _FAR_DEARER = 5.0  # than the median step is too dear while any arm would tell as much
 _SHARE_BELOW = 0.5  # of what a level takes several workers, before it opens
 
 
-def first_step(search: SearchPolicy, begun: int, pending: Sequence[Pull]) -> Begin | Pull | None:
+def first_step(search: SearchPolicy, begun: int, pending: Sequence[Pull]) -> Pull | None:
     """Return the next step of the beginning: random arms, fewer at each level; or None."""
     step, n_first = probe(search, pending), search.n_first
     if step is not None or begun < n_first:
-        return step or Begin(search.lowest, None)
+        return step or Pull(begun, search.lowest)
     under_way = {pull.arm: pull.fidelity for pull in pending}
     first: list[int] = []
     for arm in range(begun):
@@ -46,14 +46,11 @@ def first_step(search: SearchPolicy, begun: int, pending: Sequence[Pull]) -> Beg
             wanted = min(wanted, (len(above) + len(left)) // REDUCTION)
         if len(above) < wanted and left:
             return Pull(_next_up(search, left, above, level), level + 1)
-    return Begin(search.lowest, None) if len(first) < n_first else None
+    return Pull(begun, search.lowest) if len(first) < n_first else None
 
 
 def _next_up(search: SearchPolicy, arms: list[int], above: list[int], level: int) -> int:
-    """Return which of the first arms goes up: the best one that is not far dearer.
-
-    If prices differ, it is the cheapest once an equally good one has gone.
-    """
+    """Return which of the first goes up: the best, or if prices differ, in turn the cheapest."""
     near = _not_far_dearer(search, arms, level)
     best = max(near, key=lambda arm: (search.mean(arm, level), -arm))
     went = any(search.mean(arm, level) >= search.mean(best, level) for arm in above)
@@ -93,15 +90,12 @@ def promotion(search: SearchPolicy, lowest: int, pending: Sequence[Pull]) -> Pul
 
 
 def highest_open(search: SearchPolicy, pending: Sequence[Pull]) -> int:
-    """Return the highest level that several workers may use yet; the target for one worker.
-
-    Half the cost of one arm per worker is spent on the levels below first, or all of them would be
-    busy with the best of very few arms.
-    """
+    """Return the highest level that several workers may use yet; the target for one worker."""
     most = search.most_of_first / 2.0  # the other half is for the target
     highest, below = search.lowest, 0.0
     for level in range(search.lowest, search.target):
         below += len(search._values[level]) * search.cost_from(level - 1, level)
+        # Else all of them would be busy with the best of very few arms.
         wanted = _SHARE_BELOW * (len(pending) + 1) * search.costs[level + 1]
         if not pending or below >= min(wanted, most):
             highest = level + 1
@@ -168,12 +162,6 @@ def next_given(search: SearchPolicy, pending: Sequence[Pull]) -> int | None:
     return min(fresh, key=lambda arm: search._stops.get(arm, 0), default=None)
 
 
-def another(search: SearchPolicy, begun: int, pending: Sequence[Pull]) -> Pull | None:
-    """Return another arm at the lowest level, after `begun`; None if no given one is left."""
-    arm = next_given(search, pending) if search._given else begun
-    return None if arm is None else Pull(arm, search.lowest)
-
-
 def next_failed(search: SearchPolicy) -> Pull | None:
     """Return the next step of an arm that failed and has no value; None if none may go on."""
     failed = search.cheap_failures.failed_up_to
@@ -213,7 +201,7 @@ class HalvingSearch(SearchPolicy):
     correlation of one half. Arms that are given go up as `next_of_given` says, by their values.
     """
 
-    def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull | None:
+    def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Pull | None:
         """Return what to evaluate next."""
         if self.n_given:
             return next_of_given(self, pending, lambda arms, at: [self.mean(k, at) for k in arms])
@@ -221,7 +209,7 @@ class HalvingSearch(SearchPolicy):
         if step is not None:
             return step
         grace = self.grace_level()
-        return promotion(self, grace, pending) or Begin(grace, None)
+        return promotion(self, grace, pending) or Pull(begun, grace)
 
     def grace_level(self) -> int:
         """Return the level at which new arms begin."""

@@ -31,14 +31,9 @@ def expected_improvement(
     """Return the expected improvement of normal variables over `best`.
 
     With `noise`, the standard deviation of an observation, the improvement counts for the share of
-    the spread that one observation removes. Without it, noise draws a search back to the same
-    places.
-
-    References
-    ----------
-    Jones, Schonlau and Welch, Efficient global optimization of expensive black-box functions,
-    Journal of Global Optimization 13, 1998. Huang, Allen, Notz and Zeng, Global optimization of
-    stochastic black-box systems via sequential kriging meta-models, ibid. 34, 2006, for noise.
+    the spread that one observation removes (Huang, Allen, Notz and Zeng, Global optimization of
+    stochastic black-box systems via sequential kriging meta-models, Journal of Global Optimization
+    34, 2006). Without it, noise draws a search back to the same places.
     """
     z = (mean - best) / spread
     # The scaled error function keeps the small difference of two terms that far below are alike.

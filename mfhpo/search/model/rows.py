@@ -45,9 +45,8 @@ class Rows:
     def places_of_most_telling(self, most: int) -> IntArray:
         """Return the places of the rows to keep if there are too many, increasing.
 
-        An arm's value at its highest level says nearly all about the target. Half of the kept rows
-        are the latest of those. The others are of the arms that came furthest, the best first. A
-        few arms keep lower values, to show how levels go together.
+        Of arms at their highest levels half are the latest, the others those that came furthest. A
+        few keep lower values, to show how levels go together.
         """
         if len(self.values) <= most:
             return np.arange(len(self.values))

@@ -85,8 +85,8 @@ NOT_CALLED = {
     | {"Policy", "Radius", "Recommendation", "__version__", "EstimatedNoise", "Gaussian"}
     | {"Labels", "Observation", "Pull"},
     "mfhpo.portfolios": {"MODELS"},
-    "mfhpo.search": {"Begin", "BudgetUnit", "DeclaredSearch", "Point", "SearchOptions"}
-    | {"Replicate", "SearchPolicy", "SearchSpace", "has_levels", "place_in_range"},
+    "mfhpo.search": {"BudgetUnit", "DeclaredSearch", "Point", "SearchOptions"}
+    | {"Replicate", "SearchPolicy", "SearchSpace", "place_in_range"},
     "mfhpo.games": {"Deviation", "Dissatisfaction", "Equilibrium", "GamePolicy", "Utility"}
     | {"Query", "MultiOutputGP"},
     "mfhpo.censored": {"CensoredPolicy", "Charge", "Confidence", "Draw", "LimitRecommendation"}

@@ -52,18 +52,11 @@ def test_too_few_utilities_are_a_failure():
     assert [result.observation for result in story.experiment.history()] == [(None, None)]
 
 
-def test_tuples_and_numpy_numbers_come_back_from_json():
-    configuration = {
-        "a": (1, [2, (3.5,)]),
-        "b": {"tuple": [1]},
-        "c": {"dict": {"tuple": 1}},
-        "d": np.int64(3),
-        "e": [np.float32(0.5)],
-    }
+def test_numpy_numbers_come_back_from_json():
+    configuration = {"d": np.int64(3), "e": [np.float32(0.5)]}
     begun = Begun(id="0", order=0, configuration=configuration, replicate=np.int64(2))
     again = event_of(json.loads(json.dumps(begun.to_dict())))
     assert again == begun
-    assert type(again.configuration["a"][1][1]) is tuple
     assert type(again.configuration["d"]) is int
 
 

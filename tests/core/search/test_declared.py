@@ -18,9 +18,8 @@ from mfhpo.search import (
     Numeric,
     OneOf,
     Replicate,
-    has_levels,
 )
-from mfhpo.search.declared import makes_shortlist
+from mfhpo.search.declared import has_levels, makes_shortlist
 
 COSTLY = Fidelity("epochs", levels=[1, 9], costs=[1.0, 9.0])
 
