@@ -27,10 +27,8 @@ class Event:
 
     Parameters
     ----------
-    id
-        The evaluation, or the worker, that it is about.
-    order
-        One more than the largest counter that its writer had read.
+    id, order
+        What it is about; and one more than the largest counter that its writer had read.
     """
 
     id: str
@@ -56,10 +54,8 @@ class Joined(Event):
 
     Parameters
     ----------
-    digest
-        What workers at one time must have in common, such as their settings' hash.
-    version
-        Version of the library.
+    digest, version
+        What workers at one time must have in common; and the version of the library.
     """
 
     digest: str
@@ -72,20 +68,17 @@ class Found(Event):
 
     Parameters
     ----------
-    replicates
-        How many replicates there are.
-    levels
-        Values of the fidelity. What is found first holds: later values move no plan.
+    replicates, levels
+        How many replicates there are, and values of the fidelity. What is found first holds.
     arms
         How many configurations there are after all, where others were expected.
     gone
         The number of a configuration that can be evaluated no more; what it has shown still counts.
     is_exhausted
         Whether no further evaluation can be made.
-    resumes
-        Whether an evaluation goes on from its configuration's last level.
-    budget
-        The budget of a search, in place of the declared one.
+    resumes, budget
+        Whether an evaluation goes on from its configuration's last level, and the budget of a
+        search then, in place of the declared one.
     """
 
     replicates: int | None = None
@@ -158,10 +151,9 @@ class Ended(Event):
 
     Parameters
     ----------
-    value
-        In the objective's direction; None, or what is not finite, is a failure.
-    values
-        In a game, each player's.
+    value, values
+        In the objective's direction; None, or what is not finite, is a failure. In a game, each
+        player's.
     cost
         What was paid, in the unit of the costs. None: as declared.
     stopped_at

@@ -209,18 +209,11 @@ class DeclaredSearch:
         return space_of(self.candidates)
 
 
-def makes_shortlist(options: Mapping[str, Any], n_arms: int, costs: Sequence[float] | None) -> bool:
-    """Return whether cheap levels choose which of some arms are compared at the target.
+def cost_of_all(options: Mapping[str, Any], n_arms: int, costs: Sequence[float] | None) -> float:
+    """Return what comparing all arms at the target costs; 0 where cheap levels may not choose.
 
-    They do if nothing is declared about their bias, and the budget does not pay for comparing all
-    `n_arms` there. `costs` are None while unknown or measured.
+    They may if nothing is declared about their bias. `costs` are None while unknown or measured.
     """
-    budget = options.get("budget")
-    return budget is not None and budget < _cost_of_all(options, n_arms, costs)
-
-
-def _cost_of_all(options: Mapping[str, Any], n_arms: int, costs: Sequence[float] | None) -> float:
-    """Return what comparing all arms at the target costs; 0 where cheap levels may not choose."""
     nothing_declared = options.get("bias") is None and options.get("variant") is None
     steers = options.get("estimated_bias") == "steer"
     if not (nothing_declared and steers and options.get("aim", "best arm") == "best arm"):
@@ -238,8 +231,8 @@ def _least_of_each(options: Mapping[str, Any]) -> int:
 def cheap_levels_in_words(
     options: Mapping[str, Any], n_arms: int, costs: Sequence[float] | None, certifier: str
 ) -> str:
-    """Say what cheap levels are used for (see `makes_shortlist`); empty if declared."""
-    budget, cost = options.get("budget"), _cost_of_all(options, n_arms, costs)
+    """Say what cheap levels are used for; empty if that is declared."""
+    budget, cost = options.get("budget"), cost_of_all(options, n_arms, costs)
     if costs is None or cost == 0.0 or (budget is not None and budget >= cost):
         return ""
     if budget is None:

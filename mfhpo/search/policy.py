@@ -354,14 +354,6 @@ class SearchPolicy(abc.ABC):
         if arm not in self._points:
             self._unknown.add(arm)
 
-    def most_failed(self) -> tuple[int, int, int] | None:
-        """Return the level above which arms begin, how many failed there, and of how many; None."""
-        level = self.cheap_failures.lowest - 1
-        if level < 0:
-            return None
-        failed = self.cheap_failures.at(level)
-        return level, len(failed), len({*failed, *self._values[level]})
-
     @property
     def _unfit(self) -> set[int]:
         return self._out | self._merged

@@ -83,15 +83,17 @@ class Standing:
         return f"{why or 'the search goes on'}; {lucky}"
 
     def _notices(self) -> tuple[str, ...]:
-        found, name, notices = self.search.most_failed(), self.policy.labels.fidelity, []
+        name, notices = self.policy.labels.fidelity, []
         shortlist, baseline = self.finalists.shortlist, self.finalists.baseline
         if shortlist and baseline is not None and baseline not in shortlist:
             notices.append("the baseline gave no value at the target, so that it is not compared")
-        if found is not None:
-            level, failed, tried = found
+        level = self.search.cheap_failures.lowest - 1
+        if level >= 0:
+            failed = self.search.cheap_failures.at(level)
+            tried = len({*failed, *self.search._values[level]})
             notices.append(
-                f"{failed} of {tried} configurations failed at {name(level)}, so that new ones "
-                f"begin at {name(level + 1)}"
+                f"{len(failed)} of {tried} configurations failed at {name(level)}, so that new "
+                f"ones begin at {name(level + 1)}"
             )
         return tuple(notices)
 

@@ -33,11 +33,9 @@ class LateSettings(Settings):
         See `RaceSettings`. None: there is no end of draws, as in a search.
     in_blocks
         Whether evaluations share replicates.
-    purpose
-        Of evaluations before the levels are known: "search" if these are a search's.
-    first_limit
-        Of evaluations before the levels are known, in seconds. It is doubled with each that was
-        stopped, up to ten times the first one. None: they have none.
+    purpose, first_limit
+        Of evaluations before the levels are known; the limit, in seconds, is doubled with each that
+        was stopped, up to ten times the first one. None: they have none.
     """
 
     fidelity: str

@@ -20,7 +20,7 @@ class LimitSettings(Settings):
 
     Parameters
     ----------
-    candidates
+    candidates, n_arms
         See `RaceSettings`.
     limits
         Limits in seconds, or how many are to be derived; for `ZoomingRCUCB`, the longest one.
@@ -28,8 +28,6 @@ class LimitSettings(Settings):
         See `mfhpo.censored.options.RCUCBOptions`, in the direction of the objective.
     make
         Makes the policy.
-    n_arms
-        See `RaceSettings`.
     """
 
     candidates: Candidates

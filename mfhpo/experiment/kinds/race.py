@@ -34,7 +34,7 @@ from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike, as_fideli
 from mfhpo.racing.options import EstimatedBias
 from mfhpo.racing.race import Race
 from mfhpo.search.budgeted import BudgetedSearch
-from mfhpo.search.declared import DeclaredSearch, cheap_levels_in_words, makes_shortlist
+from mfhpo.search.declared import DeclaredSearch, cheap_levels_in_words, cost_of_all
 
 MakePolicy = Callable[[Problem, float, Mapping[str, Any]], Policy]
 
@@ -49,10 +49,8 @@ class RaceSettings(Settings):
 
     Parameters
     ----------
-    declared
-        What its user declares.
-    levels
-        Values of the fidelity.
+    declared, levels
+        What its user declares, and the values of the fidelity.
     candidates
         The configurations; equal ones are one arm. Or how many a host draws.
     n_arms
@@ -314,7 +312,9 @@ class DeclaredRace:
         `known` are the candidates as a model sees them; None: as they are.
         """
         arms = Configurations(candidates, common.get("describe", described))
-        if not races and makes_shortlist(self._whole, len(arms), self.fidelity.costs_of(levels)):
+        budget, costs = self.options.get("budget"), self.fidelity.costs_of(levels)
+        pays = budget is None or budget >= cost_of_all(self._whole, len(arms), costs)
+        if not (races or pays):  # cheap levels choose which configurations are compared
             given = () if isinstance(candidates, int) else candidates
             if known is None:
                 known = numbered(arms) if given else candidates

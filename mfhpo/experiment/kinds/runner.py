@@ -44,8 +44,7 @@ class Runner(abc.ABC):
     n_levels: int  # the last one is the target
     labels: Labels  # how arms and levels are named
     conditions: tuple[str, ...] = ()  # clauses: what a claim supposes that the runner does not know
-    # Purposes of evaluations whose values are averaged, and learned in the order of their
-    # beginnings unless they are of blocks: what is stopped is missing there.
+    # Purposes of evaluations whose values are averaged, and learned in order unless in blocks.
     of_means: frozenset[str] = frozenset()
     in_blocks: bool = False  # whether a claim without a block is none of this experiment's
     counts_late: bool = False  # whether what was given up counts if it ends; then no order matters
@@ -55,9 +54,7 @@ class Runner(abc.ABC):
     draws: bool = False  # whether new arms are draws of the host's
     search_replicate: int | None = None  # of a search's evaluations; None: each has its own
     available: Available | None = None  # whether the host can evaluate a configuration at a level
-    # How many of the pending pulls take no more of the budget: results that wait for earlier ones,
-    # and pulls that are passed over.
-    held: Counter[Pull]
+    held: Counter[Pull]  # pending pulls that take no more of the budget: results that wait
     apart_cost: float = 0.0  # of results that the policy was not told
     lost_cost: float = 0.0  # of losses, and of what was evaluated though nobody asked for it
     unlearned_cost: float = 0.0  # that, and the cost of results that wait
@@ -172,10 +169,8 @@ class Settings(abc.ABC):
 
     Parameters
     ----------
-    seed
-        Of what is drawn.
-    sign
-        -1 where the objective is minimised.
+    seed, sign
+        Of what is drawn; and -1 where the objective is minimised.
     lease_seconds
         How long an evaluation may take before its worker is taken for dead; None: any time.
     about_evaluations

@@ -45,18 +45,13 @@ class SearchSettings(Settings):
 
     Parameters
     ----------
-    declared
-        What its user declares.
-    levels
-        Values of the fidelity.
-    space
-        Where configurations are drawn from; None where they are given, or a host draws them.
-    candidates
-        The given configurations, with all of their parameters.
-    kind
-        Chooses what to evaluate before the certificate.
-    make_certifier
-        Makes the policy that certifies; None: planned looks.
+    declared, levels
+        What its user declares, and the values of the fidelity.
+    space, candidates
+        Where configurations are drawn from, or the given ones. Neither: a host draws them.
+    kind, make_certifier
+        Chooses what to evaluate before the certificate, and makes the policy that certifies; None:
+        planned looks.
     """
 
     declared: DeclaredSearch
