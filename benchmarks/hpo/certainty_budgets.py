@@ -45,7 +45,6 @@ BUDGETS = {64: (15, 30, 45), 200: (30, 60)}
 
 _HALVING, _HYPERBAND = "successive halving", "Hyperband"
 
-STOP = 0.95
 """The chance by the model at which a search is stopped."""
 
 FIRST_LIST = 100
@@ -61,7 +60,6 @@ def played(
     *,
     epsilon: float | None = EPSILON,
     named: bool = False,
-    chance: float | None = None,
 ) -> BudgetedSearch:
     """Search among the pool's configurations, then certify the finalists, as a user would."""
     pool = race.pool
@@ -74,7 +72,6 @@ def played(
         epsilon=epsilon,
         delta=DELTA,
         candidates=candidates if named else pool.configurations,
-        chance=chance,
     )
     search = declared.race(levels, seed=race.seed, sign=1.0)
     while pulls := search.ask():
@@ -89,14 +86,6 @@ def _on_a_budget(budget: float, named: bool, race: Race, rng: np.random.Generato
     answer = search.recommend()
     assert answer.arm is not None
     return Answer(answer.arm, search.cost, answer.certified, search.shortlist or None)
-
-
-def _until_likely(budget: float, race: Race, rng: np.random.Generator) -> Answer:
-    """Stop by the model's estimate, which counts as a claim about the whole list."""
-    search = played(race, budget, rng, chance=STOP)
-    arm = search.recommend().arm
-    assert arm is not None
-    return Answer(arm, search.cost, certified=search.stopped_by_chance)
 
 
 def _halving(race: Race, rng: np.random.Generator) -> Answer:
@@ -118,8 +107,6 @@ def contenders(n_arms: int) -> dict[str, Play]:
     for budget in BUDGETS[n_arms]:
         found[f"model, {budget} trainings"] = partial(_on_a_budget, float(budget), False)
         found[f"names only, {budget} trainings"] = partial(_on_a_budget, float(budget), True)
-    most = BUDGETS[n_arms][-1]
-    found[f"model, at most {most}, until {STOP:g} likely"] = partial(_until_likely, float(most))
     for name, other in ((_HALVING, _halving), (_HYPERBAND, _hyperband)):
         found[name] = other
         found[f"model at the cost of {name}"] = partial(_at_cost_of, other)
@@ -164,13 +151,8 @@ def rows_of(n_arms: int, outcomes: Sequence[Outcome]) -> list[Row]:
 
 def holds(rows: Sequence[Row]) -> dict[str, bool]:
     """Return what must hold, and whether it does."""
-    by_model = [row for row in rows if "likely" in row["contender"]]
-    certified = [row for row in rows if row not in by_model]
-    found = {}
-    for words, chosen in (("claims about finalists", certified), ("stops", by_model)):
-        claims, wrong = (sum(row[key] for row in chosen) for key in ("certified", "wrong"))
-        found[f"{words}: {wrong} of {claims} false"] = wrong <= DELTA * claims
-    return found
+    claims, wrong = (sum(row[key] for row in rows) for key in ("certified", "wrong"))
+    return {f"claims about finalists: {wrong} of {claims} false": wrong <= DELTA * claims}
 
 
 def at_equal_cost(rows: Sequence[Row]) -> dict[str, bool]:

@@ -63,7 +63,6 @@ def history(evaluations: int) -> Iterator[Event]:
                 configuration=candidates[rng.randrange(_ARMS)],
                 levels=(rng.randrange(len(_LEVELS)),),
                 replicate=begun,
-                worker=str(begun % _WORKERS),
             )
             under_way.append(str(begun))
             begun += 1

@@ -40,8 +40,8 @@ class SpaceSearchCV(PolicySearchCV):
     ----------
     param_distributions
         A dictionary with a list of values or a distribution of scipy.stats for each parameter. Or a
-        list of such dictionaries, one of which each setting is drawn from. What has ``rvs`` and no
-        ``ppf`` is drawn without the model.
+        list of such dictionaries, one of which each setting is drawn from. Lists of increasing
+        numbers have an order to the model.
     candidates
         The settings to choose from, instead of a space: a list of dictionaries, a dictionary of
         columns or a DataFrame. Or how many to draw from `param_distributions`. All begin with as

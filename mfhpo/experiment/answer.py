@@ -15,7 +15,7 @@ from mfhpo.games.equilibrium import Dissatisfaction, Equilibrium, Utility
 from mfhpo.problem import Recommendation
 from mfhpo.racing.sentences import FIXED, bounds_in_words, never_in_words, wrong_in_words
 from mfhpo.racing.text import cut, params_in_words
-from mfhpo.search.standing import chance_in_words, left_in_words
+from mfhpo.search.standing import left_in_words
 
 # What `Answer.to_dict` has of a race, besides of a search, of a choice of limits, and of a game.
 _OF_RACES = (
@@ -23,9 +23,7 @@ _OF_RACES = (
     *("delta", "epsilon", "certified", "certifies", "survivors", "compared", "assumptions"),
     *("remaining_cost", "conditions", "unseen", "not_compared", "failures", "notices", "is_exact"),
 )
-_OF_SEARCHES = (
-    *("tried", "earlier", "at_target", "left", "chance", "stopped", "saved", "certificate"),
-)
+_OF_SEARCHES = (*("tried", "earlier", "at_target", "left", "chance", "stopped", "certificate"),)
 _OF_LIMITS = (
     *("params", "arm", "limit", "gain", "interval", "delta", "survival", "censored", "finished"),
     *("reason", "seconds", "trials", "survivors", "assumptions", "estimated"),
@@ -41,9 +39,8 @@ class Answer(Recommendation):
     """Which configuration to be content with, and how sure that is.
 
     ``print`` it: the text says all of it. Mean and interval are the objective's. Fields that have
-    no part in a kind of experiment keep their defaults, and `to_dict` leaves them out. What the
-    answer of a search says about a certificate is about the shortlist alone. What is not listed
-    here is that of `mfhpo.Recommendation`.
+    no part in a kind of experiment keep their defaults, and `to_dict` leaves them out. What is not
+    listed here is that of `mfhpo.Recommendation`.
 
     Parameters
     ----------
@@ -52,8 +49,7 @@ class Answer(Recommendation):
     level
         The highest level at which it was evaluated, which the mean belongs to.
     certifies
-        Whether the policy is after a certificate at all; those that maximise the reward while
-        they run, such as `mfhpo.MFUCB`, are not.
+        Whether the policy is after a certificate at all; `mfhpo.MFUCB` and the like are not.
     searched
         Whether it is the answer of a search, whose claims are about a shortlist.
     tried, earlier, at_target
@@ -65,10 +61,8 @@ class Answer(Recommendation):
         By the search's model, the probability that no other configuration of those at the target is
         better by more than epsilon. It is an estimate, not certified; None without a model, and
         where evaluations share replicates.
-    stopped, saved
-        Number of trials that were stopped at their limits of time or memory, and the cost that this
-        saved where seconds are measured: a guess, by which a configuration that did not end later
-        takes twice as long as its last limit.
+    stopped
+        Number of trials that were stopped at their limits of time or memory.
     certificate
         What the evaluations of the shortlist say. None during the search.
     baseline
@@ -86,9 +80,8 @@ class Answer(Recommendation):
     is_nested
         Whether dictionaries among values are parts of the configuration, and shown as such.
     new_data_interval
-        About the expected score on new data of the same kind, where evaluations are scores on
-        random splits of data (`mfhpo.certification.selection`): approximate, and infinite where too
-        little is known. None: evaluations are not of that kind.
+        About the expected score on new data, where evaluations are scores on random splits of data:
+        approximate, and infinite where too little is known. None: they are not of that kind.
     """
 
     params: dict[str, Any]
@@ -102,7 +95,6 @@ class Answer(Recommendation):
     left: dict[str, int] = field(default_factory=dict)
     chance: float | None = None
     stopped: int = 0
-    saved: float = 0.0
     certificate: Certificate | None = None
     # Of games.
     dissatisfaction: Mapping[str, Dissatisfaction] | None = None
@@ -257,15 +249,14 @@ def _search_in_words(answer: Answer) -> list[str]:
     if answer.left:
         tried += f"; {left_in_words(answer.left)}"
     if answer.chance is not None:
+        chance = "more than 0.99" if answer.chance >= 0.995 else f"{answer.chance:.2f}"
         tried += (
-            f"\n  model       {chance_in_words(answer.chance)} likely to be within epsilon of the "
-            f"best at the target; an estimate, not certified"
+            f"\n  model       {chance} likely to be within epsilon of the best at the target; an "
+            f"estimate, not certified"
         )
     if answer.stopped:
         limits = "trial at its limit" if answer.stopped == 1 else "trials at their limits"
         tried += f"\n  stopped     {answer.stopped} {limits}"
-    if answer.saved > 0.0:
-        tried += f", which saved about {answer.saved:.3g} if they take twice as long"
     paid = f"{answer.cost:.6g} in {answer.trials} trials"
     today = [] if answer.baseline is None else [f"  baseline    {answer.baseline}"]
     if (found := answer.certificate) is not None:
@@ -345,10 +336,7 @@ def left_out_in_words(n: int, why: str) -> str:
 
 
 def losses_in_words(n: int, lease: float | None, may_have_worker: bool) -> tuple[str, ...]:
-    """Return the conditions of a claim that rests on so many evaluations which were lost.
-
-    Some of them may have a worker yet, as they were given up when their lease was over.
-    """
+    """Return the conditions of a claim that rests on so many evaluations which were lost."""
     found = (left_out_in_words(n, "their process or the driver died"),) if n else ()
     which = "were given up" if lease is None else f"run for more than {lease:g} seconds"
     return (*found, f"evaluations that {which} have no worker") if may_have_worker else found

@@ -15,8 +15,7 @@ Candidates: TypeAlias = Sequence[Mapping[str, Any]] | int
 def described(value: Any, as_stored: bool = False) -> Any:
     """Return what tells a value from others in its `repr`: type and representation.
 
-    1, 1.0 and True differ; NaN equals NaN; a NumPy number is the Python number. With `as_stored`,
-    values are equal of which a storage as JSON makes the same: a tuple is a list.
+    With `as_stored`, values are equal of which a storage as JSON makes the same: a tuple is a list.
     """
     value = native(value)
     kind = type(value)
@@ -31,21 +30,9 @@ def described(value: Any, as_stored: bool = False) -> Any:
 
 
 def key_of(configuration: Mapping[str, Any], describe: Describe = described) -> str:
-    """Return a text that only equal configurations share.
+    """Return a text that only equal configurations share; `describe` tells values apart.
 
-    Parameters
-    ----------
-    configuration
-        Values by name, in any order.
-    describe
-        Describes a value; libraries whose values are objects bring their own.
-
-    Examples
-    --------
-    >>> key_of({"a": 1, "b": float("nan")}) == key_of({"b": float("nan"), "a": 1})
-    True
-    >>> len({key_of({"a": value}) for value in (1, 1.0, True)})
-    3
+    1, 1.0 and True differ; NaN equals NaN; a NumPy number is the Python number.
     """
     return repr([(name, describe(configuration[name])) for name in sorted(configuration)])
 
@@ -68,15 +55,8 @@ def arm_of_baseline(known: Configurations, baseline: Mapping[str, Any] | int | N
 class Configurations:
     """The arms of an experiment in the order in which they are known: given ones, then drawn ones.
 
-    Equal entries of a list are one arm: they could never be told apart.
-
-    Parameters
-    ----------
-    given
-        Configurations that are compared. Or how many draws, with the numbers 0, 1, ...:
-        configurations whose values a host draws when they are asked for.
-    describe
-        See `key_of`.
+    Equal entries of a list are one arm: they could never be told apart. A number instead of a list
+    says how many draws there are: configurations whose values a host draws when they are asked for.
     """
 
     def __init__(self, given: Candidates = (), describe: Describe = described) -> None:
@@ -168,11 +148,8 @@ class Configurations:
         return self._owners.get(arm, arm)
 
     def is_of(self, arm: int, configuration: Mapping[str, Any] | None, is_whole: bool) -> bool:
-        """Tell whether an evaluation was of an arm; one that is not whole has some values alone.
-
-        A configuration of None is what was claimed.
-        """
-        if configuration is None:
+        """Tell whether an evaluation was of an arm; one that is not whole has some values alone."""
+        if configuration is None:  # it is what was claimed
             return True
         if arm in self._draws:
             return self._agrees(self._fixed.get(arm, {}), configuration)

@@ -1,9 +1,8 @@
 """The events of an experiment: frozen values, as plain JSON and back.
 
-An event names what it is about (`id`: an evaluation, a worker) and carries a counter, one more than
-the largest that its writer had read. So a value that somebody chose by comes before the choice, and
-all readers put the events into the same order: by counter, then by id. Arms are named by their
-configurations, never by numbers, because numbers depend on who read what.
+By its counter, a value that somebody chose by comes before the choice, and all readers put the
+events into the same order. Arms are named by their configurations, because numbers depend on who
+read what.
 """
 
 from __future__ import annotations
@@ -18,10 +17,8 @@ from mfhpo._validation import shown
 from mfhpo.knowledge.fidelity import native
 from mfhpo.knowledge.space import Numeric, OneOf, Point
 
-Purpose = Literal["given", "search", "again", "certificate"]
+Purpose = Literal["given", "search", "certificate"]
 Origin = Literal["chosen", "enqueued", "retry", "earlier", "belief"]
-
-_MARKS = {"tuple", "dict", "numeric places", "choice of"}  # what JSON cannot say by itself
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,10 +27,8 @@ class Event:
 
     Parameters
     ----------
-    id
-        The evaluation, or the worker, that it is about.
-    order
-        One more than the largest counter that its writer had read.
+    id, order
+        What it is about; and one more than the largest counter that its writer had read.
     """
 
     id: str
@@ -49,8 +44,7 @@ class Event:
             value = getattr(self, each.name)
             if value is each.default or (each.default_factory is dict and not value):
                 continue
-            is_list = isinstance(value, tuple)
-            record[each.name] = [_plain(part) for part in value] if is_list else _plain(value)
+            record[each.name] = _plain(list(value) if isinstance(value, tuple) else value)
         return record
 
 
@@ -60,10 +54,8 @@ class Joined(Event):
 
     Parameters
     ----------
-    digest
-        What workers at one time must have in common, such as their settings' hash.
-    version
-        Version of the library.
+    digest, version
+        What workers at one time must have in common; and the version of the library.
     """
 
     digest: str
@@ -76,21 +68,17 @@ class Found(Event):
 
     Parameters
     ----------
-    replicates
-        How many replicates there are.
-    levels
-        Values of the fidelity. What is found first holds: later values move no plan.
+    replicates, levels
+        How many replicates there are, and values of the fidelity. What is found first holds.
     arms
         How many configurations there are after all, where others were expected.
     gone
         The number of a configuration that can be evaluated no more; what it has shown still counts.
     is_exhausted
         Whether no further evaluation can be made.
-    resumes
-        Whether an evaluation goes on from its configuration's last level, where that is not known
-        beforehand.
-    budget
-        The budget of a search in place of the declared one, now that this is known.
+    resumes, budget
+        Whether an evaluation goes on from its configuration's last level, and the budget of a
+        search then, in place of the declared one.
     """
 
     replicates: int | None = None
@@ -123,22 +111,17 @@ class Begun(Event):
     replicate
         See `mfhpo.experiment.Assignment`. None: the host has another way to tell evaluations apart.
     purpose
-        "given": to compare given configurations. "search": to find good ones. "again": the only
-        configuration of an exhausted space on a fresh replicate. "certificate": to compare a
-        shortlist.
+        "given": to compare given configurations. "search": to find good ones. "certificate": to
+        compare a shortlist.
     shortlist
         Keys of the configurations that a certificate compares.
-    origin, retry_of
-        Who chose it, or why it is tried first: a configuration of earlier results, or one around
-        centres that its user believes in, where a draw's `configuration` is what they say. And
-        the claim whose place it takes, or any earlier one in that place. It has a place of its own
+    origin
+        Who chose it, or why it is tried first.
+    retry_of
+        The claim whose place it takes, or any earlier one in that place. It has a place of its own
         if that one was given up, or was of another configuration, level or block.
     is_baseline
         Whether the host knows that the configuration is the one in use today.
-    worker
-        Who evaluates it.
-    time
-        When it began, in seconds of a clock that workers share, for its lease only.
     """
 
     configuration: Mapping[str, Any]
@@ -153,8 +136,6 @@ class Begun(Event):
     origin: Origin = "chosen"
     retry_of: str | None = None
     is_baseline: bool = False
-    worker: str = ""
-    time: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("draw", "block", "replicate"):
@@ -162,8 +143,6 @@ class Begun(Event):
         for level in self.levels or ():
             _check("levels", level, Integral)
         _check("limit", self.limit)
-        if not isinstance(self.time, Real) or not math.isfinite(self.time):
-            raise ValueError(f"time must be a finite number, got {shown(self.time)}.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,10 +151,9 @@ class Ended(Event):
 
     Parameters
     ----------
-    value
-        In the objective's direction; None, or what is not finite, is a failure.
-    values
-        In a game, each player's.
+    value, values
+        In the objective's direction; None, or what is not finite, is a failure. In a game, each
+        player's.
     cost
         What was paid, in the unit of the costs. None: as declared.
     stopped_at
@@ -200,7 +178,7 @@ class Ended(Event):
     stopped_at: float | None = None
     level: int | None = None
     last: bool = True
-    configuration: Mapping[str, Any] | None = field(default=None)
+    configuration: Mapping[str, Any] | None = None
     parameters: Mapping[str, Numeric | OneOf] = field(default_factory=dict)
     points: Mapping[int, Point] = field(default_factory=dict)
 
@@ -240,8 +218,8 @@ class Lost(Event):
         Whether the host has stopped it because its configuration had left. It and what waits for it
         are left out, without a condition.
     is_cut
-        Whether somebody else has stopped it, perhaps for its values: it is left out like an
-        evaluation of something else than was claimed, under a condition.
+        Whether somebody else has stopped it, perhaps for its values: it is left out under a
+        condition.
     """
 
     why: str
@@ -259,13 +237,11 @@ class Lost(Event):
 class Concluded(Event):
     """A worker has given its answer, which what comes late is not to take back.
 
-    Its counter is larger than all that the worker knew.
-
     Parameters
     ----------
     open
-        The claims that had not ended as far as it knew: what they give, or that they are lost,
-        comes after it, whatever their counters say.
+        The claims that had not ended as far as it knew: their ends come after it, whatever their
+        counters say.
     """
 
     open: tuple[str, ...] = ()
@@ -277,58 +253,34 @@ _KINDS: dict[str, type[Event]] = {
 
 
 def event_of(record: Mapping[str, Any]) -> Event:
-    """Return the event whose `to_dict` gave a record; ValueError if none did.
-
-    Examples
-    --------
-    >>> event = Ended(id="3", order=7, value=0.5)
-    >>> event_of(event.to_dict()) == event
-    True
-    """
+    """Return the event whose `to_dict` gave a record; ValueError if none did."""
     content = dict(record)
     kind = _KINDS.get(content.pop("event", ""))
     names = set() if kind is None else {each.name for each in fields(kind)}
     if kind is None or not content.keys() <= names:
         raise ValueError(f"record must be what an event's to_dict gave, got {record!r:.200}.")
     for name, value in content.items():
-        is_list = isinstance(value, list)
-        content[name] = tuple(map(_restored, value)) if is_list else _restored(value)
+        if isinstance(value, list):
+            content[name] = tuple(value)
     if "points" in content:  # JSON has made texts of the numbers
         content["points"] = {int(draw): point for draw, point in content["points"].items()}
+    if "parameters" in content:
+        content["parameters"] = {
+            name: Numeric(tuple(places)) if isinstance(places, list) else OneOf(places)
+            for name, places in content["parameters"].items()
+        }
     return kind(**content)
 
 
 def _plain(value: Any) -> Any:
-    """Return a value for JSON, which has no tuples and no NumPy numbers."""
-    if isinstance(value, tuple):
-        return {"tuple": [_plain(part) for part in value]}
-    if isinstance(value, list):
-        return [_plain(part) for part in value]
+    """Return a value without NumPy's numbers; of what a parameter is, the places or how many."""
+    if type(value) in (list, tuple):
+        return type(value)(map(_plain, value))
+    if isinstance(value, Mapping):
+        return {name: _plain(part) for name, part in value.items()}
     if isinstance(value, Numeric):
-        return {"numeric places": list(value.places)}
-    if isinstance(value, OneOf):
-        return {"choice of": value.n}
-    if not isinstance(value, Mapping):
-        return native(value)
-    plain = {name: _plain(part) for name, part in value.items()}
-    return {"dict": plain} if len(plain) == 1 and plain.keys() <= _MARKS else plain
-
-
-def _restored(value: Any) -> Any:
-    """Return the value that `_plain` made."""
-    if isinstance(value, list):
-        return [_restored(part) for part in value]
-    if not isinstance(value, Mapping):
-        return value
-    match value:
-        case {"tuple": parts} if len(value) == 1:
-            return tuple(map(_restored, parts))
-        case {"numeric places": places} if len(value) == 1:
-            return Numeric(tuple(places))
-        case {"choice of": n} if len(value) == 1:
-            return OneOf(n)
-    content = value["dict"] if value.keys() == {"dict"} else value
-    return {name: _restored(part) for name, part in content.items()}
+        return list(value.places)
+    return value.n if isinstance(value, OneOf) else native(value)
 
 
 def _check(name: str, value: Any, kind: type = Real) -> None:

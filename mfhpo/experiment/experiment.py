@@ -30,21 +30,6 @@ class Experiment:
     ----------
     settings
         What kind of experiment it is, with all of its options.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mfhpo.experiment import Done, Ended, RaceSettings
-    >>> rng = np.random.default_rng(0)
-    >>> settings = RaceSettings.of([{"lr": 0.1}, {"lr": 1.0}], sigma=0.1, epsilon=0.05, seed=0)
-    >>> experiment = Experiment(settings)
-    >>> while not isinstance(work := experiment.next(), Done):
-    ...     begun = work.begun(str(experiment.n_begun), experiment.order)
-    ...     experiment.apply(begun)
-    ...     value = work.configuration["lr"] + rng.normal(0.0, 0.1)
-    ...     experiment.apply(Ended(id=begun.id, order=experiment.order, value=value))
-    >>> experiment.answer().params, experiment.answer().certified
-    ({'lr': 1.0}, True)
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -71,9 +56,8 @@ class Experiment:
         """Take an event; nothing else changes the experiment.
 
         Events come in any order, and more than once. Of several about the same claim the one with
-        the largest counter holds; it has its place since it was first told without a change. A
-        lease is renewed by a claim that is told again with a later time: it keeps its place, as one
-        whose level becomes known does.
+        the largest counter holds; it has its place since it was first told without a change, but
+        for a level that becomes known.
         """
         self._changed = min(self._changed, self._log.add(event))
         self._is_over = None
@@ -131,15 +115,14 @@ class Experiment:
         Parameters
         ----------
         fixed
-            Values and level that the user has enqueued: they are not changed. Values that are not
-            given, and a level of None, are chosen. Refused if that is no configuration of the
-            experiment, or does not fit the budget beside what is under way.
+            Values and level that the user has enqueued. Values that are not given, and a level of
+            None, are chosen. Refused if that is no configuration of the experiment, or does not fit
+            the budget beside what is under way.
         moving
             The claim that has to move (see `settle`), and is not waited for.
         available
             Returns whether the host can evaluate an arm, with its configuration, at a level now.
-            What it cannot is passed over a few times; then it may propose something that is
-            `fixed`. None: anything.
+            What it cannot is passed over a few times. None: anything.
 
         Raises
         ------
@@ -166,8 +149,6 @@ class Experiment:
     def settle(self, id: str) -> Begun | None:
         """Return the claim as it stands; None if an earlier one is equal, and it must move.
 
-        Two workers that ask at the same moment may choose the same: the same configuration in the
-        same block, the same new configuration, or other shortlists. Of these the earliest stands.
         Whoever has to move asks again, and writes a claim with the same id and a larger counter.
         """
         return None if id in self._current().rivals else self.claim(id)
@@ -175,8 +156,7 @@ class Experiment:
     def is_overtaken(self, id: str) -> bool:
         """Tell whether an open claim is equal to another one that was written without knowing it.
 
-        Its writer may not look again, and may even have evaluated it. So whoever has written the
-        claim with the smaller counter moves it while it can, though it stands by `settle`.
+        That writer may not look again. So this claim moves while it can, though it stands.
         """
         state = self._current()
         own = state.ledger.open[id]
@@ -186,10 +166,7 @@ class Experiment:
         return False
 
     def level_of(self, id: str) -> int:
-        """Return the level for a claim that was made before levels were known; 0 if none is wanted.
-
-        Whoever asks writes the claim again with it, or names it in its end.
-        """
+        """Return the level for a claim that was made before levels were known."""
         begun, state = self.claim(id), self._current()
         if begun.levels:
             return begun.levels[0]
@@ -202,17 +179,6 @@ class Experiment:
         if claim is None:
             raise ValueError(f"id {id!r} names no evaluation that was begun.")
         return claim
-
-    def overdue(self, now: float) -> list[str]:
-        """Return the claims that have lasted longer than their lease.
-
-        Whoever is sure that their workers are dead, or accepts that as a condition, applies `Lost`.
-        """
-        lease = self.settings.lease_seconds
-        if lease is None:
-            return []
-        open = self._current().ledger.open
-        return [id for id in open if now - self.claim(id).time > lease]
 
     def answer(self) -> Answer:
         """Return the best answer so far, with its conditions, and whom it waits for.

@@ -46,24 +46,13 @@ class Assignment:
     shortlist: tuple[str, ...] = ()
     origin: Origin = "chosen"
 
-    def begun(
-        self,
-        id: str,
-        order: int,
-        *,
-        worker: str = "",
-        time: float = 0.0,
-        levels: Sequence[int] | None = None,
-    ) -> Begun:
-        """Return the event that claims it.
-
-        `levels` are all levels that it may give values at; None: its own alone.
-        """
+    def begun(self, id: str, order: int, *, levels: Sequence[int] | None = None) -> Begun:
+        """Return the event that claims it, for some levels or its own alone."""
         content = {name: vars(self)[name] for name in vars(self).keys() - {"level", "repeat"}}
         content["levels"] = None if self.level < 0 else (self.level,)
         if levels is not None:
             content["levels"] = tuple(levels)
-        return Begun(id=id, order=order, worker=worker, time=time, **content)
+        return Begun(id=id, order=order, **content)
 
 
 @dataclass(frozen=True)
@@ -101,9 +90,8 @@ def following(
 ) -> Assignment | None:
     """Return what to evaluate besides what is under way, but for a claim that has to move.
 
-    What is not available is passed over, as pulls of full kinds are; nothing is paid for it. Claims
-    that are equal may all have to move at the same moment: each leaves the next evaluations to
-    those before it, while there are others of arms that are known.
+    What is not available is passed over, as pulls of full kinds are. Of equal claims that move at
+    the same moment each leaves the next evaluations of known arms to those before it.
     """
     runner, open, left = state.runner, state.ledger.open, None
     pending, full, held = state.ledger.pending(moving), state.ledger.full, runner.held
@@ -135,11 +123,7 @@ def following(
 def enqueued(
     state: State, part: Mapping[str, Any], level: int | None, moving: str | None
 ) -> Assignment | Refused | None:
-    """Return the assignment of what a user has enqueued, in the arm's first open block.
-
-    `part` are some of its values, which the policy chooses if there are none; None: it chooses
-    nothing.
-    """
+    """Return the assignment of what a user has enqueued; None if the rest cannot be chosen now."""
     runner, pending = state.runner, state.ledger.pending(moving)
     known = runner.configurations
     arm = _arm_with(state, part)

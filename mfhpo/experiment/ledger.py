@@ -1,11 +1,8 @@
 """The claims of workers, and the order in which results may be learned.
 
-The values of an arm at a level are learned in the order in which their evaluations began: what
-takes long may be poor, and the first n values to arrive are no sample of the arm's. A result waits
-until all earlier claims of its kind have ended or were given up. What is left out of the order is
-harmless if it has nothing to do with its value. Values of blocks need no order, as policies in
-blocks take them by block. Nor do a search, a game, or a choice of limits, which promise nothing
-about means.
+What takes long may be poor, so that the first n values to arrive are no sample of an arm's. A
+result waits until all earlier claims of its kind have ended or were given up. Values of blocks need
+no order, nor do a search, a game, or a choice of limits, which promise nothing about means.
 """
 
 from __future__ import annotations
@@ -118,10 +115,7 @@ class Ledger:
         self._most_open = max(self._most_open, len(self.open))
 
     def end(self, claim: Claim, level: int, observation: Any, last: bool) -> list[Result]:
-        """Take what a claim gave at a level, and return what may be learned now, in order.
-
-        An observation of None is paid and not learned.
-        """
+        """Take what a claim gave, None for nothing; return what may be learned now, in order."""
         self._lost_in_a_row.pop(claim.pull.arm, None)
         self._lost_of_all = 0
         released = self._fill(claim, level, observation) if level in claim.tickets else []
@@ -130,8 +124,7 @@ class Ledger:
     def lose(self, claim: Claim, failure: Any) -> list[Result]:
         """Give a claim up, and return what may be learned now.
 
-        An arm that is lost time and again takes its processes down itself: that is a failure,
-        as it is observed. So is what is lost when all have been lost for long.
+        An arm that is lost time and again takes its processes down itself: that is a failure.
         """
         arm, released = claim.pull.arm, []
         self._lost_in_a_row[arm] += 1
@@ -144,10 +137,7 @@ class Ledger:
         return released + self._close(claim)
 
     def withdraw(self, claim: Claim) -> list[Result]:
-        """Close a claim whose configuration has left, and return the results that go with it.
-
-        What waits for it is quicker than it: learned alone, it would be no sample of the arm's.
-        """
+        """Close a claim whose arm has left, and return the quicker results that wait for it."""
         del self.open[claim.begun.id]
         cut = []
         for level, own in claim.tickets.items():
@@ -161,11 +151,7 @@ class Ledger:
         return cut
 
     def pending(self, moving: str | None = None) -> list[Pull]:
-        """Return the pulls that a policy was not told about: under way, or waiting for earlier.
-
-        A claim that has to move is left out. One whose level is not known may be at the target.
-        One that may give values at several levels is sent to the lowest.
-        """
+        """Return the pulls that a policy was not told about, but for a claim that has to move."""
         pulls = []
         for id, claim in self.open.items():
             if id != moving:

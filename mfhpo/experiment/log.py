@@ -71,9 +71,9 @@ class Log:
         self._holding[subject] = holding
         if not before:
             return min(map(self._put, holding))
-        old, new = ({_told(event): event for event in events} for events in (before, holding))
-        changed = [self._put(old[told], takes_out=True) for told in old if told not in new]
-        changed += [self._put(new[told]) for told in new if told not in old]
+        old, new = ({_version(event): event for event in events} for events in (before, holding))
+        changed = [self._put(old[each], takes_out=True) for each in old if each not in new]
+        changed += [self._put(new[each]) for each in new if each not in old]
         return min(changed, default=len(self.telling))
 
     def _by_level(self, versions: Sequence[Event]) -> list[list[Event]]:
@@ -92,13 +92,10 @@ class Log:
 
     @property
     def events(self) -> list[Event]:
-        """All events that hold, in their order, and the last words about those told again.
-
-        Where some ends of a claim name a level and others do not, it is all that was told: which
-        ones are about the same depends on the claim.
-        """
+        """All events that hold, in their order, and the last words about those told again."""
         events: dict[Place, Event] = {}
         for subject, versions in self._versions.items():
+            # Which ends are about the same level depends on the claim, where only some name one.
             named = {event.level is None for event in versions if isinstance(event, Ended)}
             told = versions if len(named) > 1 else [versions[-1], *self._holding[subject]]
             events |= {self._place_of(event): event for event in told}
@@ -122,10 +119,7 @@ class Log:
         return next(filter(None, found), None)
 
     def _put(self, event: Event, takes_out: bool = False) -> int:
-        """Put an event in its place, or take it out, and return the first position that changed.
-
-        -1 for levels, which are known from the beginning.
-        """
+        """Put an event in its place, or take it out; return the first change (see `add`)."""
         if isinstance(event, _FOR_READERS):
             return len(self.telling)
         place = self._place_of(event)
@@ -149,15 +143,9 @@ def _version(event: Event) -> tuple[int, str]:
     return event.order, _content(event)
 
 
-def _told(event: Event) -> tuple[int, str]:
-    """Return what experiments are told: when an evaluation began, and where, changes nothing."""
-    return event.order, _content(event, "time", "worker")
-
-
-def _content(event: Event, *without: str) -> str:
+def _content(event: Event) -> str:
     """Return a text that only events share which say the same."""
-    names = vars(event).keys() - {"order", *without}
-    return key_of({name: vars(event)[name] for name in names})
+    return key_of({name: value for name, value in vars(event).items() if name != "order"})
 
 
 def _held(versions: Sequence[Event]) -> Event:

@@ -85,13 +85,7 @@ class _Discrete:
     """A mass of scipy.stats: a place is the middle of the share that gives the number."""
 
     distribution: Any
-
-    @property
-    def size(self) -> float:
-        if not self._is_whole:
-            return len(self._found) if len(self._found) < _GRID // 2 else math.inf
-        low, high = self.distribution.support()
-        return float(high - low + 1)
+    size = math.inf  # of lists alone it matters how many settings they make
 
     @property
     def kind(self) -> Numeric | None:
@@ -127,27 +121,11 @@ def _inside(places: Any) -> Any:
     return np.clip(places, _TAIL, 1.0 - _TAIL)
 
 
-@dataclass(frozen=True)
-class _Opaque:
-    """Anything with ``rvs``: drawn at random, as a model cannot place it."""
-
-    distribution: Any
-    kind = None
-    size = math.inf
-
-    def place_of(self, value: Any) -> None:
-        return None
-
-    def draw(self, place: float | None, rng: np.random.Generator) -> tuple[Any, None]:
-        state = np.random.RandomState(int(rng.integers(2**31)))
-        return native(self.distribution.rvs(random_state=state)), None
-
-
-_Part = _Values | _Continuous | _Discrete | _Opaque
+_Part = _Values | _Continuous | _Discrete
 
 
 class DistributionSpace:
-    """What may be searched: by name a list, a distribution of scipy.stats, or what has ``rvs``.
+    """What may be searched: by name a list of values or a distribution of scipy.stats.
 
     Several spaces are alternatives, one of which a configuration is drawn from. Parameters with the
     same name in several spaces are different ones to the model.
@@ -196,7 +174,7 @@ class DistributionSpace:
         for name, part in self._spaces[which].items():
             known_as = self._known_as(which, name)
             params[name], place = part.draw(point.get(known_as), rng)
-            if known_as in self.kinds and place is not None:
+            if known_as in self.kinds:
                 own[known_as] = place
         return params, own
 
@@ -229,11 +207,9 @@ def index_of(value: Any, choices: Sequence[Any]) -> int | None:
 def _part(name: str, given: Any) -> _Part:
     if hasattr(given, "ppf") and hasattr(given, "cdf"):
         return _Discrete(given) if hasattr(given, "pmf") else _Continuous(given)
-    if hasattr(given, "rvs"):
-        return _Opaque(given)
     if isinstance(given, (str, bytes)) or not isinstance(given, (Sequence, np.ndarray)):
         raise TypeError(
-            f"{name} must be a list of values or a distribution with rvs, "
+            f"{name} must be a list of values or a distribution of scipy.stats, "
             f"such as scipy.stats.loguniform(0.01, 100), got {given!r}."
         )
     if not len(given):

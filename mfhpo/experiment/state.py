@@ -164,8 +164,7 @@ class State:
     def _has_to_move(self, begun: Begun, pull: Pull) -> bool:
         """Tell whether an earlier claim is equal, or earlier ones take what is left of the budget.
 
-        The equal one is under way, or has given the value of a block: then another one gives no
-        value. A search may repeat a block.
+        The equal one is under way, or has given the value of a block. A search may repeat a block.
         """
         configurations, own = self.runner.configurations, begun.configuration
         arm, block, is_search = pull.arm, begun.block, begun.purpose == "search"
@@ -339,10 +338,7 @@ class State:
         self._lost_cost += cost
 
     def _learn(self, results: list[Result]) -> None:
-        """Learn results whose turn it is, those of merged draws as their first arm's.
-
-        A mean has the values of its own claims alone, because these have one order.
-        """
+        """Learn results whose turn it is; a mean has the values of its own claims alone."""
         runner = self.runner
         for result in results:
             pull, is_of_mean = result.pull, result.purpose in runner.of_means

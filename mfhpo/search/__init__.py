@@ -8,14 +8,12 @@ from mfhpo.knowledge.earlier import EarlierResults
 from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace, place_in_range
 from mfhpo.search.budget import BudgetUnit
 from mfhpo.search.budgeted import BudgetedSearch
-from mfhpo.search.declared import DeclaredSearch, SearchOptions, has_levels
+from mfhpo.search.declared import DeclaredSearch, SearchOptions
 from mfhpo.search.model_search import ModelSearch
-from mfhpo.search.policy import SearchPolicy
+from mfhpo.search.policy import Replicate, SearchPolicy
 from mfhpo.search.promotions import HalvingSearch
-from mfhpo.search.steps import Begin, Replicate
 
 __all__ = [
-    "Begin",
     "BudgetUnit",
     "BudgetedSearch",
     "DeclaredSearch",
@@ -29,7 +27,6 @@ __all__ = [
     "SearchOptions",
     "SearchPolicy",
     "SearchSpace",
-    "has_levels",
     "place_in_range",
 ]
 

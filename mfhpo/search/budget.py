@@ -10,10 +10,9 @@ from mfhpo._validation import check_choice, check_limit, check_number, shown
 from mfhpo.identification.group_sequential import FIRST_LOOK, LEAST_FIRST_LOOK
 from mfhpo.knowledge.space import Point
 from mfhpo.problem import Observation, Pull
-from mfhpo.search.policy import SearchPolicy
+from mfhpo.search.policy import Replicate, SearchPolicy
 from mfhpo.search.prices import BEYOND, Prices
-from mfhpo.search.promotions import another, dearness_of
-from mfhpo.search.steps import Begin, Replicate
+from mfhpo.search.promotions import dearness_of, next_given
 
 BudgetUnit = Literal["cost", "evaluations"]
 
@@ -35,13 +34,7 @@ _ROUNDING = 1e-9
 class Budget:
     """Counts what a search and its certificate spend, and prices what is to come.
 
-    For the parameters see `BudgetedSearch`. The search gets its costs as they become known, and
-    begins with no more arms than can be paid for.
-
-    Of what was paid (`cost`, without what was `lost`, of which nothing was told), so many were
-    `evaluations`, `failures` (`failures_at` by level), and `stopped` at a limit. A shortlist can be
-    evaluated in `most_replicates` blocks; None: in as many as are wanted. `reached` has by arm the
-    highest level with a value, -1 for none; repeats of others not included.
+    For the parameters see `BudgetedSearch`.
     """
 
     def __init__(
@@ -60,15 +53,15 @@ class Budget:
         if not 0.0 <= share < 1.0:
             raise ValueError(f"certify_share must be in [0, 1), got {shown(share)}.")
         self.cost = 0.0
-        self.lost = 0.0
+        self.lost = 0.0  # paid for what was never told
         self.evaluations = 0
         self.failures = 0
-        self.failures_at: Counter[int] = Counter()
-        self.stopped = 0
+        self.failures_at: Counter[int] = Counter()  # by level
+        self.stopped = 0  # at a limit
         # Of the amount, for evaluations at the target, and for those that failed.
         self._paid_at_target = self._paid_for_failures = 0.0
-        self.most_replicates: int | None = None
-        self.reached: dict[int, int] = {}
+        self.most_replicates: int | None = None  # blocks for a shortlist; None: as many as wanted
+        self.reached: dict[int, int] = {}  # by arm, the highest level with a value, or -1
         self.amount = math.inf if amount is None else float(amount)
         self.in_evaluations = unit == "evaluations"
         self._share = float(share)
@@ -135,18 +128,13 @@ class Budget:
         prices = self._search.prices
         return prices is not None and prices.usual.is_unknown(pull.fidelity)
 
-    @property
-    def saved(self) -> float:
-        """What stopping has saved, as a guess (see `Prices`); 0 where costs are declared."""
-        return 0.0 if self._prices is None else self._prices.saved
-
     def limit_for(
         self, pull: Pull, pending: Sequence[Pull], worth: float | None, point: Point | None = None
     ) -> float | None:
         """Return the cost at which to stop a pull, if it is measured (see `Prices.limit`).
 
         It is at most what is left if all that is under way reaches its limits, or twice what is
-        expected. While costs are unknown it is a share of the budget, or twice what was not enough.
+        expected.
         """
         found = self._search.prices
         if found is None:
@@ -154,7 +142,7 @@ class Budget:
         expected = self._expected_cost([pull], point)[0]
         if expected == 0.0:
             limit = max(_UNKNOWN_SHARE * self.amount, BEYOND * found.longest_stopped)
-        elif self._search.knows(pull.arm) or point is not None:
+        elif pull.arm in self._search._points or point is not None:
             limit = found.limit(pull, expected, worth)
         else:
             limit = min(found.limit(pull, expected, None), found.limit_of_any(pull.fidelity))
@@ -255,27 +243,24 @@ class Budget:
             )
         return ""
 
-    def next_of_search(
-        self, begun: int, pending: Sequence[Pull], kept: float
-    ) -> tuple[Pull, Point | None] | None:
-        """Return the search's next pull, and the configuration of a new arm; None at the end."""
-        search, left, point = self._search, self.left(pending) - kept, None
+    def next_of_search(self, begun: int, pending: Sequence[Pull], kept: float) -> Pull | None:
+        """Return the search's next pull, maybe of a new arm at its `point`; None at the end."""
+        search, left = self._search, self.left(pending) - kept
         is_known = search.prices is not None and not search.prices.usual.is_unknown(search.target)
         search.affordable = left if is_known else math.inf
         begun = max([begun, *(pull.arm + 1 for pull in pending)])
         step = search.ask(begun, [each for each in pending if not isinstance(each, Replicate)])
-        if isinstance(step, Begin):
-            point, step = step.point, Pull(begun, step.fidelity)
         # What this arm is too dear for, another one may do.
         if step is not None and (
             (self.target_price <= left and not self.fits(step, pending, kept))
             or self._has_to_wait(step, pending)
         ):
-            point, step = None, another(search, begun, pending)
+            arm = next_given(search, pending) if search.n_given else begun
+            search.point, step = None, None if arm is None else Pull(arm, search.lowest)
         if step is None:
             return None
-        limit = self.limit_for(step, pending, search.worth, point)
-        return replace(step, limit=limit), point
+        limit = self.limit_for(step, pending, search.worth, search.point)
+        return replace(step, limit=limit)
 
     def largest_shortlist(self, top: int) -> int:
         """Return how many arms, 2 to `top`, are compared twice, or once if few; failures cost."""

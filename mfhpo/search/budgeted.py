@@ -7,13 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo._validation import (
-    MOST_AT_ONCE,
-    check_count,
-    check_flag,
-    check_instance,
-    check_probability,
-)
+from mfhpo._validation import MOST_AT_ONCE, check_count, check_flag, check_instance
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.certification import MakeCertifier
 from mfhpo.knowledge.arrays import IntArray
@@ -22,9 +16,8 @@ from mfhpo.problem import Observation, Policy, Pull, Recommendation, check_pull,
 from mfhpo.racing.declaration import SigmaLike
 from mfhpo.search.budget import LEAST_OF_FINALISTS, USUAL, USUAL_OF_GIVEN, Budget, BudgetUnit
 from mfhpo.search.finalists import FIRST_BLOCK, Finalists, numbered
-from mfhpo.search.policy import FEWEST, SearchPolicy
+from mfhpo.search.policy import Replicate, SearchPolicy
 from mfhpo.search.standing import Standing
-from mfhpo.search.steps import Replicate
 
 SEARCH_BLOCK = 0
 """The block of a search's evaluations; those of its certificate have seen none of its luck."""
@@ -34,13 +27,9 @@ class BudgetedSearch(Policy):
     """A search, and at its end a race among its best arms, on one budget.
 
     The search spends the budget but for a share that is kept for the end. Then the arms that may be
-    the best by what the search knows, the shortlist, are evaluated again from scratch
-    (`mfhpo.certification`): a value that a search has selected is a lucky one, and only new ones
-    say what it is worth. The race ends when the best of the shortlist is certified, or the budget
-    is spent.
-
-    Arms are numbered in the order in which they are begun: a pull of an arm that is neither told
-    nor pending begins it, and `point_of` says what it is.
+    the best by what the search knows, the shortlist, are evaluated again from scratch: only new
+    values say what they are worth. A pull of an arm that is neither told nor pending begins it, and
+    `point_of` says what it is.
 
     Parameters
     ----------
@@ -53,14 +42,11 @@ class BudgetedSearch(Policy):
         What the budget counts: "cost", in the unit of the search's costs, or "evaluations", which
         the search then makes at the target alone.
     certify_share
-        Share of the budget that is kept for the certificate, in [0, 1). The certificate makes the
-        answer's value honest and tells how sure it is; it seldom changes the answer, unless noise
-        is large. With two finalists, the interval's half-width is about 1.6 standard deviations of
-        the noise after five evaluations of each, and 1.0 after ten: worth quoting if that is at
-        most half of what the search gained over the median configuration. Nothing is kept
-        where the share does not pay for two evaluations of two arms, or for five where costs are
-        measured: by default below 40 full evaluations, or 100. None: .2 if the search's arms are
-        given; else .1, or ten full evaluations if these are more and at most .2.
+        Share of the budget that is kept for the certificate, in [0, 1). With two finalists, the
+        interval's half-width is about 1.6 standard deviations of the noise after five evaluations
+        of each, and 1.0 after ten. Nothing is kept where the share does not pay for two evaluations
+        of two arms, or for five where costs are measured. None: .2 if the search's arms are given;
+        else .1, or ten full evaluations if these are more and at most .2.
     top
         Largest number of arms on the shortlist, at least 2. None: 8, or 4 if the search's arms are
         given. It is smaller where what is left does not pay for two comparisons, after five and
@@ -78,38 +64,26 @@ class BudgetedSearch(Policy):
         once more than half of its evaluations surely fail.
     blocks
         Whether pulls name the block of their evaluation, whose replicate, a split or a seed, is the
-        same for all arms. All of the search is in block 0, so that arms are compared by values with
-        the block's effect in common. The certificate takes the blocks after it, and is about the
-        mean over replicates; a `sigma` has no part in it, and an `epsilon` of None contains what
-        replicates do to all arms.
+        same for all arms. All of the search is in block 0. The certificate takes the blocks after
+        it, and is about the mean over replicates; a `sigma` has no part in it, and an `epsilon` of
+        None contains what replicates do to all arms.
     measured
         Whether the search's costs are but a guess, to be replaced by what evaluations cost, by
-        level and by configuration (`Prices`); failures are paid for, but teach nothing about costs.
-        Until anything was learned, evaluations are begun as if they were free. So is the first one
-        above the lowest level, by which the budget may be exceeded; others that may be too dear
-        wait for it. An evaluation that is told without its cost counts at what is expected, or as
-        free where nothing is known.
+        level and by configuration. Until anything was learned, evaluations are begun as if they
+        were free. So is the first one above the lowest level. An evaluation that is told without
+        its cost counts at what is expected, or as free where nothing is known.
     sign
         -1 where the user's values are minimised: inside they are maximised.
     params
         Gives the parameters of an arm, for the certificate.
-    chance
-        See `mfhpo.search.SearchOptions`.
     certifier
         Makes the policy that certifies the shortlist, see `mfhpo.certification`. None: a few
         planned looks, which take the fewest evaluations.
 
     Attributes
     ----------
-    baseline
-        The arm that is in use today; None as long as it is not known. With a value at the target it
-        is always a finalist, and the certificate compares the winner with it.
-    top
-        Largest number of arms on the shortlist.
     budget
         What may be spent, and what was, with the arms that were tried and their levels.
-    begun
-        Number of the next new arm: one more than the last of which anything was told.
     """
 
     def __init__(
@@ -128,12 +102,11 @@ class BudgetedSearch(Policy):
         measured: bool = False,
         sign: float = 1.0,
         params: Callable[[int], Mapping[str, Any]] = numbered,
-        chance: float | None = None,
         certifier: MakeCertifier | None = None,
     ) -> None:
         check_instance("search", search, SearchPolicy, "a search such as mfhpo.search.ModelSearch")
         self.search = search
-        self.begun = search.n_given
+        self.begun = search.n_given  # the number of the next new arm
         _, usual_top = USUAL_OF_GIVEN if search.n_given else USUAL
         self.budget = Budget(budget, unit, certify_share, check_flag("measured", measured), search)
         self.top = check_count("top", usual_top if top is None else top, 2)
@@ -144,12 +117,6 @@ class BudgetedSearch(Policy):
             "max_failures": check_count("max_failures", max_failures, 1),
             "seed": search._seed,
         }
-        if chance is not None:
-            chance = check_probability("chance", chance)
-            if epsilon is None:
-                raise ValueError(f"chance={chance!r} is about a tolerance; give epsilon, too.")
-        self._wanted_chance = chance
-        self._stopped_at: float | None = None  # the chance by which the search has ended
         self._finalists = Finalists(
             search,
             self.budget,
@@ -169,8 +136,6 @@ class BudgetedSearch(Policy):
         self.begun = max(self.begun, pull.arm + 1)
         if not isinstance(pull, Replicate):
             self.search.tell(pull, observation)
-            if pull.fidelity == self.search.target:
-                self._stop_if_likely()
             if pull.arm in self.shortlist:  # what its certificate compares was not all there
                 self._finalists.forget()
             return
@@ -231,11 +196,11 @@ class BudgetedSearch(Policy):
         pulls: list[Pull] = []
         self._asked = {}
         for _ in range(n):
-            following = self._next([*pending, *pulls])
-            if following is None:
+            pull = self._next([*pending, *pulls])
+            if pull is None:
                 break
-            pull, self._asked[following[0].arm] = following
             pulls.append(pull)
+            self._asked[pull.arm] = None if isinstance(pull, Replicate) else self.search.point
         return pulls
 
     def point_of(self, arm: int) -> Point | None:
@@ -263,19 +228,16 @@ class BudgetedSearch(Policy):
         another = Replicate(self.shortlist[0], self.search.target, shortlist=self.shortlist)
         return self.fits(another, pending) and self._next(pending) is None
 
-    def _next(self, pending: Sequence[Pull]) -> tuple[Pull, Point | None] | None:
+    def _next(self, pending: Sequence[Pull]) -> Pull | None:
         # A worker that has told nothing yet may have begun to compare a shortlist.
         begun = (pull.shortlist for pull in pending if isinstance(pull, Replicate))
         shortlist = self.shortlist or next(begun, ())
         if not shortlist:
-            if self.stopped_by_chance:
-                return None
             budget = self.budget
             kept = budget.kept_for(self.top) if len(self.search.finished_arms()) > 1 else 0.0
             following = budget.next_of_search(self.begun, pending, kept)
-            if following is not None and budget.fits(following[0], pending, kept):
-                block = SEARCH_BLOCK if self._finalists.in_blocks else None
-                return replace(following[0], block=block), following[1]
+            if following is not None and budget.fits(following, pending, kept):
+                return replace(following, block=SEARCH_BLOCK if self._finalists.in_blocks else None)
             if following is None and any(not isinstance(pull, Replicate) for pull in pending):
                 return None  # which of these goes on is not known yet
             is_spent = following is not None or not self.search.n_given
@@ -288,14 +250,12 @@ class BudgetedSearch(Policy):
             return None
         # Only one that hangs is stopped: what takes long may be poor, and is to be counted.
         replicate = replace(replicate, limit=self.budget.limit_for(replicate, pending, None))
-        return (replicate, None) if self.fits(replicate, pending) else None
+        return replicate if self.fits(replicate, pending) else None
 
     @property
     def finished(self) -> bool:
         """Whether the race is over: certified, or its next pull is beyond the budget."""
         budget = self.budget
-        if self.stopped_by_chance:
-            return True
         pays = not self.shortlist and budget.target_price <= budget.left() - budget.kept
         if pays and not self.search.n_given:
             return False
@@ -310,21 +270,6 @@ class BudgetedSearch(Policy):
         race = self._finalists.certification()
         certificate = self.certificate() if race is not None and race.finished else None
         return certificate is not None and certificate.certified
-
-    @property
-    def stopped_by_chance(self) -> bool:
-        """True once the search among given arms has ended by its model's estimate."""
-        return self._stopped_at is not None and not self.shortlist
-
-    def _stop_if_likely(self) -> None:
-        wanted, n = self._wanted_chance, len(self.search.finished_arms())
-        if wanted is None or self._stopped_at is not None or n < FEWEST:
-            return
-        leader = self.search.leader()
-        if leader is not None:
-            epsilon = self._finalists.options["epsilon"]
-            found = self.search.chance(leader, epsilon, among_given=True, at_least=wanted)
-            self._stopped_at = found if found >= wanted else None
 
     def recommend(self) -> Recommendation:
         """Return the certified arm, or the best by all that is known so far."""
@@ -341,8 +286,7 @@ class BudgetedSearch(Policy):
     @property
     def standing(self) -> Standing:
         """The knowledge so far, for answers."""
-        stopped_at = self._stopped_at if self.stopped_by_chance else None
-        return Standing(self, self.search, self.budget, self._finalists, stopped_at)
+        return Standing(self, self.search, self.budget, self._finalists)
 
     def summary(self, arm: int, fidelity: int) -> tuple[int, float, float]:
         """Count and mean of what the search has seen of an arm at a level; no radius is known."""

@@ -22,21 +22,16 @@ class CheapFailures:
     """Keeps count of configurations that failed at a level before they had any value.
 
     An evaluation that is too cheap may fail for that reason: twenty samples have no fifty
-    neighbours. So who fails below the target may be tried at the next higher level. A level
-    condemns only once two that failed there have failed at the target as well, and fewer than a
-    third of those that were tried above it gave a value.
-
-    A level is too low if more than half of at least five configurations fail there, and one of
-    these had a value above it. New ones begin at the `lowest` level above those. All of it is a
-    function of what was told. `failed_up_to` has by arm the highest level at which one without a
-    value has failed.
+    neighbours. So who fails below the target may be tried at the next higher level. A level is too
+    low if more than half of at least five configurations fail there, and one of these had a value
+    above it.
     """
 
     def __init__(self, n_levels: int) -> None:
         self._levels = [_Level() for _ in range(n_levels)]
-        self.lowest = 0
+        self.lowest = 0  # the level at which new configurations begin
         self._given_up: dict[int, int] = {}  # the highest level, by arm
-        self.failed_up_to: dict[int, int] = {}
+        self.failed_up_to: dict[int, int] = {}  # the same, of failures that may not be for good
 
     @property
     def given_up(self) -> set[int]:
@@ -83,8 +78,7 @@ class CheapFailures:
     def chance(self, arm: int) -> float:
         """Return how likely an arm is to give a value above the level where it was given up.
 
-        It is the share of those that did, with one more of either kind; 1 for an arm that was not
-        given up.
+        It is the share of those that did, with one more of either kind.
         """
         if arm not in self._given_up:
             return 1.0

@@ -13,8 +13,7 @@ from mfhpo.identification.group_sequential import GroupSequential
 from mfhpo.problem import Pull
 from mfhpo.racing.text import name_in_words
 from mfhpo.search.budget import Budget
-from mfhpo.search.policy import SearchPolicy
-from mfhpo.search.steps import Replicate
+from mfhpo.search.policy import Replicate, SearchPolicy
 
 FIRST_BLOCK = 1
 """The block of the first new evaluations, which have seen none of the luck of the search's."""
@@ -31,8 +30,7 @@ def numbered(arm: int) -> dict[str, Any]:
 class Finalists:
     """A race among the shortlist of a search, on what is left of its budget.
 
-    The `search` has chosen the shortlist, and the `budget` says what may be spent. `options` are
-    further arguments of `Certification`; for the others see `mfhpo.search.BudgetedSearch`.
+    `options` are arguments of `Certification`; for the others see `BudgetedSearch`.
     """
 
     def __init__(
@@ -68,10 +66,7 @@ class Finalists:
         self._certification = None
 
     def learn(self, pull: Replicate, value: float | None, stopped_at: float | None = None) -> None:
-        """Learn what a new evaluation gave, if anything; the first one decides on the shortlist.
-
-        A value of -inf is the worst there is, and rules the arm out.
-        """
+        """Learn what a new evaluation gave, if anything; the first one decides on the shortlist."""
         if not self.shortlist:
             self.agree(pull.shortlist)
         self._replicates.append((pull, value, stopped_at))

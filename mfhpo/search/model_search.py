@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from copy import copy
 from itertools import islice
 from typing import Any
 
@@ -16,7 +15,6 @@ from mfhpo.search.model.acquisition import View, best_place
 from mfhpo.search.model.process import LevelData, LevelProcess
 from mfhpo.search.model.rows import Told
 from mfhpo.search.policy import FEWEST, SearchPolicy
-from mfhpo.search.steps import Begin
 
 # Observations that the model is conditioned on, and that its parameters are fitted to: the time
 # for a suggestion stays the same however many trials there are.
@@ -38,50 +36,18 @@ _RANDOM_SHARE = 0.05  # of new arms, against a model that is wrong
 class ModelSearch(SearchPolicy):
     """Begins the arm with the largest expected improvement, or goes on with one begun before.
 
-    One Gaussian process (`LevelProcess`) models the values at all levels. It learns how much a
-    cheap level says about the target, and on what scale a number acts. The next step is the one
+    One Gaussian process (`LevelProcess`) models the values at all levels. The next step is the one
     with the largest expected improvement at the target for what it costs to get there. Arms are
-    never stopped for good: one that is left waits until nothing better is in sight (freezing and
-    thawing: Swersky, Snoek and Adams, Freeze-thaw Bayesian optimization, arXiv 1406.3896, 2014).
-
-    Each new arm is chosen under freshly sampled model parameters (Thompson sampling), so that the
-    search keeps testing its own beliefs. The same sample also says what to go on with until the
-    next arm. The most probable parameters say which finished arm is best.
-
-    A failure below the target condemns no arm, and where most fail at the lowest level, it rises:
-    see `mfhpo.search.cheap_failures.CheapFailures`.
-
-    Arms that are given go up as `mfhpo.search.promotions.next_of_given` says, by what the model
-    expects of them.
-
-    Where costs are measured, a configuration's expected improvement is divided by what that
-    configuration is expected to cost (`mfhpo.search.prices.Prices`).
+    never stopped for good: one that is left waits until nothing better is in sight (Swersky, Snoek
+    and Adams, Freeze-thaw Bayesian optimization, arXiv 1406.3896, 2014). Each new arm is chosen
+    under freshly sampled model parameters (Thompson sampling), so that the search keeps testing its
+    own beliefs. The most probable parameters say which finished arm is best. Arms that are given go
+    up as `mfhpo.search.promotions.next_of_given` says, by what the model expects of them.
 
     With several workers, a pull under way counts as if it had told what is expected at its level
-    (kriging believer: Ginsbourger, Le Riche and Carraro, Kriging is well-suited to parallelize
-    optimization, 2010). The target stands aside until it has as many values as pulls are under way,
-    or nine: the highest level with so many replaces it. Meanwhile the best third of each level goes
-    up, to the highest one that is open where evaluations begin from scratch. Levels open one after
-    the other, so that workers are not all busy at the target with the best of very few arms.
-
-    Examples
-    --------
-    >>> from mfhpo.problem import Observation
-    >>> from mfhpo.search import Numeric, SearchSpace
-    >>> search = ModelSearch(costs=(1.0, 3.0), continues=True, initial=4)
-    >>> search.space = SearchSpace({"x": Numeric()})
-    >>> rng, points = np.random.default_rng(0), []
-    >>> for _ in range(40):
-    ...     step = search.ask(len(points))
-    ...     if isinstance(step, Begin):
-    ...         points.append(step.point or {"x": float(rng.random())})
-    ...         search.describe(len(points) - 1, points[-1])
-    ...         step = Pull(len(points) - 1, step.fidelity)
-    ...     bias = 0.1 * (step.fidelity == 0)
-    ...     value = -((points[step.arm]["x"] - 0.3 - bias) ** 2)
-    ...     search.tell(step, Observation(value))
-    >>> abs(points[search.leader()]["x"] - 0.3) < 0.05
-    True
+    (Ginsbourger, Le Riche and Carraro, Kriging is well-suited to parallelize optimization, 2010).
+    The target stands aside until it has as many values as pulls are under way, or nine: the highest
+    level with so many replaces it.
     """
 
     def __init__(self, costs: Sequence[float], **options: Any) -> None:
@@ -95,9 +61,9 @@ class ModelSearch(SearchPolicy):
         self._drawn_view: tuple[object, View] | None = None
 
     @one_thread()
-    def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull | None:
+    def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Pull | None:
         """Return what to evaluate next."""
-        self.worth = 1.0
+        self.worth, self.point = 1.0, None
         if self.n_given:
             return promotions.next_of_given(self, pending, self._expected)
         step = promotions.first_step(self, begun, pending)
@@ -114,7 +80,7 @@ class ModelSearch(SearchPolicy):
                     else Pull(step.arm, promotions.highest_open(self, pending))
                 )
         if top < 0:
-            return Begin(self.lowest, None)
+            return Pull(begun, self.lowest)
         rng = np.random.default_rng([self._seed, begun, self._told])
         view = self._see_by_draw(pending, begun, top)
         out = self._closed.union(pull.arm for pull in pending)
@@ -147,16 +113,13 @@ class ModelSearch(SearchPolicy):
                     arm, self._level(view, features, promotions.next_level(self, arm), [arm])
                 )
         if new is None:
-            return Begin(self.lowest, None)
-        features = self.space.cube_features(new[None, :])
-        return Begin(self._level(view, features, self.lowest), self.space.at(new))
+            return Pull(begun, self.lowest)
+        self.point = self.space.at(new)
+        return Pull(begun, self._level(view, self.space.cube_features(new[None, :]), self.lowest))
 
     @one_thread()
     def likely_best(self) -> list[int]:
-        """Return the finished arms whose model interval reaches the leader's, the best mean first.
-
-        The model's mean evens out the noise of values.
-        """
+        """Return the finished arms whose model interval reaches the leader's, best first."""
         if not self._can_model:
             return []
         view, finished = self._see(), set(self._finished)
@@ -169,15 +132,7 @@ class ModelSearch(SearchPolicy):
         return [view.arms[index] for index in (reaching if len(reaching) > 1 else known[:2])]
 
     @one_thread()
-    def chance(
-        self,
-        arm: int,
-        epsilon: float,
-        *,
-        among_given: bool = False,
-        fresh: Mapping[int, Sequence[float]] | None = None,
-        at_least: float = 0.0,
-    ) -> float:
+    def chance(self, arm: int, epsilon: float, fresh: Mapping[int, Sequence[float]]) -> float:
         """See `SearchPolicy`; the mean over parameters that are drawn (see `LevelProcess`)."""
         if not self._can_model or arm not in self._finished or arm in self._unknown:
             return math.nan
@@ -185,15 +140,14 @@ class ModelSearch(SearchPolicy):
         scale = self._told_so_far.scale(self.target, self._unknown)
         rows = self._told_so_far.rows(self.target + 1, self._unknown).most_telling(_MOST)
         values, counts = rows.values.copy(), rows.counts.copy()
-        for other, new in (fresh or {}).items():
+        for other, new in fresh.items():
             here = (rows.arms == other) & (rows.levels == self.target)
             counts[here] += len(new)
             both = (self.mean(other, self.target) * rows.counts[here] + sum(new)) / counts[here]
             values[here] = scale.scores(both)
         features = self.space.features([self._points[k] for k in rows.arms.tolist()])
         data = LevelData(features, rows.levels, values, counts)
-        everybody, out = self._given if among_given else self._finished, {arm, *self._unfit}
-        rivals = [k for k in everybody if k not in out and k in self._points]
+        rivals = [k for k in self._finished if k != arm and k in self._points]
         asked = self.space.features([self._points[k] for k in [arm, *rivals]])
         fitted = self._fit(self.target)
 
@@ -209,11 +163,8 @@ class ModelSearch(SearchPolicy):
             worth = scale.values(drawn)
             return float((worth.max(axis=1) - worth[:, 0] <= epsilon).mean())
 
-        rngs = [np.random.default_rng([self._seed, self._told, n, 2]) for n in range(_DRAWS + 1)]
-        by_fit = chance_by(copy(fitted), rngs[-1]) if at_least > 0.0 else 1.0
-        if by_fit < at_least:  # drawn parameters are hardly surer
-            return by_fit
-        return sum(chance_by(fitted.drawn(rng), rng) for rng in rngs[:-1]) / _DRAWS
+        rngs = [np.random.default_rng([self._seed, self._told, n, 2]) for n in range(_DRAWS)]
+        return sum(chance_by(fitted.drawn(rng), rng) for rng in rngs) / _DRAWS
 
     @property
     def _can_model(self) -> bool:
@@ -221,11 +172,7 @@ class ModelSearch(SearchPolicy):
         return bool(self._finished and self.space.parameters and has_rows)
 
     def _known_level(self, pending: Sequence[Pull]) -> int:
-        """Return the level that stands for the target: the highest with enough values, or -1.
-
-        Without it, many workers would begin far too much while they wait for the target's first
-        values.
-        """
+        """Return the level that stands for the target: the highest with enough values, or -1."""
         if not pending:
             return self.target if self._can_model else -1
         enough = min(len(pending) + 1, FEWEST)  # the more is decided at once, the more
@@ -296,10 +243,7 @@ class ModelSearch(SearchPolicy):
         return View(process, features, arms, means, spreads, best)
 
     def _fit(self, top: int) -> LevelProcess:
-        """Return the model, fitted anew after so many more values, or new scores of others.
-
-        The times of fits depend on the history alone, so that a replayed search goes on alike.
-        """
+        """Return the model, fitted anew at times that depend on the history alone."""
         self._told_so_far.read(self._history)
         n = len(self._history)
         fitted = min(n, self.n_first)
@@ -342,10 +286,7 @@ class ModelSearch(SearchPolicy):
     def _level(
         self, view: View, features: FloatArray, lowest: int, arms: Sequence[int] = ()
     ) -> int:
-        """Return the level at which to evaluate next.
-
-        It is the next one if evaluations continue earlier ones; else see `View.best_level`.
-        """
+        """Return the level at which to evaluate next (see `View.best_level`)."""
         top = view.process.n_levels - 1
         if self.continues or lowest >= top:
             return lowest

@@ -5,6 +5,7 @@ import math
 from bisect import insort
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,7 +23,6 @@ from mfhpo.knowledge.space import Point, SearchSpace
 from mfhpo.problem import Observation, Pull
 from mfhpo.search.cheap_failures import CheapFailures
 from mfhpo.search.prices import Prices
-from mfhpo.search.steps import Begin
 
 REDUCTION = 3  # one arm in so many goes up
 FEWEST, _MOST = 9, 27  # first arms
@@ -35,12 +35,24 @@ _ENOUGH_LEFT = 2
 _STREAM = 2  # of random numbers, apart from others that are drawn from a seed and a number
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replicate(Pull):
+    """An evaluation at the target for a shortlist's certificate: from scratch, with a new seed.
+
+    Parameters
+    ----------
+    shortlist
+        The arms that are compared.
+    """
+
+    shortlist: tuple[int, ...] = ()
+
+
 class SearchPolicy(abc.ABC):
     """Decides whether to begin another configuration or to evaluate one at a higher level.
 
-    Arms are numbered by whoever asks, 0, 1, ..., in the order in which they are begun. A search
-    does not end by itself: whoever runs it has a budget. If the arms are given (`give`), no others
-    are begun, and there may be nothing left to evaluate.
+    Arms are numbered by whoever asks, in the order in which they are begun. If the arms are given
+    (`give`), no others are begun.
 
     Parameters
     ----------
@@ -55,25 +67,6 @@ class SearchPolicy(abc.ABC):
         A third of them goes up, and so on: the best, and where prices differ the cheapest as well.
     seed
         Of what is drawn.
-
-    Attributes
-    ----------
-    most_of_first
-        What all of the first arms may cost, or the number of their evaluations, whichever counts.
-    counts_evaluations
-        Whether gains are weighed against the number of evaluations; cheap levels then save nothing.
-    prices
-        What configurations cost, where that is measured and counts; else None.
-    worth
-        How many times more the step that was asked for last gains, for each unit of cost, than what
-        would be done in its place; at least 1.
-    affordable
-        Where costs are measured, what bringing an arm to the target may cost: one that takes more
-        is left where it is, as long as there are others.
-    allowance
-        What all of the search may cost, or the number of its evaluations, whichever counts.
-    cheap_failures
-        What failed below the target, by which the lowest level may rise.
     """
 
     def __init__(
@@ -87,10 +80,15 @@ class SearchPolicy(abc.ABC):
         self.costs: tuple[float, ...] = check_costs(costs)
         self.continues = check_flag("continues", continues)
         self._initial = None if initial is None else check_count("initial", initial, 2)
-        self.most_of_first = math.inf
-        self.counts_evaluations = False
-        self.prices: Prices | None = None
-        self.worth, self.affordable, self.allowance = 1.0, math.inf, math.inf
+        # What all of the first arms, and all of the search, may take of the budget.
+        self.most_of_first, self.allowance = math.inf, math.inf
+        self.counts_evaluations = False  # instead of costs; cheap levels then save nothing
+        self.prices: Prices | None = None  # of configurations, where these are measured and count
+        # How many times more the last step gains for its cost than what would be done in its place.
+        self.worth = 1.0
+        # Values of the new arm that was asked for last; None: whoever asks draws them.
+        self.point: Point | None = None
+        self.affordable = math.inf  # what bringing an arm to the target may cost, if measured
         self._space = SearchSpace({})
         self._seed = check_seed(seed)
         self._points: dict[int, Point] = {}
@@ -126,10 +124,7 @@ class SearchPolicy(abc.ABC):
 
     @property
     def n_first(self) -> int:
-        """Number of arms that are drawn at random before anything is concluded from their values.
-
-        Fewer are drawn where they would cost too much, or where prices are learned first.
-        """
+        """Number of arms drawn at random before anything is concluded from their values."""
         if self._initial is not None:
             return self._initial
         affordable = round(self.price_from(-1, self.target) / self.price_from(-1, self.lowest))
@@ -189,12 +184,8 @@ class SearchPolicy(abc.ABC):
     def tell(self, pull: Pull, observation: Observation) -> None:
         """Learn from an evaluation; any order, any number of times.
 
-        Where costs are measured, an arm that was stopped at a limit may go on with a larger one and
-        leaves the third time. Where they are declared, or no limit is large enough (an infinite
-        one), it leaves at once and as one that failed, because the like would be stopped, too.
-
-        An arm that fails for good below the target, before it had any value, goes on at the next
-        level: see `CheapFailures`.
+        Where costs are measured, an arm that was stopped at a limit leaves the third time. Where
+        they are declared, or no limit is large enough (an infinite one), it leaves at once.
         """
         check_instance("pull", pull, Pull, "a mfhpo.Pull, as it was asked for")
         check_count("arm", pull.arm, 0)
@@ -285,16 +276,11 @@ class SearchPolicy(abc.ABC):
         return arm not in self._unfit and self.level_of(arm) < self.target
 
     @abc.abstractmethod
-    def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull | None:
-        """Return what to evaluate next, after `begun` arms; None if no given arm is left."""
+    def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Pull | None:
+        """Return what to evaluate next, maybe the new arm `begun`; None if no given one is left."""
 
     def leader(self) -> int | None:
-        """Return the arm to recommend now: the best one at the highest level with a value.
-
-        Below the target, the best of a few is no match for the best of many at the level before.
-        Several workers begin more than the first arms before any is at the target. A model knows
-        better.
-        """
+        """Return the arm to recommend now: the best one at the highest level with enough values."""
         likely = self.likely_best()
         if likely:
             return likely[0]
@@ -318,19 +304,10 @@ class SearchPolicy(abc.ABC):
         return []
 
     @hook
-    def chance(
-        self,
-        arm: int,
-        epsilon: float,
-        *,
-        among_given: bool = False,
-        fresh: Mapping[int, Sequence[float]] | None = None,
-        at_least: float = 0.0,
-    ) -> float:
+    def chance(self, arm: int, epsilon: float, fresh: Mapping[int, Sequence[float]]) -> float:
         """Return how likely a finished arm is within epsilon of the best, NaN without a model.
 
-        `among_given` compares it with all given arms. `fresh` has more target values by arm. A
-        result below `at_least` may be computed more coarsely.
+        `fresh` has more target values by arm.
         """
         return math.nan
 
@@ -372,22 +349,10 @@ class SearchPolicy(abc.ABC):
         self.prices.learn(self.space, self._points, self._changes)
         return self.prices.dearness(features, start, end, arms)
 
-    def knows(self, arm: int) -> bool:
-        """Tell whether an arm's configuration is known."""
-        return arm in self._points
-
     def _remember(self, arm: int, level: int, value: float | None) -> None:
         self._history.append((arm, level, value))
         if arm not in self._points:
             self._unknown.add(arm)
-
-    def most_failed(self) -> tuple[int, int, int] | None:
-        """Return the level above which arms begin, how many failed there, and of how many; None."""
-        level = self.cheap_failures.lowest - 1
-        if level < 0:
-            return None
-        failed = self.cheap_failures.at(level)
-        return level, len(failed), len({*failed, *self._values[level]})
 
     @property
     def _unfit(self) -> set[int]:

@@ -39,12 +39,8 @@ _Payment: TypeAlias = tuple[int, int, int, float, bool]
 class MeasuredCosts:
     """Learns the costs of levels; those that nothing was paid for are guessed.
 
-    Evaluations from scratch tell the cost of their level, and those that go on from a checkpoint
-    the cost of the steps that they add. The mean of each step is taken before steps are added up,
-    since the arms that go up may be unlike the others.
-
-    The `guess` says what the levels may cost relative to each other, increasing, and `continues`
-    whether evaluations go on from checkpoints, so that costs are sums of steps.
+    The `guess` says what levels may cost relative to each other, increasing. Where evaluations go
+    on from checkpoints (`continues`), costs are sums of the means of steps.
     """
 
     def __init__(self, guess: Sequence[float], *, continues: bool) -> None:
@@ -75,9 +71,8 @@ class MeasuredCosts:
     def costs(self) -> tuple[float, ...]:
         """Return the cost of an evaluation from scratch at each level, increasing.
 
-        Between and below levels that were paid for, the guess is scaled to match them. Above them
-        the last scale holds, unless a straight line through the two highest ends lower: with a cost
-        of setting up, dear levels cost less than the guess.
+        The guess is scaled to match what was paid. Above, the last scale holds, unless a straight
+        line through the two highest ends lower: with a cost of setting up, dear levels cost less.
         """
         if not self._paid:
             return tuple(self._guess.tolist())
@@ -138,18 +133,13 @@ class Prices:
 
     The logarithm of a payment, less that of the usual cost of its level, is a linear function of
     the configuration's features, of the squares of its numbers and of the products of two features,
-    plus parts of the level and of the arm, plus noise. Coefficients and the arm's part change
-    slowly from level to level: where setting up takes most of the time, configurations differ less.
-    All have normal priors of fixed spreads (Bayesian linear regression), so that few payments
-    change little. Logarithms make prices positive, and the unit of the costs without effect. An
-    evaluation that was stopped is taken to cost twice its limit.
+    plus parts of the level and of the arm, plus noise (Bayesian linear regression). An evaluation
+    that was stopped is taken to cost twice its limit.
 
     How far payments are from what the others say of them (leave-one-out) tells what a limit is
     worth. Of the evaluations with the limit r, as a multiple of what is expected, the share F(r)
     ends in time, and they take E[min(R, r)] in the mean (both by Kaplan and Meier, since some were
     stopped). If the end of one is worth w, the best limit has the largest w F(r) - E[min(R, r)].
-
-    For the arguments see `MeasuredCosts`.
     """
 
     def __init__(self, guess: Sequence[float], *, continues: bool) -> None:
@@ -195,7 +185,12 @@ class Prices:
         costs = np.array([max(cost, _LEAST) for *_, cost, _ in known])
         self._ended = np.array([not stopped for *_, stopped in known])
         beyond = np.where(self._ended, 0.0, np.log(BEYOND))
-        logs = np.log(costs) + beyond - self._usual_logs(known)
+        anew = list(map(self.usual.from_scratch, range(len(self._costs))))
+        usual = [
+            anew[end] if start < 0 else self._costs[end] - self._costs[start]
+            for _, start, end, *_ in known
+        ]
+        logs = np.log(costs) + beyond - np.log(usual)
         features = space.features([points[arm] for arm in arms.tolist()])[which]
         basis = _basis(features, space.numbers)
         off = features - _MIDDLE
@@ -225,7 +220,7 @@ class Prices:
     ) -> FloatArray:
         """Return how many usual costs it takes to bring configurations from `start` to `end`, (n,).
 
-        `features` have shape (n, d); `start` is -1 for new ones; `arms` are those that were begun.
+        `features` have shape (n, d); `arms` are those that were begun.
         """
         if self._effects is None:
             return np.ones(len(features))
@@ -244,17 +239,6 @@ class Prices:
         return np.asarray((np.exp(logs) * steps).sum(axis=1) / steps.sum(axis=-1))
 
     @property
-    def saved(self) -> float:
-        """What stopping has saved, if what did not end later takes twice its last limit."""
-        ended = {(arm, level) for arm, _, level, _, stopped in self._paid if not stopped}
-        paid = sum(
-            cost
-            for arm, _, level, cost, stopped in self._paid
-            if stopped and (arm, level) not in ended
-        )
-        return sum(BEYOND * self._stopped[each] for each in self._stopped.keys() - ended) - paid
-
-    @property
     def longest_stopped(self) -> float:
         """The largest cost at which anything was stopped."""
         return max(self._stopped.values(), default=0.0)
@@ -262,8 +246,8 @@ class Prices:
     def limit(self, pull: Pull, expected: float, worth: float | None) -> float:
         """Return the cost at which an evaluation is to be stopped.
 
-        `worth` is what its end is worth, as a multiple of its `expected` cost: how much more it
-        gains per unit of cost than another step. None stops only evaluations that hang.
+        `worth` is what its end is worth, as a multiple of its `expected` cost. None stops only
+        evaluations that hang.
         """
         ended = self._multiples[self._ended]
         multiple = _LIMIT_AT_FIRST
@@ -278,8 +262,7 @@ class Prices:
         """Return the `limit` of a configuration drawn at random; infinite while nothing was paid.
 
         Another one would tell as much. The first draws show usual costs, since later ones are
-        chosen to be cheap. A few runaway costs do not move their median; many stopped ones would,
-        if the first ones were unusually cheap.
+        chosen to be cheap.
         """
         here = (
             BEYOND * cost if stopped else cost
@@ -304,13 +287,6 @@ class Prices:
         if not larger.size or larger.max() <= at_least:
             return _LEAST_LIMIT
         return float(_MARGIN * multiples[least + 1 + np.argmax(larger)])
-
-    def _usual_logs(self, payments: Sequence[_Payment]) -> FloatArray:
-        costs, anew = self._costs, list(map(self.usual.from_scratch, range(len(self._costs))))
-        steps = [(start, level) for _, start, level, *_ in payments]
-        return np.log(
-            [anew[end] if start < 0 else costs[end] - costs[start] for start, end in steps]
-        )
 
 
 def _basis(features: FloatArray, numbers: BoolArray) -> FloatArray:

@@ -1,7 +1,4 @@
-"""Which arms of a search are begun, go up by thirds, go on after failures, or are too dear.
-
-Without a model that is a search by halving, of arms that are drawn without end or given.
-"""
+"""Which arms of a search are begun, go up by thirds, go on after failures, or are too dear."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -13,17 +10,16 @@ from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.space import Point
 from mfhpo.problem import Pull
 from mfhpo.search.policy import REDUCTION, SearchPolicy
-from mfhpo.search.steps import Begin
 
 _FAR_DEARER = 5.0  # than the median step is too dear while any arm would tell as much
 _SHARE_BELOW = 0.5  # of what a level takes several workers, before it opens
 
 
-def first_step(search: SearchPolicy, begun: int, pending: Sequence[Pull]) -> Begin | Pull | None:
+def first_step(search: SearchPolicy, begun: int, pending: Sequence[Pull]) -> Pull | None:
     """Return the next step of the beginning: random arms, fewer at each level; or None."""
     step, n_first = probe(search, pending), search.n_first
     if step is not None or begun < n_first:
-        return step or Begin(search.lowest, None)
+        return step or Pull(begun, search.lowest)
     under_way = {pull.arm: pull.fidelity for pull in pending}
     first: list[int] = []
     for arm in range(begun):
@@ -50,15 +46,11 @@ def first_step(search: SearchPolicy, begun: int, pending: Sequence[Pull]) -> Beg
             wanted = min(wanted, (len(above) + len(left)) // REDUCTION)
         if len(above) < wanted and left:
             return Pull(_next_up(search, left, above, level), level + 1)
-    return Begin(search.lowest, None) if len(first) < n_first else None
+    return Pull(begun, search.lowest) if len(first) < n_first else None
 
 
 def _next_up(search: SearchPolicy, arms: list[int], above: list[int], level: int) -> int:
-    """Return which of the first arms goes up: the best one that is not far dearer.
-
-    If prices differ, it is the cheapest once an equally good one has gone, because any arm
-    shows how far levels agree.
-    """
+    """Return which of the first goes up: the best, or if prices differ, in turn the cheapest."""
     near = _not_far_dearer(search, arms, level)
     best = max(near, key=lambda arm: (search.mean(arm, level), -arm))
     went = any(search.mean(arm, level) >= search.mean(best, level) for arm in above)
@@ -98,15 +90,12 @@ def promotion(search: SearchPolicy, lowest: int, pending: Sequence[Pull]) -> Pul
 
 
 def highest_open(search: SearchPolicy, pending: Sequence[Pull]) -> int:
-    """Return the highest level that several workers may use yet; the target for one worker.
-
-    Otherwise the best of very few arms would keep them all busy during the first evaluations
-    there. So half the cost of one arm per worker is spent on the levels below first.
-    """
+    """Return the highest level that several workers may use yet; the target for one worker."""
     most = search.most_of_first / 2.0  # the other half is for the target
     highest, below = search.lowest, 0.0
     for level in range(search.lowest, search.target):
         below += len(search._values[level]) * search.cost_from(level - 1, level)
+        # Else all of them would be busy with the best of very few arms.
         wanted = _SHARE_BELOW * (len(pending) + 1) * search.costs[level + 1]
         if not pending or below >= min(wanted, most):
             highest = level + 1
@@ -173,12 +162,6 @@ def next_given(search: SearchPolicy, pending: Sequence[Pull]) -> int | None:
     return min(fresh, key=lambda arm: search._stops.get(arm, 0), default=None)
 
 
-def another(search: SearchPolicy, begun: int, pending: Sequence[Pull]) -> Pull | None:
-    """Return another arm at the lowest level, after `begun`; None if no given one is left."""
-    arm = next_given(search, pending) if search._given else begun
-    return None if arm is None else Pull(arm, search.lowest)
-
-
 def next_failed(search: SearchPolicy) -> Pull | None:
     """Return the next step of an arm that failed and has no value; None if none may go on."""
     failed = search.cheap_failures.failed_up_to
@@ -212,25 +195,13 @@ class HalvingSearch(SearchPolicy):
     """Promotes the best third of each level, whenever an arm is among it.
 
     The promotions are those of asynchronous successive halving (Li et al., A system for massively
-    parallel hyperparameter tuning, MLSys 2020). The first arms go up as in any search (see
-    `initial`). Arms are drawn by whoever asks. They begin at the lowest level that can be relied
-    on: a level is skipped while its rank correlation with the next one is below 0.2. It is
-    Spearman's, over the arms that were evaluated at both. Since a few arms say little, it counts
-    four more with a correlation of one half.
-
-    Arms that are given go up as `next_of_given` says, by their values.
-
-    Examples
-    --------
-    >>> from mfhpo.problem import Observation
-    >>> search = HalvingSearch(costs=(1.0, 3.0), initial=3)
-    >>> for arm, value in enumerate([0.1, 0.9, 0.5]):
-    ...     search.tell(Pull(arm, 0), Observation(value))
-    >>> search.ask(begun=3)
-    Pull(arm=1, fidelity=1, limit=None, block=None)
+    parallel hyperparameter tuning, MLSys 2020). Arms are drawn by whoever asks. They begin at the
+    lowest level that can be relied on: a level is skipped while its rank correlation with the next
+    one (Spearman's) is below 0.2. Since a few arms say little, it counts four more with a
+    correlation of one half. Arms that are given go up as `next_of_given` says, by their values.
     """
 
-    def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull | None:
+    def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Pull | None:
         """Return what to evaluate next."""
         if self.n_given:
             return next_of_given(self, pending, lambda arms, at: [self.mean(k, at) for k in arms])
@@ -238,7 +209,7 @@ class HalvingSearch(SearchPolicy):
         if step is not None:
             return step
         grace = self.grace_level()
-        return promotion(self, grace, pending) or Begin(grace, None)
+        return promotion(self, grace, pending) or Pull(begun, grace)
 
     def grace_level(self) -> int:
         """Return the level at which new arms begin."""
@@ -267,10 +238,8 @@ def next_of_given(
     """Return the next step of successive halving among given arms (see `plan_for_given`), or None.
 
     Successive halving (Karnin, Koren and Somekh, Almost optimal exploration in multi-armed bandits,
-    ICML 2013) keeps one half of each level and spends as much on each; here the budget decides what
-    is kept. With several workers, an arm goes up while others are under way at its level, if it is
-    among the same share of those that have ended. After the plan the rest goes up, by what is
-    `expected` of arms at a level; then those that failed below the target.
+    ICML 2013) keeps one half of each level; here the budget decides what is kept. After the plan
+    the rest goes up, by what is `expected` of arms at a level; then those that failed.
     """
     step = probe(search, pending)
     if step is not None:
@@ -314,8 +283,7 @@ def plan_for_given(search: SearchPolicy) -> dict[int, int]:
 
     All begin at the highest level at which they take 60 % of the allowance or less, or as many as
     that pays for at the lowest one. Then the same share of each level goes up, as large as the
-    allowance permits; a third if it is infinite. Two are to come to the target at least, or one if
-    two took more than 60 %, and are paid for before others begin.
+    allowance permits. Two are to come to the target at least, or one if two took more than 60 %.
     """
     from scipy.optimize import brentq  # slow to import, and not needed before
 

@@ -13,24 +13,13 @@ from mfhpo.search.finalists import Finalists
 from mfhpo.search.policy import SearchPolicy
 
 
-def chance_in_words(chance: float) -> str:
-    """Return a model's estimate of a probability as it is printed."""
-    return "more than 0.99" if chance >= 0.995 else f"{chance:.2f}"
-
-
 def left_in_words(left: Mapping[str, int]) -> str:
     """Return in words where configurations were left."""
     return ", ".join(f"{n} {where}" for where, n in left.items())
 
 
 def failures_in_words(failures: Mapping[int, int], name: Callable[[int], str]) -> str:
-    """Return in words how many evaluations failed at each level.
-
-    Examples
-    --------
-    >>> failures_in_words({0: 9, 1: 2}, "epochs={}".format)
-    '9 at epochs=0, 2 at epochs=1'
-    """
+    """Return in words how many evaluations failed at each level."""
     return ", ".join(f"{n} at {name(level)}" for level, n in sorted(failures.items()) if n)
 
 
@@ -42,7 +31,6 @@ class Standing:
     search: SearchPolicy
     budget: Budget
     finalists: Finalists
-    stopped_at: float | None  # the chance by which a search among given arms has ended
 
     def recommend(self) -> Recommendation:
         """Return the certified arm, or the best by all that is known so far."""
@@ -87,13 +75,7 @@ class Standing:
                 failed = f" (failed: {where})"
             return f"none of {evaluations} evaluations gave a value{failed}"
         why = self.budget.why_nothing_is_kept
-        if self.stopped_at is not None:
-            why = (
-                f"by the model's estimate ({chance_in_words(self.stopped_at)}), no other of the "
-                f"{self.search.n_candidates} candidates is better by more than epsilon; this is "
-                f"not certified"
-            )
-        elif not why and self.policy.finished:
+        if not why and self.policy.finished:
             why = "the budget was spent before a shortlist could be evaluated"
         lucky = "the mean is the search's own, of a configuration selected for it"
         if evaluations and not self.search.finished_arms():
@@ -101,15 +83,17 @@ class Standing:
         return f"{why or 'the search goes on'}; {lucky}"
 
     def _notices(self) -> tuple[str, ...]:
-        found, name, notices = self.search.most_failed(), self.policy.labels.fidelity, []
+        name, notices = self.policy.labels.fidelity, []
         shortlist, baseline = self.finalists.shortlist, self.finalists.baseline
         if shortlist and baseline is not None and baseline not in shortlist:
             notices.append("the baseline gave no value at the target, so that it is not compared")
-        if found is not None:
-            level, failed, tried = found
+        level = self.search.cheap_failures.lowest - 1
+        if level >= 0:
+            failed = self.search.cheap_failures.at(level)
+            tried = len({*failed, *self.search._values[level]})
             notices.append(
-                f"{failed} of {tried} configurations failed at {name(level)}, so that new ones "
-                f"begin at {name(level + 1)}"
+                f"{len(failed)} of {tried} configurations failed at {name(level)}, so that new "
+                f"ones begin at {name(level + 1)}"
             )
         return tuple(notices)
 
@@ -121,7 +105,6 @@ class Standing:
         return {
             "tried": len(self.budget.reached),
             "stopped": self.budget.stopped,
-            "saved": self.budget.saved,
             "at_target": len(self.search.finished_arms()),
             "left": self.left,
             "chance": self.chance(),
@@ -181,8 +164,7 @@ class Standing:
     def chance(self) -> float | None:
         """Return how likely the recommended arm is within epsilon of the best finished one.
 
-        It is the model's estimate, with all values. None without a model or epsilon, before two
-        arms are finished, and in blocks, since the search sees one of them.
+        None without a model or epsilon, before two arms are finished, and in blocks.
         """
         arm, certificate = self.leader()[0], self.certificate()
         if arm is None or self.finalists.in_blocks:
@@ -192,7 +174,7 @@ class Standing:
             epsilon = certificate.epsilon
         if epsilon is None or len(self.search.finished_arms()) < 2:
             return None
-        found = self.search.chance(arm, epsilon, fresh=self.finalists.fresh_values())
+        found = self.search.chance(arm, epsilon, self.finalists.fresh_values())
         return None if math.isnan(found) else found
 
     @property

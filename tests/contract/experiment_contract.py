@@ -33,9 +33,9 @@ from mfhpo.experiment import (
     event_of,
     key_of,
 )
+from mfhpo.experiment.kinds.race import DeclaredRace
 from mfhpo.racing.declaration import Declaration
 from mfhpo.search import DeclaredSearch
-from mfhpo.search.declared import declared_shortlist
 
 NAN = float("nan")
 DIED = "its worker died"
@@ -173,9 +173,10 @@ def settings_of_finalists(task):
     options = {"delta": 0.05, **{name: getattr(task, name) for name in names}}
     declaration = Declaration.of(task.fidelity, task.sigma, None)
     key = "the replicate" if task.shares else None
-    declared = declared_shortlist(declaration, options, task.candidates, task.levels, key)
+    declared = DeclaredRace(declaration, options, make=None, replicate=key, compares="")
     given = {"levels": task.levels, "candidates": task.candidates, "seed": task.seed}
-    return SearchSettings(declared=declared, **given)
+    searched = declared.search(task.candidates, task.levels)
+    return SearchSettings(declared=searched, **given)
 
 
 def restarted(experiment):

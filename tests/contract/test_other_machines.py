@@ -88,7 +88,6 @@ class Given(Search):
             certify_share=0.4,
             epsilon=0.1,
             candidates=[{"x": Described.x_of(arm)} for arm in range(10)],
-            chance=self.options.get("chance"),
         )
         return declared.race([1, 2, 3], seed=0, sign=1.0, certifier=self.options.get("policy"))
 
@@ -134,7 +133,6 @@ SUITES = {
     "halving": (Search(HalvingSearch), 40),
     "search": (Search(ModelSearch), 40),
     "given": (Given(policy=IISE), 25),
-    "given, until likely": (Given(chance=0.9), 25),
     "game": (Game(), 15),
 }
 

@@ -142,7 +142,7 @@ GIVEN = {
     "docs/concepts/pictures.md": "24 0",
     "docs/concepts/samplers.md": "0.8 40 100 0.4 0 60 20",
     "docs/concepts/stopped-trials.md": "20",
-    "docs/evidence/certificates.md": "1.2 1.5 1 2 20 12 0.5 64 200 95 0.95 15 30 45 0.25 8 "
+    "docs/evidence/certificates.md": "1.2 1.5 1 2 20 12 0.5 64 200 95 15 30 45 0.25 8 "
     "0 10 29 100 109",
     "docs/evidence/games.md": "1 8 49 128 20 5 36,000 4 6 7 9 3,000",
     "docs/evidence/index.md": "26 256",

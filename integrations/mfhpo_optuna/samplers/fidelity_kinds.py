@@ -19,7 +19,8 @@ from mfhpo.racing.evidence import cautious_value
 from mfhpo.racing.race import Race
 from mfhpo.racing.text import name_in_words
 from mfhpo.regret import MFElimination
-from mfhpo.search import BudgetedSearch, DeclaredSearch, HalvingSearch, ModelSearch, has_levels
+from mfhpo.search import BudgetedSearch, DeclaredSearch, HalvingSearch, ModelSearch
+from mfhpo.search.declared import has_levels
 from mfhpo_optuna.study.arms import ArmsLike, Params, fault_of_baseline, given_arms
 from mfhpo_optuna.study.kind import Kind
 from mfhpo_optuna.study.loop.report import Progress

@@ -183,7 +183,6 @@ class Translation:
             origin=note.origin,
             retry_of=None if note.retry_of is None else str(note.retry_of),
             is_baseline=is_baseline(trial),
-            worker=note.worker or "",
         )
 
     def found(self, trial: FrozenTrial, note: PullNote) -> list[Event]:

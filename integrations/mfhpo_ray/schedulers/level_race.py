@@ -12,12 +12,12 @@ from ray.tune.result import DONE, TIME_TOTAL_S
 
 from mfhpo._validation import check_count, check_number, check_numbers, shown
 from mfhpo.experiment import Assignment, Begun, Done, Ended, Event, Experiment, Found, Lost
-from mfhpo.experiment.kinds.race import RaceRunner
-from mfhpo.experiment.kinds.search import SearchRunner
 from mfhpo.identification.curves.curves import check_reduction_factor, check_steps
 from mfhpo.identification.curves.gains import Bound
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.problem import Observation
+from mfhpo.racing.race import Race
+from mfhpo.search import BudgetedSearch
 from mfhpo_ray.experiment.journal import DRIVER, EventLog
 from mfhpo_ray.experiment.processes import loses_nothing_by_a_pause, saved_metrics
 from mfhpo_ray.experiment.results import value_in
@@ -148,10 +148,10 @@ class LevelRace:
     @property
     def out(self) -> set[int]:
         """The arms that have left the race; a search lets nobody go."""
-        runner: Any = self.experiment.runner
-        if isinstance(runner, SearchRunner):
+        policy = self.experiment.runner.policy
+        if isinstance(policy, BudgetedSearch):
             return set()
-        return set(range(self._n_arms)).difference(runner.policy.active.tolist())
+        return set(range(self._n_arms)).difference(policy.active.tolist())
 
     def to_stop(self) -> list[Run]:
         """Return the runs of arms that have left, but for those that wait and are kept."""
@@ -335,12 +335,13 @@ class LevelRace:
         """Return the arm seen least often, where no trials are left for what is wanted."""
         experiment = self.experiment
         runner = experiment.runner
-        if not isinstance(runner, RaceRunner) or runner.policy.winner is not None:
+        policy = runner.policy
+        if not isinstance(policy, Race) or policy.winner is not None:
             return None  # a winner is evaluated more often, and others cannot help with that
-        coming = runner.policy.counts
+        coming = policy.counts
         for pull in experiment.ledger.pending():
             coming[pull.arm, pull.fidelity] += 1
-        arms, full = runner.policy.active, experiment.ledger.full
+        arms, full = policy.active, experiment.ledger.full
         for level in range(first, self._last + 1):
             for arm in arms[np.argsort(coming[arms, level], kind="stable")].tolist():
                 is_full = (arm, level, runner.purpose) in full

@@ -33,11 +33,9 @@ class LateSettings(Settings):
         See `RaceSettings`. None: there is no end of draws, as in a search.
     in_blocks
         Whether evaluations share replicates.
-    purpose
-        Of evaluations before the levels are known: "search" if these are a search's.
-    first_limit
-        Of evaluations before the levels are known, in seconds. It is doubled with each that was
-        stopped, up to ten times the first one. None: they have none.
+    purpose, first_limit
+        Of evaluations before the levels are known; the limit, in seconds, is doubled with each that
+        was stopped, up to ten times the first one. None: they have none.
     """
 
     fidelity: str
@@ -61,9 +59,7 @@ class LateSettings(Settings):
 class BlindRunner(Runner):
     """Begins one configuration after the other, until an objective has asked for the fidelity.
 
-    Then an experiment knows its levels (`mfhpo.experiment.Found`), and tells all from its beginning
-    to a runner that has them. If many evaluations give nothing before, that is the end. Without
-    `configurations`, each evaluation is of a new draw; `purpose` is "search" in a search.
+    Without `configurations`, each evaluation is of a new draw.
     """
 
     n_levels = 1
@@ -138,18 +134,17 @@ class BlindRunner(Runner):
 
     def answer(self) -> Answer:
         """Return that nothing is known (see `Runner.answer`)."""
-        reason = f"no evaluation has asked for {self._fidelity!r} yet"
+        n, name = self._n_failures, repr(self._fidelity)
+        reason = f"no evaluation has asked for {name} yet"
         if self.finished:
-            reason = (
-                f"{self._n_failures} evaluations failed before any asked for {self._fidelity!r}"
-            )
+            reason = f"{n} evaluations failed before any asked for {name}"
         return Answer(
             params={},
             finished=self.finished,
             reason=reason,
             cost=self.apart_cost + self.unlearned_cost,
-            pulls=self._n_failures,
-            failures=self._n_failures,
+            pulls=n,
+            failures=n,
         )
 
 

@@ -30,13 +30,7 @@ class Utilities(tuple[float | None, ...]):
 
 
 def number_of(levels: Sequence[int], sizes: Sequence[int]) -> int:
-    """Return the number of players' levels together; `sizes` are how many each player has.
-
-    Examples
-    --------
-    >>> number_of((1, 2), (2, 3)), levels_of(5, (2, 3))
-    (5, (1, 2))
-    """
+    """Return the number of players' levels together; `sizes` are how many each player has."""
     number = 0  # of any size, which NumPy's are not
     for level, size in zip(levels, sizes, strict=True):
         number = number * size + level
@@ -73,16 +67,15 @@ class GameSettings(Settings):
     signs: Sequence[float] | None = None
     make: Callable[..., GamePolicy] = MFUCBPNE
 
-    def runner(self) -> GameRunner:
+    def runner(self) -> _GameRunner:
         """Return a game to which nothing was told."""
-        return GameRunner(self)
+        return _GameRunner(self)
 
 
-class GameRunner(Runner):
-    """Asks a policy which profile to evaluate, at which level of each player.
+class _GameRunner(Runner):
+    """Asks a policy which profile to evaluate; the players' levels together are one level's number.
 
-    A configuration is a profile: the place in its range, or the index, of each parameter. The
-    levels of the players together are numbered; that number is the level of an evaluation.
+    A configuration is a profile: the place in its range, or the index, of each parameter.
     """
 
     purpose = "search"
@@ -120,7 +113,6 @@ class GameRunner(Runner):
         return Query(self.configurations[pull.arm], levels_of(pull.fidelity, self._sizes))
 
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
-        """Return what to evaluate (see `Runner.next`)."""
         query = self._asked(pending)
         if query is None:
             return None
@@ -136,12 +128,10 @@ class GameRunner(Runner):
         return self._last[1]
 
     def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
-        """Tell whether the budget pays for a query (see `Runner.fits`)."""
         cost = sum(self.cost_of(each, Utilities()) for each in [pull, *pending])
         return cost <= self.policy.remaining + _ROUNDING * self.policy.budget
 
     def adopt(self, begun: Begun) -> Pull | None:
-        """Return the pull of a claim (see `Runner.adopt`); None if it is no profile."""
         level = self.n_levels - 1 if begun.levels is None else begun.levels[0]
         try:
             self.policy.actions.checked("profile", begun.configuration)
@@ -151,7 +141,6 @@ class GameRunner(Runner):
         return super().adopt(begun)
 
     def learn(self, pull: Pull, observation: Utilities, purpose: str) -> None:
-        """Learn a result (see `Runner.learn`)."""
         self.policy.tell(self._query(pull), observation)
 
     def cost_of(self, pull: Pull, observation: Utilities) -> float:
@@ -159,7 +148,6 @@ class GameRunner(Runner):
         return self.policy.costs.of(levels_of(pull.fidelity, self._sizes))
 
     def charge(self, lost: float, held: float) -> None:
-        """Take note of what was paid that was not learned (see `Runner.charge`)."""
         super().charge(lost, held)
         self.policy.held_cost = self.unlearned_cost
 

@@ -20,7 +20,7 @@ class LimitSettings(Settings):
 
     Parameters
     ----------
-    candidates
+    candidates, n_arms
         See `RaceSettings`.
     limits
         Limits in seconds, or how many are to be derived; for `ZoomingRCUCB`, the longest one.
@@ -28,8 +28,6 @@ class LimitSettings(Settings):
         See `mfhpo.censored.options.RCUCBOptions`, in the direction of the objective.
     make
         Makes the policy.
-    n_arms
-        See `RaceSettings`.
     """
 
     candidates: Candidates
@@ -38,17 +36,13 @@ class LimitSettings(Settings):
     make: Callable[..., CensoredPolicy] = RCUCB
     n_arms: int | None = None
 
-    def runner(self) -> LimitRunner:
+    def runner(self) -> _LimitRunner:
         """Return a choice of limits to which nothing was told."""
-        return LimitRunner(self)
+        return _LimitRunner(self)
 
 
-class LimitRunner(Runner):
-    """Asks a policy which arm to evaluate within which limit.
-
-    What a trial gains is to be high while the experiment goes on. Nothing is promised about means,
-    so results are learned as they come, and late ones count.
-    """
+class _LimitRunner(Runner):
+    """Asks a policy which arm to evaluate within which limit."""
 
     n_levels = 1
     counts_late = True
@@ -65,11 +59,9 @@ class LimitRunner(Runner):
         policy.labels = self.labels
 
     def limited(self, pull: Pull, pending: Sequence[Pull]) -> Pull:
-        """Return a pull with the largest limit (see `Runner.limited`)."""
         return replace(pull, limit=self.policy.largest_limit)
 
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
-        """Return what to evaluate (see `Runner.next`)."""
         pulls = self.policy.ask(1, pending, without=self._unavailable())
         if not pulls:
             return None
@@ -85,13 +77,11 @@ class LimitRunner(Runner):
         return [arm for arm in range(n) if arm not in able]
 
     def learn(self, pull: Pull, observation: Observation, purpose: str) -> None:
-        """Learn a result (see `Runner.learn`); a value without its seconds is a failure."""
         if observation.has_value and observation.cost is None:
             observation = Observation(None)
         self.policy.tell(pull, observation)
 
     def answer(self) -> Answer:
-        """Return the best answer so far (see `Runner.answer`)."""
         answer = self.policy.recommend()
         configuration = {} if answer.arm is None else self.configurations[answer.arm]
         more = {"certifies": False, "cost": answer.cost + self.unlearned_cost}

@@ -28,17 +28,13 @@ from mfhpo.experiment.kinds.search import SearchSettings
 from mfhpo.knowledge.bias import Kind as BiasKind
 from mfhpo.knowledge.candidates import CandidatesLike
 from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.knowledge.noise import EstimatedNoise, SubGaussian
 from mfhpo.problem import Labels, Observation, Policy, Problem, Pull
 from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike, as_fidelity
 from mfhpo.racing.options import EstimatedBias
 from mfhpo.racing.race import Race
 from mfhpo.search.budgeted import BudgetedSearch
-from mfhpo.search.declared import (
-    certifier_of,
-    cheap_levels_in_words,
-    declared_shortlist,
-    makes_shortlist,
-)
+from mfhpo.search.declared import DeclaredSearch, cheap_levels_in_words, cost_of_all
 
 MakePolicy = Callable[[Problem, float, Mapping[str, Any]], Policy]
 
@@ -53,10 +49,8 @@ class RaceSettings(Settings):
 
     Parameters
     ----------
-    declared
-        What its user declares.
-    levels
-        Values of the fidelity.
+    declared, levels
+        What its user declares, and the values of the fidelity.
     candidates
         The configurations; equal ones are one arm. Or how many a host draws.
     n_arms
@@ -92,10 +86,6 @@ class RaceSettings(Settings):
     ) -> Settings:
         """Return the settings that suit what is declared about given configurations.
 
-        Where nothing is declared about cheap levels, and the budget does not pay for comparing all
-        configurations at the target, cheap levels choose finalists: that is a search. Where the
-        levels are not known, they tell later whether it is.
-
         Parameters
         ----------
         candidates, fidelity, seed
@@ -107,8 +97,7 @@ class RaceSettings(Settings):
         shares_replicates
             Whether evaluations may share replicates. They do where nothing is declared.
         make
-            Makes the policy where levels are evidence, and for finalists. None: the one that suits
-            the problem, and planned looks.
+            Makes the policy, also for finalists. None: what suits the problem, and planned looks.
         **others
             Of `RaceSettings`.
         """
@@ -145,17 +134,13 @@ class RaceSettings(Settings):
         settings.runner()  # raises for wrong options
         return settings
 
-    def runner(self) -> RaceRunner:
+    def runner(self) -> _RaceRunner:
         """Return a race to which nothing was told."""
-        return RaceRunner(self)
+        return _RaceRunner(self)
 
 
-class RaceRunner(Runner):
-    """Asks a policy which arm to evaluate at which level.
-
-    A policy in blocks compares configurations on the same replicates. One without takes
-    evaluations as independent, so each has a replicate of its own.
-    """
+class _RaceRunner(Runner):
+    """Asks a policy which arm to evaluate at which level, in blocks on the same replicates."""
 
     policy: Race
 
@@ -186,7 +171,6 @@ class RaceRunner(Runner):
         self._n_worst = 0  # evaluations that gave -inf, of which the policy was not told
 
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
-        """Return what to evaluate (see `Runner.next`): only what fits beside what is open."""
         is_ahead = getattr(self.policy, "is_ahead", None)
         if pending and is_ahead is not None and is_ahead(pending):
             return None
@@ -199,7 +183,6 @@ class RaceRunner(Runner):
         return Wanted(pull, configuration, "given", draw=known.draw_of(pull.arm))
 
     def find(self, found: Found) -> None:
-        """Take note of what was found out (see `Runner.find`)."""
         if found.arms is not None:
             for arm in range(found.arms, self.n_arms):
                 if arm in self.policy.active:
@@ -209,7 +192,6 @@ class RaceRunner(Runner):
             self.policy.stop_measuring()
 
     def open_block(self, arm: int, pending: Sequence[Pull]) -> int | None:
-        """Return the first block that is open for an arm (see `Runner.open_block`)."""
         policy: Any = self.policy
         block: int | None = policy.open_block(arm, pending) if self.in_blocks else None
         return block
@@ -230,11 +212,6 @@ class RaceRunner(Runner):
         return total / n
 
     def learn(self, pull: Pull, observation: Observation, purpose: str) -> None:
-        """Learn a result (see `Runner.learn`).
-
-        An arm with a value of -inf at the target leaves: its mean is -inf, whatever comes. Of costs
-        that are measured, one that nobody knows counts at the mean.
-        """
         if self._costs is None and observation.cost is None and observation.has_value:
             observation = replace(observation, cost=self._price(pull.fidelity))
         elif self._costs is None and observation.cost is not None:
@@ -251,16 +228,13 @@ class RaceRunner(Runner):
             self._baseline.look()
 
     def cost_of(self, pull: Pull, observation: Observation) -> float:
-        """Return what an evaluation has cost (see `Runner.cost_of`)."""
         return self._price(pull.fidelity) if observation.cost is None else observation.cost
 
     def charge(self, lost: float, held: float) -> None:
-        """Take note of what was paid that was not learned (see `Runner.charge`)."""
         super().charge(lost, held)
         self.policy.held_cost = self.unlearned_cost + self.apart_cost
 
     def answer(self) -> Answer:
-        """Return the best answer so far (see `Runner.answer`)."""
         self.policy.provisos = self.conditions
         answer = self.policy.recommend()
         configuration = {} if answer.arm is None else self.configurations[answer.arm]
@@ -280,21 +254,8 @@ class DeclaredRace:
     """A race in which cheap levels may choose which configurations are compared.
 
     They do where nothing is declared about their bias, and the budget does not pay for comparing
-    all configurations at the target.
-
-    Parameters
-    ----------
-    declaration
-        What is known about the fidelity, the bias and the noise.
-    options, make
-        Further options of the policy, and who makes it.
-    replicate
-        The parameter by which evaluations share replicates, or None.
-    compares, certify_share
-        Of finalists: the name of the policy that compares them, "" for a few planned looks; and
-        their share of the budget, None for the usual one.
-    baseline
-        The configuration in use today, or its index; None: there is none.
+    all configurations at the target. `compares` names the policy that compares finalists, "" for a
+    few planned looks.
     """
 
     declaration: Declaration
@@ -346,26 +307,44 @@ class DeclaredRace:
         races: bool = False,
         **common: Any,
     ) -> Settings:
-        """Return the settings over these levels; seed, sign and the like are `common` to all kinds.
+        """Return the settings over these levels; with `races`, cheap levels choose no finalists.
 
-        `known` are the candidates as a model sees them; None: as they are. With `races`, cheap
-        levels choose no finalists.
+        `known` are the candidates as a model sees them; None: as they are.
         """
         arms = Configurations(candidates, common.get("describe", described))
-        declaration, options, sign = self.declaration, self.options, common["sign"]
-        if not races and makes_shortlist(self._whole, len(arms), self.fidelity.costs_of(levels)):
+        budget, costs = self.options.get("budget"), self.fidelity.costs_of(levels)
+        pays = budget is None or budget >= cost_of_all(self._whole, len(arms), costs)
+        if not (races or pays):  # cheap levels choose which configurations are compared
             given = () if isinstance(candidates, int) else candidates
             if known is None:
                 known = numbered(arms) if given else candidates
-            more = self.replicate, self.certify_share, self.baseline
+
+            def certifier(problem: Problem, **rest: Any) -> Policy:
+                return self.make(problem, common["sign"], {**self.options, "budget": None, **rest})
+
             return SearchSettings(
-                declared=declared_shortlist(declaration, options, known, levels, *more),
+                declared=self.search(known, levels),
                 levels=levels,
                 candidates=given,
-                make_certifier=certifier_of(self.make, options, sign) if self.compares else None,
+                make_certifier=certifier if self.compares else None,
                 **common,
             )
         return RaceSettings(declared=self, levels=levels, candidates=candidates, **common)
+
+    def search(self, candidates: CandidatesLike, levels: Sequence[Any]) -> DeclaredSearch:
+        """Return the search in which cheap levels choose the finalists."""
+        sigma: SigmaLike = self.declaration.noise
+        if isinstance(sigma, SubGaussian):
+            sigma = sigma.at(len(levels) - 1, len(levels))
+        return DeclaredSearch.of(
+            replace(self.fidelity, bias=None),
+            replicate=self.replicate,
+            candidates=candidates,
+            certify_share=self.certify_share,
+            baseline=self.baseline,
+            sigma=None if isinstance(sigma, EstimatedNoise) else sigma,
+            **{name: self.options[name] for name in ("budget", "delta", "epsilon", "max_failures")},
+        )
 
     def in_words(self, n_arms: int, levels: Sequence[Any]) -> str:
         """Say what cheap levels are used for; empty where users have declared that."""

@@ -1,7 +1,4 @@
-"""The contract between an experiment and its kind: a race, a search, a choice of limits.
-
-`Settings` are what its user declares, checked once; a `Runner` is what they make.
-"""
+"""The contract between an experiment and its kind: settings, and the runner that they make."""
 
 import abc
 import math
@@ -24,10 +21,7 @@ Available: TypeAlias = Callable[[int, Mapping[str, Any], int], bool]
 
 @dataclass(frozen=True)
 class Wanted:
-    """An evaluation that is wanted: see `mfhpo.experiment.Begun` for purpose, point and origin.
-
-    A configuration of None is not known yet. One that is a draw has its number in `draw`.
-    """
+    """An evaluation that is wanted (see `Begun`); a configuration of None is not known yet."""
 
     pull: Pull
     configuration: Mapping[str, Any] | None
@@ -41,8 +35,7 @@ class Wanted:
 class Runner(abc.ABC):
     """Knows one kind of experiment: what is next, what was learned, what the answer is.
 
-    It is made anew for a replay, and changes by `adopt`, `learn` and what is set here alone. All
-    values are maximised. It knows nothing about workers, order, or losses: see `Ledger`.
+    All values are maximised. It knows nothing about workers, order, or losses: see `Ledger`.
     """
 
     configurations: Configurations  # the arms by number
@@ -51,8 +44,7 @@ class Runner(abc.ABC):
     n_levels: int  # the last one is the target
     labels: Labels  # how arms and levels are named
     conditions: tuple[str, ...] = ()  # clauses: what a claim supposes that the runner does not know
-    # Purposes of evaluations whose values are averaged, and learned in the order of their
-    # beginnings unless they are of blocks: what is stopped is missing there.
+    # Purposes of evaluations whose values are averaged, and learned in order unless in blocks.
     of_means: frozenset[str] = frozenset()
     in_blocks: bool = False  # whether a claim without a block is none of this experiment's
     counts_late: bool = False  # whether what was given up counts if it ends; then no order matters
@@ -62,9 +54,7 @@ class Runner(abc.ABC):
     draws: bool = False  # whether new arms are draws of the host's
     search_replicate: int | None = None  # of a search's evaluations; None: each has its own
     available: Available | None = None  # whether the host can evaluate a configuration at a level
-    # How many of the pending pulls take no more of the budget: results that wait for earlier ones,
-    # and pulls that are passed over.
-    held: Counter[Pull]
+    held: Counter[Pull]  # pending pulls that take no more of the budget: results that wait
     apart_cost: float = 0.0  # of results that the policy was not told
     lost_cost: float = 0.0  # of losses, and of what was evaluated though nobody asked for it
     unlearned_cost: float = 0.0  # that, and the cost of results that wait
@@ -83,10 +73,7 @@ class Runner(abc.ABC):
 
     @abc.abstractmethod
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
-        """Return what to evaluate besides what is under way: None for nothing now.
-
-        Nothing changes by asking.
-        """
+        """Return what to evaluate besides what is under way; None for nothing now."""
 
     @hook
     def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
@@ -182,10 +169,8 @@ class Settings(abc.ABC):
 
     Parameters
     ----------
-    seed
-        Of what is drawn.
-    sign
-        -1 where the objective is minimised.
+    seed, sign
+        Of what is drawn; and -1 where the objective is minimised.
     lease_seconds
         How long an evaluation may take before its worker is taken for dead; None: any time.
     about_evaluations
@@ -216,8 +201,5 @@ def shown_value(sign: float) -> Callable[[float], float]:
 
 
 def numbered(arms: Configurations) -> list[dict[str, Any]]:
-    """Return configurations as a `DeclaredSearch` takes them: none looks like another.
-
-    1, 1.0 and True are one to a model, and are different configurations.
-    """
+    """Return configurations as a `DeclaredSearch` takes them: 1, 1.0 and True are different."""
     return [{**arms[arm], _NUMBER: str(arm)} for arm in range(len(arms))]

@@ -1,34 +1,42 @@
-"""A search as a kind of experiment: a budget is spent on finding, then on certifying the best.
-
-All evaluations of the search share one replicate; the certificate takes those after it. No
-configuration is begun twice. Once all of a space were begun, the best of them go to the target, and
-the certificate begins with what is left of the budget.
-"""
+"""A search as a kind of experiment: a budget is spent on finding, then on certifying the best."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
+from mfhpo._validation import shown
 from mfhpo.certification.certification import MakeCertifier
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations, arm_of_baseline
-from mfhpo.experiment.events import Begun, Found, Purpose
-from mfhpo.experiment.kinds.first import Space, TriedFirst
+from mfhpo.experiment.events import Begun, Found, Origin
 from mfhpo.experiment.kinds.runner import Runner, Settings, Wanted, is_worst, levels_in_words
+from mfhpo.knowledge.earlier import believed, near
 from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace
 from mfhpo.problem import Labels, Observation, Pull
 from mfhpo.search.budgeted import SEARCH_BLOCK, BudgetedSearch
 from mfhpo.search.declared import DeclaredSearch, has_levels
 from mfhpo.search.model_search import ModelSearch
-from mfhpo.search.policy import SearchPolicy
+from mfhpo.search.policy import Replicate, SearchPolicy
 from mfhpo.search.promotions import next_failed
-from mfhpo.search.steps import Replicate
 
 _MOST_DRAWS = 1000  # until a configuration is new; without one, all are taken to be begun
-_SINGLE = 10  # evaluations of a configuration that has no rival
+
+
+class Space(Protocol):
+    """A space that configurations are drawn from; `kinds` are what parameters are to a model."""
+
+    kinds: dict[str, Numeric | OneOf]
+
+    def draw(self, point: Point | None, key: Sequence[int]) -> tuple[dict[str, Any], Point]:
+        """Return the configuration at a point, the rest drawn by a seed, and its own point."""
+        ...
+
+    def place(self, values: Mapping[str, Any]) -> Point:
+        """Return the point of some values, without those that the space does not have."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,18 +45,13 @@ class SearchSettings(Settings):
 
     Parameters
     ----------
-    declared
-        What its user declares.
-    levels
-        Values of the fidelity.
-    space
-        Where configurations are drawn from; None where they are given, or a host draws them.
-    candidates
-        The given configurations, with all of their parameters.
-    kind
-        Chooses what to evaluate before the certificate.
-    make_certifier
-        Makes the policy that certifies; None: planned looks.
+    declared, levels
+        What its user declares, and the values of the fidelity.
+    space, candidates
+        Where configurations are drawn from, or the given ones. Neither: a host draws them.
+    kind, make_certifier
+        Chooses what to evaluate before the certificate, and makes the policy that certifies; None:
+        planned looks.
     """
 
     declared: DeclaredSearch
@@ -58,12 +61,12 @@ class SearchSettings(Settings):
     kind: type[SearchPolicy] = ModelSearch
     make_certifier: MakeCertifier | None = None
 
-    def runner(self) -> SearchRunner:
+    def runner(self) -> _SearchRunner:
         """Return a search to which nothing was told."""
-        return SearchRunner(self)
+        return _SearchRunner(self)
 
 
-class SearchRunner(Runner):
+class _SearchRunner(Runner):
     """Runs a `BudgetedSearch`, and draws the configurations that it begins."""
 
     purpose = "search"
@@ -100,9 +103,8 @@ class SearchRunner(Runner):
         self.search_replicate = SEARCH_BLOCK
         # By number of known arms, new arm and point: whether none was drawn that is new.
         self._exhausted: set[tuple[int, int, str]] = set()
-        self._n_again = 0  # evaluations of the only configuration, on fresh replicates
         self._failed: set[int] = set()  # arms whose last evaluation failed
-        self._first = TriedFirst(declared.earlier, declared.beliefs, space)
+        self._first = _TriedFirst(declared.earlier, declared.beliefs, space)
         if space is not None:
             self._draw_given(space)
 
@@ -119,7 +121,6 @@ class SearchRunner(Runner):
                 search.describe(arm, drawn[1])
 
     def find(self, found: Found) -> None:
-        """Take note of what was found out (see `Runner.find`)."""
         if found.gone is not None:
             self.policy.search.drop(found.gone)
         if found.resumes is not None:
@@ -133,11 +134,9 @@ class SearchRunner(Runner):
 
     @property
     def is_spent(self) -> bool:
-        """True if nothing is left to begin (see `Runner.is_spent`)."""
         return self.finished or (self._space is None and self.policy.finished)
 
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
-        """Return what to evaluate (see `Runner.next`)."""
         first = self._next_of_baseline(pending)
         if first is not None:
             return first
@@ -182,11 +181,11 @@ class SearchRunner(Runner):
             return Wanted(pull, given, "search")
         return self._wanted(pull)
 
-    def _wanted(self, pull: Pull, purpose: Purpose = "search") -> Wanted:
+    def _wanted(self, pull: Pull) -> Wanted:
         configuration, draw = self.configurations[pull.arm], self.configurations.draw_of(pull.arm)
         if isinstance(pull, Replicate):
             return Wanted(pull, configuration, "certificate", None, pull.shortlist, draw)
-        return Wanted(pull, configuration, purpose, self._planned.get(pull.arm), draw=draw)
+        return Wanted(pull, configuration, "search", self._planned.get(pull.arm), draw=draw)
 
     def _drawn(self, arm: int, point: Point | None) -> tuple[dict[str, Any], Point] | None:
         """Return a new configuration near a point, with its own point; None if there is none."""
@@ -225,28 +224,15 @@ class SearchRunner(Runner):
         if failed is not None and policy.fits(failed):
             return self._wanted(replace(failed, block=SEARCH_BLOCK))
         contenders = policy.contenders()
-        if len(contenders) > 1:
-            return self._first_of(contenders)
-        return self._again(contenders[0]) if contenders else None
-
-    def _first_of(self, contenders: Sequence[int]) -> Wanted | None:
-        """Return the first evaluation of a shortlist's certificate."""
-        known = self.policy.shortlist
-        self.policy.agree(contenders)
-        pulls = self.policy.ask(1)
-        self.policy.agree(known)
+        if len(contenders) < 2:
+            return None
+        known = policy.shortlist
+        policy.agree(contenders)
+        pulls = policy.ask(1)
+        policy.agree(known)
         return self._wanted(pulls[0]) if pulls else None
 
-    def _again(self, arm: int) -> Wanted | None:
-        """Return the only configuration on a fresh replicate: none was selected, so all count."""
-        n = 1 + self._n_again
-        pull = Pull(arm, self.policy.search.target, block=SEARCH_BLOCK + n)
-        if n >= _SINGLE or not self.policy.fits(pull):
-            return None
-        return self._wanted(pull, "again")
-
     def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
-        """Tell whether the budget pays for a pull (see `Runner.fits`)."""
         return self.policy.fits(pull, pending)
 
     def open_block(self, arm: int, pending: Sequence[Pull]) -> int | None:
@@ -254,11 +240,9 @@ class SearchRunner(Runner):
         return SEARCH_BLOCK if self._in_blocks else None
 
     def limited(self, pull: Pull, pending: Sequence[Pull]) -> Pull:
-        """Return a pull with a limit that stops it if it hangs (see `Runner.limited`)."""
         return self.policy.limited(pull, pending)
 
     def adopt(self, begun: Begun) -> Pull | None:
-        """Return the pull of a claim (see `Runner.adopt`), whose configuration may be a new one."""
         if begun.purpose == "given" and begun.block not in (None, SEARCH_BLOCK):
             return None  # begun before it was known that this is a search
         known = len(self.configurations)
@@ -285,7 +269,6 @@ class SearchRunner(Runner):
     def inform(
         self, parameters: Mapping[str, Numeric | OneOf], points: Mapping[int, Point]
     ) -> None:
-        """Learn what parameters and draws are to a model (see `Runner.inform`)."""
         search = self.policy.search
         known = search.space.parameters
         if any(known.get(name) != kind for name, kind in parameters.items()):
@@ -297,54 +280,87 @@ class SearchRunner(Runner):
                 self._planned.pop(arm, None)
 
     def learn(self, pull: Pull, observation: Observation, purpose: str) -> None:
-        """Learn a result (see `Runner.learn`)."""
         self.policy.baseline = self._find_baseline()
-        rules_out = is_worst(observation) and pull.fidelity == self.n_levels - 1
-        if rules_out and purpose != "again":
+        if is_worst(observation) and pull.fidelity == self.n_levels - 1:
             self.policy.rule_out(pull, observation)
             return
         if observation.has_value:
             self._failed.discard(pull.arm)
         else:
             self._failed.add(pull.arm)
-        if purpose == "again":
-            self._n_again += 1
-            if not observation.has_value:
-                # It is paid for, but must not make the search drop the only one that it has.
-                pull = Replicate(pull.arm, pull.fidelity, block=pull.block)
         self.policy.tell(pull, observation)
 
     def cost_of(self, pull: Pull, observation: Observation) -> float:
-        """Return what an evaluation has cost (see `Runner.cost_of`)."""
         return self.policy.budget.price_of(pull) if observation.cost is None else observation.cost
 
     def charge(self, lost: float, held: float) -> None:
-        """Take note of what was paid that was not learned (see `Runner.charge`)."""
         super().charge(lost, held)
         self.policy.budget.lost = lost
 
     def answer(self) -> Answer:
-        """Return the best answer so far (see `Runner.answer`)."""
         self.policy.provisos = self.conditions
         answer = self.policy.recommend()
         configuration = {} if answer.arm is None else self.configurations[answer.arm]
         more = {"cost": answer.cost + self.unlearned_cost, **self.policy.standing.findings()}
-        if self._is_alone:
-            reason = "a single configuration has values, so there is nothing to compare it with"
-            more |= {"finished": True, "reason": reason}
         more["earlier"] = self._first.n_of_earlier(self.configurations)
         level = self._levels[answer.fidelity]
         return Answer.of(answer, self.sign, configuration, level, searched=True, **more)
 
-    @property
-    def _is_alone(self) -> bool:
-        """True if a single one has a value at the target, and the others can have none."""
-        n, search = len(self.configurations), self.policy.search
-        if self._n_again:
-            return True
-        if self.draws or self.policy.shortlist or self._drawn(n, None) is not None:
-            return False
-        rivals = (arm for arm in range(n) if search.is_open(arm))
-        if len(search.finished_arms()) != 1 or not self._failed.issuperset(rivals):
-            return False
-        return self.next(()) is None
+
+class _TriedFirst:
+    """Says which values the first arms have: those of earlier results take turns with others."""
+
+    def __init__(
+        self,
+        earlier: Sequence[Mapping[str, Any]],
+        beliefs: Mapping[str, tuple[Any, float]],
+        space: Space | None,
+    ) -> None:
+        self._earlier, self._beliefs = [*earlier], beliefs
+        self._of_earlier: dict[int, Mapping[str, Any]] = {}  # by arm, what it was to have
+        if space is None:
+            return
+        given, self._earlier = self._earlier, [*filter(space.place, self._earlier)]
+        having = f"the space, with the parameters {shown(sorted(space.kinds))}"
+        if given and not self._earlier:
+            raise ValueError(
+                f"earlier has no configuration with a value of {having}: the first one is "
+                f"{shown(given[0])}. Give its parameters the names of the space."
+            )
+        for name, (centre, _) in self._beliefs.items():
+            if not space.place({name: centre}):
+                raise ValueError(
+                    f"beliefs[{name!r}] must be a value of {having}, got {shown(centre)}."
+                )
+
+    def values_of(self, arm: int, is_first: bool) -> tuple[Origin, Mapping[str, Any]]:
+        """Return why an arm is begun, and the values that one of the first has for that reason."""
+        n_earlier = len(self._of_earlier)
+        n_others = arm - n_earlier
+        if is_first and n_earlier < len(self._earlier) and n_earlier <= n_others:
+            return "earlier", self._earlier[n_earlier]
+        values = believed(self._beliefs, n_others) if is_first else {}
+        return ("belief" if values else "chosen"), values
+
+    def point_in(
+        self, space: Space, origin: Origin, values: Mapping[str, Any], key: Sequence[int]
+    ) -> Point:
+        """Return the point of values; numbers that are believed in are drawn around theirs."""
+        point = dict(space.place(values))
+        if origin == "belief":
+            for number, name in enumerate(sorted(point)):
+                if isinstance(space.kinds.get(name), Numeric):
+                    point[name] = near(point[name], [*key, number])
+        return point
+
+    def adopt(self, arm: int, begun: Begun) -> None:
+        """Learn from the claim of an arm."""
+        if begun.origin == "earlier":
+            self._of_earlier.setdefault(arm, begun.configuration)
+
+    def n_of_earlier(self, known: Configurations) -> int:
+        """Return how many arms have a value of the earlier configuration that they stand for."""
+        return sum(
+            any(known[arm].get(name) == value for name, value in values.items())
+            for arm, values in self._of_earlier.items()
+        )

@@ -30,12 +30,12 @@ class ShortlistSettings(Settings):
     shortlist: Shortlist
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    def runner(self) -> ShortlistRunner:
+    def runner(self) -> _ShortlistRunner:
         """Return a contest to which nothing was told."""
-        return ShortlistRunner(self)
+        return _ShortlistRunner(self)
 
 
-class ShortlistRunner(Runner):
+class _ShortlistRunner(Runner):
     """Asks a `Certification` which candidate to evaluate on which replicate."""
 
     n_levels = 1
@@ -62,11 +62,9 @@ class ShortlistRunner(Runner):
 
     @property
     def finished(self) -> bool:
-        """True if the contest is over (see `Runner.finished`)."""
         return self.contest.finished
 
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
-        """Return what to evaluate (see `Runner.next`)."""
         if not self.fits(Pull(0, 0), pending):
             return None
         is_ahead = getattr(self.policy, "is_ahead", None)
@@ -78,11 +76,9 @@ class ShortlistRunner(Runner):
         return Wanted(pull, self.configurations[pull.arm], "certificate")
 
     def fits(self, pull: Pull, pending: Sequence[Pull]) -> bool:
-        """Tell whether the budget pays for one more (see `Runner.fits`), losses included."""
         return self.contest.evaluations + self.lost_cost + len(pending) < self._budget
 
     def learn(self, pull: Pull, observation: Observation, purpose: str) -> None:
-        """Learn a result (see `Runner.learn`)."""
         value = observation.value
         if is_worst(observation):
             self.contest.rule_out(pull.arm)
@@ -96,7 +92,6 @@ class ShortlistRunner(Runner):
         return 1.0
 
     def answer(self) -> Answer:
-        """Return the certificate so far (see `Runner.answer`)."""
         self.policy.provisos = self.conditions
         found = self.contest.certificate(self._shortlist.about, self._shortlist.words)
         answer = self.policy.recommend()

@@ -31,14 +31,9 @@ def expected_improvement(
     """Return the expected improvement of normal variables over `best`.
 
     With `noise`, the standard deviation of an observation, the improvement counts for the share of
-    the spread that one observation removes. Without it, noise draws a search back to the same
-    places.
-
-    References
-    ----------
-    Jones, Schonlau and Welch, Efficient global optimization of expensive black-box functions,
-    Journal of Global Optimization 13, 1998. Huang, Allen, Notz and Zeng, Global optimization of
-    stochastic black-box systems via sequential kriging meta-models, ibid. 34, 2006, for noise.
+    the spread that one observation removes (Huang, Allen, Notz and Zeng, Global optimization of
+    stochastic black-box systems via sequential kriging meta-models, Journal of Global Optimization
+    34, 2006). Without it, noise draws a search back to the same places.
     """
     z = (mean - best) / spread
     # The scaled error function keeps the small difference of two terms that far below are alike.
@@ -68,9 +63,9 @@ class View:
         return expected_improvement(means, spreads, self.best, self.process.target_noise)
 
     def best_level(self, features: FloatArray, lowest: int, costs: FloatArray) -> int:
-        """Return the level, from the lowest on, that gains most for its cost.
+        """Return the level that gains most for its cost, if only the best go from it to the target.
 
-        Many such arms are evaluated there, and only the best at the target. `costs` are by level.
+        `costs` are by level.
         """
         top = len(costs) - 1
         levels = np.arange(lowest, top)
@@ -95,9 +90,7 @@ def best_place(
 ) -> tuple[FloatArray, float]:
     """Search the unit cube for the largest merit, at random and then nearby: place and merit.
 
-    Ordered coordinates are drawn near the ends of their ranges more often than uniformly. The best
-    value is often there, and small moves hardly ever reach a corner. Some places are tried around
-    `good` ones, shape (m, d); `ordered` has shape (d,).
+    `good` places have shape (m, d); `ordered` says which coordinates have an order, shape (d,).
     """
     cube = _Cube(ordered, rng)
     anywhere = rng.random((_RANDOM, good.shape[1]))
@@ -137,8 +130,7 @@ class _Cube:
     def partly_anew(self, places: FloatArray, share: float) -> FloatArray:
         """Draw some coordinates anew; if they are ordered, two thirds of them at or near an end.
 
-        Half of those are at the end. The others have a distance from it whose order of magnitude is
-        drawn, for parameters that act by orders of magnitude.
+        The best value is often there, and small moves hardly ever reach a corner.
         """
         shape = places.shape
         away = _NEAREST ** self.rng.random(shape) * (self.rng.random(shape) < 0.5)

@@ -10,19 +10,12 @@ _END = 1e-6  # distance from an end of a range below which places are not told f
 
 
 def warp(places: FloatArray, exponents: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Warp places by the distribution function of Kumaraswamy, ``1 - (1 - x^a)^b``.
+    """Warp places (n, d) by the distribution function of Kumaraswamy, ``1 - (1 - x^a)^b``.
 
-    It stretches the lower end where `a` is below 1, the upper end where `b` is, and leaves places
-    as they are where both are 1. Places nearer to an end than 1e-6 count as that far from it; what
-    is outside the range stays as far outside.
-
-    `places` have shape (n, d). The `exponents` are logarithms of all `a`, then of all `b`, from -3
-    to 3, shape (2 d,). Returns warped places, and derivatives by the logarithms of `a` and of `b`.
-
-    References
-    ----------
-    Snoek, Swersky, Zemel and Adams, Input warping for Bayesian optimization of non-stationary
-    functions, ICML 2014.
+    It stretches the lower end where `a` is below 1, the upper end where `b` is (Snoek, Swersky,
+    Zemel and Adams, Input warping for Bayesian optimization of non-stationary functions, ICML
+    2014). The `exponents` are logarithms of all `a`, then of all `b`, shape (2 d,). Returns warped
+    places, and derivatives by the logarithms of `a` and of `b`.
     """
     a, b = np.exp(exponents).reshape(2, -1)
     inside = np.clip(places, _END, 1.0 - _END)
@@ -41,10 +34,7 @@ def warp(places: FloatArray, exponents: FloatArray) -> tuple[FloatArray, FloatAr
 
 
 def five_halves(distance: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the Matérn kernel of 5/2, and 3/5 of its derivative by a log scale.
-
-    The derivative is for each unit of the squared scaled difference, also below.
-    """
+    """Return the Matérn kernel of 5/2, and 3/5 of its derivative by a log scale."""
     change, kernel = three_halves(distance)
     kernel *= distance
     kernel *= distance

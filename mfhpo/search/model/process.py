@@ -52,21 +52,13 @@ class LevelProcess:
     The covariance of two observations is ``B[m, m'] k(x, x') + C[m, m'] h(x, x')``, plus noise. The
     smooth part `k`, the Matérn kernel of 5/2 with a scale for each feature, tells about
     configurations that are alike. The rough part `h`, that of 3/2 with a share of these scales,
-    tells about a configuration's other levels and about those that are nearly the same. Both
-    matrices over levels are free (the linear model of coregionalisation), so that a level that says
-    nothing about the target is found out. The target has a part of its own besides, with its own
-    scales: what matters after few epochs need not matter after many. Inputs are warped first,
-    because one length scale rarely fits a whole range: `numbers` says which features are numbers
-    from 0 to 1, shape (n_features,), None for none. Everything is fitted by the largest posterior
-    density, with weak priors.
-
-    References
-    ----------
-    Bonilla, Chai and Williams, Multi-task Gaussian process prediction, NIPS 2007. Swersky, Snoek
-    and Adams, Multi-task Bayesian optimization, NIPS 2013. For the target's own part: Kennedy and
-    O'Hagan, Predicting the output from a complex computer code when fast approximations are
-    available, Biometrika 2000. For Laplace's approximation: MacKay, Information Theory, Inference,
-    and Learning Algorithms, Cambridge University Press 2003, chapter 27.
+    tells about a configuration's other levels. Both matrices over levels are free (Bonilla, Chai
+    and Williams, Multi-task Gaussian process prediction, NIPS 2007). The target has a part of its
+    own (Kennedy and O'Hagan, Biometrika 2000): what matters after few epochs need not matter after
+    many. Inputs are warped first: `numbers` says which features are numbers from 0 to 1, shape
+    (n_features,). Everything is fitted by the largest posterior density, with weak priors; draws
+    use Laplace's approximation (MacKay, Information Theory, Inference, and Learning Algorithms,
+    2003, chapter 27).
     """
 
     def __init__(self, n_features: int, n_levels: int, numbers: BoolArray | None = None) -> None:
@@ -112,12 +104,7 @@ class LevelProcess:
         self._root = self._root_of_covariance(data, indicators)
 
     def drawn(self, rng: np.random.Generator) -> LevelProcess:
-        """Draw a process, not conditioned yet, with parameters from their posterior.
-
-        It uses Laplace's approximation, or the prior if nothing was fitted. The most probable
-        parameters alone make a model too sure of itself: it would never try what seems not to
-        matter.
-        """
+        """Draw a process, not conditioned yet, with parameters from their posterior, or prior."""
         other = copy(self)
         off = self._root @ rng.standard_normal(len(self._parameters))
         other._parameters = self._parameters + off
@@ -175,8 +162,7 @@ class LevelProcess:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return what observing configurations at levels would tell about the target, (n,) each.
 
-        These are the mean at the target now, the standard deviation of that mean after the
-        observation, and the standard deviation of the target that would be left.
+        That is the mean now, the deviation of the mean after it, and the deviation that is left.
         """
         target = self.n_levels - 1
         features = self._warped(features)

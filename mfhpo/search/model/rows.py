@@ -28,8 +28,7 @@ _FAILED = -1  # in place of a level
 class Rows:
     """Observations of arms at levels, all arrays of one shape (n,).
 
-    ``values`` are means, as `scores` of the level, and ``counts`` of how many evaluations. The rows
-    became known in the order of ``told``.
+    `values` are means of `counts` evaluations, as `scores`; rows became known in the order `told`.
     """
 
     arms: IntArray
@@ -46,11 +45,8 @@ class Rows:
     def places_of_most_telling(self, most: int) -> IntArray:
         """Return the places of the rows to keep if there are too many, increasing.
 
-        An arm's value at its highest level says nearly all about the target. Half of the kept rows
-        are the latest of those, since a search that does not see what it began begins it again. The
-        others are of the arms that came furthest, the best first. Of arms that came less far the
-        latest are kept, because their best are merely their luckiest. A few arms keep lower values,
-        to show how levels go together.
+        Of arms at their highest levels half are the latest, the others those that came furthest. A
+        few keep lower values, to show how levels go together.
         """
         if len(self.values) <= most:
             return np.arange(len(self.values))
@@ -75,15 +71,11 @@ class Rows:
 
 
 class Told:
-    """What was told of arms at levels, each as one row; of very many, the most telling.
-
-    `changed_at` is how much of the history had been read when rows were last forgotten, and all
-    scores changed.
-    """
+    """What was told of arms at levels, each as one row; of very many, the most telling."""
 
     def __init__(self, n_levels: int) -> None:
         self._n_levels = n_levels
-        self.changed_at = 0
+        self.changed_at = 0  # how much had been read when rows were last forgotten
         self._n_read = 0  # of the history
         # The place of an arm at a level, in the order in which they were first told, in arrays of
         # arms, levels, sums of values and their numbers.
@@ -157,9 +149,8 @@ def scores(values: FloatArray) -> FloatArray:
 class Scale:
     """The scale on which a model sees values: their gaps to the best, with unit variance.
 
-    Values are better the larger they are. A model of the values themselves would spend itself on
-    hopeless configurations, so gaps are shortened to their logarithms, from about the median gap
-    on, and those of the hopeless further.
+    A model of the values themselves would spend itself on hopeless configurations, so gaps are
+    shortened to their logarithms, from about the median gap on.
     """
 
     best: float

@@ -28,9 +28,8 @@ def race(**options):
 @pytest.mark.parametrize("name", contenders(N))
 def test_everybody_keeps_its_budget_and_finds_a_good_one(name):
     answer = contenders(N)[name](race(), np.random.default_rng(0))
-    most = {f"{b} trainings": b for b in BUDGETS[N]} | {"at most 45": 45}
-    for words, budget in most.items():
-        if words in name:
+    for budget in BUDGETS[N]:
+        if f"{budget} trainings" in name:
             assert answer.cost <= budget + 1e-6
     assert pool().regret(answer.arm) < 1.0
     if answer.certified and answer.compared is not None:
@@ -56,14 +55,12 @@ def test_rows_and_what_holds_by_hand():
     assert (row["off"], row["lists"], row["certified"], row["wrong"]) == (2, 4, 4, 1)
     assert row["off_interval"] == [0.15, 0.85]  # Wilson's, of 2 in 4
     assert row["regret"] == 0.75
-    assert list(holds([row]).values()) == [False, True]
+    assert list(holds([row]).values()) == [False]
     halving = outcome(2.0, False, certified=False, who="successive halving")
     ours = outcome(0.0, False, certified=False, who="model at the cost of successive halving")
     assert list(at_equal_cost(rows_of(64, [halving, ours])).values()) == [True]
     level = [ours, replace(halving, regret=0.0)]
     assert list(at_equal_cost(rows_of(64, level)).values()) == [False]
-    stopped = rows_of(64, [outcome(1.0, True, who="model, at most 45, until 0.95 likely")])
-    assert list(holds(stopped).values()) == [True, False]
 
 
 def test_promises_are_put_together_by_hand():

@@ -35,7 +35,7 @@ KINDS: dict[str, Kind] = may.named(
     (may.optional(may.mapping_of(may.text, may.anything)), "beliefs"),
     (may.optional(may.sequence_of(may.never)), "earlier"),
     (may.POSITIVE, "beta exploration learning_rate prior rho smoothness"),
-    (may.nothing, "bias chance cost hyperparameters penalty radius"),
+    (may.nothing, "bias cost hyperparameters penalty radius"),
     (may.NONNEGATIVE, "bound"),
     (may.optional(may.UNLIMITED), "budget limit seconds"),
     (may.optional(may.count(2, MOST_ARMS)), "candidates"),
@@ -85,8 +85,8 @@ NOT_CALLED = {
     | {"Policy", "Radius", "Recommendation", "__version__", "EstimatedNoise", "Gaussian"}
     | {"Labels", "Observation", "Pull"},
     "mfhpo.portfolios": {"MODELS"},
-    "mfhpo.search": {"Begin", "BudgetUnit", "DeclaredSearch", "Point", "SearchOptions"}
-    | {"Replicate", "SearchPolicy", "SearchSpace", "has_levels", "place_in_range"},
+    "mfhpo.search": {"BudgetUnit", "DeclaredSearch", "Point", "SearchOptions"}
+    | {"Replicate", "SearchPolicy", "SearchSpace", "place_in_range"},
     "mfhpo.games": {"Deviation", "Dissatisfaction", "Equilibrium", "GamePolicy", "Utility"}
     | {"Query", "MultiOutputGP"},
     "mfhpo.censored": {"CensoredPolicy", "Charge", "Confidence", "Draw", "LimitRecommendation"}

@@ -254,7 +254,6 @@ CALLS: dict[str, Call] = core_calls._of(
             lambda: {"candidates": _ARMS, "epsilon": 0.1, "budget": 10, "fidelity": "epochs"},
             _run,
             {
-                "chance": may.optional(may.PROBABILITY),
                 "epsilon": may.optional(may.NONNEGATIVE),
                 "fidelity": may.optional(may.text),
             },

@@ -16,7 +16,6 @@ from tests.contract.arguments.wrong_values import (
     FINITE,
     FLAG,
     NONNEGATIVE,
-    PROBABILITY,
     UNLIMITED,
     Kind,
     anything,
@@ -154,7 +153,6 @@ CALLS: dict[str, Call] = core_calls._of(
             mfhpo_ray.SpaceSearch,
             lambda: {"candidates": _ARMS, "epsilon": 0.1, "budget": 10, "fidelity": "epochs"},
             kinds={
-                "chance": optional(PROBABILITY),
                 "epsilon": optional(NONNEGATIVE),
                 "fidelity": optional(text),
             },

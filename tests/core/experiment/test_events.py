@@ -53,7 +53,6 @@ EVENTS = st.one_of(
         point=st.none() | POINT,
         limit=st.none() | SIZE,
         shortlist=st.lists(st.text(max_size=3), max_size=3).map(tuple),
-        time=st.floats(allow_nan=False, allow_infinity=False),
     ),
     st.builds(
         Ended,

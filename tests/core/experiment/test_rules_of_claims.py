@@ -24,7 +24,7 @@ def two_claims(settings, events=()):
     """Two workers choose at the same moment: return their experiments, and what they claim."""
     readers = [Experiment.replay(settings, events) for _ in range(2)]
     claims = [
-        reader.next().begun(id, reader.order, worker=id)
+        reader.next().begun(id, reader.order)
         for reader, id in zip(readers, ("1", "2"), strict=True)
     ]
     for reader in readers:
@@ -37,7 +37,7 @@ def moved(reader, claim):
     """Return the claim that the second of two writes instead of its first one."""
     work = reader.next(moving=claim.id)
     assert isinstance(work, Assignment)
-    return work.begun(claim.id, reader.order, worker=claim.worker)
+    return work.begun(claim.id, reader.order)
 
 
 @pytest.mark.parametrize("kind", ["blocks", "search", "replicates"])

@@ -220,13 +220,11 @@ class Team:
         self.written = []
         self.open = {}  # claims as they stand, by id
         self.ended = {}
-        self.now = 0.0
 
     def write(self, worker, event):
         """Write an event, which its writer has read at once."""
         event = stored(event)
         self.written.append(event)
-        self.now += 1.0
         worker.experiment.apply(event)
         for other in self.workers:
             if other is not worker:
@@ -247,7 +245,7 @@ class Team:
                 self.lose(worker, id)
             return work
         id = self.new_id() if id is None else id
-        begun = work.begun(id, worker.experiment.order, worker=str(which), time=self.now)
+        begun = work.begun(id, worker.experiment.order)
         self.write(worker, begun)
         return begun
 

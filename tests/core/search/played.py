@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mfhpo.problem import Observation, Pull
+from mfhpo.problem import Observation
 from mfhpo.search import Numeric, SearchSpace
 
 
@@ -89,20 +89,21 @@ class Play:
         self.pulls = []
         self.cost = 0.0
 
-    def begin(self, step):
-        if isinstance(step, Pull):
-            return step
-        point = drawn(self.search.space, len(self.points), self.seed)
-        self.points.append(self.applying(point if step.point is None else dict(step.point)))
-        self.search.describe(len(self.points) - 1, self.points[-1])
-        return Pull(len(self.points) - 1, step.fidelity)
+    def begin(self, pull):
+        """Note what was asked for; a new arm is where the search wants it, or anywhere."""
+        wanted = self.search.point
+        self.asked.append((pull, wanted))
+        if pull.arm == len(self.points):
+            point = drawn(self.search.space, pull.arm, self.seed) if wanted is None else wanted
+            self.points.append(self.applying(dict(point)))
+            self.search.describe(pull.arm, self.points[-1])
+        return pull
 
     def applying(self, point):
         return point
 
     def step(self):
-        self.asked.append(self.search.ask(len(self.points)))
-        pull = self.begin(self.asked[-1])
+        pull = self.begin(self.search.ask(len(self.points)))
         self.pulls.append(pull)
         self.cost += self.search.cost_from(self.search.level_of(pull.arm), pull.fidelity)
         value = self.objective(self.points[pull.arm], pull.fidelity)
@@ -149,8 +150,7 @@ class PlayTogether(Play):
 
     def step(self):
         while len(self.ends) < self.workers:
-            self.asked.append(self.search.ask(len(self.points), self.pending))
-            pull = self.begin(self.asked[-1])
+            pull = self.begin(self.search.ask(len(self.points), self.pending))
             took = self.search.cost_from(self.search.level_of(pull.arm), pull.fidelity)
             self.pulls.append(pull)
             self.ends.append((self.now + took, pull))

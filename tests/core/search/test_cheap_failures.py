@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from mfhpo.problem import Labels, Observation, Pull
-from mfhpo.search import Begin, BudgetedSearch, HalvingSearch, ModelSearch
+from mfhpo.search import BudgetedSearch, HalvingSearch, ModelSearch
 from mfhpo.search.cheap_failures import CheapFailures
 from tests.core.search.played import RacePlay, drawn, plane, replayed
 
@@ -157,7 +157,7 @@ def test_without_a_model_any_third_of_the_few_that_fail_goes_on():
         search.tell(Pull(arm, 0), Observation(None))
     assert search.ask(9) == Pull(1, 1)  # the second of six
     search.tell(Pull(1, 1), Observation(0.4))
-    assert search.ask(9, [Pull(6, 1)]) == Begin(0, None)
+    assert search.ask(9, [Pull(6, 1)]) == Pull(9, 0)
     assert search.ask(9) == Pull(6, 1)  # one of the three
     search.tell(Pull(6, 1), Observation(0.9))
     assert search.ask(9) == Pull(6, 2)  # and the best of three at this level

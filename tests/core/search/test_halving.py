@@ -6,10 +6,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from mfhpo.problem import Observation, Pull
-from mfhpo.search import Begin, HalvingSearch
+from mfhpo.search import HalvingSearch
 from mfhpo.search.promotions import plan_for_given
-
-NEW = Begin(0, None)
 
 
 def told(search, level, values, first=0):
@@ -39,12 +37,12 @@ def after_the_first():
 
 def test_the_best_third_goes_up():
     search = after_the_first()
-    assert search.ask(2) == NEW
+    assert search.ask(2) == Pull(2, 0)
     told(search, 0, [0.6], first=2)
     assert search.ask(3) == Pull(2, 1)
     search.tell(Pull(2, 1), Observation(0.9))
     # One of three is the third of level 0; level 1 has two arms, and none of two goes up.
-    assert search.ask(3) == NEW
+    assert search.ask(3) == Pull(3, 0)
     told(search, 0, [0.7, 0.1, 0.2], first=3)
     # Arms 3 and 2 are the best two of six, and arm 2 is up already.
     assert search.ask(6) == Pull(3, 1)
@@ -78,7 +76,7 @@ def test_a_level_that_disagrees_is_skipped():
     assert search.grace_level() == 1
     # Level 1 has six arms, all of them at the target; arms that are at level 0 stay there.
     told(search, 0, [9.0, 9.1, 9.2], first=6)
-    assert search.ask(9) == Begin(1, None)
+    assert search.ask(9) == Pull(9, 1)
     told(search, 1, [7.0, 8.0, 9.0], first=9)
     assert search.ask(12) == Pull(11, 2)
 

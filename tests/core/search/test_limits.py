@@ -105,15 +105,6 @@ class Slow(RacePlay):
     def stopped(self):
         return [pull for pull, observation in self.told if observation.censored_at is not None]
 
-    def saved(self):
-        """Twice the last limit, less what was paid, of all that did not end later."""
-        stops = {}
-        for pull in self.stopped:
-            stops.setdefault((pull.arm, pull.fidelity), []).append(pull.limit)
-        ended = {(pull.arm, pull.fidelity) for pull in self.pulls if pull not in self.stopped}
-        left = [limits for at, limits in stops.items() if at not in ended]
-        return sum(2.0 * max(limits) - sum(limits) for limits in left)
-
 
 def test_a_search_does_not_wait_for_runaways():
     play = Slow(math.inf, budget=600.0).to_end()
@@ -121,10 +112,7 @@ def test_a_search_does_not_wait_for_runaways():
     assert play.race.finished
     assert play.race.cost < 700.0
     assert abs(play.points[play.race.leader()[0]]["x"] - 0.3) < 0.05
-    findings = play.race.standing.findings()
-    assert findings["stopped"] == len(play.stopped)
-    assert findings["saved"] == pytest.approx(play.saved())
-    assert findings["saved"] > 0.0
+    assert play.race.standing.findings()["stopped"] == len(play.stopped)
     assert play.race.recommend().failures == 0
 
 

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from mfhpo.problem import Observation, Pull
 from mfhpo.search import BudgetedSearch, ModelSearch, Numeric, SearchSpace
 from mfhpo.search.prices import MeasuredCosts, Prices
-from mfhpo.search.promotions import dearness_of
 from tests.core.search.played import RacePlay
 
 SPACE = SearchSpace({"x": Numeric(), "z": Numeric()})
@@ -164,24 +163,6 @@ def test_what_is_under_way_counts_at_the_price_of_its_configuration():
     cheap, dear = ([Pull(arm, 0)] * 20 for arm in (30, 31))
     assert play.race.fits(Pull(32, 0), cheap)
     assert not play.race.fits(Pull(32, 0), dear)
-
-
-@pytest.mark.parametrize("continues", [True, False])
-def test_several_arms_are_priced_as_each_of_them_alone(continues):
-    search = ModelSearch(GUESS, continues=continues)
-    search.space = SPACE
-    search.prices = learned(GUESS, [(arm, -1, 1, 9.0 ** drawn(arm)["z"]) for arm in range(9)])
-    for arm in range(9):
-        search.describe(arm, drawn(arm))
-    arms, starts, ends = [3, 99, 5, 1], [-1, -1, 0, 1], [2, 0, 1, 2]
-    together = dearness_of(search, arms, starts, ends)
-    alone = [
-        dearness_of(search, [arm], [start], [end])[0]
-        for arm, start, end in zip(arms, starts, ends, strict=True)
-    ]
-    assert together == pytest.approx(alone)
-    assert together[1] == 1.0  # nobody knows what it is
-    assert len(set(together.tolist())) == 4
 
 
 # Costs of levels, whatever the configuration.

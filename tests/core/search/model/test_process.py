@@ -207,42 +207,6 @@ def test_noise_is_told_from_differences_of_arms():
     assert found[1] == pytest.approx(0.5, rel=0.3)
 
 
-def parameters_drawn(process, n):
-    rng = np.random.default_rng(0)
-    return np.array([process.drawn(rng)._parameters for _ in range(n)])
-
-
-def test_draws_after_a_fit_have_the_inverse_curvature():
-    """By second differences of the loss itself, where it is curved more than the prior is."""
-    rng = np.random.default_rng(5)
-    places = rng.random((60, 1))
-    values = np.sin(9.0 * places[:, 0]) + 0.1 * rng.standard_normal(60)
-    data = LevelData(places, np.zeros(60, dtype=np.int64), values)
-    process = LevelProcess(1, 1)
-    process.fit(data, steps=500)
-    best, indicators = process._parameters, np.ones((60, 1))
-
-    def loss(*moves):
-        return process._loss(best + np.sum(moves, axis=0), data, indicators)[0]
-
-    steps = 1e-3 * np.eye(len(best))
-    curvature = np.array(
-        [
-            [(loss(a, b) - loss(a, -b) - loss(-a, b) + loss(-a, -b)) / 4e-6 for b in steps]
-            for a in steps
-        ]
-    )
-    spreads = process._precision**-0.5
-    assert np.linalg.eigvalsh(curvature * np.outer(spreads, spreads)).min() > 1.0
-    expected = np.linalg.inv(curvature)
-    found = process._root @ process._root.T
-    assert found == pytest.approx(expected, rel=0.02, abs=1e-3 * expected.max())
-    drawn = parameters_drawn(process, 4000)
-    sizes = np.sqrt(np.diag(expected))
-    assert drawn.mean(axis=0) == pytest.approx(best, abs=0.08 * sizes.max())
-    assert drawn.std(axis=0) == pytest.approx(sizes, rel=0.06)
-
-
 def test_draws_know_that_few_values_may_mislead():
     gains = []
     for seed in range(40):
@@ -297,11 +261,6 @@ def test_what_rounding_leaves_no_factor_gets_a_larger_diagonal():
     assert np.allclose(off, np.diag(np.diag(off)), atol=1e-12)
 
 
-def test_what_is_no_covariance_is_no_endless_loop():
-    with pytest.raises(np.linalg.LinAlgError):
-        _factor(-3.0 * np.eye(3))
-
-
 @pytest.mark.parametrize("n_levels", [1, 3])
 def test_joint_values_at_the_target_have_the_means_and_spreads_of_single_ones(n_levels):
     rng = np.random.default_rng(n_levels)
@@ -329,11 +288,6 @@ def test_warping_by_hand():
     at = np.array([[0.25, 0.5], [0.81, 0.9]])
     found = warp(at, np.log([0.5, 1.0, 1.0, 2.0]))[0]
     assert found == pytest.approx(np.array([[0.5, 0.75], [0.9, 0.99]]))
-
-
-def test_without_warping_places_stay():
-    at = np.linspace(0.0, 1.0, 11)[:, None]
-    assert warp(at, np.zeros(2))[0] == pytest.approx(at, abs=2e-6)
 
 
 @given(places, logs, logs)
