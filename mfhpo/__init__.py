@@ -25,7 +25,6 @@ from mfhpo.knowledge.confidence import (
     MixtureRadius,
     Radius,
     StudentMixtureRadius,
-    TightestRadius,
 )
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import (
@@ -80,7 +79,6 @@ __all__ = [
     "StudentMixtureRadius",
     "SubGaussian",
     "SuccessiveElimination",
-    "TightestRadius",
     "ZoomingRCUCB",
     "__version__",
     "cost_lower_bound",

@@ -197,8 +197,8 @@ class IISESearchCV(MFSearchCV):
     _eliminates = True
 
 
-def _make_elimination(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
-    return make_elimination(problem, sign, {**options, "variant": None})
+def _make_elimination(problem: Problem, **options: Any) -> Policy:
+    return make_elimination(problem, variant=None, **options)
 
 
 def _has_items(candidates: Any) -> bool:

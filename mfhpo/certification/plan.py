@@ -18,7 +18,7 @@ from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, Noise, SubG
 from mfhpo.knowledge.studentised import log_evidence
 from mfhpo.racing.declaration import as_noise
 from mfhpo.racing.extra_pulls import SHARE_TO_SEE
-from mfhpo.racing.sentences import evaluations_to_see
+from mfhpo.racing.sentences import aim_in_words, evaluations_to_see
 from mfhpo.racing.text import params_in_words
 
 # The best and the last of six values of a study mostly differ by so many standard deviations of
@@ -41,17 +41,14 @@ class Plan:
     ----------
     finalists
         The configurations that are compared, the best by the search's own values first.
-    about, shortlist
-        See `Certificate`.
-    delta, budget
-        As they were given.
-    epsilon
-        The tolerance; without one, the noise as it is guessed. NaN if nothing is known.
+    about, shortlist, delta, budget
+        See `Certificate`, and as they were given.
+    epsilon, noise
+        The tolerance, or else the noise; and that, the standard deviation of an evaluation. NaN if
+        nothing is known.
     evaluations, at_twice_epsilon, at_half_epsilon
         About how many evaluations a certificate takes, and with other tolerances. NaN if nothing
         can be said, infinite if no number will do.
-    noise
-        The standard deviation of an evaluation's noise, NaN if it is not known.
     rests_on
         What the guess rests on.
     """
@@ -74,12 +71,9 @@ class Plan:
         return content
 
     def __str__(self) -> str:
-        epsilon = "one standard deviation of the noise"
-        if math.isfinite(self.epsilon):
-            epsilon = f"{self.epsilon:.3g}"
         lines = [
             f"{_about(self.evaluations)} to certify {self.about}",
-            f"  aim         epsilon = {epsilon}, delta = {self.delta:g}",
+            f"  aim         {aim_in_words(self.epsilon, self.delta)}",
         ]
         twice, half = _about(self.at_twice_epsilon), _about(self.at_half_epsilon)
         if self.epsilon and not twice == _about(self.evaluations) == half:
@@ -195,8 +189,7 @@ def _evaluations(
 ) -> float:
     """Return the median over true values that the claims allow; all in units of the noise.
 
-    Claims of finalists are lucky, so that they are drawn together by the share of their variance
-    that is doubt.
+    Claims of finalists are lucky, so they are drawn together by the doubtful part of their spread.
     """
     n = len(claims)
     if math.isnan(epsilon) or not np.isfinite(claims).all():

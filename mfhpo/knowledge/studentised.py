@@ -75,9 +75,7 @@ def log_evidence(
 ) -> FloatArray:
     """Compute the logarithm of the evidence against means at signed distances below the values'.
 
-    It is large where a distance is large and positive, and 0 for counts below 2. `squares` are sums
-    of squared deviations from the values' mean. A smaller `prior`, the rho above, suits larger
-    effects.
+    It is 0 for counts below 2. A smaller `prior`, the rho above, suits larger effects.
     """
     n = np.maximum(counts, 1.0)
     moved = n * distances**2
@@ -142,11 +140,7 @@ def log_evidence_with_others(
     degrees: FloatArray,
     prior: float,
 ) -> FloatArray:
-    """Compute the logarithm of the evidence against means at distances from the values', (n,).
-
-    See `log_evidence`. `of_others` are squares of other values, with
-    `degrees` of freedom; the evidence is minus infinity without these.
-    """
+    """Compute it by the squares of other values, too, with `degrees` of freedom (-inf without)."""
     moved = counts * distances**2
     explained = counts * moved / (counts + prior)
     left = squares + of_others + moved - explained

@@ -117,7 +117,7 @@ class FidelityKind(Kind):
                 unit="trials" if budget.in_evaluations else unit,
                 has_end=math.isfinite(budget.amount),
             )
-        most = policy.budget if isinstance(policy, Race) else math.inf
+        most = policy.known.spending.budget if isinstance(policy, Race) else math.inf
         remaining = policy.recommend().remaining_cost
         is_guess = remaining is not None and policy.cost + remaining < most
         total = policy.cost + remaining if is_guess else most if math.isfinite(most) else None
@@ -151,7 +151,7 @@ class RaceKind(FidelityKind):
         self._warned_of_losses = False
         self.in_seconds = declared.fidelity.costs == "measured"
         self._listed = given_arms(arms, self.owned, 0)  # raises for bad ones before any study
-        objection = declared.rehearse(declared.fidelity.levels or (), (1.0, -1.0))
+        objection = declared.rehearse(declared.fidelity.levels or ())
         if objection is not None:
             warnings.warn(objection, stacklevel=4)
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, TypedDict
 
 from optuna.samplers import BaseSampler
 
-from mfhpo import Policy, Problem
+from mfhpo import Policy
 from mfhpo.certification.choice import make_best_policy
 from mfhpo.experiment.kinds.race import DeclaredRace, MakePolicy
 from mfhpo.knowledge.fidelity import Fidelity
@@ -58,16 +57,9 @@ def race(
     compared by it, or by a few planned looks where that function chooses a policy.
     """
     own, host = own_and_host(type(sampler), options, SamplerOptions)
-    policy = sampler._policy_class
+    policy: Callable[..., Policy] = sampler._policy_class
     given = {name: value for name, value in options.items() if name not in host}
     compares = "" if make is make_best_policy else policy.__name__
-    making = make or partial(_as_given, policy)
-    declared = DeclaredRace.of(fidelity, own, given, making, compares)
+    declared = DeclaredRace.of(fidelity, own, given, make or policy, compares)
     kind = RaceKind(declared, arms, races=host["arm_sampler"] is not None)
     return {"kind": kind, "arguments": {"fidelity": fidelity, "arms": arms, **options}, **host}
-
-
-def _as_given(
-    policy: Callable[..., Policy], problem: Problem, sign: float, options: Mapping[str, Any]
-) -> Policy:
-    return policy(problem, **options)

@@ -289,7 +289,6 @@ CALLS: dict[str, Call] = {
         HoeffdingRadius=_radius(mfhpo.HoeffdingRadius, sigma=0.1),
         MixtureRadius=_radius(mfhpo.MixtureRadius, sigma=0.1),
         StudentMixtureRadius=_radius(mfhpo.StudentMixtureRadius),
-        TightestRadius=_radius(mfhpo.TightestRadius, radii=[mfhpo.MixtureRadius(0.1)]),
         Problem=Call(
             Problem,
             lambda: {"n_arms": 2, "costs": (1.0, 3.0)},
