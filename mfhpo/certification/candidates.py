@@ -56,11 +56,6 @@ class Shortlist:
     own_values: tuple[tuple[float, ...], ...] = field(default=(), kw_only=True)
     shares_splits: bool = field(default=False, kw_only=True)
 
-    @property
-    def noise(self) -> float | None:
-        """The standard deviation of one value, by the search's repeats; None if too few."""
-        return own_noise(self.own_values)
-
 
 def own_noise(own_values: Sequence[Sequence[float]]) -> float | None:
     """Return the standard deviation of values of the same configuration; None if too few repeat."""

@@ -362,13 +362,8 @@ class Certification:
             and result.standing != "failed"
             and result.evaluations
         ]
-        # The closest one has the highest upper bound, and if that is infinite, the highest mean.
-        closest = sorted(
-            rivals,
-            key=lambda one: (max(self._sign * b for b in one.interval), self._sign * one.mean),
-            reverse=True,
-        )
-        seen = [(result.name, result.evaluations) for result in (results[winner], *closest[:1])]
+        closest = sorted(rivals, key=lambda one: self._sign * one.mean)[-1:]
+        seen = [(result.name, result.evaluations) for result in (results[winner], *closest)]
         unit = "replicates" if self._in_blocks else "evaluations"
         return unseen_in_words(seen, self._delta, unit)
 

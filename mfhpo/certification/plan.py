@@ -9,7 +9,7 @@ import numpy as np
 
 from mfhpo._validation import plain
 from mfhpo.certification.baseline import delta_of_race
-from mfhpo.certification.candidates import Shortlist
+from mfhpo.certification.candidates import Shortlist, own_noise
 from mfhpo.identification.likelihood.finite_set import FEW, most_repeated
 from mfhpo.identification.round_elimination import PRIOR
 from mfhpo.knowledge.arrays import FloatArray
@@ -160,8 +160,8 @@ def _noise(shortlist: Shortlist, claims: FloatArray, declared: Noise) -> tuple[f
         return declared.at(0, 1), "the declared sigma"
     if isinstance(declared, Bounded):
         return math.nan, "nothing, where the values' range alone is declared"
-    if shortlist.noise is not None:
-        return shortlist.noise, f"a noise of {shortlist.noise:.3g}, by the search's own repeats"
+    if (noise := own_noise(shortlist.own_values)) is not None:
+        return noise, f"a noise of {noise:.3g}, by the search's own repeats"
     guess = float(np.ptp(claims)) / _SPREAD_OF_OWN_VALUES
     if not guess:
         return math.nan, "nothing: the finalists' own values are equal, and none was repeated"
@@ -175,7 +175,7 @@ def _noise_beside_splits(shortlist: Shortlist) -> float:
     """Return the standard deviation of values without what splits do to all; 0 if not known."""
     own_values = [values for values in shortlist.own_values if values]
     sizes = {len(values) for values in own_values}
-    if not shortlist.shares_splits or shortlist.noise is None or len(sizes) > 1:
+    if not shortlist.shares_splits or own_noise(own_values) is None or len(sizes) > 1:
         return 0.0
     values = np.array(own_values)
     values -= values.mean(axis=1, keepdims=True)

@@ -7,7 +7,7 @@ NeurIPS 2024.
 import math
 from collections.abc import Iterator
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -18,9 +18,10 @@ from mfhpo.identification.top_two import TopTwo, check_options
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.bias import Kind
 from mfhpo.problem import Problem, Pull
-from mfhpo.racing.options import LearningRate
 from mfhpo.racing.race import Race, only_steers
 from mfhpo.racing.rule import Expected, Known, Verdict
+
+LearningRate: TypeAlias = float | Literal["adaptive"]
 
 _LARGEST_GRADIENT = 1e150  # the square of which is finite
 
@@ -155,13 +156,14 @@ class MFGrad(Race):
     Parameters
     ----------
     learning_rate
-        See `mfhpo.racing.options.MFGradOptions`. "adaptive" is
-        ``sqrt(ln(K M) / sum of squared largest gradient entries)``.
+        "adaptive", ``sqrt(ln(K M) / sum of squared largest gradient entries)``; or a positive
+        number as published (0.25), which suits gradients of about 1.
     stop
-        See `mfhpo.racing.options.MFGradOptions`. "published" stops when the likelihood ratio
-        against all others reaches ln(K / delta) + M ln(ln t + 1), and eliminates no arm.
+        "mixture": keeps delta at all times, and drops arms on the way. "published": the heuristic
+        of the method's own experiments, for which delta is not proven. It stops when the likelihood
+        ratio against all others reaches ln(K / delta) + M ln(ln t + 1), and eliminates no arm.
     max_arms
-        See `mfhpo.racing.options.MFGradOptions`. At least 2.
+        The gradient is followed once at most so many arms are left, at least 2.
     variant, radius
         See `mfhpo.MFTopTwo`.
     """

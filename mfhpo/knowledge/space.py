@@ -108,9 +108,6 @@ class SearchSpace:
         self.n_features = len(self.numbers)
         self._conditions: dict[str, Question] = {}
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SearchSpace) and self.parameters == other.parameters
-
     def features(self, points: Sequence[Point]) -> FloatArray:
         """Return configurations as vectors, shape (len(points), n_features).
 

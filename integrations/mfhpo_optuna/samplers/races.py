@@ -22,7 +22,6 @@ from mfhpo.racing.options import (
     ChoiceOptions,
     IISEOptions,
     MFEliminationOptions,
-    MFGradOptions,
     MFLUCBOptions,
     MFTopTwoOptions,
     MFUCBOptions,
@@ -42,9 +41,6 @@ class _IISE(IISEOptions, BlockOptions, SamplerOptions): ...
 
 
 class _MFTopTwo(MFTopTwoOptions, BlockOptions, SamplerOptions): ...
-
-
-class _MFGrad(MFGradOptions, BlockOptions, SamplerOptions): ...
 
 
 class _MFLUCB(MFLUCBOptions, BlockOptions, SamplerOptions): ...
@@ -167,7 +163,7 @@ class MFTopTwoSampler(StudySampler):
         super().__init__(**race(self, fidelity, arms, options))
 
 
-@runs(MFGrad, _MFGrad, epsilon=None, measure=10)
+@runs(MFGrad, _MFTopTwo, epsilon=None, measure=10)
 class MFGradSampler(StudySampler):
     """Finds and certifies the best configuration along the gradient of what a certificate needs.
 
@@ -176,9 +172,8 @@ class MFGradSampler(StudySampler):
     optimal. It begins with one trial of every pair of those configurations that are left, and a
     step takes more computing than one of `MFTopTwoSampler`, which is the better choice elsewhere.
 
-    Arguments, guarantee, trials, workers, resuming and errors are as described for `IISESampler`,
-    but with ``stop="published"`` delta is not proven. Its further options are
-    `mfhpo.racing.options.MFGradOptions`.
+    Arguments, guarantee, trials, workers, resuming and errors are as described for `IISESampler`;
+    its further options are `mfhpo.racing.options.MFTopTwoOptions`.
 
     Parameters
     ----------
@@ -187,7 +182,7 @@ class MFGradSampler(StudySampler):
     """
 
     def __init__(
-        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFGrad]
+        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFTopTwo]
     ) -> None:
         super().__init__(**race(self, fidelity, arms, options))
 

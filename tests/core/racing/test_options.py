@@ -10,7 +10,6 @@ from mfhpo.racing.declaration import Declaration
 from mfhpo.racing.options import (
     IISEOptions,
     MFEliminationOptions,
-    MFGradOptions,
     MFTopTwoOptions,
     MFUCBOptions,
     runs,
@@ -26,7 +25,7 @@ DECLARED = {"sigma", "bias"}  # of the problem, not of the policy
     [
         (IISE, IISEOptions),
         (MFTopTwo, MFTopTwoOptions),
-        (MFGrad, MFGradOptions),
+        (MFGrad, MFTopTwoOptions),
         (MFUCB, MFUCBOptions),
         (MFElimination, MFEliminationOptions),
     ],

@@ -161,7 +161,7 @@ def test_how_the_objective_must_ask(asked, error, words):
         ("IISE", {"variant": "se"}, "variant"),
         ("LUCB-C", {"explore": "A"}, "explore"),
         ("LUCB-C", {"explore": "B"}, "explore"),
-        ("grad", {"max_arms": 3}, "max_arms"),
+        ("grad", {"variant": "max"}, "variant"),
         ("choice", {"pilot_arms": 4}, "pilot_arms"),
         ("choice", {"replicate": "epochs"}, "fidelity"),
     ],
