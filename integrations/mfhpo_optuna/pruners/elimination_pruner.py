@@ -114,7 +114,7 @@ class MFEliminationPruner(CurvePruner):
 
     def _stops(self, history: CurveHistory, trial: FrozenTrial, curve: FloatArray) -> bool:
         shown = last_check(curve) if self._bias is None else (curve,)
-        return bool(history.race.judge(self._arm(trial), *shown, history.others(trial)).stop)
+        return bool(history.race.stops(self._arm(trial), *shown, history.others(trial)))
 
     def _add(self, history: CurveHistory, trial: FrozenTrial, curve: FloatArray) -> None:
         contradicted = history.race.add(self._arm(trial), curve)

@@ -1,16 +1,11 @@
-"""Elimination of arms whose runs are trained in stages: whose turn it is, who can be let go.
+"""Elimination of arms whose runs are trained in stages: whose turn it is, who can be let go."""
 
-The rule is that of `BoundedCurves`. Work per observation grows with the logarithm of the number of
-arms.
-"""
-
-import heapq
 import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from mfhpo.identification.curves.curves import BoundedCurves, Verdict, mean_of
+from mfhpo.identification.curves.curves import BoundedCurves, mean_of
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.problem import Recommendation
 
@@ -19,11 +14,10 @@ _ROUNDING = 1e-12
 
 
 class BoundedElimination:
-    """A race of arms, each of which has one or several runs, by bounds on what is still gained.
+    """A race of arms, each of which has one or several runs, by the rule of `BoundedCurves`.
 
     What is let go is surely not the best. The run with the largest upper end goes first: it has to
-    be trained anyway. For `gains` and `noise` see `BoundedCurves`; the last stage is the target. So
-    many runs as `n_begun` have shown something.
+    be trained anyway. The last stage is the target.
 
     Arms are `active`, or `out` once they were let go, or have `failed` if nothing is left to run.
     Those that contradicted what was declared are `contradicting`.
@@ -36,13 +30,11 @@ class BoundedElimination:
         self.out: set[int] = set()
         self.failed: set[int] = set()
         self.contradicting: set[int] = set()
-        self.n_begun = 0
+        self._n_begun = 0  # runs that have shown something
         self._curves = BoundedCurves(gains, noise)
         self._noise = noise
         self._shown: dict[int, list[list[float]]] = {}  # values by arm and stage
         self._target = len(gains) - 1
-        # Arms by their upper ends, the lowest first; what has changed since may be there as well.
-        self._reaches: list[tuple[float, int]] = []
         # The highest upper end of an arm that was let go: the answer has to stand up to it.
         self._highest_out = -math.inf
 
@@ -64,29 +56,23 @@ class BoundedElimination:
         `stage` is new.
         """
         if np.count_nonzero(np.isfinite(curve)) == 1:
-            self.n_begun += 1
+            self._n_begun += 1
         self._shown.setdefault(arm, [[] for _ in self.gains])[stage].append(float(curve[stage]))
         if arm in self.out:
             return []
         contradicted = self._curves.add(arm, curve)
         if contradicted or self._is_empty(arm):
             self.contradicting.add(arm)
-        if contradicted:
-            self._reaches = [(self._reach(other), other) for other in self.active]
-            heapq.heapify(self._reaches)
-        else:
-            heapq.heappush(self._reaches, (self._reach(arm), arm))
         return contradicted
 
-    def let_go(self) -> list[tuple[int, Verdict]]:
-        """Let all arms go that cannot be the best, and return them with why."""
-        gone: list[tuple[int, Verdict]] = []
-        while found := self._most_hopeless():
-            arm, verdict = found
-            gone.append(found)
-            self.active.discard(arm)
-            self.out.add(arm)
-            self._highest_out = max(self._highest_out, verdict.reach)
+    def let_go(self) -> list[int]:
+        """Let all arms go that cannot be the best, and return them."""
+        # Where no final value agrees with what an arm has shown, nothing follows from it.
+        judged = [arm for arm in sorted(self.active) if not self._is_empty(arm)]
+        gone = self._curves.hopeless(judged)
+        self.active.difference_update(gone)
+        self.out.update(gone)
+        self._highest_out = max([self._highest_out, *map(self._reach, gone)])
         return gone
 
     def fail(self, arm: int) -> None:
@@ -135,7 +121,7 @@ class BoundedElimination:
             certified=not why_not,
             finished=finished,
             cost=cost,
-            pulls=self.n_begun,
+            pulls=self._n_begun,
             survivors=tuple(sorted(self.active)),
             reason=why_not or f"the bounds of no other arm{compared} reach it",
             conditions=conditions,
@@ -148,17 +134,6 @@ class BoundedElimination:
 
     def _reach(self, arm: int) -> float:
         return self._curves.interval(arm)[1]
-
-    def _most_hopeless(self) -> tuple[int, Verdict] | None:
-        """Return an arm that can be let go, or None."""
-        while self._reaches:
-            reach, arm = self._reaches[0]
-            verdict = self._curves.standing(arm)
-            # Where no final value agrees with what an arm has shown, nothing follows from it.
-            if arm in self.active and reach == verdict.reach and not self._is_empty(arm):
-                return (arm, verdict) if verdict.stop else None
-            heapq.heappop(self._reaches)
-        return None
 
     def _is_empty(self, arm: int) -> bool:
         low, high = self._curves.interval(arm)
