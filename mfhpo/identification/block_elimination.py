@@ -14,6 +14,7 @@ from mfhpo.identification.likelihood.blocks import (
     Blocks,
     exists,
     first_in_turn,
+    remaining_cost,
 )
 from mfhpo.identification.likelihood.finite_set import FiniteSet
 from mfhpo.knowledge.arrays import IntArray
@@ -307,16 +308,8 @@ class Rounds:
             return None
         others, threshold = known.arms[known.arms != leader], known.threshold
         evidence = self._set.evidence(known, leader, others, known.epsilon, threshold)
-        # What the average over effects costs is paid once, and the rest of the evidence grows about
-        # as the rounds do. The leader takes part in all of them.
-        cost = math.log1p(rounds / PRIOR) / 2.0
-        gained = evidence + cost
-        left = self._set.size(known) - rounds
-        if not (gained > 0.0).all() and math.isinf(left):
-            return None
-        more = rounds * np.maximum((threshold + cost) / np.maximum(gained, 1e-9) - 1.0, 0.0)
-        more = np.minimum(more, left)
-        return float(more.sum() + more.max()) * float(known.spending.all()[-1])
+        counts = np.full(len(others), rounds)
+        return remaining_cost(known, evidence, counts, PRIOR, self._set.size(known))
 
 
 def _first_pull(known: Known, arms: Sequence[int], block: int) -> Pull:

@@ -35,7 +35,7 @@ import numpy as np
 
 from mfhpo.identification.likelihood.ties import Samples
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
-from mfhpo.knowledge.studentised import log_evidence, log_evidence_with_others, spread_more
+from mfhpo.knowledge.studentised import log_evidence_with_others, spread_more
 from mfhpo.problem import Observation, Pull
 from mfhpo.racing.rule import Known, Roster
 
@@ -278,21 +278,15 @@ class Blocks:
     def evidence(self, leader: int, others: IntArray, epsilon: float, wanted: float) -> FloatArray:
         """Compute the logarithms of the evidence against others being better by epsilon, (n,).
 
-        It is minus infinity where nothing is known, or the other seems to be better. What is
-        `wanted` of it says how unlikely differences must be that are not seen among equal ones.
+        See `Samples.evidence`.
         """
         samples = self._differences(leader, others)
-        variances = samples.variances + samples.hidden_at(math.exp(-wanted))
-        gaps = samples.means + epsilon
-        told = (gaps > 0.0) & (samples.counts > 1) & np.isfinite(variances) & (variances > 0.0)
-        found = np.full(len(others), -np.inf)
-        if not told.any():
+        found = samples.evidence(epsilon, wanted, PRIOR)
+        told = np.isfinite(found)
+        if not told.any() or len(self.values) < LEAST_ARMS:
             return found
-        gaps, counts = gaps[told], samples.counts[told].astype(float)
-        squares = (counts - 1.0) * variances[told]
-        found[told] = log_evidence(gaps, counts, squares, PRIOR)
-        if len(self.values) < LEAST_ARMS:
-            return found
+        gaps, counts = samples.means[told] + epsilon, samples.counts[told].astype(float)
+        squares = samples.squares_at(wanted)[told]
         of_others, degrees = self._squares_of_others(leader, others[told])
         # A difference of two arms has twice the variance of one arm's noise.
         of_others *= 2.0 * MOST_RATIO_OF_PAIRS**2
@@ -336,6 +330,23 @@ class Blocks:
             always[leader] & always[others], credits @ np.maximum(sizes - 1.0, 0.0), 0.0
         )
         return weights @ np.maximum(squares, 0.0), degrees
+
+
+def remaining_cost(
+    known: Known, evidence: FloatArray, counts: FloatArray | IntArray, prior: float, most: float
+) -> float | None:
+    """Guess what it takes until the evidence against all others, after `counts` values, suffices.
+
+    What the average over effects costs is paid once, and the rest of the evidence grows about as
+    the counts do, of which there may be `most`. The leader takes part in all comparisons.
+    """
+    spent = np.log1p(counts / prior) / 2.0
+    gained = evidence + spent
+    if not gained.size or (math.isinf(most) and not (gained > 0.0).all()):
+        return None
+    more = counts * np.maximum((known.threshold + spent) / np.maximum(gained, 1e-9) - 1.0, 0.0)
+    more = np.minimum(more, most - counts)
+    return float(more.sum() + more.max()) * float(known.spending.all()[-1])
 
 
 def exists(known: Known, block: int) -> bool:

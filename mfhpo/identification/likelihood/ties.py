@@ -10,11 +10,13 @@ where all are equal. Where nothing varies, nothing is known.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from mfhpo.knowledge.arrays import FloatArray, IntArray
+from mfhpo.knowledge.studentised import log_evidence
 
 _ROUNDING = 1e-14  # of the largest value: what means and differences of equal values vary by
 
@@ -49,6 +51,23 @@ class Samples:
         """Return the variance that equal values may hide, up to probability `level`, (n,)."""
         unseen = 1.0 - level ** (1.0 / np.maximum(self.counts, 1))
         return np.multiply(unseen, self.hidden, out=np.zeros(len(unseen)), where=unseen > 0.0)
+
+    def squares_at(self, wanted: float) -> FloatArray:
+        """Return sums of squares with what equal values may hide at this logarithm, shape (n,)."""
+        return (self.counts - 1.0) * (self.variances + self.hidden_at(math.exp(-wanted)))
+
+    def evidence(self, epsilon: float, wanted: float, prior: float) -> FloatArray:
+        """Compute the logarithms of the evidence against means below -epsilon, shape (n,).
+
+        It is minus infinity where nothing is known, or a mean seems to be below. What is `wanted`
+        of it says how unlikely differences must be that are not seen among equal ones.
+        """
+        gaps, squares = self.means + epsilon, self.squares_at(wanted)
+        told = (gaps > 0.0) & (self.counts > 1) & np.isfinite(squares) & (squares > 0.0)
+        found = np.full(len(gaps), -np.inf)
+        counts = self.counts[told].astype(float)
+        found[told] = log_evidence(gaps[told], counts, squares[told], prior)
+        return found
 
 
 def _described(values: FloatArray, rounding: float, usual: float) -> tuple[Samples, FloatArray]:
