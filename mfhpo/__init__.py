@@ -11,7 +11,6 @@ from mfhpo.identification.block_elimination import BlockElimination
 from mfhpo.identification.bounds import CostPrediction, cost_lower_bound, predict_cost
 from mfhpo.identification.elimination import (
     IISE,
-    Elimination,
     MaximumFidelityExploit,
     SuccessiveElimination,
 )
@@ -52,7 +51,6 @@ __all__ = [
     "BlockElimination",
     "Bounded",
     "CostPrediction",
-    "Elimination",
     "EmpiricalBernsteinRadius",
     "EstimatedNoise",
     "Fidelity",

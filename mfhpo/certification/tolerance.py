@@ -28,7 +28,7 @@ def tolerance(policy: Race, leader: int) -> float:
     if not others.size:
         return 0.0
     if isinstance(policy, GroupSequential):
-        return policy.behind
+        return policy.rule.behind(policy.known)
     return max(0.0, _least_tolerance(policy, leader, others, 0.0))
 
 
@@ -39,7 +39,7 @@ def lead(policy: Race, arm: int, other: int) -> float:
     They rest on the values of both arms, at whatever time the race has dropped them.
     """
     if isinstance(policy, GroupSequential):
-        return policy.lead(arm, other)
+        return policy.rule.lead(policy.known, arm, other)
     ahead = seen_lead(policy, arm, other)
     return (
         -math.inf

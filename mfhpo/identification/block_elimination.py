@@ -25,16 +25,14 @@ from mfhpo.racing.extra_pulls import lacking, usually_lacking
 from mfhpo.racing.race import Race
 from mfhpo.racing.rule import Expected, Known, Needs, Verdict
 
-# Rounds before which nothing is decided, as all arms must take part in them.
-_FIRST_LOOK = 2
+_FIRST_LOOK = 2  # rounds before which nothing is decided, as all arms must take part in them
 
 # After so many rounds in which all arms gave the same the race is over: where a tolerance was found
 # to be 0, and where it was given, as coarse scores may differ after many equal ones.
 _ROUNDS_ALIKE = 10
 _ROUNDS_ALIKE_FOR_GOOD = 100
 
-# A value so many times farther from the median than usual, in absolute deviations, is odd: once in
-# a thousand normal values.
+# A value is odd so many absolute deviations below the median: once in a thousand normal values.
 _ODD = 5.0
 
 
@@ -46,8 +44,7 @@ class Rounds:
         self._set = FiniteSet(self.blocks, noise)
         self._finds_epsilon = finds_epsilon
         self._design: IntArray = np.arange(n_arms)  # the arms of the round under way
-        # Blocks in which the winner and its closest rival are compared at the end, and whether they
-        # were.
+        # Blocks in which the winner and its closest rival are compared at the end; if they were.
         self._probes: list[int] = []
         self._is_probed = False
         self._n_repeated = 0  # evaluations that were made twice, when it was judged last
@@ -123,8 +120,7 @@ class Rounds:
         is_open = ~self.blocks.closed(in_round)
         for block in wanted:
             arms = in_round[is_open[:, block]].tolist() if exists(known, block) else []
-            arms = [arm for arm in arms if block not in taken.get(arm, ())]
-            if arms:
+            if arms := [arm for arm in arms if block not in taken.get(arm, ())]:
                 return _first_pull(known, arms, block)
         for arm, block in self._set.repeats(known):
             if block not in taken.get(arm, ()):
@@ -139,16 +135,13 @@ class Rounds:
 
     def end(self, known: Known) -> str:
         """Say why nothing is left to do (see `Needs.end`)."""
+        n, n_seen = known.most_blocks, self.blocks.values.shape[1]
         if self._are_alike(known):
-            return (
-                f"the arms that are left gave exactly the same values on "
-                f"{len(self.blocks.rounds)} replicates"
-            )
-        if known.most_blocks is None or self.blocks.values.shape[1] < known.most_blocks:
+            same = "the arms that are left gave exactly the same values"
+            return f"{same} on {len(self.blocks.rounds)} replicates"
+        if n is None or n_seen < n or not known.arms.size or self._open_pull(known, {}) is not None:
             return ""
-        if known.arms.size > 0 and self._open_pull(known, {}) is None:
-            return f"all {known.most_blocks} replicates were used"
-        return ""
+        return f"all {n} replicates were used"
 
     def _are_alike(self, known: Known) -> bool:
         """No arm will ever be told apart: all have given the same on a good many replicates."""
@@ -330,15 +323,14 @@ class BlockElimination(Race):
 
     The evaluations of a block share their replicate, the split or the seed, and so a large part of
     their noise. Each round evaluates the leader and all that may still be better, in a block that
-    is new to them; the certificate is about the mean over blocks. For the statistic see
-    `mfhpo.identification.likelihood.blocks`; the threshold is ln((K - 1) / delta). Once it is
-    reached, the leader alone goes on until it has as many values as other races want. Then its
-    closest rival is evaluated on the replicates where it did unusually badly, and all is judged
-    again. If the replicates have an end (`most_blocks`), the certificate is about these, and exact
-    once all were used and some twice: see `mfhpo.identification.likelihood.finite_set`.
+    is new to them; the certificate is about the mean over blocks. Once the evidence suffices
+    (`mfhpo.identification.likelihood.blocks`), the leader alone goes on until it has as many values
+    as other races want. Then its closest rival is evaluated where it did unusually badly, and all
+    is judged again. If the replicates have an end (`most_blocks`), the certificate is about these,
+    and exact once all were used and some twice.
 
     Pulls carry a `block` (else ValueError). An evaluation that fails is repeated once in its block,
-    if the block gives any value (see `Blocks`).
+    if the block gives any value.
 
     Parameters
     ----------

@@ -24,11 +24,7 @@ from mfhpo.racing.rule import Expected, Known, Needs, Verdict
 
 
 class LevelByLevel:
-    """The rule of Algorithm 1 (see `IISE`).
-
-    `fidelities` are explored, from the cheapest, with the thresholds `alpha`: a `fraction` of the
-    bias bounds, if there is one. A lower bound must exceed an upper bound by the `margins`, (M,).
-    """
+    """The rule of `IISE`; its thresholds may be a `fraction` of the bias bounds."""
 
     def __init__(
         self,
@@ -43,7 +39,6 @@ class LevelByLevel:
         check_variant(kind, problem.bias)
         self._preselect = check_flag("preselect", preselect)
         self._fraction = fraction
-        self._enough: dict[int, tuple[float, float]] = {}  # by fidelity: a radius, and its pulls
         self.needs = Needs(
             "its lower bound is within epsilon of every remaining arm's upper bound",
             kind=kind or "order",
@@ -97,14 +92,8 @@ class LevelByLevel:
 
     def _settled(self, known: Known, counts: IntArray, fidelity: int) -> BoolArray:
         """Return which arms are known well enough at a fidelity: 4 B <= alpha_m (Algorithm 1)."""
-        arms, evidence = known.arms, known.evidence
-        if not evidence.depends_on_spread(fidelity):
-            width = self.alpha[fidelity] / 4.0
-            if self._enough.get(fidelity, (None, 0))[0] != width:
-                wanted = float(evidence.pulls_until(fidelity, np.array([width]))[0])
-                self._enough[fidelity] = width, wanted
-            return np.asarray(counts[arms, fidelity] >= self._enough[fidelity][1])
-        half = evidence.half_widths(arms, fidelity, counts[arms, fidelity])
+        arms = known.arms
+        half = known.evidence.half_widths(arms, fidelity, counts[arms, fidelity])
         return np.asarray(4.0 * half <= self.alpha[fidelity])
 
     def verdict(self, known: Known, fidelity: int | None) -> Iterator[Verdict]:
@@ -145,10 +134,8 @@ class IISE(Race):
     Fidelities are explored from the cheapest to the dearest, with all remaining arms in turn. An
     arm leaves when another one's lower bound exceeds its upper bound by the margin of the fidelity
     (2 xi_m or gamma_m). A fidelity is done with once four times the radius is at most its threshold
-    alpha_m. The race ends with one arm, or when the leader is within epsilon of every other.
-
-    With order bounds gamma_m it is IISE-gamma (Section 5), which is never dearer: gamma_m <= 2
-    xi_m.
+    alpha_m. The race ends with one arm, or when the leader is within epsilon of every other. With
+    order bounds gamma_m it is IISE-gamma (Section 5), which is never dearer.
 
     Parameters
     ----------
@@ -170,16 +157,8 @@ class IISE(Race):
         super().__init__(problem, LevelByLevel(problem, preselect, variant), **options)
 
 
-Elimination = IISE
-"""The same without a variant."""
-
-
 class SuccessiveElimination(Race):
-    """Successive elimination at the target fidelity only (SE).
-
-    A baseline of Poiani et al. (2022). No bias is needed, and the union bound is over arms alone:
-    d = delta / K.
-    """
+    """Successive elimination at the target fidelity only (SE), where no bias is needed."""
 
     def __init__(self, problem: Problem, **options: Any) -> None:
         super().__init__(problem, LevelByLevel(problem, target_only=True), **options)
@@ -187,8 +166,6 @@ class SuccessiveElimination(Race):
 
 class MaximumFidelityExploit(Race):
     """IISE with thresholds near 0, so that each fidelity is explored as far as it goes (MFE).
-
-    A baseline of Poiani et al. (2022).
 
     Parameters
     ----------

@@ -2,8 +2,7 @@
 
 The n-th values of two arms are independent draws in the order in which evaluations were begun, so
 their differences are a sample of their own, whatever the ratio of the arms' spreads. Its evidence
-(`mfhpo.knowledge.studentised`) holds at all times. A pair is judged at ln((K - 1) / delta), because
-only the comparisons with the best arm can certify a wrong one.
+(`mfhpo.knowledge.studentised`) holds at all times.
 """
 
 import math
@@ -137,10 +136,9 @@ def _leader(known: Known) -> int:
 class RoundElimination(Race):
     """Elimination at the target level, where evaluations are independent.
 
-    The leader and all that may still be better are evaluated in turn. It is what `certify` uses
-    where nothing is known about the noise and candidates share no replicates. Once the evidence
-    against every other arm suffices, the leader alone goes on until it has as many values as other
-    races want; then all is judged once more by these.
+    The leader and all that may still be better are evaluated in turn. Once the evidence against
+    every other arm suffices, the leader alone goes on until it has as many values as other races
+    want; then all is judged once more by these.
 
     Parameters
     ----------
@@ -148,8 +146,6 @@ class RoundElimination(Race):
         Of its costs the last one matters. A bias or a scale of the noise is not used.
     epsilon
         See `Race`. None: one standard deviation of an arm's values, as it is known at each time.
-    **options
-        See `Race`.
     """
 
     rule: NthValues

@@ -81,7 +81,7 @@ KINDS: dict[str, Kind] = may.named(
 # What the library makes for its users, what is checked where it is told, what only subclasses
 # and hosts call, and names of types.
 NOT_CALLED = {
-    "mfhpo": {"Race", "CostPrediction", "Elimination", "LimitRecommendation", "Noise"}
+    "mfhpo": {"Race", "CostPrediction", "LimitRecommendation", "Noise"}
     | {"Policy", "Radius", "Recommendation", "__version__", "EstimatedNoise", "Gaussian"}
     | {"Labels", "Observation", "Pull"},
     "mfhpo.portfolios": {"MODELS"},
