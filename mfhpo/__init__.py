@@ -15,7 +15,7 @@ from mfhpo.identification.elimination import (
     SuccessiveElimination,
 )
 from mfhpo.identification.gradient import MFGrad
-from mfhpo.identification.lucb import MFLUCB, FidelityExhaustedWarning
+from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.bias import Bias, BiasContradictedWarning
 from mfhpo.knowledge.confidence import (
@@ -54,7 +54,6 @@ __all__ = [
     "EmpiricalBernsteinRadius",
     "EstimatedNoise",
     "Fidelity",
-    "FidelityExhaustedWarning",
     "Gaussian",
     "HoeffdingRadius",
     "Labels",

@@ -7,7 +7,6 @@ from typing import Any, get_args
 from mfhpo._validation import (
     check_choice,
     check_count,
-    check_finite,
     check_instance,
     check_name,
     shown,
@@ -213,56 +212,26 @@ def make_block_elimination(problem: Problem, options: Mapping[str, Any]) -> Poli
     return BlockElimination(problem, **rest)
 
 
-# Policies made of a user's options; `sign` is -1 where the objective is minimised, whose values are
-# mirrored in the problem already.
-
-
-def make_elimination(problem: Problem, sign: float, options: Mapping[str, Any]) -> Race:
+def make_elimination(problem: Problem, *, variant: Any = None, **options: Any) -> Race:
     """Make the elimination policy of `IISEOptions`."""
-    variant = options["variant"]
-    rest = {name: option for name, option in options.items() if name != "variant"}
     check_choice("variant", variant, (None, "max", "order", "se", "mfe"))
     if variant == "se":
-        return SuccessiveElimination(problem, **rest)
+        return SuccessiveElimination(problem, **options)
     if variant == "mfe":
-        return MaximumFidelityExploit(problem, **rest)
-    return IISE(problem, variant=variant, **rest)
+        return MaximumFidelityExploit(problem, **options)
+    return IISE(problem, variant=variant, **options)
 
 
-def make_lucb(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
-    """Make the policy of `MFLUCBOptions`."""
-    rest = dict(options)
-    bounds: dict[str, float | None] = {}
-    for name in ("best_no_better_than", "second_no_worse_than"):
-        value = check_finite(name, rest.pop(name))
-        bounds[name] = None if value is None else sign * value
-        if value is not None and options["explore"] in ("C", "top"):
-            raise ValueError(
-                f"{name}={value!r} has no part in explore={options['explore']!r}, which needs no "
-                f"idea of the means; leave it out, or take explore='A', 'B' or 'AB'."
-            )
-    best, second = bounds.values()
-    if best is not None and second is not None and best <= second:
-        raise ValueError(
-            f"second_no_worse_than={options['second_no_worse_than']!r} must be worse than "
-            f"best_no_better_than={options['best_no_better_than']!r}; values are "
-            f"{'maximised' if sign > 0.0 else 'minimised'}."
-        )
-    return MFLUCB(problem, best_at_most=best, second_at_least=second, **rest)
-
-
-def make_best_policy(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+def make_best_policy(problem: Problem, *, aim: Aim, **options: Any) -> Policy:
     """Make the policy of `ChoiceOptions` that suits the problem."""
-    rest = dict(options)
-    aim = rest.pop("aim")
     choice = recommend_policy(problem, aim)
     if aim != "best arm":
-        del rest["estimated_bias"]
-    elif rest["measure"] is None:
-        rest["measure"] = _MEASURE
+        del options["estimated_bias"]
+    elif options["measure"] is None:
+        options["measure"] = _MEASURE
     for name in _NO_PART.get(aim, {}):
-        rest.pop(name, None)
-    return choice.make(problem, **rest)
+        options.pop(name, None)
+    return choice.make(problem, **options)
 
 
 def check_parts(options: Mapping[str, Any]) -> None:

@@ -4,17 +4,15 @@ Paper 002 (Wang, Wu, Chen and Lui, "Multi-Fidelity Multi-Armed Bandits Revisited
 """
 
 import math
-import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import Any, TypeAlias
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from mfhpo._validation import check_choice, check_finite
 from mfhpo.identification import explore as duels
-from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
-from mfhpo.problem import Problem, Pull, Recommendation
+from mfhpo.knowledge.arrays import FloatArray, IntArray
+from mfhpo.problem import Problem, Pull
 from mfhpo.racing.evidence import surest_arm, surest_by
 from mfhpo.racing.options import EstimatedBias, Explore
 from mfhpo.racing.race import Race, only_steers
@@ -29,20 +27,8 @@ _EXPLORE = {
 }
 
 
-# The next pull, given a duel and the number of explorations; see `explored`.
-Choose: TypeAlias = Callable[[duels.Duel, int], tuple[int, int]]
-
-
-class FidelityExhaustedWarning(UserWarning):
-    """A cheap fidelity that the race would have gone on with cannot, or may not, decide it."""
-
-
 class Lucb:
-    """The rule of `MFLUCB`, whose options it takes; ValueError for wrong ones.
-
-    `steers` says whether only values at the target are evidence. For the rest see
-    `mfhpo.identification.explore`.
-    """
+    """The rule of `MFLUCB`; with `steers`, only values at the target are evidence."""
 
     def __init__(
         self,
@@ -52,7 +38,6 @@ class Lucb:
         best_at_most: float | None,
         second_at_least: float | None,
         safeguard: bool = True,
-        choose: Choose = duels.explored,
     ) -> None:
         check_choice("explore", explore, _EXPLORE)
         best_at_most = check_finite("best_at_most", best_at_most)
@@ -72,16 +57,13 @@ class Lucb:
         self._best_at_most = math.nan if best_at_most is None else float(best_at_most)
         self._second_at_least = math.nan if second_at_least is None else float(second_at_least)
         self._safeguard = safeguard
-        self._choose = choose
         self.explorations = 0
         self.committed: IntArray = np.full(problem.n_arms, duels.NOT_COMMITTED, dtype=np.int64)
-        self.exhausted: BoolArray = np.zeros(problem.n_fidelities, dtype=bool)
         self.needs = Needs(
             "its lower bound is within epsilon of every other arm's upper bound",
             target_only=explore == "top",
             note=self.note,
             leader=self.leader,
-            words=self.words,
         )
 
     def plan(self, known: Known) -> None:
@@ -140,29 +122,13 @@ class Lucb:
             yield Verdict(certified=leader)
             return
         duels.commit(duel)
-        self._choose(duel, self.explorations)
-        self.note_exhausted(known, duel.exhausted)
 
     def _duel(
         self, known: Known, cells: duels.Cells, lows: FloatArray, highs: FloatArray
     ) -> duels.Duel:
         rules = self.rules._replace(scales=_scales(known))
         arms = duels.top_two(highs, cells.counts)
-        return duels.Duel(rules, cells, lows, highs, arms, self.committed, self.exhausted.copy())
-
-    def note_exhausted(self, known: Known, exhausted: BoolArray) -> None:
-        """Note fidelities that the safeguard leaves, shape (M,), and warn of new ones."""
-        for m in np.flatnonzero(exhausted & ~self.exhausted).tolist():
-            self.exhausted[m] = True
-            warnings.warn(
-                f"{known.labels.fidelity(m)} is left for the next dearer one: its bias of up to "
-                f"{self.rules.bounds[m]:.4g} is too large to tell the leading arms apart there at "
-                f"a reasonable cost. The certificate is as good, but a cheaper race may be had "
-                f"with smaller bias bounds if they hold, with closer bounds on the two best means, "
-                f"or with explore='C'",
-                FidelityExhaustedWarning,
-                stacklevel=7,
-            )
+        return duels.Duel(rules, cells, lows, highs, arms, self.committed)
 
     def propose(self, known: Known, expected: Expected) -> Pull:
         """Return the next pull (see `Rule.propose`)."""
@@ -173,7 +139,7 @@ class Lucb:
             for arm, number in enumerate((cells.counts - cells.seen).sum(axis=1))
         )
         duel = self._duel(known, cells, lows, highs)
-        return Pull(*self._choose(duel, self.explorations + under_way))
+        return Pull(*duels.explored(duel, self.explorations + under_way))
 
     def leader(self, known: Known) -> int:
         """Return the arm with the highest lower bound."""
@@ -182,24 +148,6 @@ class Lucb:
         cells = self.cells(known, known.evidence.counts)
         lows, _ = duels.target_bounds(cells, self.rules.bounds, known.roster.active)
         return surest_by(lows[known.arms], known.evidence, known.arms)
-
-    def words(self, known: Known, usual: Recommendation) -> Recommendation:
-        """Say what was estimated to choose fidelities."""
-        assumed = {
-            "an upper bound on the best mean": self._best_at_most,
-            "a lower bound on the second-best mean": self._second_at_least,
-        }
-        absent = [words for words, value in assumed.items() if math.isnan(value)]
-        if (
-            self._explore not in (duels.BY_INDEX, duels.BY_SWEEP, duels.INDEX_AND_SWEEP)
-            or not absent
-        ):
-            return usual
-        estimated = (
-            f"{' and '.join(absent)}: estimated as the race went; that only chose fidelities, the "
-            f"certificate does not rest on it"
-        )
-        return replace(usual, assumptions=(*usual.assumptions, estimated))
 
 
 def _scales(known: Known) -> FloatArray:
@@ -232,9 +180,9 @@ class MFLUCB(Race):
 
     Notes
     -----
-    A fidelity that cannot tell the two leading arms apart is left for the next dearer one, with a
-    `FidelityExhaustedWarning`; so is one that has cost 16 times what the target would need to
-    resolve its bias. By the published rule, a race may never end.
+    A fidelity that cannot tell the two leading arms apart is left for the next dearer one; so is
+    one that has cost 16 times what the target would need to resolve its bias. By the published
+    rule, a race may never end.
     """
 
     def __init__(

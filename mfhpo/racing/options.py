@@ -226,7 +226,7 @@ class MFLUCBOptions(BestArmOptions, total=False):
     """Options of `mfhpo.MFLUCB`, besides those of every race for the best arm.
 
     Bounds on the bias must be those of every arm's own: numbers or `mfhpo.Bias.max`. Without them,
-    all is evaluated at the target, and `explore` and the bounds on the means have no part, unless
+    all is evaluated at the target, and `explore` has no part, unless
     ``estimated_bias="eliminate"``.
 
     Parameters
@@ -235,19 +235,9 @@ class MFLUCBOptions(BestArmOptions, total=False):
         How a level is chosen for a configuration: "A", by how much a unit of cost tells; "B", all
         levels in turn until one is surely good; "AB", both; "C", the cheapest level that still
         tells anything, which needs no idea of the means; "top", the target level only.
-    best_no_better_than
-        A value that the best arm's mean at the target does not beat, in the unit and direction of
-        the objective: an upper bound on the largest mean where values are maximised, a lower bound
-        on the smallest mean where they are minimised. For "A", "B" and "AB". None: what the race
-        has found so far.
-    second_no_worse_than
-        A value that the second-best arm's mean at the target is no worse than; it must be worse
-        than `best_no_better_than`. For "A", "B" and "AB". None: what the race has found so far.
     """
 
     explore: Explore
-    best_no_better_than: float | None
-    second_no_worse_than: float | None
 
 
 class ChoiceOptions(BestArmOptions, total=False):

@@ -14,7 +14,6 @@ from mfhpo.knowledge.earlier import checked_beliefs, first_configurations
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, SubGaussian
 from mfhpo.knowledge.space import Point, SearchSpace
-from mfhpo.problem import Policy, Problem
 from mfhpo.racing.declaration import Declaration, SigmaLike, as_fidelity, as_noise
 from mfhpo.search.budget import LEAST_OF_FINALISTS, MOST_FINALISTS, USUAL_SHARE_OF_GIVEN
 from mfhpo.search.budgeted import BudgetedSearch
@@ -288,16 +287,6 @@ def declared_shortlist(
         sigma=None if isinstance(sigma, EstimatedNoise) else sigma,
         **{name: options[name] for name in ("budget", "delta", "epsilon", "max_failures")},
     )
-
-
-def certifier_of(
-    make: Callable[[Problem, float, Mapping[str, Any]], Policy],
-    options: Mapping[str, Any],
-    sign: float,
-) -> MakeCertifier:
-    """Return what makes a policy for finalists at the target, with a user's options."""
-    own = {**options, "budget": None}
-    return lambda problem, **rest: make(problem, sign, {**own, **rest})
 
 
 def cheap_levels_in_words(

@@ -91,7 +91,7 @@ class IISEScheduler(ArmScheduler):
             check_count("measure", self._measure, 1)
         own["measure"] = self._measure or 10
         self._race = DeclaredRace.of(fidelity, own, {}, make_elimination, "")
-        self._race.rehearse(fidelity.levels or (), (1.0, -1.0))
+        self._race.rehearse(fidelity.levels or ())
         self._seed = check_seed(seed)
 
     def _settings(self, candidates: Sequence[Config], n_arms: int) -> Settings:

@@ -18,7 +18,6 @@ from mfhpo.certification.choice import (
     check_parts,
     make_best_policy,
     make_elimination,
-    make_lucb,
 )
 from mfhpo.experiment import SearchSettings
 from mfhpo.experiment.kinds.race import DeclaredRace, MakePolicy
@@ -127,16 +126,15 @@ class MFGradSearch(ExperimentSearch):
 class MFLUCBSearch(ExperimentSearch):
     """Finds and certifies the best configuration by telling the two leading ones apart.
 
-    When to use it: when the two best means are roughly known beforehand (then ``explore="A"`` or
-    "B" picks the levels that pay), or to repeat published results. Else `MFSearch` usually needs
-    less. It guarantees the same as `IISESearch`, also if what is declared about the two best means
-    is wrong. Bias bounds of kind "order" are refused.
+    When to use it: for confidence intervals that can be read off each configuration, or to repeat
+    published results. Else `MFSearch` usually needs less. It guarantees the same as `IISESearch`.
+    Bias bounds of kind "order" are refused.
     """
 
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFLUCB]
     ) -> None:
-        super().__init__(_RaceTrials(self, fidelity, options, make_lucb), arms)
+        super().__init__(_RaceTrials(self, fidelity, options), arms)
 
 
 @runs(MFTopTwo, _MF, aim="best arm", epsilon=None, measure=None, seed_key="seed")
@@ -229,12 +227,10 @@ class _RaceTrials(Trials):
         self._name, self._chooses = type(search).__name__, chooses
         given = {name: options[name] for name in options.keys() - host.keys()}
         check_aim(host["metric"], host["mode"])
-        signs = {"max": (1.0,), "min": (-1.0,)}.get(host["mode"], (1.0, -1.0))
         policy = search._policy_class
-        making = make or (lambda problem, sign, options: policy(problem, **options))
         compares = "" if chooses else policy.__name__
-        self.race = DeclaredRace.of(fidelity, own, given, making, compares)
-        self.race.rehearse(self.race.fidelity.levels or (), signs)
+        self.race = DeclaredRace.of(fidelity, own, given, make or policy, compares)
+        self.race.rehearse(self.race.fidelity.levels or ())
         super().__init__(self.race.fidelity, host, self.race.replicate)
 
     def settings(self, source: Source, **common: Any) -> Settings:

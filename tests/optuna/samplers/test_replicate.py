@@ -160,7 +160,6 @@ def test_how_the_objective_must_ask(asked, error, words):
         ("choice", {"aim": "reward per cost", "epsilon": None}, "aim"),
         ("IISE", {"variant": "se"}, "variant"),
         ("LUCB-C", {"explore": "A"}, "explore"),
-        ("LUCB-C", {"best_no_better_than": 0.5}, "best_no_better_than"),
         ("grad", {"max_arms": 3}, "max_arms"),
         ("choice", {"pilot_arms": 4}, "pilot_arms"),
         ("choice", {"replicate": "epochs"}, "fidelity"),
