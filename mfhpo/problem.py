@@ -64,8 +64,8 @@ class Observation:
         The noisy value, larger is better. None is a failure: the pull crashed; so is a value that
         is not finite, or beyond 1e50.
     cost
-        What was really paid, in the unit of the problem's costs. None: the declared cost of the
-        fidelity; where costs are measured, only of a failure: what others have paid on average.
+        What was really paid, in the unit of the problem's costs. None: the declared cost, or of a
+        failure what others have paid on average.
     censored_at
         The limit, in seconds, at which the pull was stopped, or None.
     """
@@ -108,7 +108,7 @@ class Problem:
         Number of configurations K, at least 1.
     costs
         Cost of one pull at each fidelity, shape (M,), positive and strictly increasing; the last
-        fidelity is the target. None: measured during the race (then ``n_fidelities`` is needed).
+        fidelity is the target. None: measured during the race.
     bias
         Bounds on the fidelities' bias. None: estimated during the race.
     noise
@@ -305,8 +305,7 @@ class Policy(Protocol):
         """Learn from one observation; each evaluation is told once.
 
         Arms and fidelities may be told in any order. But the values of an arm at a fidelity belong
-        in the order in which their evaluations began (`mfhpo.experiment.ledger`), as what takes
-        long may be poor. A ValueError names an arm or a fidelity that the problem does not have.
+        in the order in which their evaluations began, as what takes long may be poor.
         """
 
     @property

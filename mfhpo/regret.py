@@ -14,7 +14,7 @@ import numpy as np
 from mfhpo._validation import check_instance, check_limit, check_nonnegative, check_positive
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.confidence import MixtureRadius, Radius, StudentMixtureRadius
-from mfhpo.knowledge.noise import Bounded, EstimatedNoise, SubGaussian, declared_sigmas
+from mfhpo.knowledge.noise import Bounded, EstimatedNoise, declared_sigmas
 from mfhpo.problem import Problem, Pull, Recommendation
 from mfhpo.racing.evidence import surest_arm, surest_at_target
 from mfhpo.racing.race import Race
@@ -43,23 +43,16 @@ def radii(problem: Problem) -> list[Radius] | None:
 
 
 def words(known: Known, usual: Recommendation) -> Recommendation:
-    """Say what bounds rest on, and that the choice of pulls estimates the noise."""
-    noise = known.problem.noise
-    if isinstance(noise, Bounded):
-        independent, _, *rest = usual.conditions
-        within = "all values lie within the declared bounds"
-        return replace(usual, conditions=(independent, within, *rest))
-    if isinstance(noise, SubGaussian):
+    """Say that radii of bounded values rest on the bounds."""
+    if not isinstance(known.problem.noise, Bounded):
         return usual
-    choice = (
-        "the choice of pulls takes the pooled standard deviation of each fidelity for sigma; no "
-        "interval rests on that"
-    )
-    return replace(usual, assumptions=(*usual.assumptions, choice))
+    independent, _, *rest = usual.conditions
+    within = "all values lie within the declared bounds"
+    return replace(usual, conditions=(independent, within, *rest))
 
 
 class UpperBounds:
-    """The rule of `MFUCB`, bias bounds `zeta`, and radii `gamma` at which levels are left, (M,)."""
+    """The rule of `MFUCB`: bias bounds `zeta`, and radii `gamma` at which levels are left, (M,)."""
 
     def __init__(self, problem: Problem, rho: float) -> None:
         self._rho = rho
@@ -88,8 +81,8 @@ class UpperBounds:
 
     def widths(self, known: Known) -> FloatArray:
         """Return radii of one value, without the root of the logarithm of t, shape (M,)."""
-        scales = np.array([noise_scale(known, m) for m in range(known.problem.n_fidelities)])
-        return np.asarray(scales * math.sqrt(2.0 * self._rho))
+        scales = [noise_scale(known, m) for m in range(known.problem.n_fidelities)]
+        return np.array(scales) * math.sqrt(2.0 * self._rho)
 
     def terms(self, known: Known, counts: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return centres and slopes of the upper bounds, (K, M); `counts` has pulls under way."""
@@ -184,10 +177,7 @@ _FIRST_TARGET_PULLS = 16
 
 
 class Phases:
-    """The rule of `MFElimination`.
-
-    `played` is where arms are played, and `assumed` the budget, also where there is none.
-    """
+    """The rule of `MFElimination`; `assumed` is the budget, also where there is none."""
 
     def __init__(self, problem: Problem, epsilon: float | None, budget: float | None) -> None:
         self.needs = Needs(

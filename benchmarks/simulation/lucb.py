@@ -106,7 +106,6 @@ class PublishedLUCB(Race):
         radii = published_radii(problem, steers or explore == "top")
         lucb = Lucb(
             problem,
-            steers,
             explore,
             best_at_most,
             second_at_least,

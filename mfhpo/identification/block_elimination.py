@@ -144,7 +144,7 @@ class Rounds:
         return f"all {n} replicates were used"
 
     def _are_alike(self, known: Known) -> bool:
-        """No arm will ever be told apart: all have given the same on a good many replicates."""
+        """Tell whether all arms have given the same on many replicates: none is ever told apart."""
         arms, rounds = known.arms, self.blocks.rounds
         is_found_to_be_0 = self._finds_epsilon and known.epsilon == 0.0
         least = _ROUNDS_ALIKE if is_found_to_be_0 else _ROUNDS_ALIKE_FOR_GOOD
@@ -234,8 +234,7 @@ class Rounds:
     def _probe(self, known: Known, winner: int) -> None:
         """Compare the winner with its closest rival where it alone did unusually badly, if ever.
 
-        Rounds in which all replicates are alike say nothing about rare ones. The choice can only
-        speak against the winner.
+        The choice can only speak against the winner.
         """
         behind = np.nanmedian(self.blocks.values[winner]) - self.blocks.values[winner]
         odd = np.flatnonzero(behind > _ODD * np.nanmedian(np.abs(behind)))
@@ -342,20 +341,6 @@ class BlockElimination(Race):
         from the second on; 0 for a finite set of at most 10 replicates, or of bounded values.
     radius
         Not used: the arms are compared by differences.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mfhpo import Observation, Problem
-    >>> policy = BlockElimination(Problem(3, costs=(1.0,)), epsilon=0.05, measure=2)
-    >>> means, rng = [0.2, 0.9, 0.5], np.random.default_rng(0)
-    >>> effects = rng.normal(0.0, 1.0, 100)
-    >>> while not policy.finished:
-    ...     [pull] = policy.ask()
-    ...     value = means[pull.arm] + effects[pull.block] + rng.normal(0.0, 0.02)
-    ...     policy.tell(pull, Observation(value))
-    >>> policy.recommend().arm, policy.recommend().certified
-    (1, True)
     """
 
     rule: Rounds

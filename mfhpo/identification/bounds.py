@@ -276,10 +276,9 @@ def convenience_thresholds(
 
 
 def assumption_1_holds(margins: FloatArray, costs: FloatArray) -> bool:
-    """Tell whether exploring all cheaper fidelities in vain costs no more than the present one.
+    """Tell whether exploring all cheaper fidelities in vain costs no more than each one.
 
-    This is Assumption 1 of Poiani et al. (2022): ``sum_(l<m) e_l <= e_m`` for every m < M, where
-    e_m is, up to a common factor, the cost lambda_m / alpha_m^2 of one arm's phase.
+    ``sum_(l<m) e_l <= e_m``, e_m being the cost lambda_m / alpha_m^2 of one arm's phase.
     """
     effort = _phase_efforts(margins, costs)
     return bool(np.all(np.cumsum(effort)[:-1] <= effort[1:] * (1.0 + 1e-12)))

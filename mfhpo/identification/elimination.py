@@ -1,7 +1,7 @@
 """SE, IISE, IISE-gamma and MFE eliminate level by level, with arms pulled in turn.
 
-Paper 003 (Poiani, Metelli, Restelli, "Multi-Fidelity Best-Arm Identification", NeurIPS 2022):
-Algorithm 1 and the epsilon-optimal stop of Section 4.3.
+Poiani, Metelli, Restelli, "Multi-Fidelity Best-Arm Identification", NeurIPS 2022: Algorithm 1 and
+the epsilon-optimal stop of Section 4.3.
 """
 
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo._validation import check_flag, check_instance, check_number, shown
+from mfhpo._validation import check_instance, check_number, shown
 from mfhpo.identification.bounds import (
     convenience_thresholds,
     costs_of_precision,
@@ -24,20 +24,23 @@ from mfhpo.racing.rule import Expected, Known, Needs, Verdict
 
 
 class LevelByLevel:
-    """The rule of `IISE`; its thresholds may be a `fraction` of the bias bounds."""
+    """The rule of `IISE`; its thresholds may be a `fraction` of the bias bounds.
+
+    With `preselect`, only fidelities that satisfy Assumption 1 are kept.
+    """
 
     def __init__(
         self,
         problem: Problem,
-        preselect: bool = True,
         kind: Kind | None = None,
         *,
+        preselect: bool = True,
         target_only: bool = False,
         fraction: float | None = None,
     ) -> None:
         check_instance("problem", problem, Problem, "a mfhpo.Problem")
         check_variant(kind, problem.bias)
-        self._preselect = check_flag("preselect", preselect)
+        self._preselect = preselect
         self._fraction = fraction
         self.needs = Needs(
             "its lower bound is within epsilon of every remaining arm's upper bound",
@@ -142,19 +145,10 @@ class IISE(Race):
     variant
         "max" or "order": the kind of bounds to estimate when none are declared. A ValueError says
         that it contradicts the declared ones.
-    preselect
-        Whether to keep only fidelities that satisfy Assumption 1.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        *,
-        variant: Kind | None = None,
-        preselect: bool = True,
-        **options: Any,
-    ) -> None:
-        super().__init__(problem, LevelByLevel(problem, preselect, variant), **options)
+    def __init__(self, problem: Problem, *, variant: Kind | None = None, **options: Any) -> None:
+        super().__init__(problem, LevelByLevel(problem, variant), **options)
 
 
 class SuccessiveElimination(Race):
@@ -171,7 +165,7 @@ class MaximumFidelityExploit(Race):
     ----------
     fraction
         alpha_m as a share of the bias bound at fidelity m, in (0, 1].
-    variant, preselect
+    variant
         See `IISE`.
     """
 
@@ -181,11 +175,9 @@ class MaximumFidelityExploit(Race):
         *,
         fraction: float = 0.1,
         variant: Kind | None = None,
-        preselect: bool = True,
         **options: Any,
     ) -> None:
         share = check_number("fraction", fraction)
         if not 0.0 < share <= 1.0:
             raise ValueError(f"fraction must be in (0, 1], got {shown(fraction)}.")
-        rule = LevelByLevel(problem, preselect, variant, fraction=share)
-        super().__init__(problem, rule, **options)
+        super().__init__(problem, LevelByLevel(problem, variant, fraction=share), **options)

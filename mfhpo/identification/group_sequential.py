@@ -42,7 +42,7 @@ _ROUNDING = 1e-9  # of a radius: a lead that is no larger is a tie
 
 
 class Looks:
-    """The rule of `GroupSequential`, with the numbers of `looks` so far and of `planned_looks`."""
+    """The rule of `GroupSequential`."""
 
     def __init__(
         self, n_arms: int, sigma: float | None, first_look: int, finds_epsilon: bool, blocks: bool
@@ -237,12 +237,16 @@ class Looks:
         size = int(self._looked_at[leader])
         compared = self._looked_at[others] == size
         if compared.any():
-            differences = self._differences(leader, others[compared], size)
-            ahead[compared] = differences.means
-            radii[compared] = self._radii(
-                known, size, differences, known.problem.n_arms - 1, of_two=True
-            )
+            ahead[compared], radii[compared] = self._leads(known, leader, others[compared], size)
         return others, ahead, radii
+
+    def _leads(
+        self, known: Known, arm: int, others: IntArray, size: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return an arm's leads, and their radii, at the look with so many values, (n,) each."""
+        differences = self._differences(arm, others, size)
+        shares = known.problem.n_arms - 1
+        return differences.means, self._radii(known, size, differences, shares, of_two=True)
 
     def behind(self, known: Known) -> float:
         """Return by how much other arms may be better than the last look's leader at most.
@@ -257,9 +261,8 @@ class Looks:
         size = int(min(self._looked_at[arm], self._looked_at[other]))
         if not size:
             return -math.inf
-        differences = self._differences(arm, np.array([other]), size)
-        radii = self._radii(known, size, differences, known.problem.n_arms - 1, of_two=True)
-        return float(differences.means[0] - radii[0])
+        [ahead], [radius] = self._leads(known, arm, np.array([other]), size)
+        return float(ahead - radius)
 
     # Answers.
 
@@ -338,18 +341,15 @@ class GroupSequential(Race):
     Parameters
     ----------
     problem
-        Of its costs the last one matters. A bias is not used. Each arm has a variance of its own,
-        unless a sigma or bounds are declared.
+        Of its costs the last one matters. A bias is not used.
     epsilon
         See `Race`. None: the declared scale of the noise, or else the root of the arms' mean
         variance, as it is known at each look.
     first_look
-        Evaluations of each arm before the first look, at least 2 (else ValueError); a single one
-        if sigma says that there is no noise.
+        Evaluations of each arm before the first look; a single one without noise.
     blocks
         Whether pulls carry a block, whose replicate all arms share (see `BlockElimination`). What
-        is declared of the noise is not used then, and an epsilon of None contains what replicates
-        do to all arms.
+        is declared of the noise is not used then.
     """
 
     rule: Looks

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo._validation import check_choice, check_finite
+from mfhpo._validation import check_choice, check_finite, check_instance
 from mfhpo.identification import explore as duels
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.evidence import surest_arm, surest_by
-from mfhpo.racing.options import EstimatedBias, Explore
-from mfhpo.racing.race import Race, only_steers
+from mfhpo.racing.options import Explore
+from mfhpo.racing.race import Race
 from mfhpo.racing.rule import Expected, Known, Needs, Verdict
 
 _EXPLORE = {
@@ -28,22 +28,21 @@ _EXPLORE = {
 
 
 class Lucb:
-    """The rule of `MFLUCB`; with `steers`, only values at the target are evidence."""
+    """The rule of `MFLUCB`."""
 
     def __init__(
         self,
         problem: Problem,
-        steers: bool,
         explore: Explore,
         best_at_most: float | None,
         second_at_least: float | None,
         safeguard: bool = True,
     ) -> None:
+        check_instance("problem", problem, Problem, "a mfhpo.Problem")
         check_choice("explore", explore, _EXPLORE)
-        best_at_most = check_finite("best_at_most", best_at_most)
-        second_at_least = check_finite("second_at_least", second_at_least)
-        highest = math.inf if best_at_most is None else best_at_most
-        if highest <= (-math.inf if second_at_least is None else second_at_least):
+        best = check_finite("best_at_most", best_at_most)
+        second = check_finite("second_at_least", second_at_least)
+        if best is not None and second is not None and best <= second:
             raise ValueError(
                 f"best_at_most={best_at_most!r} must exceed second_at_least={second_at_least!r}: "
                 f"they bound the best and the second-best mean."
@@ -53,9 +52,9 @@ class Lucb:
                 "bias: LUCB needs bounds on every arm's own bias; declare Bias.max(...), or race "
                 "with IISE, which takes order bounds."
             )
-        self._explore = duels.TARGET_ONLY if steers else _EXPLORE[explore]
-        self._best_at_most = math.nan if best_at_most is None else float(best_at_most)
-        self._second_at_least = math.nan if second_at_least is None else float(second_at_least)
+        self._explore = _EXPLORE[explore]
+        self._best_at_most = math.nan if best is None else float(best)
+        self._second_at_least = math.nan if second is None else float(second)
         self._safeguard = safeguard
         self.explorations = 0
         self.committed: IntArray = np.full(problem.n_arms, duels.NOT_COMMITTED, dtype=np.int64)
@@ -70,7 +69,7 @@ class Lucb:
         """Gather what the decisions depend on (see `Rule.plan`)."""
         assert known.bias is not None
         self.rules = duels.Rules(
-            explore=self._explore,
+            explore=duels.TARGET_ONLY if known.target_only else self._explore,
             bounds=np.array(known.bias.bounds),
             roots=np.sqrt(known.costs),
             usable=duels.usable_fidelities(known.costs),
@@ -168,10 +167,7 @@ class MFLUCB(Race):
     problem
         See `Race`. The bias bounds must be of kind "max", or None (else ValueError).
     explore
-        See `mfhpo.racing.options.MFLUCBOptions`. "A" is EXPLORE-A: a race in which cheap fidelities
-        tell nothing can cost many times what "top" does.
-    estimated_bias
-        See `mfhpo.racing.options.BestArmOptions`.
+        See `mfhpo.racing.options.MFLUCBOptions`.
     best_at_most
         An upper bound on the mean of the best arm at the target, for A and B. None: the bound that
         the race has found so far. It chooses fidelities only: no certificate rests on it.
@@ -192,9 +188,7 @@ class MFLUCB(Race):
         explore: Explore = "C",
         best_at_most: float | None = None,
         second_at_least: float | None = None,
-        estimated_bias: EstimatedBias = "steer",
         **options: Any,
     ) -> None:
-        steers = only_steers(problem, estimated_bias)
-        rule = Lucb(problem, steers, explore, best_at_most, second_at_least)
-        super().__init__(problem, rule, estimated_bias=estimated_bias, **options)
+        rule = Lucb(problem, explore, best_at_most, second_at_least)
+        super().__init__(problem, rule, **options)

@@ -140,12 +140,8 @@ class RoundElimination(Race):
     every other arm suffices, the leader alone goes on until it has as many values as other races
     want; then all is judged once more by these.
 
-    Parameters
-    ----------
-    problem
-        Of its costs the last one matters. A bias or a scale of the noise is not used.
-    epsilon
-        See `Race`. None: one standard deviation of an arm's values, as it is known at each time.
+    A bias or a scale of the noise is not used. An epsilon of None is one standard deviation of an
+    arm's values, as it is known at each time.
     """
 
     rule: NthValues

@@ -212,14 +212,10 @@ class MFGradOptions(MFTopTwoOptions, total=False):
     stop
         "mixture": keeps delta at all times, and drops arms on the way. "published": the heuristic
         of the method's own experiments, for which delta is not proven.
-    max_arms
-        The gradient is followed once at most so many arms are left; before, the pulls are those of
-        `MFTopTwo`.
     """
 
     learning_rate: LearningRate
     stop: Literal["mixture", "published"]
-    max_arms: int
 
 
 class MFLUCBOptions(BestArmOptions, total=False):

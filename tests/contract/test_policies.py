@@ -64,9 +64,9 @@ TestGradient = contract(lambda problem: MFGrad(problem, delta=0.01), noise=Estim
 TestGradientAsPublished = contract(
     lambda problem: MFGrad(problem, delta=0.01, stop="published", learning_rate=0.25)
 )
-TestGradientOfTheLastThreeArms = contract(
+TestGradientWithEverythingEstimated = contract(
     lambda problem: MFGrad(
-        problem, delta=0.01, epsilon=None, pilot_arms=4, estimated_bias="eliminate", max_arms=3
+        problem, delta=0.01, epsilon=None, pilot_arms=4, estimated_bias="eliminate"
     ),
     **UNKNOWN,
 )

@@ -8,8 +8,13 @@ import numpy as np
 from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_count, check_nonnegative
-from mfhpo.identification.curves.curves import BoundedCurves, PhasedCurves
-from mfhpo.identification.curves.gains import Bound, checked_bounds, gains_of
+from mfhpo.identification.curves.curves import PhasedCurves
+from mfhpo.identification.curves.declared_bounds import (
+    Bound,
+    BoundedCurves,
+    checked_bounds,
+    gains_of,
+)
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.bias import BiasContradictedWarning
 from mfhpo_optuna.pruners.curve_pruner import CurveHistory, CurvePruner, last_check

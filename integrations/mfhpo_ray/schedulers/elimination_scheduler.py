@@ -22,8 +22,12 @@ from mfhpo.experiment.answer import losses_in_words
 from mfhpo.experiment.kinds.blind import BlindRunner
 from mfhpo.experiment.kinds.runner import Settings, Wanted
 from mfhpo.experiment.ledger import Result
-from mfhpo.identification.curves.gains import Bound, checked_bounds, gains_of
-from mfhpo.identification.curves.staged_elimination import BoundedElimination
+from mfhpo.identification.curves.declared_bounds import (
+    Bound,
+    BoundedElimination,
+    checked_bounds,
+    gains_of,
+)
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.bias import BiasContradictedWarning
 from mfhpo.knowledge.fidelity import Fidelity

@@ -1,14 +1,8 @@
-"""Which learning curves cannot win: by bounds that are learned or declared, or by a tolerance.
-
-Learned order bounds are those of IISE-gamma. The tolerance that halves is that of paper 002,
-Algorithm 3, carried over from phases of pulls to stages of training.
-"""
+"""Which learning curves cannot win: by bounds learned from others, or by a tolerance."""
 
 import math
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from heapq import nlargest
-from operator import itemgetter
 
 import numpy as np
 from scipy.special import stdtrit
@@ -168,89 +162,6 @@ class CurveRace:
         self._bar = float(bars[best])
         self._incumbent = list(self._seen)[best]
         self._stale = False
-
-
-class BoundedCurves:
-    """Elimination of learning curves by declared bounds on what they still gain.
-
-    Once an arm has shown a value at fidelity m, its final mean is in ``[value + a_m - noise, value
-    + b_m + noise]``. Here a_m and b_m bound its gain from there: the `gains`, shape (M, 2), whose
-    last row is (0, 0); they may be widened. A run is hopeless when the smallest upper end of its
-    arm is below the largest lower end of another arm.
-    """
-
-    def __init__(self, gains: Sequence[tuple[float, float]] | FloatArray, noise: float = 0.0):
-        self.gains: FloatArray = np.array(gains, dtype=np.float64)
-        self._noise = noise
-        self._seen: dict[Hashable, tuple[FloatArray, FloatArray]] = {}  # smallest and largest
-        # The ends of each arm's interval, and the lower ends of those that count against others.
-        self._intervals: dict[Hashable, tuple[float, float]] = {}
-        self._lows: dict[Hashable, float] = {}
-
-    def add(self, arm: Hashable, curve: FloatArray) -> list[int]:
-        """Add a finished curve, or what a run has shown that is not to be forgotten, shape (M,).
-
-        What is not finite was not seen. Returns the fidelities whose bounds it contradicts beyond
-        its noise, which are widened as far as this curve needs.
-        """
-        curve = np.where(np.isfinite(curve), curve, np.nan)
-        contradicted = self._widen(curve)
-        smallest, largest = self._seen.get(arm, (curve, curve))
-        self._seen[arm] = np.fmin(smallest, curve), np.fmax(largest, curve)
-        for other in self._seen if contradicted else [arm]:
-            smallest, largest = self._seen[other]
-            low = self._low(largest)
-            self._intervals[other] = low, self._high(smallest)
-            if other == arm or other in self._lows:
-                self._lows[other] = low
-        return contradicted
-
-    def withdraw(self, arm: Hashable) -> None:
-        """Let an arm count against others no more."""
-        self._lows.pop(arm, None)
-
-    def interval(self, arm: Hashable) -> tuple[float, float]:
-        """Return bounds on an arm's final mean, from the values added so far."""
-        return self._intervals.get(arm, (-math.inf, math.inf))
-
-    def hopeless(self, arms: Iterable[int]) -> list[int]:
-        """Return those of some arms that cannot be the best, by what was added of them."""
-        best_two = nlargest(2, self._lows.items(), key=itemgetter(1))
-        return [arm for arm in arms if _is_below(arm, self.interval(arm)[1], best_two)]
-
-    def stops(self, arm: Hashable, curve: FloatArray, others: Iterable[Run] = ()) -> bool:
-        """Judge an unfinished curve of an arm by all that was seen; `others` are under way."""
-        smallest, _ = self._seen.get(arm, (curve, curve))
-        lows = list(self._lows.items())
-        for other, seen in others:
-            lows.append((other, self._low(np.where(np.isfinite(seen), seen, np.nan))))
-        return _is_below(arm, self._high(np.fmin(curve, smallest)), lows)
-
-    def _low(self, largest: FloatArray) -> float:
-        starts = largest + self.gains[:, 0]
-        return -math.inf if np.isnan(starts).all() else float(np.nanmax(starts)) - self._noise
-
-    def _high(self, smallest: FloatArray) -> float:
-        ends = smallest + self.gains[:, 1]
-        return math.inf if np.isnan(ends).all() else float(np.nanmin(ends)) + self._noise
-
-    def _widen(self, curve: FloatArray) -> list[int]:
-        gains = curve[-1] - curve
-        slack = 2.0 * self._noise
-        # What rounding alone can make of equal numbers is no contradiction.
-        rounding = 1e-12 * (np.abs(curve) + abs(curve[-1]))
-        below = gains + slack < self.gains[:, 0] - rounding
-        above = gains - slack > self.gains[:, 1] + rounding
-        self.gains = self.gains.copy()
-        self.gains[below, 0] = (gains + slack)[below]
-        self.gains[above, 1] = (gains - slack)[above]
-        return np.flatnonzero(below | above).tolist()
-
-
-def _is_below(arm: Hashable, reach: float, lows: Iterable[tuple[Hashable, float]]) -> bool:
-    """Tell whether an arm's upper end is below another one's lower end, by more than rounding."""
-    bar = max((low for other, low in lows if other != arm), default=-math.inf)
-    return reach < bar and not math.isclose(reach, bar, rel_tol=1e-12)
 
 
 def mean_of(values: Sequence[float]) -> float:

@@ -92,10 +92,7 @@ class Blocks:
         self.errors: list[FloatArray] = []
 
     def accept(self, known: Known, pull: Pull, observation: Observation) -> bool:
-        """Note an evaluation (see `Intake.accept`); the first value in each block counts.
-
-        In order, and where blocks have an end, a second one says whether values are fixed there.
-        """
+        """Note an evaluation (see `Intake.accept`); the first value in each block counts."""
         if self.in_blocks and (not isinstance(pull.block, Integral) or pull.block < 0):
             raise ValueError(
                 f"block must be at least 0, got {pull.block!r}: tell the pull as asked."

@@ -1,11 +1,10 @@
 """Samples whose values may be equal by chance, as scores on few rows of data often are.
 
-The variance of normal values needs no correction. Coarse values, of which more than half are equal,
-have a variance that is 0 or far too small in most samples. So a variance is added for what the
-equal ones may hide. Of n independent values, an event with a share above `unseen_share(n, level)`
-is missing with probability below the level. So up to that share of the equal values may differ on
-other replicates. They then differ by as much as the sample's other values, or as values of the race
-where all are equal. Where nothing varies, nothing is known.
+Coarse values, of which more than half are equal, have a variance that is 0 or far too small in most
+samples. So a variance is added for what the equal ones may hide. Of n independent values, an event
+with a share above ``1 - level^(1/n)`` is missing with probability below the level. So up to that
+share of the equal values may differ on other replicates, by as much as the sample's other values,
+or as values of the race where all are equal. Where nothing varies, nothing is known.
 """
 
 from __future__ import annotations
@@ -23,16 +22,12 @@ _ROUNDING = 1e-14  # of the largest value: what means and differences of equal v
 
 @dataclass(frozen=True)
 class Samples:
-    """Several samples, one in each row; all arrays have shape (n,).
-
-    The `variances` are 0 where rounding explains what values vary by. The variance that equal
-    values may hide is `hidden`, for each unit of the share that may be unseen.
-    """
+    """Several samples, one in each row; all arrays have shape (n,)."""
 
     counts: IntArray
     means: FloatArray  # 0 where there is no value
-    variances: FloatArray
-    hidden: FloatArray
+    variances: FloatArray  # 0 where rounding explains what values vary by
+    hidden: FloatArray  # that equal values may hide, for each unit of the share that may be unseen
 
     @classmethod
     def of(cls, values: FloatArray, seen: FloatArray) -> Samples:

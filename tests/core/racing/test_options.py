@@ -51,5 +51,5 @@ def test_a_policy_takes_the_options_that_are_documented_for_it(policy, options):
 def test_wrong_options_raise_before_the_race():
     declaration = Declaration.of(Fidelity("epochs", levels=[1, 9]), Bounded(0.0, 1.0), None)
     declaration.rehearse(IISE, {}, [1, 9])
-    with pytest.raises(ValueError, match=r"delta must be .* got 2"):
+    with pytest.raises(ValueError, match=r"delta must lie .* got 2"):
         declaration.rehearse(IISE, {"delta": 2}, [1, 9])

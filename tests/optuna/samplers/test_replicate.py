@@ -160,7 +160,7 @@ def test_how_the_objective_must_ask(asked, error, words):
         ("choice", {"aim": "reward per cost", "epsilon": None}, "aim"),
         ("IISE", {"variant": "se"}, "variant"),
         ("LUCB-C", {"explore": "A"}, "explore"),
-        ("grad", {"max_arms": 3}, "max_arms"),
+        ("grad", {"learning_rate": 0.25}, "learning_rate"),
         ("choice", {"pilot_arms": 4}, "pilot_arms"),
         ("choice", {"replicate": "epochs"}, "fidelity"),
     ],

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mfhpo.identification.curves.curves import BoundedCurves, PhasedCurves
+from mfhpo.identification.curves.curves import PhasedCurves
+from mfhpo.identification.curves.declared_bounds import BoundedCurves
 
 NAN = math.nan
 

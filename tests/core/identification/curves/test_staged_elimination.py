@@ -5,9 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mfhpo.identification.curves.curves import BoundedCurves, PhasedCurves
-from mfhpo.identification.curves.gains import checked_bounds, gains_of
-from mfhpo.identification.curves.staged_elimination import BoundedElimination
+from mfhpo.identification.curves.curves import PhasedCurves
+from mfhpo.identification.curves.declared_bounds import (
+    BoundedCurves,
+    BoundedElimination,
+    checked_bounds,
+    gains_of,
+)
 
 NAN = math.nan
 GAINS = [(0.0, 0.4), (0.0, 0.1), (0.0, 0.0)]
