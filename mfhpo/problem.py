@@ -278,12 +278,11 @@ class Policy(Protocol):
     certifies
         Whether it is after a certificate; else rewards count while it runs.
     provisos
-        What else must be true for a claim, as clauses, by what whoever runs the policy supposes.
+        What else must be true for a claim, as clauses.
     held_cost
         What was paid for evaluations that have ended and are not told yet.
     most_blocks
-        Number of replicates, where pulls carry blocks; None: as many as are wanted. Whoever runs
-        the policy sets it as soon as it is known.
+        Number of replicates, where pulls carry blocks; None: as many as are wanted.
     """
 
     labels: Labels = Labels()

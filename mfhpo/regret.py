@@ -125,8 +125,8 @@ class MFUCB(Race):
     Parameters
     ----------
     problem
-        What is known, with bias bounds of kind "max" (else ValueError). Bias, costs and sigma are
-        found out by a pilot where they are not declared.
+        What is known, with bias bounds of kind "max" (else ValueError). A pilot finds out what is
+        not declared.
     rho, delta, budget, max_failures, pilot_arms, pilot_pulls
         See `mfhpo.racing.options.MFUCBOptions`.
     seed
@@ -134,8 +134,8 @@ class MFUCB(Race):
 
     Notes
     -----
-    A pull under way counts as a play whose value is the arm's mean so far, so that several workers
-    spread. Where an arm has no value yet, the highest mean at that fidelity stands in.
+    A pull under way counts as a play whose value is the arm's mean so far, or else the highest mean
+    at that fidelity.
     """
 
     rule: UpperBounds
@@ -284,7 +284,7 @@ class MFElimination(Race):
     ----------
     problem
         What is known. The bias does not matter. W is high - low of values that are `Bounded`, and 2
-        sigma otherwise. Costs and sigma are found out by a pilot where they are not declared.
+        sigma otherwise. A pilot finds out what is not declared.
     delta, budget, max_failures, pilot_arms, pilot_pulls
         See `mfhpo.racing.options.MFEliminationOptions`. The pilot is at the first fidelity and the
         target.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
@@ -52,8 +52,8 @@ class CostPrediction:
     pulls: tuple[float, ...]
 
 
-# A fidelity, the pulls of each arm there until a radius is at most so wide, margin and threshold.
-_Phase: TypeAlias = tuple[int, Callable[[FloatArray], FloatArray], float, float]
+# A fidelity, the level of its radii, its margin and its threshold.
+_Phase: TypeAlias = tuple[int, float, float, float]
 
 
 def predict_cost(
@@ -84,24 +84,20 @@ def predict_cost(
     costs, bias, scales = declared(problem)
     table = _means(problem, gaps, means)
     lower_bound = cost_lower_bound(problem, delta, means=table, epsilon=epsilon)
-    n_fidelities = problem.n_fidelities
-    radii = [default_radius(problem.noise, m, n_fidelities) for m in range(n_fidelities)]
     margins = np.array(bias.margins)
     compared = costs_of_precision(costs, scales)
     kept = np.flatnonzero(select_fidelities(margins, compared))
     thresholds = convenience_thresholds(margins[kept], compared[kept], epsilon)
-    level = delta / (problem.n_arms * n_fidelities)
+    level = delta / (problem.n_arms * problem.n_fidelities)
     race: list[_Phase] = [
-        (m, partial(pulls_until, radii[m], level), margins[m], alpha)
-        for m, alpha in zip(kept.tolist(), thresholds, strict=True)
+        (m, level, margins[m], alpha) for m, alpha in zip(kept.tolist(), thresholds, strict=True)
     ]
-    of_target = partial(pulls_until, radii[problem.target], delta / problem.n_arms)
-    top: list[_Phase] = [(problem.target, of_target, 0.0, 0.0)]
-    expected = _pulls(race, table, epsilon)
+    top: list[_Phase] = [(problem.target, delta / problem.n_arms, 0.0, 0.0)]
+    expected = _pulls(problem, race, table, epsilon)
     return CostPrediction(
         lower_bound=lower_bound,
         expected=_paid(expected, costs),
-        top_fidelity_only=_paid(_pulls(top, table, epsilon), costs),
+        top_fidelity_only=_paid(_pulls(problem, top, table, epsilon), costs),
         pulls=tuple(expected.tolist()),
     )
 
@@ -164,12 +160,16 @@ def _largest_of_the_others(values: FloatArray) -> FloatArray:
     return np.where(values == largest, next_largest, largest)
 
 
-def _pulls(phases: Sequence[_Phase], means: FloatArray, epsilon: float) -> FloatArray:
+def _pulls(
+    problem: Problem, phases: Sequence[_Phase], means: FloatArray, epsilon: float
+) -> FloatArray:
     """Return pulls at each fidelity, shape (M,), if every sample mean equals its mean."""
     totals, arms = np.zeros(len(means)), np.arange(means.shape[1])
-    for fidelity, pulls_to, margin, threshold in phases:
+    for fidelity, level, margin, threshold in phases:
         if len(arms) < 2:
             break
+        radius = default_radius(problem.noise, fidelity, problem.n_fidelities)
+        pulls_to = partial(pulls_until, radius, level)
         values = means[fidelity, arms]
         leads = arms == arms[np.argmax(values)]
         gaps = (values[leads] - values)[~leads]

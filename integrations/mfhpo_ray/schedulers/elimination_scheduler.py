@@ -273,7 +273,7 @@ class _CurveRace(LevelRace):
             other is not run and (other.is_sent or other.reached > run.reached)
             for other in self._runs.of(run.arm)
         )
-        return self.judge.turn(run.arm, n_ahead)
+        return n_ahead, -self.judge.reach(run.arm)
 
     def _goes_first(self, run: Run) -> bool:
         """Return whether a run that has just come to its level goes on before all that wait.

@@ -221,7 +221,7 @@ class BoundedElimination:
         gone = self._curves.hopeless(judged)
         self.active.difference_update(gone)
         self.out.update(gone)
-        self._highest_out = max([self._highest_out, *map(self._reach, gone)])
+        self._highest_out = max([self._highest_out, *map(self.reach, gone)])
         return gone
 
     def fail(self, arm: int) -> None:
@@ -234,12 +234,9 @@ class BoundedElimination:
         """Return the number of an arm's values at the target."""
         return len(self._shown[arm][self._target]) if arm in self._shown else 0
 
-    def turn(self, arm: int, ahead: int) -> tuple[float, ...]:
-        """Return the sort key of a run that waits; the smallest goes first.
-
-        `ahead` counts the arm's other runs that are further or under way.
-        """
-        return ahead, -self._reach(arm)
+    def reach(self, arm: int) -> float:
+        """Return an arm's upper end."""
+        return self._curves.interval(arm)[1]
 
     def recommend(self, cost: float, finished: bool, complete: bool) -> Recommendation:
         """Return the best answer so far, given what was paid and whether all arms have entered."""
@@ -279,9 +276,6 @@ class BoundedElimination:
                 f"arm {each}: none of its runs came to the end" for each in sorted(self.failed)
             ),
         )
-
-    def _reach(self, arm: int) -> float:
-        return self._curves.interval(arm)[1]
 
     def _is_empty(self, arm: int) -> bool:
         low, high = self._curves.interval(arm)

@@ -31,16 +31,6 @@ def show(race, arm, curve, stage, value):
     return race.observe(arm, curve, stage)
 
 
-def test_the_run_with_the_largest_upper_end_goes_first():
-    race = BoundedElimination(GAINS)
-    _first, second = begin(race, 0.3, 0.5)
-    race.enter(2)
-    # Not seen yet; .9 at best; .7 at best. What other runs of the arm tell comes later.
-    assert race.turn(2, 0) < race.turn(1, 0) < race.turn(0, 0) < race.turn(1, 1)
-    show(race, 1, second, 1, 0.55)
-    assert race.turn(0, 0) < race.turn(1, 0)  # .7 against .65
-
-
 def test_an_arm_that_is_let_go_stays_out_and_its_upper_end_is_remembered():
     race = BoundedElimination(GAINS)
     first, second = begin(race, 0.3, 0.1)
