@@ -11,12 +11,11 @@ from mfhpo.identification.block_elimination import BlockElimination
 from mfhpo.identification.bounds import CostPrediction, cost_lower_bound, predict_cost
 from mfhpo.identification.elimination import (
     IISE,
-    Elimination,
     MaximumFidelityExploit,
     SuccessiveElimination,
 )
 from mfhpo.identification.gradient import MFGrad
-from mfhpo.identification.lucb import MFLUCB, FidelityExhaustedWarning
+from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.bias import Bias, BiasContradictedWarning
 from mfhpo.knowledge.confidence import (
@@ -51,11 +50,9 @@ __all__ = [
     "BlockElimination",
     "Bounded",
     "CostPrediction",
-    "Elimination",
     "EmpiricalBernsteinRadius",
     "EstimatedNoise",
     "Fidelity",
-    "FidelityExhaustedWarning",
     "Gaussian",
     "HoeffdingRadius",
     "Labels",

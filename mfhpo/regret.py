@@ -1,14 +1,12 @@
 """Cumulative reward: policies that earn while they learn.
 
-MF-UCB plays the highest upper confidence bound, tightened by cheap fidelities: paper 000
-(Kandasamy, Dasarathy, Schneider, Póczos, "The Multi-fidelity Multi-armed Bandit", NeurIPS 2016),
-Algorithm 1 with Eq. 3 and 4. Elimination for reward finds the best arms at the target, then plays
-them where it is cheap: paper 002 (Wang et al., "Multi-Fidelity Multi-Armed Bandits Revisited",
-NeurIPS 2023), Section 4.2, Algorithm 3, Theorems 4.6 and 4.8.
+MF-UCB: Kandasamy, Dasarathy, Schneider, Póczos, "The Multi-fidelity Multi-armed Bandit", NeurIPS
+2016, Algorithm 1 with Eq. 3 and 4. Elimination for reward: Wang et al., "Multi-Fidelity Multi-Armed
+Bandits Revisited", NeurIPS 2023, Section 4.2, Algorithm 3, Theorems 4.6 and 4.8.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -16,25 +14,22 @@ import numpy as np
 from mfhpo._validation import check_instance, check_limit, check_nonnegative, check_positive
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.confidence import MixtureRadius, Radius, StudentMixtureRadius
-from mfhpo.knowledge.noise import Bounded, EstimatedNoise, SubGaussian, declared_sigmas
+from mfhpo.knowledge.noise import Bounded, EstimatedNoise, declared_sigmas
 from mfhpo.problem import Problem, Pull, Recommendation
 from mfhpo.racing.evidence import surest_arm, surest_at_target
 from mfhpo.racing.race import Race
 from mfhpo.racing.rule import Expected, Known, Needs, Verdict
 
 
-def scale_of(problem: Problem) -> Callable[[Known, int], float]:
-    """Return what gives the noise's scale at a fidelity: declared, or as the values spread."""
-    declared = declared_sigmas(problem.noise, problem.n_fidelities)
-    if declared is None:
-        return lambda known, fidelity: known.evidence.noise.scale(fidelity)
-    return lambda known, fidelity: declared[fidelity]
+def noise_scale(known: Known, fidelity: int) -> float:
+    """Return the noise's scale at a fidelity: declared, or as the values spread."""
+    noise = known.evidence.noise
+    return noise.scale(fidelity) if noise.sigmas is None else noise.sigmas[fidelity]
 
 
 def needs_pilot(problem: Problem) -> bool:
     """Tell whether costs or the scale of the noise have to be found out."""
-    is_unknown = declared_sigmas(problem.noise, problem.n_fidelities) is None
-    return problem.costs is None or is_unknown
+    return None in (problem.costs, declared_sigmas(problem.noise, problem.n_fidelities))
 
 
 def radii(problem: Problem) -> list[Radius] | None:
@@ -48,27 +43,19 @@ def radii(problem: Problem) -> list[Radius] | None:
 
 
 def words(known: Known, usual: Recommendation) -> Recommendation:
-    """Say what bounds rest on, and that the choice of pulls estimates the noise."""
-    noise = known.problem.noise
-    if isinstance(noise, Bounded):
-        independent, _, *rest = usual.conditions
-        within = "all values lie within the declared bounds"
-        return replace(usual, conditions=(independent, within, *rest))
-    if isinstance(noise, SubGaussian):
+    """Say that radii of bounded values rest on the bounds."""
+    if not isinstance(known.problem.noise, Bounded):
         return usual
-    choice = (
-        "the choice of pulls takes the pooled standard deviation of each fidelity for sigma; no "
-        "interval rests on that"
-    )
-    return replace(usual, assumptions=(*usual.assumptions, choice))
+    independent, _, *rest = usual.conditions
+    within = "all values lie within the declared bounds"
+    return replace(usual, conditions=(independent, within, *rest))
 
 
 class UpperBounds:
-    """The rule of `MFUCB`, bias bounds `zeta`, and radii `gamma` at which levels are left, (M,)."""
+    """The rule of `MFUCB`: bias bounds `zeta`, and radii `gamma` at which levels are left, (M,)."""
 
     def __init__(self, problem: Problem, rho: float) -> None:
         self._rho = rho
-        self._scale = scale_of(problem)
         estimates_bias = problem.n_fidelities > 1 and problem.bias is None
         self.needs = Needs(
             "MF-UCB maximises the reward while it runs and certifies nothing; race for the best "
@@ -94,9 +81,8 @@ class UpperBounds:
 
     def widths(self, known: Known) -> FloatArray:
         """Return radii of one value, without the root of the logarithm of t, shape (M,)."""
-        fidelities = range(known.problem.n_fidelities)
-        scales = np.array([self._scale(known, m) for m in fidelities])
-        return np.asarray(scales * math.sqrt(2.0 * self._rho))
+        scales = [noise_scale(known, m) for m in range(known.problem.n_fidelities)]
+        return np.array(scales) * math.sqrt(2.0 * self._rho)
 
     def terms(self, known: Known, counts: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return centres and slopes of the upper bounds, (K, M); `counts` has pulls under way."""
@@ -134,16 +120,13 @@ class MFUCB(Race):
     The upper bound of an arm is the smallest over the fidelities of mean + radius + zeta_m. The
     radius is sigma sqrt(2 rho log t / s) after s of t plays, and zeta_m the bias bound. The arm is
     played at the cheapest fidelity whose radius is at least gamma_m = zeta_m sqrt(lambda_m /
-    lambda_(m+1)). Bad arms are thus left at cheap fidelities.
-
-    For the reward while it runs: every play earns its arm's target mean times its cost. It
-    certifies nothing; to be sure of an answer race with `mfhpo.IISE`.
+    lambda_(m+1)). Every play earns its arm's target mean times its cost. Nothing is certified.
 
     Parameters
     ----------
     problem
-        What is known, with bias bounds of kind "max" (else ValueError). Bias, costs and sigma are
-        found out by a pilot where they are not declared.
+        What is known, with bias bounds of kind "max" (else ValueError). A pilot finds out what is
+        not declared.
     rho, delta, budget, max_failures, pilot_arms, pilot_pulls
         See `mfhpo.racing.options.MFUCBOptions`.
     seed
@@ -151,8 +134,8 @@ class MFUCB(Race):
 
     Notes
     -----
-    A pull under way counts as a play whose value is the arm's mean so far, so that several workers
-    spread. Where an arm has no value yet, the highest mean at that fidelity stands in.
+    A pull under way counts as a play whose value is the arm's mean so far, or else the highest mean
+    at that fidelity.
     """
 
     rule: UpperBounds
@@ -194,10 +177,7 @@ _FIRST_TARGET_PULLS = 16
 
 
 class Phases:
-    """The rule of `MFElimination`.
-
-    `played` is where arms are played, and `assumed` the budget, also where there is none.
-    """
+    """The rule of `MFElimination`; `assumed` is the budget, also where there is none."""
 
     def __init__(self, problem: Problem, epsilon: float | None, budget: float | None) -> None:
         self.needs = Needs(
@@ -211,7 +191,6 @@ class Phases:
             leader=_leader,
             words=words,
         )
-        self._scale = scale_of(problem)
         self._epsilon = epsilon
         self._budget = math.inf if budget is None else budget
         self._phase = 0
@@ -234,7 +213,7 @@ class Phases:
         self._share = math.pow(share, 1.0 / 3.0)
 
     def _width(self, known: Known) -> float:
-        return 2.0 * self._scale(known, known.problem.target)
+        return 2.0 * noise_scale(known, known.problem.target)
 
     def _epsilon_of(self, known: Known) -> float:
         return self._width(known) * self._share if self._epsilon is None else self._epsilon
@@ -299,14 +278,13 @@ class MFElimination(Race):
     / epsilon)`` and more than one arm is left. The remaining arms are then played in turn at the
     first fidelity, or at the target if that was measured to cost no more.
 
-    For a reward that is earned per play, whatever the play costs: every play earns its arm's target
-    mean. It certifies nothing; to be sure of an answer race with `mfhpo.IISE`.
+    Every play earns its arm's target mean, whatever it costs. Nothing is certified.
 
     Parameters
     ----------
     problem
         What is known. The bias does not matter. W is high - low of values that are `Bounded`, and 2
-        sigma otherwise. Costs and sigma are found out by a pilot where they are not declared.
+        sigma otherwise. A pilot finds out what is not declared.
     delta, budget, max_failures, pilot_arms, pilot_pulls
         See `mfhpo.racing.options.MFEliminationOptions`. The pilot is at the first fidelity and the
         target.
@@ -318,11 +296,9 @@ class MFElimination(Race):
 
     Notes
     -----
-    An assumed budget that is doubled costs a constant: a regret of at most c L^(2/3) for each adds
-    up to at most 2.7 times as much over all of them. At each doubling every arm is judged anew, and
-    observations are kept. The theorems are about known budgets.
-
-    Pulls in phases stop early where a further phase could not be paid: 4^p e lambda_M > Lambda.
+    The theorems are about known budgets. At each doubling of an assumed one, every arm is judged
+    anew. Pulls in phases stop early where a further phase could not be paid: 4^p e lambda_M >
+    Lambda.
     """
 
     rule: Phases

@@ -13,7 +13,6 @@ import argparse
 import math
 import sys
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -36,7 +35,7 @@ from mfhpo.certification.choice import recommend_policy
 from mfhpo.identification.bounds import cost_lower_bound
 from mfhpo.identification.elimination import IISE, LevelByLevel, SuccessiveElimination
 from mfhpo.identification.gradient import MFGrad
-from mfhpo.identification.lucb import MFLUCB, FidelityExhaustedWarning
+from mfhpo.identification.lucb import MFLUCB
 from mfhpo.problem import Problem
 from mfhpo.racing.race import Race
 
@@ -156,8 +155,6 @@ def _run(
         policy = ALGORITHMS[algorithm](instance_of(case.instance, data).problem("max"), 0.5)
         assert isinstance(policy, MFLUCB)
         run_lucb(policy, instance_of(case.instance, data), np.random.default_rng(0), max_pulls=100)
-    # What the safeguard says belongs to a user's race, not to thousands of them.
-    warnings.simplefilter("ignore", FidelityExhaustedWarning)
     found = []
     for repeat in range(start, stop):
         rng = np.random.default_rng([seed, number, list(ALGORITHMS).index(algorithm), repeat])

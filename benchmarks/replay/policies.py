@@ -17,7 +17,6 @@ from mfhpo import (
     Bias,
     BlockElimination,
     Bounded,
-    Elimination,
     MaximumFidelityExploit,
     MFElimination,
     MFGrad,
@@ -217,7 +216,7 @@ POLICIES: dict[str, Callable[[Path], Any]] = {
     "policy IISE, estimated bias": partial(
         _raced, partial(IISE, estimated_bias="eliminate"), _UNKNOWN
     ),
-    "policy Elimination": partial(_raced, Elimination, _ORDER),
+    "policy Elimination": partial(_raced, IISE, _ORDER),
     "policy MaximumFidelityExploit": partial(_raced, MaximumFidelityExploit, _DECLARED),
     "policy MFLUCB, EXPLORE-A": partial(_raced, partial(MFLUCB, explore="A"), _DECLARED),
     "policy MFLUCB, EXPLORE-B": partial(_raced, partial(MFLUCB, explore="B"), _DECLARED),

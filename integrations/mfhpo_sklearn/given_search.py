@@ -12,7 +12,6 @@ from mfhpo._validation import check_choice, check_dictionaries, shown
 from mfhpo.certification.choice import make_elimination
 from mfhpo.experiment import Experiment, RaceSettings, SearchSettings
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.problem import Policy, Problem
 from mfhpo.racing.declaration import BiasLike, SigmaLike
 from mfhpo.racing.options import EstimatedBias
 from mfhpo_sklearn.policy_search import PolicySearchCV
@@ -164,7 +163,7 @@ class MFSearchCV(PolicySearchCV):
             max_failures=self.max_failures,
             seed=seed,
             shares_replicates=True,
-            make=_make_elimination if self._eliminates else None,
+            make=make_elimination if self._eliminates else None,
             describe=described,
         )
         assert isinstance(settings, RaceSettings | SearchSettings)  # a resource has levels
@@ -195,10 +194,6 @@ class IISESearchCV(MFSearchCV):
     """
 
     _eliminates = True
-
-
-def _make_elimination(problem: Problem, **options: Any) -> Policy:
-    return make_elimination(problem, variant=None, **options)
 
 
 def _has_items(candidates: Any) -> bool:

@@ -151,14 +151,16 @@ def check_blocks(replicate: str, fidelity: str | None, given: Mapping[str, Any])
             )
 
 
-IN_BLOCKS = PolicyChoice(
-    BlockElimination,
-    "evaluations with the same replicate are compared with each other, so that what they share is "
-    "no noise",
-)
+def choose_blocks() -> PolicyChoice:
+    """Return the policy for evaluations in blocks, and why."""
+    return PolicyChoice(
+        BlockElimination,
+        "evaluations with the same replicate are compared with each other, so that what they share "
+        "is no noise",
+    )
 
 
-def make_block_elimination(problem: Problem, **options: Any) -> Policy:
+def make_block_elimination(problem: Problem, options: Mapping[str, Any]) -> Policy:
     """Make the policy for evaluations in blocks from any race's options."""
     rest = {name: options[name] for name in _IN_BLOCKS if name in options}
     if rest.get("measure") is None:
@@ -166,7 +168,7 @@ def make_block_elimination(problem: Problem, **options: Any) -> Policy:
     return BlockElimination(problem, **rest)
 
 
-def make_elimination(problem: Problem, *, variant: Any, **options: Any) -> Race:
+def make_elimination(problem: Problem, *, variant: Any = None, **options: Any) -> Race:
     """Make the elimination policy of `IISEOptions`."""
     if variant == "se":
         return SuccessiveElimination(problem, **options)
@@ -177,13 +179,14 @@ def make_elimination(problem: Problem, *, variant: Any, **options: Any) -> Race:
 
 def make_best_policy(problem: Problem, *, aim: Aim, **options: Any) -> Policy:
     """Make the policy of `ChoiceOptions` that suits the problem."""
+    choice = recommend_policy(problem, aim)
     if aim != "best arm":
         del options["estimated_bias"]
     elif options["measure"] is None:
         options["measure"] = _MEASURE
     for name in _NO_PART.get(aim, {}):
         options.pop(name, None)
-    return recommend_policy(problem, aim).make(problem, **options)
+    return choice.make(problem, **options)
 
 
 def check_parts(options: Mapping[str, Any]) -> None:

@@ -27,7 +27,7 @@ def tolerance(policy: Race, leader: int) -> float:
     if not others.size:
         return 0.0
     if isinstance(policy, GroupSequential):
-        return policy.behind
+        return policy.rule.behind(policy.known)
     return max(0.0, _least_tolerance(policy, leader, others, 0.0))
 
 
@@ -37,7 +37,7 @@ def lead(policy: Race, arm: int, other: int) -> float:
     For one `other`, all such bounds hold together with the probability of the certificate.
     """
     if isinstance(policy, GroupSequential):
-        return policy.lead(arm, other)
+        return policy.rule.lead(policy.known, arm, other)
     ahead = seen_lead(policy, arm, other)
     if math.isnan(ahead):
         return -math.inf

@@ -1,7 +1,7 @@
 """SE, IISE, IISE-gamma and MFE eliminate level by level, with arms pulled in turn.
 
-Paper 003 (Poiani, Metelli, Restelli, "Multi-Fidelity Best-Arm Identification", NeurIPS 2022):
-Algorithm 1 and the epsilon-optimal stop of Section 4.3.
+Poiani, Metelli, Restelli, "Multi-Fidelity Best-Arm Identification", NeurIPS 2022: Algorithm 1 and
+the epsilon-optimal stop of Section 4.3.
 """
 
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo._validation import check_flag, check_instance, check_number, shown
+from mfhpo._validation import check_instance, check_number, shown
 from mfhpo.identification.bounds import (
     convenience_thresholds,
     costs_of_precision,
@@ -24,26 +24,24 @@ from mfhpo.racing.rule import Expected, Known, Needs, Verdict
 
 
 class LevelByLevel:
-    """The rule of Algorithm 1 (see `IISE`).
+    """The rule of `IISE`; its thresholds may be a `fraction` of the bias bounds.
 
-    `fidelities` are explored, from the cheapest, with the thresholds `alpha`: a `fraction` of the
-    bias bounds, if there is one. A lower bound must exceed an upper bound by the `margins`, (M,).
+    With `preselect`, only fidelities that satisfy Assumption 1 are kept.
     """
 
     def __init__(
         self,
         problem: Problem,
-        preselect: bool = True,
         kind: Kind | None = None,
         *,
+        preselect: bool = True,
         target_only: bool = False,
         fraction: float | None = None,
     ) -> None:
         check_instance("problem", problem, Problem, "a mfhpo.Problem")
         check_variant(kind, problem.bias)
-        self._preselect = check_flag("preselect", preselect)
+        self._preselect = preselect
         self._fraction = fraction
-        self._enough: dict[int, tuple[float, float]] = {}  # by fidelity: a radius, and its pulls
         self.needs = Needs(
             "its lower bound is within epsilon of every remaining arm's upper bound",
             kind=kind or "order",
@@ -97,14 +95,8 @@ class LevelByLevel:
 
     def _settled(self, known: Known, counts: IntArray, fidelity: int) -> BoolArray:
         """Return which arms are known well enough at a fidelity: 4 B <= alpha_m (Algorithm 1)."""
-        arms, evidence = known.arms, known.evidence
-        if not evidence.depends_on_spread(fidelity):
-            width = self.alpha[fidelity] / 4.0
-            if self._enough.get(fidelity, (None, 0))[0] != width:
-                wanted = float(evidence.pulls_until(fidelity, np.array([width]))[0])
-                self._enough[fidelity] = width, wanted
-            return np.asarray(counts[arms, fidelity] >= self._enough[fidelity][1])
-        half = evidence.half_widths(arms, fidelity, counts[arms, fidelity])
+        arms = known.arms
+        half = known.evidence.half_widths(arms, fidelity, counts[arms, fidelity])
         return np.asarray(4.0 * half <= self.alpha[fidelity])
 
     def verdict(self, known: Known, fidelity: int | None) -> Iterator[Verdict]:
@@ -145,41 +137,22 @@ class IISE(Race):
     Fidelities are explored from the cheapest to the dearest, with all remaining arms in turn. An
     arm leaves when another one's lower bound exceeds its upper bound by the margin of the fidelity
     (2 xi_m or gamma_m). A fidelity is done with once four times the radius is at most its threshold
-    alpha_m. The race ends with one arm, or when the leader is within epsilon of every other.
-
-    With order bounds gamma_m it is IISE-gamma (Section 5), which is never dearer: gamma_m <= 2
-    xi_m.
+    alpha_m. The race ends with one arm, or when the leader is within epsilon of every other. With
+    order bounds gamma_m it is IISE-gamma (Section 5), which is never dearer.
 
     Parameters
     ----------
     variant
         "max" or "order": the kind of bounds to estimate when none are declared. A ValueError says
         that it contradicts the declared ones.
-    preselect
-        Whether to keep only fidelities that satisfy Assumption 1.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        *,
-        variant: Kind | None = None,
-        preselect: bool = True,
-        **options: Any,
-    ) -> None:
-        super().__init__(problem, LevelByLevel(problem, preselect, variant), **options)
-
-
-Elimination = IISE
-"""The same without a variant."""
+    def __init__(self, problem: Problem, *, variant: Kind | None = None, **options: Any) -> None:
+        super().__init__(problem, LevelByLevel(problem, variant), **options)
 
 
 class SuccessiveElimination(Race):
-    """Successive elimination at the target fidelity only (SE).
-
-    A baseline of Poiani et al. (2022). No bias is needed, and the union bound is over arms alone:
-    d = delta / K.
-    """
+    """Successive elimination at the target fidelity only (SE), where no bias is needed."""
 
     def __init__(self, problem: Problem, **options: Any) -> None:
         super().__init__(problem, LevelByLevel(problem, target_only=True), **options)
@@ -188,13 +161,11 @@ class SuccessiveElimination(Race):
 class MaximumFidelityExploit(Race):
     """IISE with thresholds near 0, so that each fidelity is explored as far as it goes (MFE).
 
-    A baseline of Poiani et al. (2022).
-
     Parameters
     ----------
     fraction
         alpha_m as a share of the bias bound at fidelity m, in (0, 1].
-    variant, preselect
+    variant
         See `IISE`.
     """
 
@@ -204,11 +175,9 @@ class MaximumFidelityExploit(Race):
         *,
         fraction: float = 0.1,
         variant: Kind | None = None,
-        preselect: bool = True,
         **options: Any,
     ) -> None:
         share = check_number("fraction", fraction)
         if not 0.0 < share <= 1.0:
             raise ValueError(f"fraction must be in (0, 1], got {shown(fraction)}.")
-        rule = LevelByLevel(problem, preselect, variant, fraction=share)
-        super().__init__(problem, rule, **options)
+        super().__init__(problem, LevelByLevel(problem, variant, fraction=share), **options)

@@ -25,7 +25,7 @@ _CONVERGED_SHARE = 0.9
 _CONVERGED_PULLS = 200
 
 # A fidelity is left at this share of the radius at which it costs what the target needs to
-# resolve its bias; see `lowest_radius`.
+# resolve its bias.
 _DOUBTFUL_SHARE = 0.25
 
 
@@ -62,7 +62,6 @@ class Duel(NamedTuple):
     highs: FloatArray
     arms: tuple[int, int]  # l and u
     committed: IntArray  # which fidelity an arm is committed to, shape (K,); written to
-    exhausted: BoolArray  # which fidelities the safeguard leaves, shape (M,); written to
 
 
 def target_bounds(
@@ -219,17 +218,13 @@ def _after_sweeps(duel: Duel, arm: int) -> int:
 
 
 def _left_in_doubt(duel: Duel, arm: int, m: int) -> int:
-    """Return the first fidelity from `m` on that is worth its cost; note those before it.
-
-    A cheap fidelity is left at 16 times what the target would cost.
-    """
+    """Return the first fidelity from `m` on that costs at most 16 times what the target would."""
     rules, last = duel.rules, len(duel.rules.bounds) - 1
     while m < last:
         if rules.usable[m]:
             lowest = _DOUBTFUL_SHARE * rules.bounds[m] * rules.roots[m] / rules.roots[last]
             if duel.cells.radii[arm, m] > lowest:
                 break
-            duel.exhausted[m] = True
         m += 1
     return m
 
@@ -238,8 +233,7 @@ def _guarded(duel: Duel, m: int, n: int) -> tuple[int, int]:
     """Return fidelities for l and u that may separate them, from the favoured ones upwards.
 
     Means at m and n are within their radii, so LCB_l reaches at most mean_lm + radius - xi_m, and
-    UCB_u at least mean_un - radius + xi_n, unless they are better now. If that is not enough, the
-    cheaper of the two fidelities gives way to the next one.
+    UCB_u at least mean_un - radius + xi_n. If that is not enough, the cheaper one gives way.
     """
     rules, cells, (leader, rival) = duel.rules, duel.cells, duel.arms
     m, n = _left_in_doubt(duel, leader, m), _left_in_doubt(duel, rival, n)
@@ -249,7 +243,6 @@ def _guarded(duel: Duel, m: int, n: int) -> tuple[int, int]:
         if max(reach, duel.lows[leader]) > min(fall, duel.highs[rival]) - rules.epsilon:
             break
         cheaper = min(m, n)
-        duel.exhausted[cheaper] = True
         if m == cheaper:
             m = _left_in_doubt(duel, leader, m + 1)
         if n == cheaper:
@@ -258,7 +251,7 @@ def _guarded(duel: Duel, m: int, n: int) -> tuple[int, int]:
 
 
 def steer(duel: Duel) -> tuple[int, int]:
-    """Return fidelities at which to explore l and u; note those that the safeguard leaves."""
+    """Return fidelities at which to explore l and u."""
     rules, (leader, rival) = duel.rules, duel.arms
     m, n = choose_fidelity(duel, leader), choose_fidelity(duel, rival)
     if not rules.safeguard or rules.explore in (BY_RADIUS, TARGET_ONLY):

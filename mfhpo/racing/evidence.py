@@ -186,12 +186,6 @@ class Evidence:
         seen = np.array([self.noise.scale(m) for m in range(self.counts.shape[1])])
         return seen if declared is None else np.fmax(declared, seen)
 
-    def depends_on_spread(self, fidelity: int) -> bool:
-        """Tell whether a radius depends on the values, and not on their number alone."""
-        radius = self._radii[fidelity]
-        has_part = radius.needs_squares or radius.needs_prediction_errors
-        return has_part or self.noise.is_estimated_at(fidelity)
-
     def pulls_until(self, fidelity: int, widths: FloatArray) -> FloatArray:
         """Return the number of values after which a radius is at most `widths`, same shape.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Protocol, TypedDict, TypeVar, get_args
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, get_args
 
 from mfhpo._validation import check_choice, check_instance, unwrapped
 from mfhpo._validation.parameters import parameters
@@ -15,12 +15,14 @@ from mfhpo.racing.declaration import BiasLike, SigmaLike
 Aim = Literal["best arm", "reward per cost", "reward per pull"]
 EstimatedBias = Literal["steer", "eliminate"]
 Explore = Literal["A", "B", "C", "AB", "top"]
+LearningRate: TypeAlias = float | Literal["adaptive"]
 
 # What options may be that are one of some names.
 _CHOICES = {
     "aim": get_args(Aim),
     "estimated_bias": get_args(EstimatedBias),
     "explore": get_args(Explore),
+    "stop": ("mixture", "published"),
     "variant": (None, "max", "order", "se", "mfe"),
 }
 
@@ -179,7 +181,7 @@ class IISEOptions(BestArmOptions, total=False):
 
 
 class MFTopTwoOptions(BestArmOptions, total=False):
-    """Options of `mfhpo.MFTopTwo` and `mfhpo.MFGrad`, besides those of every race for the best arm.
+    """Options of `mfhpo.MFTopTwo`, besides those of every race for the best arm.
 
     Parameters
     ----------
@@ -190,6 +192,23 @@ class MFTopTwoOptions(BestArmOptions, total=False):
     """
 
     variant: Kind | None
+
+
+class MFGradOptions(MFTopTwoOptions, total=False):
+    """Options of `mfhpo.MFGrad`, besides those of `MFTopTwo`.
+
+    Parameters
+    ----------
+    learning_rate
+        "adaptive", which does not depend on the scale of values, noise or costs; or a positive
+        number as published (0.25), which suits gradients of about 1.
+    stop
+        "mixture": keeps delta at all times, and drops arms on the way. "published": the heuristic
+        of the method's own experiments, for which delta is not proven.
+    """
+
+    learning_rate: LearningRate
+    stop: Literal["mixture", "published"]
 
 
 class MFLUCBOptions(BestArmOptions, total=False):

@@ -283,6 +283,11 @@ class Race(Policy):
         return self.known.epsilon
 
     @property
+    def budget(self) -> float:
+        """The largest total cost, infinite without one."""
+        return self.known.spending.budget
+
+    @property
     def cost(self) -> float:
         """What was paid so far."""
         return self.known.spending.paid

@@ -19,7 +19,6 @@ from mfhpo.problem import Problem
 from tests.contract.policy_contract import contract
 from tests.core.racing.plays import play
 
-EXHAUSTED = pytest.mark.filterwarnings("ignore::mfhpo.FidelityExhaustedWarning")
 ORDER = Bias.order(0.1, 0.1, 0.0)
 BOUNDED = Bounded(0.0, 1.0)
 UNKNOWN = {"noise": EstimatedNoise(), "bias": None, "costs": None}
@@ -51,7 +50,6 @@ TestLUCBWithEverythingEstimated = contract(
     lambda problem: MFLUCB(
         problem, explore="A", delta=0.01, epsilon=None, pilot_arms=4, estimated_bias="eliminate"
     ),
-    pytestmark=[EXHAUSTED],
     **UNKNOWN,
 )
 
@@ -66,9 +64,9 @@ TestGradient = contract(lambda problem: MFGrad(problem, delta=0.01), noise=Estim
 TestGradientAsPublished = contract(
     lambda problem: MFGrad(problem, delta=0.01, stop="published", learning_rate=0.25)
 )
-TestGradientOfTheLastThreeArms = contract(
+TestGradientWithEverythingEstimated = contract(
     lambda problem: MFGrad(
-        problem, delta=0.01, epsilon=None, pilot_arms=4, estimated_bias="eliminate", max_arms=3
+        problem, delta=0.01, epsilon=None, pilot_arms=4, estimated_bias="eliminate"
     ),
     **UNKNOWN,
 )
@@ -99,7 +97,6 @@ RACES = {
 }
 
 
-@EXHAUSTED
 @pytest.mark.parametrize("name", RACES)
 def test_without_noise_one_pull_of_each_is_enough(name):
     policy = RACES[name](Problem(3, (1.0, 9.0), Bias.max(*XI), SubGaussian(0.0)))
@@ -110,7 +107,6 @@ def test_without_noise_one_pull_of_each_is_enough(name):
     assert pulls == (3 if name in ("SE", "looks", "LUCB-top") else 5)
 
 
-@EXHAUSTED
 @pytest.mark.parametrize(
     "name",
     [

@@ -117,7 +117,7 @@ class FidelityKind(Kind):
                 unit="trials" if budget.in_evaluations else unit,
                 has_end=math.isfinite(budget.amount),
             )
-        most = policy.known.spending.budget if isinstance(policy, Race) else math.inf
+        most = policy.budget if isinstance(policy, Race) else math.inf
         remaining = policy.recommend().remaining_cost
         is_guess = remaining is not None and policy.cost + remaining < most
         total = policy.cost + remaining if is_guess else most if math.isfinite(most) else None

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypedDict
 
 from optuna.samplers import BaseSampler
 
-from mfhpo import Policy
 from mfhpo.certification.choice import make_best_policy
 from mfhpo.experiment.kinds.race import DeclaredRace, MakePolicy
 from mfhpo.knowledge.fidelity import Fidelity
@@ -57,7 +56,7 @@ def race(
     compared by it, or by a few planned looks where that function chooses a policy.
     """
     own, host = own_and_host(type(sampler), options, SamplerOptions)
-    policy: Callable[..., Policy] = sampler._policy_class
+    policy = sampler._policy_class
     given = {name: value for name, value in options.items() if name not in host}
     compares = "" if make is make_best_policy else policy.__name__
     declared = DeclaredRace.of(fidelity, own, given, make or policy, compares)

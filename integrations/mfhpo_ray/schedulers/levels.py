@@ -10,7 +10,7 @@ from ray.tune.result import DONE, TIME_TOTAL_S
 
 from mfhpo._validation import check_count, check_number, check_numbers, shown
 from mfhpo.identification.curves.curves import check_reduction_factor, check_steps
-from mfhpo.identification.curves.gains import Bound
+from mfhpo.identification.curves.declared_bounds import Bound
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo_ray.experiment.checkpoints import saved_metrics
 from mfhpo_ray.schedulers.runs import Run

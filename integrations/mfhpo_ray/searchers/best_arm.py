@@ -31,8 +31,8 @@ from mfhpo.racing.options import (
     ChoiceOptions,
     IISEOptions,
     MFEliminationOptions,
+    MFGradOptions,
     MFLUCBOptions,
-    MFTopTwoOptions,
     MFUCBOptions,
     own_and_host,
     runs,
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 class _IISE(IISEOptions, BlockOptions, SearcherOptions): ...
 
 
-class _MFGrad(MFTopTwoOptions, BlockOptions, SearcherOptions): ...
+class _MFGrad(MFGradOptions, BlockOptions, SearcherOptions): ...
 
 
 class _MFLUCB(MFLUCBOptions, BlockOptions, SearcherOptions): ...
@@ -113,7 +113,7 @@ class MFGradSearch(ExperimentSearch):
 
     When to use it: for a certificate at a very small `delta` and few configurations. A step takes
     more computing than one of `MFSearch`, which is the better choice elsewhere. It guarantees the
-    same as `IISESearch`.
+    same as `IISESearch`; with ``stop="published"`` delta is not proven.
     """
 
     def __init__(
@@ -126,8 +126,9 @@ class MFGradSearch(ExperimentSearch):
 class MFLUCBSearch(ExperimentSearch):
     """Finds and certifies the best configuration by telling the two leading ones apart.
 
-    When to use it: to repeat published results; `MFSearch` usually needs less. It guarantees the
-    same as `IISESearch`. Bias bounds of kind "order" are refused.
+    When to use it: for confidence intervals that can be read off each configuration, or to repeat
+    published results. Else `MFSearch` usually needs less. It guarantees the same as `IISESearch`.
+    Bias bounds of kind "order" are refused.
     """
 
     def __init__(

@@ -40,8 +40,7 @@ from mfhpo.search.declared import (
     makes_shortlist,
 )
 
-MakePolicy = Callable[..., Policy]
-"""Makes a policy of a problem and of options."""
+MakePolicy = Callable[..., Policy]  # of a problem, with options
 
 _ONE_LEVEL = Fidelity("level", levels=("full evaluation",), costs=(1.0,))
 _REPLICATE = "number of the replicate"
@@ -171,7 +170,7 @@ class RaceRunner(Runner):
         options = {**declared.options, "seed": settings.seed}
         baseline = arm_of_baseline(self.configurations, declared.baseline)
         options["delta"] = delta_of_race(check_probability("delta", options["delta"]), baseline)
-        policy = declared.policy(problem, options)
+        policy = declared.policy(problem, **options)
         assert isinstance(policy, Race)
         self.policy = policy
         self._baseline = None if baseline is None else AgainstBaseline(policy, baseline)
@@ -335,7 +334,7 @@ class DeclaredRace:
 
     def rehearse(self, levels: Sequence[Any]) -> str | None:
         """Try the options, so that wrong ones raise; return what is wrong with the budget."""
-        self.declaration.rehearse(self._maker, self.options, levels)
+        self.declaration.rehearse(self.policy, self.options, levels)
         return self.declaration.objection_to(self.options["budget"], levels)
 
     def settings(
@@ -359,13 +358,12 @@ class DeclaredRace:
             if known is None:
                 known = numbered(arms) if given else candidates
             more = self.replicate, self.certify_share, self.baseline
+            certifier = partial(self.make, **{**options, "budget": None})
             return SearchSettings(
                 declared=declared_shortlist(declaration, options, known, levels, *more),
                 levels=levels,
                 candidates=given,
-                make_certifier=(
-                    partial(self.make, **{**options, "budget": None}) if self.compares else None
-                ),
+                make_certifier=certifier if self.compares else None,
                 **common,
             )
         return RaceSettings(declared=self, levels=levels, candidates=candidates, **common)
@@ -382,18 +380,16 @@ class DeclaredRace:
         if searches:
             return policies.PolicyChoice(BudgetedSearch, self.in_words(n_arms, levels))
         if self.replicate is not None:
-            return policies.IN_BLOCKS
+            return policies.choose_blocks()
         return policies.recommend_policy(
             self.declaration.problem(n_arms, levels, sign), self.options["aim"]
         )
 
-    def policy(self, problem: Problem, options: Mapping[str, Any]) -> Policy:
+    def policy(self, problem: Problem, **options: Any) -> Policy:
         """Return the policy that compares configurations."""
-        return self._maker(problem, **options)
-
-    @property
-    def _maker(self) -> MakePolicy:
-        return self.make if self.replicate is None else policies.make_block_elimination
+        if self.replicate is None:
+            return self.make(problem, **options)
+        return policies.make_block_elimination(problem, options)
 
     @property
     def _whole(self) -> dict[str, Any]:

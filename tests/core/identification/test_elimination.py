@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.simulation.rounds import plan_rounds, tell_rounds
-from mfhpo.identification.elimination import IISE, MaximumFidelityExploit, SuccessiveElimination
+from mfhpo.identification.elimination import IISE, LevelByLevel, SuccessiveElimination
 from mfhpo.knowledge.bias import Bias, BiasContradictedWarning
 from mfhpo.knowledge.confidence import HoeffdingRadius
 from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Observation, Problem, Pull
-from mfhpo.racing.race import ArmWithdrawnWarning
+from mfhpo.racing.race import ArmWithdrawnWarning, Race
 from tests.core.racing.plays import play
 
 
@@ -98,10 +98,8 @@ def policy_of(variant, problem, **options):
     options = {"delta": 0.1, "audit": False} | options
     if variant == "SE":
         return SuccessiveElimination(problem, **options)
-    options["preselect"] = False
-    if variant == "MFE":
-        return MaximumFidelityExploit(problem, fraction=0.7, **options)
-    return IISE(problem, **options)
+    fraction = 0.7 if variant == "MFE" else None
+    return Race(problem, LevelByLevel(problem, preselect=False, fraction=fraction), **options)
 
 
 def counts_of(policy):

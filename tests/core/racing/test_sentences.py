@@ -169,7 +169,7 @@ def test_unequal_variances(truth, scales, options):
     wrong, missed = 0, np.zeros((3, n))
     for seed in range(runs):
         race = race_of(by_looks, n, **{"epsilon": 0.0, "delta": delta, **options})
-        size = race.policy.missing() // n
+        size = race.policy.rule.missing(race.policy.known) // n
         values = np.random.default_rng(seed).normal(truth, scales, (4 * size, n))
         false = False
         for number, (start, end) in enumerate([(0, size), (size, 2 * size), (2 * size, 4 * size)]):

@@ -101,6 +101,7 @@ def test_without_a_budget_the_study_goes_on_and_answers_at_any_time(make):
 MIRRORED = {
     "estimated": {},
     "bounded": {"sigma": Bounded(-0.5, 2.0)},
+    "index": {"sigma": 0.05, "bias": [0.12, 0.05, 0.0], "explore": "A"},
 }
 MIRROR_IMAGES = {
     "bounded": {"sigma": Bounded(-2.0, 0.5)},
@@ -110,7 +111,8 @@ MIRROR_IMAGES = {
 @pytest.mark.parametrize(
     ("make", "declared"),
     [(make, "estimated") for make in (BEST_ARM | REWARD).values()]
-    + [(make, "bounded") for make in (IISESampler, MFUCBSampler)],
+    + [(make, "bounded") for make in (IISESampler, MFUCBSampler)]
+    + [(MFLUCBSampler, "index")],
 )
 def test_minimising_and_maximising_are_mirror_images(make, declared):
     options = MIRRORED[declared]
