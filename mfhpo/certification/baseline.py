@@ -118,8 +118,9 @@ class AgainstBaseline:
             return False
         self._race_cost = min(self._race_cost, policy.cost)
         gone = roster.withdrawn[arm] or roster.ruled_out[arm]
+        # Bounds by a few planned looks do not hold whenever a race ends.
         if winner == arm or gone or isinstance(policy, GroupSequential):
-            return False  # bounds by a few planned looks do not hold whenever a race ends
+            return False
         is_spent = policy.cost >= (1.0 + _SHARE_TO_TELL) * self._race_cost
         if is_spent or not seen_lead(policy, winner, arm) > 0.0:
             return False

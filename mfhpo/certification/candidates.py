@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+from mfhpo.racing.noise_evidence import LEAST_REPEATS
 from mfhpo.racing.sentences import joined, outcomes_in_words
 
 Standing = Literal["certified", "best so far", "not told apart", "worse", "failed"]
@@ -18,9 +19,6 @@ T = TypeVar("T")
 
 TOP = 6
 """The configurations that are compared by default: of fewer, the best is more often left out."""
-
-LEAST_REPEATS = 4
-"""Repeats that say how much values of a configuration vary, or that they do not."""
 
 _FAR_BELOW = 3.0  # standard errors by which a configuration is far below the best
 

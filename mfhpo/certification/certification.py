@@ -16,7 +16,6 @@ import numpy as np
 from mfhpo._validation import check_count, check_index, check_probability, shown
 from mfhpo.certification.baseline import AgainstBaseline, Baseline, delta_of_race
 from mfhpo.certification.candidates import (
-    LEAST_REPEATS,
     Candidate,
     CandidateResult,
     on_coarse_values,
@@ -35,6 +34,7 @@ from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian, within_range
 from mfhpo.problem import Labels, Observation, Policy, Problem, Pull
 from mfhpo.racing.declaration import SigmaLike, as_noise, mirrored_noise
+from mfhpo.racing.noise_evidence import LEAST_REPEATS
 from mfhpo.racing.race import Race
 from mfhpo.racing.sentences import joined, unseen_in_words
 

@@ -11,8 +11,7 @@ measure) and over effects of ``(alternative - mu) / sigma ~ N(0, 1 / rho)`` is
 (Lai 1976; Wang and Ramdas 2024, "Anytime-valid t-tests and confidence sequences"). It is a
 nonnegative martingale of mean 1 in the filtration of the configuration's own values up to scale, so
 it ever reaches 1 / level with probability at most level (Ville's inequality), whatever decides how
-many values there are. Only the configuration's own values enter: nothing is supposed about the
-spread of the others.
+many values there are.
 
 Effects of one sign alone multiply it by 2 T(t), T being Student's distribution with n degrees of
 freedom and ``t = n d sqrt(n) / sqrt((n + rho) R + rho n d^2)``. A part of the average is left to

@@ -140,18 +140,11 @@ class Evidence:
         )
 
     def interval(self, arm: int, bias: Bias | None) -> tuple[float, float]:
-        """Return bounds on an arm's target mean, also from cheaper levels widened by xi_m."""
-        low, high = -math.inf, math.inf
-        target = self.counts.shape[1] - 1
-        for m in range(target + 1):
-            count, mean, half = self.summary(arm, m)
-            if m < target:
-                if bias is None or bias.kind != "max":
-                    continue
-                half += bias.bounds[m]
-            if count and mean - half <= high and mean + half >= low:
-                low, high = max(low, mean - half), min(high, mean + half)
-        return low, high
+        """Return bounds on an arm's target mean; of the target alone where levels contradict it."""
+        low, high = self.intervals(np.array([arm]), bias)
+        if low[0] > high[0]:
+            low, high = self.intervals(np.array([arm]), None)
+        return float(low[0]), float(high[0])
 
     def notices(self, arms: IntArray, labels: Labels) -> list[str]:
         """Return observations that speak against the conditions of a certificate."""
