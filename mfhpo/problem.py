@@ -156,8 +156,8 @@ class Recommendation:
     """The answer of a policy, at any time.
 
     That of a choice of time limits is never certified. Its `mean` is the gain of arm and limit, and
-    its `interval` is valid for all such pairs together, once all pulls that were begun have been
-    told; it is approximate where something is `estimated`.
+    its `interval` is valid for all such pairs together, approximately where something is
+    `estimated`.
 
     Parameters
     ----------

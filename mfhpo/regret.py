@@ -13,8 +13,8 @@ import numpy as np
 
 from mfhpo._validation import check_instance, check_limit, check_nonnegative, check_positive
 from mfhpo.knowledge.arrays import FloatArray, IntArray
-from mfhpo.knowledge.confidence import MixtureRadius, Radius, StudentMixtureRadius
-from mfhpo.knowledge.noise import Bounded, EstimatedNoise, declared_sigmas
+from mfhpo.knowledge.confidence import MixtureRadius, Radius
+from mfhpo.knowledge.noise import Bounded, declared_sigmas
 from mfhpo.problem import Problem, Pull, Recommendation
 from mfhpo.racing.evidence import surest_arm, surest_at_target
 from mfhpo.racing.race import Race
@@ -33,13 +33,9 @@ def needs_pilot(problem: Problem) -> bool:
 
 
 def radii(problem: Problem) -> list[Radius] | None:
-    """Return radii that hold whatever chooses the pulls, shape (M,); None for estimated noise."""
+    """Return radii that hold whatever chooses the pulls, shape (M,); None for unknown noise."""
     declared = declared_sigmas(problem.noise, problem.n_fidelities)
-    if declared is not None:
-        return [MixtureRadius(sigma) for sigma in declared]
-    if isinstance(problem.noise, EstimatedNoise):
-        return None
-    return [StudentMixtureRadius()] * problem.n_fidelities
+    return None if declared is None else [MixtureRadius(sigma) for sigma in declared]
 
 
 def words(known: Known, usual: Recommendation) -> Recommendation:
@@ -276,9 +272,8 @@ class MFElimination(Race):
     / (4^p lambda_M))`` values there, Lambda being the budget. It stays if its mean plus ``2^(1-p)
     W`` exceeds the largest mean, W being the width of the values. That goes on while ``p < log2(2 W
     / epsilon)`` and more than one arm is left. The remaining arms are then played in turn at the
-    first fidelity, or at the target if that was measured to cost no more.
-
-    Every play earns its arm's target mean, whatever it costs. Nothing is certified.
+    first fidelity, or at the target if that was measured to cost no more. Every play earns its
+    arm's target mean, whatever it costs. Nothing is certified.
 
     Parameters
     ----------
@@ -286,8 +281,7 @@ class MFElimination(Race):
         What is known. The bias does not matter. W is high - low of values that are `Bounded`, and 2
         sigma otherwise. A pilot finds out what is not declared.
     delta, budget, max_failures, pilot_arms, pilot_pulls
-        See `mfhpo.racing.options.MFEliminationOptions`. The pilot is at the first fidelity and the
-        target.
+        See `mfhpo.racing.options.MFEliminationOptions`.
     epsilon
         See `mfhpo.racing.options.MFEliminationOptions`. Derived from the budget, it is
         ``W (K log(L) / L)^(1/3)`` with L the budget in units of the cheapest pull (Theorem 4.8).
@@ -296,9 +290,8 @@ class MFElimination(Race):
 
     Notes
     -----
-    The theorems are about known budgets. At each doubling of an assumed one, every arm is judged
-    anew. Pulls in phases stop early where a further phase could not be paid: 4^p e lambda_M >
-    Lambda.
+    The theorems are about known budgets. Pulls in phases stop early where a further phase could not
+    be paid: 4^p e lambda_M > Lambda.
     """
 
     rule: Phases

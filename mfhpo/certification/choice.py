@@ -12,7 +12,7 @@ from mfhpo._validation import (
     shown,
 )
 from mfhpo.identification.block_elimination import BlockElimination
-from mfhpo.identification.elimination import IISE, MaximumFidelityExploit, SuccessiveElimination
+from mfhpo.identification.elimination import IISE
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.round_elimination import RoundElimination
 from mfhpo.identification.top_two import MFTopTwo
@@ -20,7 +20,6 @@ from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
 from mfhpo.problem import Policy, Problem
 from mfhpo.racing.declaration import SigmaLike, as_noise
 from mfhpo.racing.options import Aim
-from mfhpo.racing.race import Race
 from mfhpo.regret import MFUCB, MFElimination
 
 # For users whose objective is minimised while the reward per pull is maximised.
@@ -210,16 +209,6 @@ def make_block_elimination(problem: Problem, options: Mapping[str, Any]) -> Poli
     if rest.get("measure") is None:
         rest["measure"] = _MEASURE
     return BlockElimination(problem, **rest)
-
-
-def make_elimination(problem: Problem, *, variant: Any = None, **options: Any) -> Race:
-    """Make the elimination policy of `IISEOptions`."""
-    check_choice("variant", variant, (None, "max", "order", "se", "mfe"))
-    if variant == "se":
-        return SuccessiveElimination(problem, **options)
-    if variant == "mfe":
-        return MaximumFidelityExploit(problem, **options)
-    return IISE(problem, variant=variant, **options)
 
 
 def make_best_policy(problem: Problem, *, aim: Aim, **options: Any) -> Policy:

@@ -17,7 +17,6 @@ from mfhpo.certification.choice import (
     PolicyChoice,
     check_parts,
     make_best_policy,
-    make_elimination,
 )
 from mfhpo.experiment import SearchSettings
 from mfhpo.experiment.kinds.race import DeclaredRace, MakePolicy
@@ -104,7 +103,7 @@ class IISESearch(ExperimentSearch):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_IISE]
     ) -> None:
-        super().__init__(_RaceTrials(self, fidelity, options, make_elimination), arms)
+        super().__init__(_RaceTrials(self, fidelity, options), arms)
 
 
 @runs(MFGrad, _MFGrad, epsilon=None, measure=10, seed_key="seed")
