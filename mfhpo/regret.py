@@ -21,12 +21,6 @@ from mfhpo.racing.race import Race
 from mfhpo.racing.rule import Expected, Known, Needs, Verdict
 
 
-def noise_scale(known: Known, fidelity: int) -> float:
-    """Return the noise's scale at a fidelity: declared, or as the values spread."""
-    noise = known.evidence.noise
-    return noise.scale(fidelity) if noise.sigmas is None else noise.sigmas[fidelity]
-
-
 def needs_pilot(problem: Problem) -> bool:
     """Tell whether costs or the scale of the noise have to be found out."""
     return None in (problem.costs, declared_sigmas(problem.noise, problem.n_fidelities))
@@ -77,8 +71,7 @@ class UpperBounds:
 
     def widths(self, known: Known) -> FloatArray:
         """Return radii of one value, without the root of the logarithm of t, shape (M,)."""
-        scales = [noise_scale(known, m) for m in range(known.problem.n_fidelities)]
-        return np.array(scales) * math.sqrt(2.0 * self._rho)
+        return np.asarray(known.evidence.noise_scales() * math.sqrt(2.0 * self._rho))
 
     def terms(self, known: Known, counts: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return centres and slopes of the upper bounds, (K, M); `counts` has pulls under way."""
@@ -209,7 +202,7 @@ class Phases:
         self._share = math.pow(share, 1.0 / 3.0)
 
     def _width(self, known: Known) -> float:
-        return 2.0 * noise_scale(known, known.problem.target)
+        return 2.0 * float(known.evidence.noise_scales()[known.problem.target])
 
     def _epsilon_of(self, known: Known) -> float:
         return self._width(known) * self._share if self._epsilon is None else self._epsilon

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mfhpo._validation import shown
-from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.confidence import (
     EmpiricalBernsteinRadius,
@@ -108,12 +108,6 @@ class Evidence:
             means, half = self.means(arms, m), self.half_widths(arms, m) + xi
             lows, highs = np.maximum(lows, means - half), np.minimum(highs, means + half)
         return lows, highs
-
-    def separated(
-        self, better: int, others: IntArray, bias: Bias, epsilon: float = 0.0
-    ) -> BoolArray:
-        """Tell whether one arm's intervals lie above those of others, less epsilon, shape (n,)."""
-        return self.leads(better, others, bias) + epsilon >= 0.0
 
     def leads(self, better: int, others: IntArray, bias: Bias) -> FloatArray:
         """Return the least by which an arm's target mean exceeds others', by intervals, (n,)."""

@@ -220,7 +220,7 @@ class LikelihoodStop:
         beaten = np.asarray(statistics >= self.threshold(known))
         if isinstance(known.problem.noise, Bounded):  # its intervals may separate them, too
             assert known.bias is not None
-            beaten |= known.evidence.separated(leader, others, known.bias, epsilon)
+            beaten |= known.evidence.leads(leader, others, known.bias) + epsilon >= 0.0
         return beaten
 
     def words(self, known: Known, usual: Recommendation) -> Recommendation:
