@@ -185,8 +185,7 @@ class Recommendation:
     survivors
         Arms still in the race.
     compared
-        Number of different arms that the claim is about: all but those that failed or repeat
-        another one.
+        Number of arms that the claim is about: all but those that failed or repeat another one.
     assumptions, conditions
         What the certificate rests on, in words, and what must be true for it, as clauses: "wrong
         with probability at most delta if ...".
@@ -201,8 +200,7 @@ class Recommendation:
     notices
         What was observed that speaks against the conditions, in words.
     is_exact
-        Whether all arms were evaluated on all of a finite set of replicates, so that nothing about
-        it is uncertain under the conditions.
+        Whether all arms were evaluated on all of a finite set of replicates: nothing is uncertain.
     limit
         The recommended limit in seconds, None before any limit is known.
     survival

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mfhpo._validation import check_instance, check_limit, check_nonnegative, check_positive
+from mfhpo._validation import check_instance, check_nonnegative, check_positive
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.confidence import MixtureRadius, Radius
 from mfhpo.knowledge.noise import Bounded, declared_sigmas
@@ -145,7 +145,7 @@ class MFUCB(Race):
         if problem.bias is not None and problem.bias.kind != "max" and problem.n_fidelities > 1:
             raise ValueError(
                 "MFUCB needs bounds on every arm's own bias, got bias bounds of kind 'order'; "
-                "declare Bias.max(...), or use MFElimination, which needs no bounds."
+                "declare Bias.max(...), or use MFElimination (aim='reward per pull')."
             )
         super().__init__(
             problem,
@@ -168,7 +168,7 @@ _FIRST_TARGET_PULLS = 16
 class Phases:
     """The rule of `MFElimination`; `assumed` is the budget, also where there is none."""
 
-    def __init__(self, problem: Problem, epsilon: float | None, budget: float | None) -> None:
+    def __init__(self, problem: Problem, epsilon: float | None) -> None:
         self.needs = Needs(
             "elimination for reward plays the arms that are left and certifies nothing; race for "
             "the best arm for a certificate",
@@ -181,9 +181,8 @@ class Phases:
             words=words,
         )
         self._epsilon = epsilon
-        self._budget = math.inf if budget is None else budget
         self._phase = 0
-        self.assumed = self._budget
+        self.assumed = math.inf
 
     def plan(self, known: Known) -> None:
         """Choose where arms are played (see `Rule.plan`)."""
@@ -192,7 +191,8 @@ class Phases:
         self._cost_played = float(known.costs[self.played])
         self._cost_compared = float(known.costs[target])
         first = _FIRST_TARGET_PULLS * known.problem.n_arms * self._cost_compared
-        self._assume(known, first if math.isinf(self.assumed) else self.assumed)
+        assumed = min(self.assumed, known.spending.budget)
+        self._assume(known, first if math.isinf(assumed) else assumed)
 
     def _assume(self, known: Known, budget: float) -> None:
         self.assumed = budget
@@ -226,7 +226,7 @@ class Phases:
         """Go on to the next phases where this one is complete (see `Rule.verdict`)."""
         if fidelity is None:
             self._phase = 0
-        if math.isinf(self._budget) and known.spending.paid >= self.assumed:
+        if math.isinf(known.spending.budget) and known.spending.paid >= self.assumed:
             while known.spending.paid >= self.assumed:
                 self._assume(known, 2.0 * self.assumed)
             self._phase = 0
@@ -247,7 +247,7 @@ class Phases:
     def propose(self, known: Known, expected: Expected) -> Pull:
         """Return the next pull (see `Rule.propose`)."""
         arms, counts, target = known.arms, expected.counts, known.problem.target
-        left = self._budget - known.spending.paid
+        left = known.spending.budget - known.spending.paid
         if self.explores(known) and known.spending.of(target) <= left:
             return Pull(int(arms[np.argmin(counts[arms, target])]), target)
         return Pull(int(arms[counts[:, self.played].sum() % len(arms)]), self.played)
@@ -306,7 +306,7 @@ class MFElimination(Race):
             epsilon = check_nonnegative("epsilon", epsilon)
         super().__init__(
             problem,
-            Phases(problem, epsilon, check_limit("budget", budget, "")),
+            Phases(problem, epsilon),
             epsilon=epsilon or 0.0,
             delta=delta,
             budget=budget,

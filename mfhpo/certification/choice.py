@@ -81,11 +81,6 @@ def recommend_policy(problem: Problem, aim: Aim = "best arm") -> PolicyChoice:
         mean (Kandasamy et al. 2016, Eq. 1). "reward per pull": every play earns the arm's target
         mean, whatever it costs (Wang et al. 2023, Eq. 9).
 
-    Raises
-    ------
-    ValueError
-        If the aim is none of these, or rewards are wanted with bias bounds of kind "order".
-
     Examples
     --------
     >>> from mfhpo import Bias, SubGaussian
@@ -104,11 +99,6 @@ def recommend_policy(problem: Problem, aim: Aim = "best arm") -> PolicyChoice:
             "target fidelity first and then to play the best of them at the cheapest",
         )
     if aim == "reward per cost":
-        if problem.bias is not None and problem.bias.kind != "max":
-            raise ValueError(
-                f"bias={problem.bias!r}: aim='reward per cost' needs bounds on every arm's own "
-                f"bias; declare Bias.max(...), or take aim='reward per pull', which needs none."
-            )
         return PolicyChoice(
             MFUCB,
             "plays earn in proportion to their cost, so that arms are dropped at the cheapest "

@@ -260,10 +260,7 @@ def steer(duel: Duel) -> tuple[int, int]:
 
 
 def explored(duel: Duel, explorations: int) -> tuple[int, int]:
-    """Return the next pull: l and u take turns; an arm without pulls comes first.
-
-    `explorations` counts M-ths of explorations, with those under way (`weight_of_a_pull`).
-    """
+    """Return the next pull: l and u take turns, by M-ths of explorations; unseen arms come first."""
     (leader, rival), counts = duel.arms, duel.cells.counts
     m, n = steer(duel)
     # By index, not by role: pulling l may make it u, and it would be pulled twice.

@@ -245,10 +245,7 @@ class Looks:
         return differences.means, self._radii(known, size, differences, shares, of_two=True)
 
     def behind(self, known: Known) -> float:
-        """Return by how much other arms may be better than the last look's leader at most.
-
-        It is infinite before the first look, and once its leader left.
-        """
+        """Return by how much others may be better than the last look's leader, infinite if none."""
         _, ahead, radii = self._lead(known)
         return math.inf if self._leader is None else float((radii - ahead).max(initial=0.0))
 
