@@ -260,7 +260,7 @@ def steer(duel: Duel) -> tuple[int, int]:
 
 
 def explored(duel: Duel, explorations: int) -> tuple[int, int]:
-    """Return the next pull: l and u take turns, by M-ths of explorations; unseen arms come first."""
+    """Return the next pull: l and u take turns by M-ths of explorations; unseen arms first."""
     (leader, rival), counts = duel.arms, duel.cells.counts
     m, n = steer(duel)
     # By index, not by role: pulling l may make it u, and it would be pulled twice.
